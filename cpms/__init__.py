@@ -40,6 +40,9 @@ _HOMES = {
     "SegmentedArray": "storage.array",
     "convert_inplace": "storage.array",
     "encode": "storage.array",
+    "load_array": "storage.array_file",
+    "encode_counted": "storage.quantize",
+    "quantize": "storage.quantize",
     "AtMost": "precision.controllers",
     "Controller": "precision.controllers",
     "Fixed": "precision.controllers",
@@ -117,6 +120,9 @@ if TYPE_CHECKING:
     from cpms.storage.array import SegmentedArray as SegmentedArray
     from cpms.storage.array import convert_inplace as convert_inplace
     from cpms.storage.array import encode as encode
+    from cpms.storage.array_file import load_array as load_array
+    from cpms.storage.quantize import encode_counted as encode_counted
+    from cpms.storage.quantize import quantize as quantize
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError, UnavailableError
 from cpms.base.validation import described, whole
-from cpms.formats.formats import FloatFormat, Rounding, SegmentFormat
+from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_named, names
 from cpms.graph.graph import Graph
 
 try:
@@ -43,6 +43,9 @@ __all__ = [
     "float_formats",
     "graphs",
     "graphs_with_a_core",
+    "group_formats",
+    "matrices",
+    "protocol_formats",
     "segment_formats",
     "segment_widths",
 ]
@@ -201,6 +204,53 @@ def distributions(nodes: int) -> st.SearchStrategy[npt.NDArray[np.float64]]:
     nodes = _count("nodes", nodes, 1)
     counts = st.lists(st.integers(0, 1000), min_size=nodes, max_size=nodes).filter(any)
     return counts.map(lambda given: np.array(given) / sum(given))
+
+
+def protocol_formats() -> st.SearchStrategy[Format]:
+    """Return a strategy of formats of the protocol that come with cpms and store each number for itself.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(protocol_formats(), lambda format: format.bits() == 32 and not format.has_nan).name
+    'int32'
+    """
+    return st.sampled_from([format for format in _own_formats() if format.group == 1])
+
+
+def group_formats() -> st.SearchStrategy[Format]:
+    """Return a strategy of formats whose numbers are stored in groups.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(group_formats(), lambda format: format.levels > 1).name
+    'gse'
+    """
+    return st.sampled_from([format for format in _own_formats() if format.group > 1])
+
+
+def matrices(*, max_size: int = 12) -> st.SearchStrategy[npt.NDArray[np.float64]]:
+    """Return a strategy of small dense matrices of any sign, with empty rows and entries of many binades.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(matrices(), lambda matrix: matrix.shape == (2, 1)).tolist()
+    [[0.0], [0.0]]
+    """
+    size = st.integers(1, _count("max_size", max_size, 1))
+    entry = st.sampled_from([0.0, 0.0, 1.0, -0.5, 2.0**-20]) | st.floats(-1e3, 1e3)
+    return st.tuples(size, size).flatmap(
+        lambda shape: st.lists(entry, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]).map(
+            lambda entries: np.array(entries).reshape(shape)
+        )
+    )
+
+
+def _own_formats() -> list[Format]:
+    found = [format_named(name) for name in names()]
+    return [format for format in found if not isinstance(format, SegmentFormat | FloatFormat)]
 
 
 def _count(name: str, value: Any, least: int) -> int:

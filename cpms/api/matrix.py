@@ -279,8 +279,9 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         chosen = format_of(storage)
         held: Any = self.operator
         values = getattr(held, "values", None)
-        if isinstance(chosen, FloatFormat):
-            raise InputError(f"{chosen.name} is a packed float; only segments convert in place, use with_storage()")
+        if not isinstance(chosen, SegmentFormat):
+            what = "is a packed float" if isinstance(chosen, FloatFormat) else "has a codec of its own"
+            raise InputError(f"{chosen.name} {what}; only segments convert in place, use with_storage()")
         if not isinstance(values, SegmentedArray):
             raise UnsupportedError(f"engine {self.engine} keeps no values in segments here; use with_storage()")
         restored = values.restore_inplace()

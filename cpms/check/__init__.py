@@ -30,13 +30,17 @@ from cpms.certify.roundoff import UNIT
 from cpms.check.format_laws import (
     FORMAT_LAWS,
     LawError,
+    codecs_agree,
     inplace_equals_out_of_place,
+    order_is_kept,
     partial_read_is_mask,
     reading_more_never_moves_away,
     relative_error,
     round_trip,
+    specials_are_kept,
     truncation_is_idempotent,
 )
+from cpms.check.format_report import check_format
 from cpms.check.products import (
     PRODUCT_LAWS,
     products_agree,
@@ -62,7 +66,10 @@ __all__ = [
     "PRODUCT_LAWS",
     "LawError",
     "answer_is_certified",
+    "check_format",
+    "codecs_agree",
     "inplace_equals_out_of_place",
+    "order_is_kept",
     "partial_read_is_mask",
     "products_agree",
     "products_are_linear",
@@ -73,6 +80,7 @@ __all__ = [
     "refinement_is_sound",
     "relative_error",
     "round_trip",
+    "specials_are_kept",
     "sweeps_agree",
     "transposed_products_are_adjoint",
     "truncation_is_idempotent",

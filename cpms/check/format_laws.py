@@ -17,7 +17,20 @@ _GUARD = 16
 
 
 class LawError(CpmsError, AssertionError):
-    """A law does not hold; the text names the law and the value that breaks it."""
+    """A law does not hold; the text names the law and the value that breaks it.
+
+    Parameters
+    ----------
+    text : str
+    value, got, expected : float, optional
+        The value that breaks a law of formats, what came of it, and what should have.
+    """
+
+    def __init__(
+        self, text: str, value: float | None = None, got: float | None = None, expected: float | None = None
+    ) -> None:
+        super().__init__(text)
+        self.value, self.got, self.expected = value, got, expected
 
 
 def round_trip(format: Format | str, values: npt.ArrayLike) -> None:
@@ -33,7 +46,7 @@ def round_trip(format: Format | str, values: npt.ArrayLike) -> None:
     """
     storage, given = _given(format, values)
     stored = encode(given, storage)
-    if isinstance(storage, FloatFormat):
+    if not storage.exact:
         # Into the same array: a scaled format keeps its exponent.
         given = stored.decode()
         stored.write(given)
@@ -51,7 +64,7 @@ def partial_read_is_mask(format: Format | str, values: npt.ArrayLike) -> None:
     >>> partial_read_is_mask(CPMS8, [0.1, float("nan")])
     """
     storage, given = _given(format, values)
-    if isinstance(storage, FloatFormat):
+    if not isinstance(storage, SegmentFormat):
         return
     stored = encode(given, storage)
     for read in range(1, storage.segments + 1):
@@ -75,7 +88,8 @@ def reading_more_never_moves_away(format: Format | str, values: npt.ArrayLike) -
     for read in range(1, storage.segments + 1):
         distance = _distance(stored.decode(read), given)
         law = f"a read of {read} segments is no farther from the value than one of {read - 1}"
-        _hold(law, storage, given, stored.decode(read), distance <= nearest)
+        # What has no infinity may store NaN for it: `specials_are_kept` has those.
+        _hold(law, storage, given, stored.decode(read), (distance <= nearest) | (np.isnan(distance) & (read == 1)))
         nearest = distance
 
 
@@ -141,12 +155,86 @@ def inplace_equals_out_of_place(format: SegmentFormat | str, values: npt.ArrayLi
         raise LawError(f"{storage.name}: conversion in place of {len(given)} values wrote outside the array")
 
 
+def specials_are_kept(format: Format | str, values: npt.ArrayLike) -> None:
+    """Check that signs, zeros, NaN and infinities are stored as such, as far as the format has them.
+
+    Examples
+    --------
+    >>> specials_are_kept("e4m3fn", [-0.0, float("nan"), -2.5])
+    """
+    storage, given = _given(format, values)
+    got = encode(given, storage).decode()
+    if storage.group == 1:
+        _hold("NaN stays NaN, and alone", storage, given, got, np.isnan(got) | ~np.isnan(given))
+    if storage.has_infinity:
+        _hold("an infinity stays one", storage, given, got, ~np.isinf(given) | (got == given))
+    signed = np.isnan(got) | np.isnan(given) | (np.signbit(got) == np.signbit(given))
+    unsigned = (got == 0.0) & (not storage.has_negative_zero)
+    _hold("a sign is kept", storage, given, got, signed | unsigned)
+
+
+def order_is_kept(format: Format | str, values: npt.ArrayLike) -> None:
+    """Check that larger values are not stored as smaller numbers; groups have no such order.
+
+    Examples
+    --------
+    >>> order_is_kept("posit8", [0.1, 0.2, -3.0])
+    """
+    storage, given = _given(format, values)
+    if storage.group > 1:
+        return
+    finite = np.sort(given[np.isfinite(given)])
+    got = encode(finite, storage).decode()
+    sound = np.isfinite(got)
+    ordered, kept = finite[sound], got[sound]
+    _hold("order is kept", storage, ordered, kept, np.append(kept[1:] >= kept[:-1], True)[: len(kept)])
+
+
+def codecs_agree(format: Format | str, values: npt.ArrayLike) -> None:
+    """Check that a compiled codec stores the bytes, and reads the values, of the format's own encode and decode.
+
+    Examples
+    --------
+    >>> codecs_agree("mxfp4", [0.1, -2.0])
+    """
+    storage, given = _given(format, values)
+    if isinstance(storage, SegmentFormat | FloatFormat) or storage.numba_codec() is None:
+        return
+    stored = encode(given, storage)
+    if storage.group == 1:
+        with np.errstate(all="ignore"):  # Infinities and NaN are values like others.
+            codes = np.asarray(storage.encode(np.ldexp(given, stored.exponent)))
+            got = np.ldexp(storage.decode(codes), -stored.exponent)
+        same = codes == stored.units
+        both = same | (np.isnan(got) & np.isnan(stored.decode()))
+        _hold("the compiled codec stores the codes of encode", storage, given, stored.decode(), both, got)
+        return
+    groups = stored.memory.reshape(-1, storage.group_bytes)
+    for read in range(1, storage.levels + 1):
+        with np.errstate(all="ignore"):
+            its = np.ldexp(storage.decode(groups, read).reshape(-1)[: len(given)], -stored.exponent)
+        law = f"the compiled codec reads {read} levels as decode does"
+        mine = stored.decode(read)
+        _hold(law, storage, given, mine, (mine == its) | (np.isnan(mine) & np.isnan(its)), its)
+
+
+def _sizes_of_groups(sizes: Floats, group: int) -> Floats:
+    """Return the largest size of each value's group."""
+    if group == 1 or len(sizes) == 0:
+        return sizes
+    starts = np.arange(0, len(sizes), group)
+    return np.repeat(np.maximum.reduceat(np.nan_to_num(sizes), starts), group)[: len(sizes)]
+
+
 FORMAT_LAWS = (
     round_trip,
     partial_read_is_mask,
     reading_more_never_moves_away,
     truncation_is_idempotent,
     relative_error,
+    specials_are_kept,
+    order_is_kept,
+    codecs_agree,
 )
 """Laws of every format that rounds the same way each time; each takes a format and float64 values."""
 
@@ -156,15 +244,19 @@ def _given(format: Format | str, values: npt.ArrayLike) -> tuple[Any, Floats]:
 
 
 def _same_bits(law: str, format: Format, given: Floats, got: Floats, expected: Floats) -> None:
-    _hold(law, format, given, got, got.view(np.uint64) == expected.view(np.uint64))
+    _hold(law, format, given, got, got.view(np.uint64) == expected.view(np.uint64), expected)
 
 
-def _hold(law: str, format: Format, given: Floats, got: Floats, holds: npt.NDArray[np.bool_]) -> None:
+def _hold(
+    law: str, format: Format, given: Floats, got: Floats, holds: npt.NDArray[np.bool_], expected: Floats | None = None
+) -> None:
     """Raise unless the law holds for every value; name the first for which it does not."""
     if not holds.all():
         i = int(np.argmin(holds))
         value, bits, answer = float(given[i]), int(given.view(np.uint64)[i]), float(got[i])
-        raise LawError(f"{format.name}: {law}, but value {i}, {value} (bits {bits:#018x}), gives {answer}")
+        wanted = value if expected is None else float(expected[i])
+        text = f"{format.name}: {law}, but value {i}, {value} (bits {bits:#018x}), gives {answer}"
+        raise LawError(text, value, answer, wanted)
 
 
 def _masked(values: Floats, bits: int) -> Floats:
@@ -181,13 +273,26 @@ def _distance(got: Floats, given: Floats) -> Floats:
 def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int, bound: float) -> None:
     """Hold normal numbers that stay finite to a relative error, in exact arithmetic."""
     least, largest = float(np.finfo(np.float64).smallest_normal), float(np.finfo(np.float64).max)
-    if isinstance(format, FloatFormat):
+    if not isinstance(format, SegmentFormat):
         with np.errstate(over="ignore"):
-            scaled = np.ldexp([format.min_normal, format.max_finite], -exponent)
+            scaled = np.ldexp([format.min_normal, format.max_normal], -exponent)
         least, largest = max(least, float(scaled[0])), min(largest, float(scaled[1]))
     size = np.abs(given)
+    relative = size
+    if not isinstance(format, FloatFormat | SegmentFormat):
+        # Below the range the error is that at its end; of groups it is relative to their largest size.
+        relative, least = np.maximum(_sizes_of_groups(size, format.group), least), 0.0
     holds = np.ones(len(given), dtype=np.bool_)
-    for i in np.flatnonzero((size >= least) & (size <= largest) & np.isfinite(got)):
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(got - given) <= bound * relative * (1.0 - 2.0**-40)
+    bounded = (size >= least) & (relative <= largest) & (np.isfinite(got) | (format.group == 1))
+    for i in np.flatnonzero(bounded & ~near & np.isfinite(given)):
         exact = Fraction(float(given[i]))
-        holds[i] = abs(Fraction(float(got[i])) - exact) <= Fraction(bound) * abs(exact)
+        finite = bool(np.isfinite(got[i]))
+        overflows = isinstance(format, FloatFormat | SegmentFormat)
+        holds[i] = (
+            abs(Fraction(float(got[i])) - exact) <= Fraction(bound) * Fraction(float(relative[i]))
+            if finite
+            else overflows
+        )
     _hold(f"{what} are within {bound} of a normal number", format, given, got, holds)

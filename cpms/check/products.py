@@ -92,7 +92,8 @@ def transposed_products_are_adjoint(A: StoredMatrix) -> None:
         forward, backward = float(y @ A.matvec(x, read=read)), float(A.rmatvec(y, read=read) @ x)
         steps = A.source.longest + A.source.transposed().longest + max(A.shape) + 16
         allowed = 4.0 * steps * UNIT_ROUNDOFF[A.compute] * size
-        if A.operator.request.scaling == "rows" or isinstance(A.storage, BlockFloatFormat):
+        shares = isinstance(A.storage, BlockFloatFormat) or getattr(A.storage, "group", 1) > 1
+        if A.operator.request.scaling == "rows" or shares:
             # What shares a scale with a value in A does not in its transpose, where it may keep other digits.
             touched = float(np.abs(y) @ _exact_sizes(replace(A.source, values=None), x))
             bounds = (A.operator.error_bound(read_matrix=read, transpose=transpose) for transpose in (False, True))

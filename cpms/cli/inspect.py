@@ -13,7 +13,7 @@ from cpms.base.errors import InputError
 from cpms.base.text.terminal import say
 from cpms.base.text.text_table import text_table
 from cpms.formats import oracle
-from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_named
+from cpms.formats.formats import Format, SegmentFormat, format_named
 from cpms.sources.readers import is_file
 from cpms.storage.array import encode
 
@@ -78,10 +78,12 @@ def _number(text: str) -> float | None:
 def _value(value: float, storage: Format) -> list[str]:
     bits = f"{oracle.bits_of(value):064b}"
     head = f"{value!r} = {bits[0]} {bits[1:12]} {bits[12:]} (sign, exponent, mantissa)"
-    if isinstance(storage, FloatFormat):
+    if not isinstance(storage, SegmentFormat):
         stored = encode([value], storage)
-        packed = int.from_bytes(stored.memory[: storage.width // 8].tobytes(), "little")
-        rows = [[storage.width, f"{packed:0{storage.width}b}", *_error(value, float(stored.decode()[0]))]]
+        width = 8 * storage.group_bytes if storage.group == 1 else storage.bits()
+        packed = int.from_bytes(stored.memory[: width // 8].tobytes(), "little") if storage.group == 1 else None
+        shown = "-" if packed is None else f"{packed:0{width}b}"
+        rows = [[width, shown, *_error(value, float(stored.decode()[0]))]]
         return [head, "", *text_table(["bits", "stored", "value", "relative error"], rows)]
     headers = ["read", "bits", "segment", "value so far", "relative error"]
     return [head, "", *text_table(headers, _reads(value, storage))]

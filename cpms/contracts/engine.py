@@ -14,6 +14,7 @@ from cpms.base.text.suggestions import nearest
 from cpms.base.validation import described
 from cpms.contracts.batch import Batch, RefinementBatch
 from cpms.contracts.operator import Operator
+from cpms.contracts.own_codecs import TakesCodecs, codec_refusal, has_own_codec
 from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FP16, FloatFormat, Format
@@ -35,6 +36,8 @@ class Engine(ABC):
     """Default format of the residual of method ``refine``."""
     takes_device_arrays: ClassVar[bool] = False
     """Whether operators load arrays in device memory without a copy to the host."""
+    takes_codecs: ClassVar[TakesCodecs] = "none"
+    """Which codec a format of the protocol must bring to be stored here."""
     mass_roundoff: ClassVar[float] = 0.0
     """Relative error of the dangling mass, for engines that compute it as a difference of two sums; else 0."""
     repeatable: bool
@@ -44,8 +47,10 @@ class Engine(ABC):
     def missing(self) -> str | None:
         """Return a sentence that says why this machine cannot run the engine; None if it can."""
 
-    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:  # noqa: ARG002
+    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
         """Return a sentence that says why the engine cannot solve this combination; None if it can."""
+        if reason := codec_refusal(self.name, self.takes_codecs, storage):
+            return reason
         if not isinstance(layout, str) or layout not in self.layouts:
             near = nearest(layout, self.layouts)
             it = f"did you mean {near}? It" if near else "it"
@@ -55,6 +60,8 @@ class Engine(ABC):
             )
         if layout == "pattern" and problem.graph.weights is not None:
             return f"layout 'pattern' stores no values, but {problem.graph.name} has weights; use csr, or ignore them"
+        if has_own_codec(storage) and storage.group > 1 and layout == "ell":
+            return f"layout 'ell' would group other numbers of {storage.name} than the matrix does; use csr"
         return None
 
     def refuses_weights(self, problem: Problem, work: str) -> str | None:

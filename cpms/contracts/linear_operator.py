@@ -19,10 +19,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from cpms.base.types import Floats, Norm
+from cpms.contracts.own_codecs import has_own_codec
 from cpms.contracts.product_request import Compute, ProductRequest
 from cpms.formats.block_float import BlockFloatFormat
-from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
-from cpms.formats.formats import DOUBLE_BITS, FloatFormat
+from cpms.formats.codes import ValueFormat, VectorFormat
+from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat
 
 UNIT_ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24}
 """Of products and sums, by the precision they are in."""
@@ -84,12 +85,14 @@ def value_error(storage: ValueFormat, read: int | None, exponent: int = 0) -> Bo
     >>> value_error(CPMS4, 1).relative, value_error(FP16, None).relative == 2.0**-11
     (0.0625, True)
     """
+    if isinstance(storage, Format) and has_own_codec(storage):
+        return Bound(*storage.error(read, exponent))
     if isinstance(storage, FloatFormat):
         unit = storage.unit_roundoff(read)
         return Bound(unit, float(np.ldexp(storage.min_normal * unit, -exponent)))
     if isinstance(storage, BlockFloatFormat):
         return Bound(0.0, storage.unit_in(-exponent))
-    if isinstance(storage, CodeFormat) or storage.bits(read) == DOUBLE_BITS:
+    if not isinstance(storage, SegmentFormat) or storage.bits(read) == DOUBLE_BITS:
         return EXACT
     return Bound(2.0 ** -storage.mantissa_kept(read), float(np.finfo(np.float64).tiny))
 
@@ -105,6 +108,12 @@ def array_error(stored: Any, read: int | None) -> Bound:
     """
     if stored is None:
         return EXACT
+    if has_own_codec(stored.format):
+        given = stored.decode()
+        decoded = float(abs(given).max()) if len(given) else 0.0
+        # What is read may be smaller than what was written by the unit roundoff.
+        largest = decoded / (1.0 - min(stored.format.unit_roundoff(), 0.5))
+        return Bound(*stored.format.error(read, stored.exponent, largest))
     return value_error(stored.format, read, -stored.top if hasattr(stored, "top") else stored.exponent)
 
 

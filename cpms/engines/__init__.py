@@ -9,6 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Literal
 
+from cpms.base import plugins
 from cpms.base.errors import InputError, UnavailableError
 from cpms.base.text.suggestions import unknown
 from cpms.contracts.engine import Engine
@@ -49,7 +50,7 @@ def names() -> list[str]:
     >>> "cpu" in names()
     True
     """
-    return sorted({*_HOMES, *_others()})
+    return sorted({*_HOMES, *_others(), *plugins.declared("engines")})
 
 
 def _others() -> list[str]:
@@ -78,12 +79,15 @@ def get(name: str) -> Engine:
 
 def check_name(name: str) -> None:
     """Raise `InputError` if there is no engine of that name; it names the nearest."""
-    if not isinstance(name, str) or name not in names():
+    if not isinstance(name, str) or (name not in names() and not plugins.is_reference(name)):
         raise InputError(unknown("engine", name, names(), ", or auto for solves"))
 
 
 def get_any(name: str) -> Engine:
     """Return an engine by name, whether this machine can run it or not."""
+    plugin: Engine | None = None if name in _HOMES else plugins.load("engines", name, Engine)
+    if plugin is not None:
+        return plugin
     module = import_module(f"cpms.engines.{_HOMES.get(name, name)}")
     several: tuple[Engine, ...] = getattr(module, "ENGINES", None) or (module.ENGINE,)
     return next(engine for engine in several if engine.name == name)

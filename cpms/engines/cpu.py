@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from cpms.backends.cpu import sweep_loops
 from cpms.backends.cpu.batch import CpuBatch
+from cpms.backends.cpu.codec_operator import CodecOperator
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product import CpuProduct
 from cpms.backends.cpu.reduced_refinement import prepared
@@ -24,16 +25,26 @@ from cpms.base.types import Floats
 from cpms.contracts.batch import Batch, RefinementBatch
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.own_codecs import TakesCodecs
 from cpms.contracts.refinement import Refinement
 from cpms.engines import composed
-from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP32, FP64, FloatFormat, Format
+from cpms.formats.formats import (
+    DOUBLE_BITS,
+    DOUBLE_HEAD_BITS,
+    FP32,
+    FP64,
+    CompiledFormat,
+    FloatFormat,
+    Format,
+    SegmentFormat,
+)
 from cpms.formats.quantization import step_seed
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.problems.pagerank import Problem
 from cpms.solvers.sequential_queries import SequentialQueries
 from cpms.sparse import ell, pattern, sliced
 from cpms.sparse.sliced import BLOCK_ROWS
-from cpms.storage.array import SegmentedArray, convert_inplace
+from cpms.storage.array import SegmentedArray, convert_inplace, distribution_vector
 from cpms.storage.segment_layout import ROUNDING_MODES
 
 _LAYOUT_CODES = {"csr": 0, "ell": 1, "pattern": 2}
@@ -54,7 +65,7 @@ class CpuOperator(Operator[SegmentedArray]):
     """
 
     problem: Problem
-    storage: Format
+    storage: CompiledFormat
     layout: str
     matrix: sliced.Sliced | ell.Ell
     divisor: npt.NDArray[np.uint32] | None
@@ -73,9 +84,7 @@ class CpuOperator(Operator[SegmentedArray]):
 
     def empty(self) -> SegmentedArray:
         """Return a vector of zeros; entries of a distribution fit without a scale of their own."""
-        nodes, storage = self.problem.graph.nodes, self.storage
-        exponent = storage.bias - 1 if isinstance(storage, FloatFormat) and storage.scaled else 0
-        return SegmentedArray(np.zeros(storage.nbytes(nodes), np.uint8), nodes, storage, exponent)
+        return distribution_vector(self.problem.graph.nodes, self.storage)
 
     def sweep(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int) -> Sweep:
         """Gather, scale, add teleport and dangling mass, round, write and take norms in one pass."""
@@ -153,6 +162,7 @@ class CpuEngine(Engine):
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
     methods: tuple[str, ...] = ("power", "refine")
     works_with_weights: tuple[str, ...] = ("power", "refine", "batch")
+    takes_codecs: ClassVar[TakesCodecs] = "numba"
     # In a core's own cache, turning 16 bits into numbers costs more than reading 32.
     default_residual_format: FloatFormat = FP32
     repeatable = True
@@ -168,12 +178,14 @@ class CpuEngine(Engine):
             return ell.refusal(problem.graph, storage, host_memory.free_bytes())
         return reason
 
-    def prepare(self, problem: Problem, storage: Format, layout: str) -> CpuOperator:
+    def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[SegmentedArray]:
         """Build the layout and cut its rows into pieces of equal work."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
         graph = problem.graph
+        if not isinstance(storage, SegmentFormat | FloatFormat):
+            return CodecOperator.of(problem, storage, layout, lambda: self.prepare(problem, FP64, layout))
         if layout == "ell":
             padded = ell.build(graph, storage)
             parts = _row_parts(np.arange(graph.nodes + 1) * padded.width)
@@ -206,7 +218,7 @@ def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(pairwise(bounds.tolist()))
 
 
-def _spec(storage: Format, read: int) -> tuple[tuple[int, int, int, int], tuple[int, ...]]:
+def _spec(storage: CompiledFormat, read: int) -> tuple[tuple[int, int, int, int], tuple[int, ...]]:
     """Return the compile-time parameters of `cpms.backends.cpu.sweep_loops.sweep_kernel`."""
     if isinstance(storage, FloatFormat):
         return (0, storage.exponent_bits, storage.mantissa_bits, ROUNDING_MODES[storage.rounding]), (1,)
@@ -214,7 +226,9 @@ def _spec(storage: Format, read: int) -> tuple[tuple[int, int, int, int], tuple[
     return (1, storage.checked_read(read), storage.block or 0, DOUBLE_BITS // storage.unit), segments
 
 
-def _writing(storage: Format, write: int, step: int) -> tuple[npt.NDArray[np.int64], int, int, np.uint64, np.uint64]:
+def _writing(
+    storage: CompiledFormat, write: int, step: int
+) -> tuple[npt.NDArray[np.int64], int, int, np.uint64, np.uint64]:
     """Return pieces, segments to write, low bits to round away (0 to cut them), mask of the others, seed."""
     segments = np.array(_spec(storage, 1)[1], np.int64)
     if isinstance(storage, FloatFormat):

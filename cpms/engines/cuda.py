@@ -34,6 +34,7 @@ from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.batch import Batch, RefinementBatch
 from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.own_codecs import TakesCodecs
 from cpms.contracts.refinement import Refinement
 from cpms.engines import composed
 from cpms.formats.formats import FP64, FloatFormat, Format
@@ -195,6 +196,7 @@ class CudaEngine(DeviceEngine):
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
     works_with_weights: tuple[str, ...] = ("power", "refine", "batch")
     repeatable = True
+    takes_codecs: ClassVar[TakesCodecs] = "cuda"
 
     def __init__(
         self, name: str = "cuda", methods: tuple[str, ...] = ("power", "refine"), *, thread_rows: bool | None = None

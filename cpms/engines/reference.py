@@ -16,13 +16,15 @@ from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.own_codecs import TakesCodecs, has_own_codec
 from cpms.contracts.refinement import OuterStep, Refinement
-from cpms.formats.formats import FP64, FloatFormat, Format
+from cpms.formats.formats import FP64, FloatFormat, Format, SegmentFormat
 from cpms.formats.quantization import shared_scale
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 from cpms.problems.pagerank import Problem
 from cpms.sparse.transition import weights_and_divisor
+from cpms.storage.array import distribution_vector, encode
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,8 @@ class ReferenceOperator(Operator[Floats]):
             return np.ones(graph.edges)
         weights = np.ones(graph.edges) if graph.weights is None else graph.weights
         values = 1.0 / graph.out_weight[graph.sources] * weights
+        if has_own_codec(self.storage):
+            return encode(values, self.storage).decode(read)
         if isinstance(self.storage, FloatFormat) and self.storage.scaled and len(values):
             scale = 2.0 ** (self.storage.bias - int(np.frexp(values.max())[1]))
             return round_to_float(values * scale, self.storage) / scale
@@ -105,9 +109,15 @@ class ReferenceOperator(Operator[Floats]):
         return round_to_float(values, self.storage) if isinstance(self.storage, FloatFormat) else values
 
     def _cut(self, values: Floats, read: int | None) -> Floats:
+        if has_own_codec(self.storage):
+            return self._round(values, read)
         return values if isinstance(self.storage, FloatFormat) else keep_bits(values, self.storage.bits(read))
 
     def _round(self, values: Floats, write: int | None) -> Floats:
+        if not isinstance(self.storage, FloatFormat | SegmentFormat):
+            stored = distribution_vector(len(values), self.storage)
+            stored.write(values)
+            return stored.decode(write)
         if isinstance(self.storage, FloatFormat):
             scale = 2.0 ** (self.storage.bias - 1) if self.storage.scaled else 1.0
             return round_to_float(values * scale, self.storage) / scale
@@ -207,6 +217,7 @@ class ReferenceEngine(Engine):
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern", "coo")
     methods: tuple[str, ...] = ("power", "refine")
     works_with_weights: tuple[str, ...] = ("power", "refine")
+    takes_codecs: ClassVar[TakesCodecs] = "numpy"
     repeatable = True
 
     def missing(self) -> str | None:

@@ -10,10 +10,12 @@ import tomllib
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.experiment import kinds
 from cpms.experiment.graph_files import GraphFile, named
@@ -77,6 +79,12 @@ def kind_names() -> list[str]:
     return sorted(module.name for module in iter_modules(kinds.__path__))
 
 
+def kind_of(name: str) -> Any:
+    """Return what defines a kind: a module of the package, or a plug-in with ``Config`` and ``Context``."""
+    own = plugins.load("experiment_kinds", name, (ModuleType, SimpleNamespace))
+    return own or import_module(f"cpms.experiment.kinds.{name}")
+
+
 def read(path: Path) -> Experiment:
     """Read and check a configuration.
 
@@ -98,9 +106,10 @@ def read_once(path: Path) -> tuple[Experiment, bytes]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not TOML: {error}") from None
     kind = given.get("kind")
-    if kind not in kind_names():
+    own = plugins.load("experiment_kinds", kind, (ModuleType, SimpleNamespace)) if isinstance(kind, str) else None
+    if own is None and kind not in kind_names():
         raise InputError(f"{path}: kind is {kind!r}; it can be one of {', '.join(kind_names())}")
-    model: type[Experiment] = import_module(f"cpms.experiment.kinds.{kind}").Config
+    model: type[Experiment] = kind_of(str(kind)).Config
     try:
         return model.model_validate(given), content
     except ValidationError as error:

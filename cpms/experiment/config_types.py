@@ -12,6 +12,7 @@ from pydantic import AfterValidator
 
 from cpms import engines
 from cpms.backends.mpi.shares import weblike_share
+from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
 from cpms.engines.mpi import LOCAL
@@ -33,7 +34,7 @@ def one_of(what: str, possible: Callable[[], Iterable[str]]) -> AfterValidator:
 
     def known(name: str) -> str:
         names = list(possible())
-        if name not in names:
+        if name not in names and not (what == "engine" and plugins.is_reference(name)):
             raise InputError(unknown(what, name, names))
         return name
 

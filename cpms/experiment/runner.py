@@ -10,11 +10,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cpms.base import threads, work_clock
+from cpms.base import plugins, threads, work_clock
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
 from cpms.base.text.progress import Bar
 from cpms.experiment import config
@@ -68,7 +67,7 @@ def run(
         for cell in chosen.values():
             echo(", ".join(f"{key}={value}" for key, value in cell.items()))
         return target
-    kind = import_module(f"cpms.experiment.kinds.{experiment.kind}")
+    kind = config.kind_of(experiment.kind)
     by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen.values())]
     required = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
     with rows.opened(target, required, experiment=experiment.name) as file, threads.limited(experiment.threads):
@@ -152,6 +151,7 @@ class _Measuring:
             "graph_digest": graph.digest(cell["graph"]) if graph else None,
             "graph_files_digest": files_digest,
             **provenance(self._config_sha256, experiment.threads),
+            **({"plugins": plugins.used()} if plugins.used() else {}),
         }
 
 

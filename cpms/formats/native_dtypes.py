@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.formats.formats import FloatFormat, Format
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat
 
 
 def element_type(storage: Format) -> np.dtype[Any] | None:
@@ -24,4 +24,4 @@ def element_type(storage: Format) -> np.dtype[Any] | None:
     if isinstance(storage, FloatFormat):
         is_single = (storage.exponent_bits, storage.mantissa_bits) == (8, 23) and not storage.scaled
         return np.dtype(np.float32) if is_single and storage.rounding == "nearest" else None
-    return np.dtype(np.float64) if storage.segments == 1 else None
+    return np.dtype(np.float64) if isinstance(storage, SegmentFormat) and storage.segments == 1 else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from cpms.base.errors import UnsupportedError
-from cpms.formats.formats import FloatFormat, Format
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat
 
 WIDE_EXPONENT_BITS = 11
 HEAD_BITS = (16, 32)
@@ -34,6 +34,10 @@ def quantiser(storage: Format) -> FloatFormat:
     """
     if isinstance(storage, FloatFormat):
         return storage
+    if not isinstance(storage, SegmentFormat):
+        raise UnsupportedError(
+            f"method 'refine' reads the residual in segments or a packed float, not {storage.name}; use method 'power'"
+        )
     width = storage.widths[0]
     if width not in HEAD_BITS:
         raise UnsupportedError(

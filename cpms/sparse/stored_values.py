@@ -15,10 +15,10 @@ from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat
-from cpms.formats.formats import FloatFormat
+from cpms.formats.formats import FloatFormat, Format
 from cpms.sparse.arrangement import Arrangement
 from cpms.sparse.matrix import Matrix
-from cpms.storage.array import SegmentedArray, encode, shared_exponent
+from cpms.storage.array import SegmentedArray, array_exponent, encode, shared_exponent
 from cpms.storage.block_float import BlockFloatArray, encode_blocks
 from cpms.storage.coded import CodedArray, encode_codes
 
@@ -87,8 +87,16 @@ def row_exponents(matrix: Matrix, storage: ValueFormat) -> npt.NDArray[np.int16]
 
 
 def require_fitting(values: Floats, storage: ValueFormat) -> None:
-    """Refuse values that a packed float would store as infinite, or cut to its largest number."""
-    if not isinstance(storage, FloatFormat) or len(values) == 0:
+    """Refuse values that a format would store as infinite, or cut to its largest number."""
+    if len(values) == 0 or not isinstance(storage, Format):
+        return
+    if not isinstance(storage, FloatFormat):
+        exponent = array_exponent(values, storage)
+        largest = float(np.abs(values).max())
+        if abs(float(np.ldexp(largest, exponent))) > storage.max_finite:
+            raise InputError(
+                f"the matrix holds {largest}, too large for {storage.name}, which ends at {storage.max_finite}"
+            )
         return
     exponent = shared_exponent(values, storage) if storage.scaled else 0
     at = int(np.argmax(np.abs(values)))

@@ -8,7 +8,9 @@ arrays and other device memory.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,12 @@ from cpms.base.real_arrays import Floats, rounded_to_odd, vector
 from cpms.base.text.html_table import html_table
 from cpms.base.validation import described, require_real, shortened, whole
 from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_of
+from cpms.storage.array_header import write_file
+from cpms.storage.codecs import decode_values, encode_values
 from cpms.storage.device import codec, on_device
+from cpms.storage.exponents import array_exponent as array_exponent
+from cpms.storage.exponents import distribution_exponent as distribution_exponent
+from cpms.storage.exponents import shared_exponent as shared_exponent
 from cpms.storage.segment_layout import (
     blocks_to_planes,
     conversion_parts,
@@ -31,6 +38,7 @@ from cpms.storage.segment_layout import (
     within_buffer,
     write_segments,
 )
+from cpms.storage.segment_views import covering, segment_view
 
 _MOST_EXPONENT = 1 << 12
 
@@ -50,6 +58,8 @@ class SegmentedArray:
     format : SegmentFormat or FloatFormat
     exponent : int
         Stored values are 2**exponent times the real ones (0 unless the format is scaled).
+    shape : tuple of int, optional
+        Of the array; (length,) by default.
 
     Examples
     --------
@@ -63,11 +73,16 @@ class SegmentedArray:
     length: int
     format: Format
     exponent: int = 0
+    shape: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", format_of(self.format))
         object.__setattr__(self, "length", whole("length", self.length))
         object.__setattr__(self, "exponent", whole("exponent", self.exponent))
+        shape = tuple(whole("shape", size) for size in self.shape) or (self.length,)
+        object.__setattr__(self, "shape", shape)
+        if math.prod(shape) != self.length:
+            raise InputError(f"shape is {shape}; the array has {self.length} values")
         bytes_there = self.memory.nbytes if on_device(self.memory) else _bytes_of(self.memory)
         if self.length < 0 or bytes_there != self.nbytes:
             raise InputError(
@@ -78,12 +93,13 @@ class SegmentedArray:
             raise InputError(f"exponent is {self.exponent}; it must be from -{_MOST_EXPONENT} to {_MOST_EXPONENT}")
 
     def __repr__(self) -> str:
-        return f"SegmentedArray({self.length:,} values of {shortened(self.format.name)}, {self.nbytes:,} bytes)"
+        shape = f", shape {self.shape}" if len(self.shape) != 1 else ""
+        return f"SegmentedArray({self.length:,} values of {shortened(self.format.name)}, {self.nbytes:,} bytes{shape})"
 
     def _repr_html_(self) -> str:
         """Return format, bits, length and bytes as a table for notebooks."""
         storage = self.format
-        widths = storage.widths if isinstance(storage, SegmentFormat) else (storage.width,)
+        widths = storage.widths if isinstance(storage, SegmentFormat) else (storage.bits(),)
         return html_table(
             [
                 ("format", shortened(storage.name)),
@@ -94,7 +110,49 @@ class SegmentedArray:
         )
 
     def __len__(self) -> int:
-        return self.length
+        return self.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the values as an array of NumPy, always a copy."""
+        if on_device(self.memory) or copy is False:
+            raise InputError("a stored array becomes one of NumPy by a copy in main memory; use decode()")
+        return self.decode() if dtype is None else self.decode().astype(dtype)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return values as float64; of ranges along the first axis, their blocks alone are decoded."""
+        if isinstance(index, slice) and not on_device(self.memory) and self.length:
+            low, high, step = index.indices(self.shape[0])
+            width = self.length // self.shape[0]
+            around = covering(self.format, self.length, low * width, high * width) if step == 1 and high > low else None
+            if around is not None:
+                start, stop, first, count = around
+                part = SegmentedArray(self.memory[start:stop], count, self.format, self.exponent).decode()
+                return part[low * width - first : high * width - first].reshape(high - low, *self.shape[1:])
+        return self.decode()[index]
+
+    def equals(self, other: object) -> bool:
+        """Return whether another array has the same format, shape, exponent and bytes."""
+        if not isinstance(other, SegmentedArray) or on_device(self.memory) != on_device(other.memory):
+            return False
+        mine, its = ((each.format, each.shape, each.exponent) for each in (self, other))
+        return mine == its and bool((self.memory == other.memory).all())
+
+    def segment(self, k: int) -> Any:
+        """Return segment k, from 0 on, as unsigned integers; see `cpms.storage.segment_views.segment_view`.
+
+        Views have the interfaces of their library: ``__array_interface__``, ``__cuda_array_interface__`` and DLPack.
+        """
+        return segment_view(self.units, self.format, self.length, k)
+
+    def save(self, path: str | Path) -> None:
+        """Write the array to a file, as `cpms.storage.array_header` describes; `cpms.load_array` reads it."""
+        header = {"format": self.format.name, "length": self.length, "shape": self.shape, "exponent": self.exponent}
+        write_file(path, header, self.memory)
 
     @property
     def nbytes(self) -> int:
@@ -103,12 +161,15 @@ class SegmentedArray:
 
     @property
     def units(self) -> npt.NDArray[Any]:
-        """The memory as unsigned integers of the format's unit, without a copy."""
-        bits = self.format.unit if isinstance(self.format, SegmentFormat) else self.format.width
-        return self.memory.view(f"uint{bits}")
+        """The memory as unsigned integers of the format's unit, without a copy: segments, codes, or bytes of groups."""
+        storage = self.format
+        unit = storage.code_type if not isinstance(storage, SegmentFormat) else f"uint{storage.unit}"
+        return self.memory.view(unit)
 
-    def decode(self, read: int | None = None) -> Floats:
-        """Return the values as float64, from their first ``read`` segments (all by default).
+    def decode(self, read: int | None = None, *, out: Any | None = None) -> Floats:
+        """Return the values as float64 in the array's shape, from their first ``read`` segments (all by default).
+
+        They are written into ``out`` where it is given.
 
         Bits that are not read count as zero. A NaN whose payload lies in them only becomes an
         infinity; the bound on the relative error holds for normal numbers only.
@@ -118,15 +179,27 @@ class SegmentedArray:
         InputError
             If the format does not have that many segments.
         """
-        if on_device(self.memory):
-            decoded: Floats = codec().decode(self, read)
+        if out is not None and (out.shape != self.shape or out.dtype != np.float64):
+            raise InputError(f"out must be an array of float64 of shape {self.shape}")
+        decoded: Floats = self._decoded(read).reshape(self.shape)
+        if out is None:
             return decoded
-        segments = self.format.checked_read(read)
+        out[...] = decoded
+        found: Floats = out
+        return found
+
+    def _decoded(self, read: int | None) -> Floats:
+        if on_device(self.memory):
+            of_device: Floats = codec().decode(self, read)
+            return of_device
+        segments, storage = self.format.checked_read(read), self.format
+        if not isinstance(storage, SegmentFormat | FloatFormat):
+            return decode_values(self.memory, storage, self.length, segments, self.exponent)
         values = np.empty(self.length)
-        if isinstance(self.format, FloatFormat):
-            unpack(self.units, values, self.format)
+        if isinstance(storage, FloatFormat):
+            unpack(self.units, values, storage)
             return times_power_of_two(values, -self.exponent)
-        read_segments(self.units, values.view(np.uint64), self.format, segments)
+        read_segments(self.units, values.view(np.uint64), storage, segments)
         return values
 
     def write(self, values: npt.ArrayLike, *, segments: int | None = None) -> None:
@@ -138,7 +211,7 @@ class SegmentedArray:
         segments : int, optional
             Segments to write (all by default). The format's rounding applies to the
             remaining bits, also of long doubles and 64-bit integers, which are rounded once; a scaled
-            array keeps its exponent.
+            array keeps its exponent. Formats of the protocol are written whole.
 
         Raises
         ------
@@ -149,13 +222,16 @@ class SegmentedArray:
             codec().write(self, values, segments=segments)
             return
         written = self.format.checked_read(segments)
-        given = _to_be_rounded(values, self.format, written)
+        given = _to_be_rounded(_flat(values, self.shape), self.format, written)
         if given.shape != (self.length,):
             raise InputError(f"the array holds {self.length} values; {given.shape} cannot be written into it")
-        if isinstance(self.format, FloatFormat):
-            pack(given, self.units, self.format, self.exponent)
+        storage = self.format
+        if isinstance(storage, FloatFormat):
+            pack(given, self.units, storage, self.exponent)
+        elif isinstance(storage, SegmentFormat):
+            write_segments(given.view(np.uint64), self.units, storage, written)
         else:
-            write_segments(given.view(np.uint64), self.units, self.format, written)
+            encode_values(given, storage, self.memory, self.exponent)
 
     def restore_inplace(self) -> Floats:
         """Convert the memory back to float64, in place, and return it as an array of float64.
@@ -175,8 +251,8 @@ class SegmentedArray:
         >>> stored.restore_inplace().tolist()
         [1.5, -2.0, 1e+300]
         """
-        if isinstance(self.format, FloatFormat):
-            raise InputError(f"{self.format.name} is a packed float; it has no room for float64 in place; use decode()")
+        if not isinstance(self.format, SegmentFormat):
+            raise InputError(f"{_kind(self.format)}; it has no room for float64 in place; use decode()")
         if on_device(self.memory):
             restored: Floats = codec().restore_inplace(self)
             return restored
@@ -192,11 +268,11 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
 
     Parameters
     ----------
-    values : array_like of real numbers, shape (n,)
-        Read as float64. Of those that float64 cannot hold, long doubles and integers from 2**53 on, the
-        format's own rounding is the only one where it keeps fewer bits than float64.
-    format : SegmentFormat, FloatFormat or str
-        Or its name.
+    values : array_like of real numbers
+        A sequence, or an array of any shape in main memory. Read as float64. Of those that float64 cannot hold, long
+        doubles and integers from 2**53 on, the format's own rounding is the only one where it keeps fewer bits.
+    format : Format or str
+        Or its name; a data type of NumPy or ml_dtypes; ``module:attribute`` or ``file.py:attribute``.
     segments : int, optional
         Write only that many segments, the others are zero (all by default).
 
@@ -208,7 +284,7 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
     Raises
     ------
     InputError
-        If the values have other than one dimension, or are no real numbers: dates, text, None, complex numbers.
+        If the values are a sequence of sequences, or are no real numbers: dates, text, None, complex numbers.
 
     Examples
     --------
@@ -220,10 +296,11 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
     if on_device(values):
         encoded: SegmentedArray = codec().encode(values, format, segments=segments)
         return encoded
-    given = _to_be_rounded(values, format, format.checked_read(segments))
-    exponent = shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
+    shape = values.shape if isinstance(values, np.ndarray | SegmentedArray) and values.ndim > 1 else ()
+    given = _to_be_rounded(_flat(values, shape), format, format.checked_read(segments))
+    exponent = array_exponent(given, format)
     memory = np.zeros(format.nbytes(len(given)), dtype=np.uint8)
-    stored = SegmentedArray(memory, len(given), format, exponent)
+    stored = SegmentedArray(memory, len(given), format, exponent, shape)
     stored.write(given, segments=segments)
     return stored
 
@@ -253,8 +330,8 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
         If the array is not contiguous, writable float64, or the format is a packed float.
     """
     chosen = format_of(format)
-    if isinstance(chosen, FloatFormat):
-        raise InputError(f"{chosen.name} is a packed float; only segment formats convert in place, use encode()")
+    if not isinstance(chosen, SegmentFormat):
+        raise InputError(f"{_kind(chosen)}; only segment formats convert in place, use encode()")
     if on_device(values):
         converted: SegmentedArray = codec().convert_inplace(values, chosen)
         return converted
@@ -270,18 +347,24 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
     return SegmentedArray(values.view(np.uint8), len(values), chosen)
 
 
-def shared_exponent(values: Floats, format: FloatFormat) -> int:
-    """Return the power of two that brings the largest finite size just below the format's largest binade.
+def distribution_vector(length: int, format: Format) -> SegmentedArray:
+    """Return zeros in a format; entries of a distribution, of at most 1, fit without a scale of their own.
 
     Examples
     --------
-    >>> from cpms.formats.formats import FP16
-    >>> shared_exponent(np.array([1e-6]), FP16)
-    34
+    >>> from cpms.formats.formats import format_named
+    >>> distribution_vector(3, format_named("fp16-scaled")).exponent
+    14
     """
-    sizes = np.abs(values[np.isfinite(values)])
-    largest = sizes.max(initial=0.0)
-    return 0 if largest == 0 else int(format.bias - np.frexp(largest)[1])
+    memory = np.zeros(format.nbytes(length), np.uint8)
+    return SegmentedArray(memory, length, format, distribution_exponent(format))
+
+
+def _flat(values: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array of this shape in one dimension; all else as it is."""
+    if len(shape) > 1 and np.shape(values) == shape:
+        return np.asarray(values).reshape(-1)
+    return values
 
 
 def _bytes_of(memory: Any) -> int:
@@ -294,8 +377,15 @@ def _to_be_rounded(values: Any, format: Format, written: int) -> Floats:
     """Return values as float64 whose rounding to the format equals that of the values themselves."""
     if isinstance(format, FloatFormat):
         return rounded_to_odd("values", values, overflows=format.rounding != "zero")
+    if not isinstance(format, SegmentFormat):
+        return rounded_to_odd("values", values, overflows=True)
     written_bits = format.bits(written)
     if written_bits == DOUBLE_BITS:
         return vector("values", values)
     nearest = format.rounding == "nearest" and written_bits >= DOUBLE_HEAD_BITS
     return rounded_to_odd("values", values, overflows=nearest)
+
+
+def _kind(format: Format) -> str:
+    what = "is a packed float" if isinstance(format, FloatFormat) else "has a codec of its own"
+    return f"{shortened(format.name)} {what}"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cpms.base import host_memory
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError
-from cpms.base.validation import whole
+from cpms.base.validation import shortened, whole
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
 from cpms.storage.array import SegmentedArray
 
@@ -35,6 +35,10 @@ def save(path: Path, stored: SegmentedArray) -> None:
     >>> load(path).decode().tolist()
     [0.5]
     """
+    if not isinstance(stored.format, SegmentFormat | FloatFormat):
+        raise InputError(
+            f"{shortened(stored.format.name)} has a codec of its own, which .npz files cannot name; store its decode()"
+        )
     fields: dict[str, Any] = asdict(stored.format)
     if isinstance(stored.format, SegmentFormat):
         fields["block"] = _PLANES if stored.format.block is None else stored.format.block

@@ -42,6 +42,9 @@ def received(name: str, values: Any, memory: Memory) -> tuple[Any, Callable[[Any
     (array([1., 2.]), True)
     """
     if isinstance(values, STORED):
+        shape = getattr(values, "shape", ())
+        if len(shape) > 1:
+            raise InputError(f"{name} is stored in shape {shape}; products take stored vectors of one dimension")
         lies = "device" if on_device(values.memory) else "main"
         if lies != memory and not (memory == "device" and emulated()):
             raise InputError(f"{name} is stored in {lies} memory, and the matrix in {memory} memory; encode it there")

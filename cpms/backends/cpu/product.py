@@ -20,15 +20,21 @@ from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
 from cpms.base import threads
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
+from cpms.contracts.own_codecs import codec_refusal, has_own_codec
 from cpms.contracts.product_request import ProductRequest
 from cpms.sparse.arrangement import ELL_ROWS, SLICE_ROWS, Arrangement, arranged
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import StoredValues, bytes_of, row_exponents, stored_values
+from cpms.storage.array import SegmentedArray
 from cpms.storage.block_float import STORED
+from cpms.storage.codecs import decode_range
 
 _PART_COST = 100_000
 """Entries and rows that one piece of work holds at least."""
 _MOST_PARTS = 64
+_TILE = 1 << 15
+"""Values that are decoded at a time where a format brings its codec: 256 KiB of float64."""
+_DECODED = ((product_loops.NATIVE, 0, 0, 0), (1,))
 _REAL = {"fp64": np.zeros(0, np.float64), "fp32": np.zeros(0, np.float32)}
 _NO_VALUES, _NO_ORDER, _NO_VECTOR = np.zeros(0), np.zeros(0, np.uint32), np.zeros(0)
 _NO_EXPONENTS = np.zeros(0, np.int16)
@@ -93,7 +99,7 @@ class CpuProduct(CpuVectors):
         """Return why products of this kind cannot be prepared here, as a sentence; None if they can."""
         if request.indices == "compressed":
             return "engine cpu has indices of 32 or 64 bits: compressed ones cost it more than their bytes; use cuda"
-        return request.refusal()
+        return codec_refusal("cpu", "numba", request.storage) or request.refusal()
 
     def error_bound(
         self,
@@ -130,53 +136,86 @@ class CpuProduct(CpuVectors):
         given = np.ascontiguousarray(plain(x, read_x), dtype=np.float32 if self.request.compute == "fp32" else None)
         target = plain(out) if isinstance(out, STORED) else out
         spec = ((ONES, 0, 0, 0), (1,)) if self.values is None else kernel_spec(self.values.format, read_matrix)
-        factor = alpha if self.values is None else alpha * 2.0**-self.values.exponent
+        decoded = self.values is not None and has_own_codec(self.values.format)
+        factor = alpha if self.values is None or decoded else alpha * 2.0**-self.values.exponent
         if given.ndim == 2:
-            self._multiply_block(given, target, factor, beta, spec)
+            self._multiply_block(given, target, factor, beta, spec, read_matrix)
             return None
         extra = epilogue or Epilogue()
         add, dot = (_NO_VECTOR if vector is None else vector for vector in (extra.add, extra.dot))
         scalars = factor, float(beta), float(extra.factor)
-        found = self._multiply(given, target, (scalars, self.row_exponents, add, dot), spec)
+        finish = scalars, self.row_exponents, add, dot
+        if decoded and self.arrangement.layout == "csr":
+            found = self._multiply_decoded(given, target, finish, read_matrix)
+        else:
+            found = self._multiply(given, target, finish, spec, read_matrix)
         if isinstance(out, STORED):
             out.write(target, segments=write)
             found = float(out.decode(write) @ dot) if len(dot) else 0.0
         return found if len(dot) else None
 
-    def _multiply(self, x: Any, out: Any, finish: tuple[Any, ...], spec: tuple[Any, Any]) -> float:
+    def _multiply_decoded(self, x: Any, out: Any, finish: tuple[Any, ...], read: int | None) -> float:
+        """Multiply by ranges of rows whose values are decoded before, into a core's second cache."""
+        layout, real, stored = self.arrangement, _REAL[self.request.compute], self.values
+        assert isinstance(stored, SegmentedArray)  # noqa: S101  # As formats of the protocol are.
+        kernel = product_loops.csr_kernel(*_DECODED)
+        scalars, exponents, add, dot = finish
+
+        def product(rows: tuple[int, int]) -> float:
+            low, high = rows
+            begin, end = int(layout.starts[low]), int(layout.starts[high])
+            values = decode_range(stored.memory, stored.format, stored.length, read, stored.exponent, begin, end)
+            starts = layout.starts[low : high + 1] - layout.starts[low]
+            own = (part[low:high] if len(part) else part for part in (exponents, add, dot))
+            here = starts, layout.columns[begin:end], values, x, out[low:high], scalars, *own, real, 0, high - low
+            return float(kernel(*here))
+
+        return float(sum(threads.each(product, self._tiles)))
+
+    @cached_property
+    def _tiles(self) -> list[tuple[int, int]]:
+        """Ranges of rows of about `_TILE` entries."""
+        starts = self.arrangement.starts.astype(np.int64)
+        most = max(1, int(starts[-1]) // _TILE + 1)
+        bounds, _ = row_ranges(starts, row_cost=1, least=_TILE, most=most)
+        return list(pairwise(bounds.tolist()))
+
+    def _multiply(self, x: Any, out: Any, finish: tuple[Any, ...], spec: tuple[Any, Any], read: int | None) -> float:
         layout, real = self.arrangement, _REAL[self.request.compute]
         if layout.slice_rows:
             kernel = product_loops.slices_kernel(*spec)
-            arguments = (*self._slices(), x, out, *finish, real)
+            arguments = (*self._slices(read), x, out, *finish, real)
         elif layout.layout == "coo":
             kernel = product_loops.coo_kernel(*spec)
-            arguments = (layout.row_numbers, layout.columns, self._values(), x, out, *finish, real)
+            arguments = (layout.row_numbers, layout.columns, self._values(read), x, out, *finish, real)
             starts = layout.starts
             cuts = [(int(starts[low]), int(starts[high]), low, high) for low, high in self._parts]
             return float(sum(threads.each(lambda part: kernel(*arguments, *part), cuts)))
         else:
             kernel = product_loops.csr_kernel(*spec)
-            arguments = (layout.starts, layout.columns, self._values(), x, out, *finish, real)
+            arguments = (layout.starts, layout.columns, self._values(read), x, out, *finish, real)
         return float(sum(threads.each(lambda part: kernel(*arguments, *part), self._parts)))
 
-    def _multiply_block(self, x: Any, out: Any, alpha: float, beta: float, spec: tuple[Any, Any]) -> None:
+    def _multiply_block(
+        self, x: Any, out: Any, alpha: float, beta: float, spec: tuple[Any, Any], read: int | None
+    ) -> None:
         layout = self.arrangement
         if layout.slice_rows:
-            kernel, first = product_loops.slices_of_block_kernel(*spec), self._slices()
+            kernel, first = product_loops.slices_of_block_kernel(*spec), self._slices(read)
         else:
             kernel = product_loops.rows_of_block_kernel(*spec)
-            first = (layout.starts, layout.columns, self._values())
+            first = (layout.starts, layout.columns, self._values(read))
         arguments = (*first, x, out, float(alpha), float(beta), self.row_exponents, _REAL[self.request.compute])
         threads.each(lambda part: kernel(*arguments, *part), self._parts)
 
-    def _values(self) -> Any:
-        return _NO_VALUES if self.values is None else native(self.values)
+    def _values(self, read: int | None) -> Any:
+        return _NO_VALUES if self.values is None else native(self.values, read)
 
-    def _slices(self) -> tuple[Any, ...]:
+    def _slices(self, read: int | None) -> tuple[Any, ...]:
         layout = self.arrangement
         order = _NO_ORDER if layout.order is None else layout.order
         sizes = layout.slice_rows, self._block, layout.matrix.rows
-        return layout.starts, layout.columns, self._values(), order, *sizes
+        return layout.starts, layout.columns, self._values(read), order, *sizes
 
     @property
     def _block(self) -> int:

@@ -15,9 +15,10 @@ from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.contracts.linear_operator import LinearOperator, Norms
+from cpms.contracts.own_codecs import has_own_codec
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
-from cpms.formats.formats import DOUBLE_BITS, FloatFormat
+from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
 from cpms.formats.native_dtypes import element_type
 from cpms.storage.array import SegmentedArray, encode
 from cpms.storage.block_float import STORED, encode_blocks
@@ -41,7 +42,7 @@ def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...]
         return (product_loops.CODES, 0, 0, 0), (1,)
     if isinstance(storage, BlockFloatFormat):
         return (product_loops.BLOCKS, storage.width, 0, 0), (1,)
-    if element_type(storage) is not None:
+    if not isinstance(storage, SegmentFormat | FloatFormat) or element_type(storage) is not None:
         return (product_loops.NATIVE, 0, 0, 0), (1,)
     if isinstance(storage, FloatFormat):
         return (product_loops.PACKED, storage.exponent_bits, storage.mantissa_bits, 0), (1,)
@@ -49,10 +50,15 @@ def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...]
     return (product_loops.SEGMENTS, count, storage.block or 0, DOUBLE_BITS // storage.unit), segment_units
 
 
-def native(stored: Any) -> Any:
-    """Return what a kernel reads: numbers where the format is float64 or float32, units of segments, or all memory."""
+def native(stored: Any, read: int | None = None) -> Any:
+    """Return what a kernel reads: numbers where the format is float64 or float32, units of segments, or all memory.
+
+    Of formats of the protocol it reads decoded values.
+    """
     if not isinstance(stored, SegmentedArray):
         return stored.memory
+    if has_own_codec(stored.format):
+        return stored.decode(read)
     dtype = element_type(stored.format)
     return stored.units if dtype is None else stored.memory.view(dtype)
 
@@ -158,7 +164,8 @@ def _readable(v: Any, level: int | None, length: int) -> tuple[Any, Any, float]:
     if len(v) != length:
         raise InputError(f"vectors of {len(v)} and {length} values do not go together")
     if isinstance(v, STORED):
-        return native(v), kernel_spec(v.format, level), 2.0**-v.exponent
+        back = 1.0 if has_own_codec(v.format) else 2.0**-v.exponent
+        return native(v, level), kernel_spec(v.format, level), back
     return v, ((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
 
 

@@ -26,11 +26,12 @@ from cpms.contracts.linear_operator import (
     product_bound,
     value_error,
 )
+from cpms.contracts.own_codecs import has_own_codec
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats import oracle
 from cpms.formats.block_float import BlockFloatFormat
-from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
-from cpms.formats.formats import FloatFormat
+from cpms.formats.codes import ValueFormat, VectorFormat
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat
 from cpms.sparse.arrangement import arranged
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import require_fitting
@@ -51,7 +52,7 @@ def cut_value(value: float, storage: ValueFormat, read: int | None, exponent: in
         split = storage.exponent_bits, storage.mantissa_bits
         packed = oracle.pack_float(math.ldexp(value, exponent), *split, storage.rounding)
         return math.ldexp(oracle.unpack_float(packed, *split), -exponent)
-    if isinstance(storage, CodeFormat | BlockFloatFormat):
+    if not isinstance(storage, SegmentFormat):
         return value
     return oracle.value_of(oracle.cut(oracle.bits_of(value), storage.bits(read)))
 
@@ -84,6 +85,8 @@ class ReferenceProduct(LinearOperator):
             for row in range(matrix.rows):
                 sizes = np.abs(matrix.given_values()[matrix.indptr[row] : matrix.indptr[row + 1]])
                 exponents[row] = storage.bias - math.frexp(float(sizes.max(initial=0.0)) or 1.0)[1]
+        elif isinstance(storage, Format) and has_own_codec(storage):
+            require_fitting(matrix.given_values(), storage)
         elif isinstance(storage, FloatFormat):
             require_fitting(matrix.given_values(), storage)
             shared = shared_exponent(matrix.given_values(), storage) if storage.scaled else 0
@@ -123,8 +126,8 @@ class ReferenceProduct(LinearOperator):
         storage = self.request.storage
         if storage is None:
             return given
-        if isinstance(storage, BlockFloatFormat):
-            return _as_block_floats(self.matrix, storage, self.request.layout)
+        if isinstance(storage, BlockFloatFormat) or has_own_codec(storage):
+            return _as_stored(self.matrix, storage, self.request.layout, read)
         of_entries = np.repeat(self.exponents, self.matrix.lengths).tolist()
         return [cut_value(value, storage, read, e) for value, e in zip(given, of_entries, strict=True)]
 
@@ -139,8 +142,8 @@ class ReferenceProduct(LinearOperator):
         if transpose:
             return self.transposed.error_bound(read_matrix=read_matrix, x_error=x_error)
         storage = self.request.storage
-        if isinstance(storage, BlockFloatFormat):
-            of_matrix = array_error(encode_blocks(self.matrix.given_values(), storage), read_matrix)
+        if isinstance(storage, BlockFloatFormat) or has_own_codec(storage):
+            of_matrix = array_error(_stored(self.matrix.given_values(), storage), read_matrix)
         else:
             of_matrix = EXACT if storage is None else value_error(storage, read_matrix, min(self.exponents))
         return product_bound(of_matrix, x_error, self.request.compute, 0)
@@ -233,11 +236,15 @@ class ReferenceProduct(LinearOperator):
         return values if storage is None else encode(values, storage)
 
 
-def _as_block_floats(matrix: Matrix, storage: BlockFloatFormat, layout: str) -> list[float]:
+def _stored(values: Floats, storage: Any) -> Any:
+    return encode_blocks(values, storage) if isinstance(storage, BlockFloatFormat) else encode(values, storage)
+
+
+def _as_stored(matrix: Matrix, storage: ValueFormat, layout: str, read: int | None) -> list[float]:
     """Return the entries' values as they are read: those that share an exponent lie side by side in the layout."""
     arrangement = arranged(matrix, layout)
     entry_of_slot = arrangement.spread(np.arange(1, matrix.entries + 1))
-    stored = encode_blocks(arrangement.spread(matrix.given_values()), storage).decode()
+    stored = _stored(arrangement.spread(matrix.given_values()), storage).decode(read)
     values = np.empty(matrix.entries)
     values[entry_of_slot[entry_of_slot > 0] - 1] = stored[entry_of_slot > 0]
     found: list[float] = values.tolist()

@@ -24,7 +24,8 @@ from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.formats.formats import format_named
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
-from cpms.precision.controllers import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
+from cpms.precision.controller_specs import controller_of
+from cpms.precision.controllers import AtMost, Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
 from cpms.sources.readers.options import Ids, Symmetric, Weights
 
 _RECORDED_TOP = 20
@@ -32,21 +33,43 @@ _OF_GRAPHS = {"duplicates", "self_loops", "ids"}
 _SINCE_FIRST_ROWS = {*_OF_GRAPHS, "dangling"}
 """Keys that cells leave out at their defaults, so that older cells keep their names."""
 
+_LATER = ("at_most", "rises", "plugin")
+"""Fields of policies that rows lack where they are not given."""
+
 
 class Policy(Strict):
-    """A level controller in a configuration; the defaults are the paper's rule."""
+    """A level controller in a configuration; the defaults are the paper's rule.
 
-    rule: Literal["default", "threshold", "fixed"] = "default"
+    ``rises`` are the segments of a schedule by sweep; ``plugin`` names a controller of one's own in place of a rule, by
+    an entry point, ``module:attribute`` or ``file.py:attribute``. The other keys wrap it.
+    """
+
+    rule: Literal["default", "threshold", "fixed", "schedule"] = "default"
     factor: float = Field(default=10.0, gt=0)
     stagnation: bool = True
     read: int | None = Field(default=None, ge=1)
     write_ahead: int = Field(default=0, ge=0)
     start_at: int | None = Field(default=None, ge=1)
+    at_most: int | None = Field(default=None, ge=1)
+    rises: dict[str, int] | None = None
+    plugin: str | None = None
+
+    @model_validator(mode="after")
+    def _plugin_loads(self) -> Policy:
+        if (self.rises is None) == (self.rule == "schedule"):
+            raise ValueError("rises are those of rule schedule, which needs them, such as {0 = 1, 20 = 2}")
+        if self.plugin is not None or self.rises is not None:
+            self.controller("fp64")
+        return self
 
     def controller(self, storage: str) -> Controller:
         """Return the controller for a storage format."""
         chosen: Controller
-        if self.rule == "default":
+        if self.plugin is not None:
+            chosen = controller_of(self.plugin)
+        elif self.rises is not None:
+            chosen = controller_of({"rule": "schedule", "rises": self.rises})
+        elif self.rule == "default":
             chosen = default_controller(format_named(storage))
         elif self.rule == "fixed":
             chosen = Fixed(self.read)
@@ -54,6 +77,8 @@ class Policy(Strict):
             chosen = Threshold(self.factor, self.stagnation)
         if self.start_at:
             chosen = StartAt(chosen, self.start_at)
+        if self.at_most:
+            chosen = AtMost(chosen, self.at_most)
         return WriteAhead(chosen, self.write_ahead) if self.write_ahead else chosen
 
 
@@ -122,7 +147,9 @@ class Config(WarmedUp):
     def resolved(self, cell: Cell) -> Cell:
         """Return a cell with its defaults and all fields of its policy."""
         defaults = {name: type(self).model_fields[name].default for name in sorted(_SINCE_FIRST_ROWS)}
-        return {**defaults, **cell, "policy": Policy.model_validate(cell["policy"]).model_dump()}
+        policy = Policy.model_validate(cell["policy"])
+        later = {name for name in _LATER if getattr(policy, name) is None}
+        return {**defaults, **cell, "policy": policy.model_dump(exclude=later)}
 
 
 class Context:

@@ -12,9 +12,10 @@ import numpy as np
 from cpms.backends.cuda.arrays import inplace_permutation, launch_convert
 from cpms.backends.cuda.arrays.launch_convert import MAX_STAGED
 from cpms.backends.cuda.runtime.current import current
-from cpms.base.errors import InputError
+from cpms.base.errors import InputError, UnsupportedError
+from cpms.contracts.own_codecs import codec_refusal
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
-from cpms.storage.array import SegmentedArray, shared_exponent
+from cpms.storage.array import SegmentedArray, array_exponent
 from cpms.storage.segment_layout import largest_finite
 
 
@@ -42,8 +43,10 @@ def encode(values: Any, format: Format, *, segments: int | None = None) -> Segme
         If device memory runs out.
     """
     given = as_float64(values)
-    exponent = _shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
+    exponent = _array_exponent(given, format)
     backend = current()
+    if reason := codec_refusal("cuda", "cuda", format):
+        raise UnsupportedError(reason)
     with backend.memory_for(f"{len(given):,} values of {format.name}", format.nbytes(len(given))):
         memory = backend.arrays.zeros(format.nbytes(len(given)), np.uint8)
     stored = SegmentedArray(memory, len(given), format, exponent)
@@ -107,7 +110,7 @@ def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
 
 def restore_inplace(stored: SegmentedArray) -> Any:
     """Turn device memory back into float64, in place; see `SegmentedArray.restore_inplace`."""
-    if isinstance(stored.format, FloatFormat):
+    if not isinstance(stored.format, SegmentFormat):
         raise InputError(f"{stored.format.name} is a packed float; it has no room for float64 in place; use decode()")
     _convert(stored.memory.view(np.uint64), stored.format, to_segments=False)
     return stored.memory.view(np.float64)
@@ -151,9 +154,10 @@ def _clamped(values: Any, stored: SegmentedArray) -> Any:
     return arrays.where(arrays.isfinite(values), clamped, values)
 
 
-def _shared_exponent(values: Any, format: FloatFormat) -> int:
-    if len(values) == 0:
+def _array_exponent(values: Any, format: Format) -> int:
+    """Return `cpms.storage.array.array_exponent`, which depends on the largest size alone."""
+    if len(values) == 0 or isinstance(format, SegmentFormat) or (isinstance(format, FloatFormat) and not format.scaled):
         return 0
     arrays = current().arrays
     sizes = arrays.where(arrays.isfinite(values), arrays.absolute(values), 0.0)
-    return shared_exponent(current().to_host(sizes.max().reshape(1)), format)
+    return array_exponent(current().to_host(sizes.max().reshape(1)), format)

@@ -13,7 +13,7 @@ from cpms.backends.cuda.arrays import launch_convert
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES
 from cpms.backends.cuda.runtime.current import current
 from cpms.formats.formats import FloatFormat, Format
-from cpms.storage.array import SegmentedArray
+from cpms.storage.array import SegmentedArray, distribution_exponent
 
 
 def padded(values: int) -> int:
@@ -44,8 +44,7 @@ def zeros(nodes: int, storage: Format) -> SegmentedArray:
     A scaled format gets the exponent at which a distribution, of values up to 1, fits.
     """
     length = vector_length(nodes)
-    scaled = isinstance(storage, FloatFormat) and storage.scaled
-    exponent = storage.bias - 1 if isinstance(storage, FloatFormat) and scaled else 0
+    exponent = distribution_exponent(storage)
     memory = current().arrays.zeros(storage.nbytes(length), np.uint8)
     return SegmentedArray(memory, length, storage, exponent)
 

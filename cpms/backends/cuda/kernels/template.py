@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cpms.backends.cuda.kernels import source
 from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE, Shape
-from cpms.formats.formats import FloatFormat, Format
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat
 
 _FILES = {
     "spmv_csr_thread": "spmv/csr_thread_per_row.cu",
@@ -165,8 +165,11 @@ def program(variants: Iterable[Variant]) -> str:
     1
     """
     distinct = list(dict.fromkeys(variants))
-    text = source.assemble(dict.fromkeys(variant.file for variant in distinct))
-    return text + '#line 1 "instances"\n' + "\n".join(variant.instance for variant in distinct) + "\n"
+    instances = "\n".join(variant.instance for variant in distinct)
+    codecs = [text for name, text in _CODECS.items() if name in instances]
+    files = dict.fromkeys(variant.file for variant in distinct)
+    text = source.assemble([*files, *(["convert/coded_format.cuh"] if codecs else [])])
+    return text + "".join(codecs) + '#line 1 "instances"\n' + instances + "\n"
 
 
 def is_whole(storage: Format) -> bool:
@@ -178,7 +181,8 @@ def is_whole(storage: Format) -> bool:
     >>> is_whole(CPMS4), is_whole(SegmentFormat("odd", (32, 32), 3))
     (True, False)
     """
-    return isinstance(storage, FloatFormat) or storage.block is None or WHOLE_VALUES % storage.block == 0
+    blocks = storage.block if isinstance(storage, SegmentFormat) else None
+    return blocks is None or WHOLE_VALUES % blocks == 0
 
 
 def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
@@ -186,7 +190,7 @@ def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
 
     Parameters
     ----------
-    storage : SegmentFormat or FloatFormat
+    storage : Format
     whole : bool
         Whether arrays are known to be made of whole blocks.
 
@@ -196,6 +200,8 @@ def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
     >>> storage_type(BF16, whole=True)
     ('e8m7_nearest', 'cpms::PackedFloat<8, 7, cpms::Rounding::nearest>')
     """
+    if not isinstance(storage, SegmentFormat | FloatFormat):
+        return _coded(storage)
     rounding = f"cpms::Rounding::{storage.rounding}"
     if isinstance(storage, FloatFormat):
         split = f"{storage.exponent_bits}, {storage.mantissa_bits}"
@@ -205,6 +211,19 @@ def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
     block = storage.block or 0
     name = f"w{'_'.join(map(str, storage.widths))}_b{block}_{storage.rounding}_{'whole' if whole else 'ragged'}"
     return name, f"cpms::Segments<cpms::Widths<{widths}>, {block}, {rounding}, {str(whole).lower()}>"
+
+
+_CODECS: dict[str, str] = {}
+"""Codecs of formats of the protocol by the names of their structs, which are digests of their text."""
+
+
+def _coded(storage: Format) -> tuple[str, str]:
+    """Return the names of a format of the protocol, and remember its codec for the programs that have it."""
+    codec = storage.cuda_codec() or ""
+    name = f"codec_{source.digest(codec)}"
+    _CODECS[name] = f'#line 1 "cuda_codec of a format"\nnamespace cpms {{\nstruct {name} {{\n{codec}\n}};\n}}\n'
+    parts = f"{storage.group_bytes}", f"{storage.levels}"
+    return "_".join((name, *parts)), f"cpms::CodedFormat<cpms::{name}, {', '.join(parts)}>"
 
 
 PADDED_CSR = tuple(

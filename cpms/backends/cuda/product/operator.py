@@ -25,6 +25,7 @@ from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, ov
 from cpms.backends.cuda.product.launch import whole_blocks
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
+from cpms.contracts.own_codecs import codec_refusal
 from cpms.contracts.product_request import Compute, ProductRequest
 from cpms.formats.codes import VectorFormat
 from cpms.sparse.arrangement import Arrangement, arranged
@@ -117,7 +118,7 @@ class CudaProduct(CudaVectors):
         """Return why products of this kind cannot be prepared here, as a sentence; None if they can."""
         if request.layout not in _LAYOUTS:
             return f"engine cuda has no layout {request.layout!r} for any matrix; it has {', '.join(_LAYOUTS)}"
-        return request.refusal()
+        return codec_refusal("cuda", "cuda", request.storage) or request.refusal()
 
     @cached_property
     def transposed(self) -> CudaProduct:

@@ -21,7 +21,7 @@ from cpms.backends.cuda.spmv import launch_spmv, padded_csr
 from cpms.backends.cuda.spmv.launch_spmv import Epilogue
 from cpms.backends.cuda.spmv.padded_csr import Tasks
 from cpms.backends.cuda.spmv.reordering import Reordering
-from cpms.formats.formats import FP64, FloatFormat, Format
+from cpms.formats.formats import FP64, Format, SegmentFormat
 from cpms.graph.graph import Graph
 from cpms.storage.array import SegmentedArray
 
@@ -248,7 +248,7 @@ def _values_for_lanes(
     sources: Any, graph: Graph, weights: Any | None, reordering: Reordering | None, storage: Format
 ) -> Any:
     """Return float64 edge values in the order in which lanes load them in a storage format."""
-    bits = storage.width if isinstance(storage, FloatFormat) else max(storage.widths)
+    bits = max(storage.widths) if isinstance(storage, SegmentFormat) else 8 * storage.group_bytes
     reordered = None if weights is None else padded_csr.for_lanes(weights, bits)
     return padded_csr.values_at(padded_csr.for_lanes(sources, bits), graph, reordered, reordering)
 

@@ -21,10 +21,10 @@ from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.base.errors import InputError, UnsupportedError
-from cpms.formats.formats import FloatFormat, Format
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat
 from cpms.graph.graph import Graph
 from cpms.sparse.transition_values import edge_values
-from cpms.storage.array import shared_exponent
+from cpms.storage.array import array_exponent
 
 _NULL = np.uint64(0)
 FLAG_BYTES = 0.25
@@ -344,8 +344,9 @@ def value_exponent(graph: Graph, storage: Format) -> int:
     >>> value_exponent(Graph.from_edges([0, 0], [0, 1]), format_named("fp16-scaled"))
     15
     """
-    if not (isinstance(storage, FloatFormat) and storage.scaled) or graph.edges == 0:
+    is_scaled = storage.scaled if isinstance(storage, FloatFormat) else not isinstance(storage, SegmentFormat)
+    if not is_scaled or graph.edges == 0:
         return 0
     weighted = graph.weights is not None
     largest = edge_values(graph).max() if weighted else 1.0 / graph.out_weight[graph.out_weight > 0].min()
-    return shared_exponent(np.array([largest]), storage)
+    return array_exponent(np.array([largest]), storage)

@@ -1,0 +1,214 @@
+"""All laws of a format over many bit patterns, with the simplest value that breaks each, field by field."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.base.text.suggestions import unknown
+from cpms.base.types import Floats
+from cpms.base.validation import whole
+from cpms.check.format_laws import FORMAT_LAWS, LawError
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
+from cpms.formats.oracle import bits_of, value_of
+from cpms.storage.array import SegmentedArray
+from cpms.storage.codecs import compiled_loops
+
+_CHUNK = 1 << 17
+_ALL_CODES = 16
+_TWIN_SHARE = 8
+"""Of the patterns, that a format's functions on NumPy arrays see beside its compiled codec."""
+_FIELDS = ("sign", "exponent", "mantissa")
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A value that breaks a law, shrunk.
+
+    Parameters
+    ----------
+    law : str
+    text : str
+        The sentence of the law's error.
+    value, got, expected : dict or None
+        Each a number with the fields of its float64: sign, exponent and mantissa.
+    wrong : list of str
+        The fields in which what came differs from what should have.
+    """
+
+    law: str
+    text: str
+    value: dict[str, str] | None
+    got: dict[str, str] | None
+    expected: dict[str, str] | None
+    wrong: list[str]
+
+
+@dataclass(frozen=True)
+class FormatReport:
+    """What `check_format` found.
+
+    Examples
+    --------
+    >>> check_format("posit8", patterns=1000).holds
+    True
+    """
+
+    format: str
+    patterns: int
+    seconds: float
+    laws: list[str]
+    failures: list[Counterexample] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every law held."""
+        return not self.failures
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data, for JSON."""
+        return {**asdict(self), "holds": self.holds}
+
+    def lines(self) -> list[str]:
+        """Return the report as text."""
+        rate = self.patterns / self.seconds / 1e6 if self.seconds else 0.0
+        found = [
+            f"{self.format}: {self.patterns:,} patterns, {len(self.laws)} laws, {self.seconds:.2f} s, {rate:.2f} M/s"
+        ]
+        for failure in self.failures:
+            found += [f"{failure.law}: {failure.text}"]
+            for what in ("value", "got", "expected"):
+                shown = getattr(failure, what)
+                if shown is not None:
+                    found.append(f"  {what:9}{shown['number']:>25}  " + " ".join(shown[name] for name in _FIELDS))
+            found.append(f"  wrong: {', '.join(failure.wrong) or 'nothing that fields show'}")
+        return found if self.failures else [*found, "all laws hold"]
+
+
+def check_format(
+    format: Format | str,
+    *,
+    patterns: int = 1_000_000,
+    laws: Iterable[str] | None = None,
+    seed: int = 0,
+    progress: Callable[[int], object] = lambda _: None,
+) -> FormatReport:
+    """Try the laws of formats on bit patterns: random ones, ordinary numbers, special ones, and all codes of 16 bits.
+
+    Parameters
+    ----------
+    format : Format or str
+    patterns : int
+        Numbers of float64 that each law is tried on.
+    laws : iterable of str, optional
+        Names of laws, all of `FORMAT_LAWS` by default.
+    seed : int
+    progress : callable
+        Called with the number of patterns after each part of them.
+
+    Raises
+    ------
+    InputError
+        If there is no such format or law.
+    """
+    storage, count = format_of(format), whole("patterns", patterns)
+    chosen = _laws(laws)
+    failures: dict[str, Counterexample] = {}
+    rng = np.random.default_rng(seed)
+    if not isinstance(storage, SegmentFormat | FloatFormat):
+        compiled_loops(storage)
+    began, done = time.perf_counter(), 0
+    for values in _patterns(storage, count, rng):
+        for name, law in chosen.items():
+            if name not in failures:
+                try:
+                    law(storage, values[: len(values) // _TWIN_SHARE] if name == "codecs_agree" else values)
+                except LawError as error:
+                    failures[name] = _counterexample(storage, name, law, error)
+        done += len(values)
+        progress(done)
+    return FormatReport(storage.name, done, time.perf_counter() - began, list(chosen), list(failures.values()))
+
+
+def _laws(names: Iterable[str] | None) -> dict[str, Callable[..., None]]:
+    known = {law.__name__: law for law in FORMAT_LAWS}
+    if names is None:
+        return known
+    for name in names:
+        if name not in known:
+            raise InputError(unknown("law", name, known))
+    return {name: known[name] for name in names}
+
+
+def _patterns(storage: Format, count: int, rng: np.random.Generator) -> Iterable[Floats]:
+    special = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 0.1, -0.1])
+    yield _fitting(storage, special)
+    if storage.group == 1 and storage.levels == 1 and storage.bits() <= _ALL_CODES:
+        codes = np.arange(2 ** storage.bits()).astype(storage.code_type)
+        yield _fitting(storage, SegmentedArray(codes.view(np.uint8), len(codes), storage).decode())
+    for begin in range(0, count, _CHUNK):
+        size = min(_CHUNK, count - begin)
+        yield _fitting(storage, rng.integers(0, 2**64, size // 2, dtype=np.uint64).view(np.float64))
+        size -= size // 2
+        yield _fitting(storage, rng.standard_normal(size) * np.exp2(rng.integers(-20, 20, size)))
+
+
+def _fitting(storage: Format, values: Floats) -> Floats:
+    """Return what a format can be asked to store."""
+    values = values if storage.has_nan else values[~np.isnan(values)]
+    return values if storage.has_nan or storage.group == 1 else values[np.isfinite(values)]
+
+
+def _counterexample(storage: Format, name: str, law: Callable[..., None], error: LawError) -> Counterexample:
+    found = _shrunk(storage, law, error)
+    wrong: list[str] = []
+    value, got, expected = found.value, found.got, found.expected
+    if got is not None and expected is not None:
+        its, right = _fields(got), _fields(expected)
+        wrong = [each for each in _FIELDS if its[each] != right[each]]
+        # A rounded mantissa is no fault beside a wrong sign or exponent.
+        wrong = [each for each in wrong if each != "mantissa"] or wrong
+    shown = [None if number is None else _fields(number) for number in (value, got, expected)]
+    return Counterexample(name, str(found), shown[0], shown[1], shown[2], wrong)
+
+
+def _fields(number: float) -> dict[str, str]:
+    bits = f"{bits_of(number):064b}"
+    return {"number": repr(number), "sign": bits[0], "exponent": bits[1:12], "mantissa": bits[12:]}
+
+
+def _shrunk(storage: Format, law: Callable[..., None], error: LawError) -> LawError:
+    """Return the error of the simplest value that breaks a law alone: few bits of mantissa, an exponent near 0."""
+    if error.value is None:
+        return error
+    best, bits = _fails(storage, law, error.value) or error, bits_of(error.value)
+    if best is error and _fails(storage, law, error.value) is None:
+        return error
+    for place in range(52):
+        simpler = bits & ~(1 << place)
+        found = _fails(storage, law, value_of(simpler)) if simpler != bits else None
+        if found is not None:
+            best, bits = found, simpler
+    exponent = bits >> 52 & 2047
+    for nearer in sorted(
+        {1023, 1024, 1022, *(1023 + (exponent - 1023) // k for k in (8, 4, 2))}, key=lambda e: abs(e - 1023)
+    ):
+        simpler = bits & ~(2047 << 52) | nearer << 52
+        if 0 < exponent < 2047 and abs(nearer - 1023) < abs(exponent - 1023):
+            found = _fails(storage, law, value_of(simpler))
+            if found is not None:
+                return found
+    return best
+
+
+def _fails(storage: Format, law: Callable[..., None], value: float) -> LawError | None:
+    try:
+        law(storage, np.array([value]))
+    except LawError as error:
+        return error
+    return None

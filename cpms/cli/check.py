@@ -1,0 +1,43 @@
+"""``cpms check``: try the laws of number formats on a format, one's own included."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from cpms.base.text.terminal import say
+
+
+def add(parsers: Any) -> None:
+    """Describe the command."""
+    parser = parsers.add_parser(
+        "check",
+        help="try the laws of formats on a format",
+        description="Try the laws of number formats on bit patterns of float64, and show the simplest value that "
+        "breaks each law, field by field. FORMAT is a name, module:attribute or file.py:attribute.",
+        epilog="example: cpms check posit16 --patterns 100000; exit code 1 if a law does not hold",
+    )
+    parser.add_argument("format", metavar="FORMAT")
+    parser.add_argument("--patterns", type=int, default=1_000_000, metavar="N", help="float64 values to try (1000000)")
+    parser.add_argument("--law", action="append", metavar="NAME", help="try this law alone; may be given again")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--no-plugins", action="store_true", help="refuse formats that run other code")
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from cpms.base import plugins
+    from cpms.base.text.progress import Bar
+    from cpms.check.format_report import check_format
+    from cpms.formats.formats import format_of
+
+    with plugins.allowed(not arguments.no_plugins):
+        storage = format_of(arguments.format)
+    with Bar(range(1), total=arguments.patterns, unit="pattern", disable=not sys.stderr.isatty()) as bar:
+        report = check_format(
+            storage, patterns=arguments.patterns, laws=arguments.law, progress=lambda done: bar.update(done - bar.n)
+        )
+    say(*([json.dumps(report.as_dict())] if arguments.json else report.lines()))
+    return 0 if report.holds else 1

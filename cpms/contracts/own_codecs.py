@@ -1,0 +1,45 @@
+"""Which engines take a format of the protocol, by the codecs that it brings."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat
+
+TakesCodecs: TypeAlias = Literal["none", "numpy", "numba", "cuda"]
+"""Codecs of which formats of the protocol need one in an engine."""
+
+
+def has_own_codec(storage: Any) -> bool:
+    """Return whether a format is one of the protocol, and none whose codec comes with every engine.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> has_own_codec(cpms.FP16), has_own_codec(cpms.format_named("posit16"))
+    (False, True)
+    """
+    return isinstance(storage, Format) and not isinstance(storage, SegmentFormat | FloatFormat)
+
+
+def codec_refusal(name: str, takes: TakesCodecs, storage: Any) -> str | None:
+    """Return why an engine does not take a format of the protocol, as a sentence; None if it does.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> codec_refusal("scipy", "none", cpms.format_named("posit16"))
+    'engine scipy has no code for posit16, a format with a codec of its own; use reference, cpu or cuda'
+    """
+    if not isinstance(storage, Format) or not has_own_codec(storage):
+        return None
+    if takes == "none":
+        what = f"{storage.name}, a format with a codec of its own"
+        return f"engine {name} has no code for {what}; use reference, cpu or cuda"
+    if takes == "numba" and storage.numba_codec() is None:
+        return f"engine {name} needs the codec of {storage.name} in Numba; give it a numba_codec, or use reference"
+    if takes == "cuda" and storage.group > 1:
+        return f"engine {name} has no groups of numbers as {storage.name} has; use cpu"
+    if takes == "cuda" and storage.cuda_codec() is None:
+        return f"engine {name} needs the codec of {storage.name} in CUDA; give it a cuda_codec, or use cpu"
+    return None

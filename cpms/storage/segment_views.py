@@ -1,0 +1,73 @@
+"""Where segments and ranges of values lie in a stored array: views of a segment, and the part that holds a range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.formats.formats import Format, SegmentFormat
+
+
+def segment_view(units: Any, format: Format, length: int, k: int) -> Any:
+    """Return segment k, from 0 on, of each value: a view where one array can be one, else a copy.
+
+    A plane, or the codes of a packed float, have shape (length,); whole blocks have shape (blocks, values of a block).
+    Where the last block is shorter, the segments are copied. Segments of several units have a last axis of them.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> segment_view(cpms.encode([1.0, 2.0], "cpms2").units, cpms.CPMS2, 2, 0).tolist()
+    [[1072693248, 1073741824]]
+    """
+    if not 0 <= k < format.levels:
+        raise InputError(f"segment is {k}; {format.name} has segments 0 to {format.levels - 1}")
+    if not isinstance(format, SegmentFormat):
+        if format.group > 1 or format.levels > 1:
+            raise InputError(f"{format.name} has a codec of its own, whose segments have no views; use memory")
+        return units
+    counts = [width // format.unit for width in format.widths]
+    block = max(1, length if format.block is None else min(format.block, length))
+    before, count, a_value = sum(counts[:k]), counts[k], sum(counts)
+    whole = length // block
+
+    def part(begin: int, blocks: int, size: int) -> Any:
+        held = units[begin : begin + blocks * size * a_value].reshape(blocks, size * a_value)
+        found = held[:, size * before : size * (before + count)].reshape(blocks, size, count)
+        return found[..., 0] if count == 1 else found
+
+    if whole * block == length:
+        found = part(0, whole, block)
+        return found[0] if format.block is None and whole else found
+    full, last = part(0, whole, block), part(whole * block * a_value, 1, length - whole * block)
+    return np.concatenate([full.reshape(whole * block, *full.shape[2:]), last[0]])
+
+
+def segment_parts(format: SegmentFormat, length: int, read: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of bytes that hold the first segments of an array's values.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> list(segment_parts(cpms.CPMS2_PLANES, 10, 1)), list(segment_parts(cpms.CPMS2, 40, 1))
+    ([(0, 40)], [(0, 128), (256, 288)])
+    """
+    block = max(1, length if format.block is None else min(format.block, length))
+    for begin in range(0, length, block):
+        size = min(block, length - begin)
+        yield 8 * begin, 8 * begin + size * format.bits(read) // 8
+
+
+def covering(format: Format, length: int, low: int, high: int) -> tuple[int, int, int, int] | None:
+    """Return the first and last byte, the first value and the number of values of the blocks around a range of values.
+
+    None for planes and other blocks that are the whole array.
+    """
+    block = (format.block or length) if isinstance(format, SegmentFormat) and format.levels > 1 else format.group
+    if block >= length:
+        return None
+    first, last = low // block * block, min(length, -(-high // block) * block)
+    return format.nbytes(first), format.nbytes(last), first, last - first

@@ -1,0 +1,127 @@
+"""Laws of formats: those of the package keep them, and each of ten broken formats is caught by the field it spoils."""
+
+# ruff: noqa: ARG002
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cpms
+from cpms.check import check_format
+from cpms.cli.main import main
+from cpms.formats.microscaling import MicroscalingFormat
+from cpms.formats.minifloats import E2M1FN, E4M3FN, E4M3FNUZ, MiniFloatFormat
+from cpms.formats.posits import PositFormat
+
+BASE = MiniFloatFormat("base", 5, 10)
+
+
+class Broken(cpms.Format):
+    """A float of 16 bits whose decoded values are altered; a codec on NumPy arrays alone."""
+
+    min_normal, max_finite = BASE.min_normal, BASE.max_finite
+
+    def __init__(self, name, encode=None, decode=None, **claims):
+        self.name, self._encode, self._decode = name, encode, decode
+        for claim, value in claims.items():
+            setattr(type(self), claim, value)
+
+    def bits(self, read=None):
+        return 16
+
+    def unit_roundoff(self, read=None):
+        return 2.0**-11
+
+    def encode(self, values):
+        return BASE.encode(self._encode(values) if self._encode else values)
+
+    def decode(self, codes, read=None):
+        values = BASE.decode(codes)
+        return self._decode(values) if self._decode else values
+
+
+def off_by_one_ulp(values):
+    ulp = np.spacing(np.abs(values).astype(np.float16)).astype(np.float64)
+    return np.where((np.abs(values) > 1.0) & (np.abs(values) < 3e4), values + ulp, values)
+
+
+def with_small_scale(block):
+    """Return microscaling whose scales are too small by one power of two."""
+
+    class Small(MicroscalingFormat):
+        def encode(self, values):
+            codes = super().encode(values)
+            codes[:, 0] = np.maximum(codes[:, 0], 1) - (codes[:, 0] < 255)
+            return codes
+
+        def numba_codec(self):
+            return None
+
+    return Small("small scale", block)
+
+
+class DisagreesInNumba(PositFormat):
+    def encode(self, values):
+        return super().encode(values) ^ (np.abs(values) > 2.0)
+
+    def numba_codec(self):
+        return PositFormat("posit16", 16).numba_codec()
+
+    def cuda_codec(self):
+        return None
+
+
+class SignsOfZeroLost(MiniFloatFormat):
+    has_negative_zero = True
+
+
+BROKEN = {
+    "off by one ulp": (lambda: Broken("ulp", decode=off_by_one_ulp), "relative_error", "mantissa"),
+    "wrong bias": (lambda: Broken("bias", decode=lambda v: 2.0 * v), "relative_error", "exponent"),
+    "sign of zero": (lambda: Broken("zero", encode=lambda v: np.where(v == 0.0, 0.0, v)), "specials_are_kept", "sign"),
+    "NaN becomes a number": (lambda: Broken("nan", encode=np.nan_to_num), "specials_are_kept", "exponent"),
+    "infinity saturates": (
+        lambda: Broken("inf", encode=lambda v: np.clip(v, -65504.0, 65504.0)),
+        "specials_are_kept",
+        "exponent",
+    ),
+    "sign lost": (lambda: Broken("abs", decode=np.abs), "specials_are_kept", "sign"),
+    "cuts where it says it rounds": (
+        lambda: Broken("cut", encode=lambda v: np.where(np.isfinite(v), np.ldexp(np.trunc(np.ldexp(
+            np.frexp(v)[0], 11)), np.frexp(v)[1] - 11), v)),
+        "relative_error",
+        "mantissa",
+    ),
+    "block exponent too small": (lambda: with_small_scale(E2M1FN), "relative_error", "exponent"),
+    "codecs disagree": (lambda: DisagreesInNumba("twin", 16), "codecs_agree", "mantissa"),
+    "claims a sign of zero": (lambda: SignsOfZeroLost("fnuz", 4, 3, "fnuz"), "specials_are_kept", "sign"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_formats_are_caught_by_the_field_they_spoil(name):
+    make, law, field = BROKEN[name]
+    report = check_format(make(), patterns=20_000)
+    failures = {failure.law: failure for failure in report.failures}
+    assert law in failures, report.lines()
+    assert field in failures[law].wrong, report.lines()
+
+
+@pytest.mark.parametrize(
+    "name",
+    "posit8 posit16 posit32 e4m3fn e4m3fnuz tf32 mxfp4 mxfp6-e2m3 mxint8 gse int16 fp16 cpms4".split(),  # noqa: SIM905
+)
+def test_formats_of_the_package_keep_all_laws(name):
+    report = check_format(name, patterns=30_000)
+    assert report.holds, report.lines()
+
+
+def test_the_command_line_reports_and_refuses(capsys):
+    assert main(["check", "e4m3fn", "--patterns", "1000", "--json"]) == 0
+    assert '"holds": true' in capsys.readouterr().out
+    assert main(["check", "e4m3fn", "--law", "no_law"]) == 2
+    assert "law 'no_law' is not known" in capsys.readouterr().err
+    assert main(["check", "tests/none.py:F", "--no-plugins"]) == 2
+    assert "--no-plugins refuses" in capsys.readouterr().err
+    assert (E4M3FN.has_negative_zero, E4M3FNUZ.has_negative_zero) == (True, False)

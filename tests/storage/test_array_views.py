@@ -1,0 +1,95 @@
+"""Stored arrays as arrays: shapes, slices, segments, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import InputError
+from cpms.testing import float_arrays
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "stored_array.cpms"
+NAMES = ("cpms4", "cpms4-planes", "seg16-16-32", "fp16", "e4m3fn", "posit16", "gse", "fp64")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shapes_slices_and_equality(name):
+    values = np.random.default_rng(0).standard_normal((70, 3, 2))
+    stored = cpms.encode(values, name)
+    whole = stored.decode()
+    assert whole.shape == stored.shape == values.shape
+    assert len(stored) == 70
+    for index in (slice(3, 9), slice(65, None), slice(5, 5), 4, (slice(None), 1), slice(None, None, 7)):
+        np.testing.assert_array_equal(stored[index], whole[index])
+    np.testing.assert_array_equal(np.asarray(stored), whole)
+    out = np.empty(values.shape)
+    assert stored.decode(out=out) is out
+    assert stored.equals(cpms.encode(values, name))
+    assert not stored.equals(cpms.encode(values + 1.0, name))
+    with pytest.raises(InputError, match="products take stored vectors"):
+        cpms.matrix(np.eye(70), engine="cpu") @ stored
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    float_arrays(min_size=1, max_size=150), st.sampled_from(["cpms4", "cpms4-planes", "cpms2", "seg16-16-32", "fp16"])
+)
+def test_segments_are_those_of_the_bits(values, name):
+    stored = cpms.encode(values, name)
+    if isinstance(stored.format, cpms.FloatFormat):
+        assert stored.segment(0).tolist() == stored.units.tolist()
+        return
+    shift = 64
+    for k, width in enumerate(stored.format.widths):
+        shift -= width
+        bits = values.view(np.uint64) >> np.uint64(shift) & np.uint64(2**width - 1)
+        units = np.asarray(stored.segment(k)).reshape(len(values), -1).astype(np.uint64)
+        places = np.uint64(stored.format.unit) * np.arange(units.shape[1], dtype=np.uint64)
+        assert (units << places).sum(axis=1).tolist() == bits.tolist()
+
+
+def test_a_plane_is_a_view():
+    stored = cpms.encode(np.arange(300.0), "cpms4-planes")
+    assert np.shares_memory(stored.segment(1), stored.memory)
+    assert stored.segment(0).__array_interface__["typestr"] == "<u2"
+    with pytest.raises(InputError, match="segment is 4; cpms4-planes has segments 0 to 3"):
+        stored.segment(4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_keep_arrays(tmp_path, name):
+    stored = cpms.encode(np.random.default_rng(1).standard_normal((41, 3)), name)
+    stored.save(tmp_path / "x.cpms")
+    for options in ({}, {"mapped": True}, {"format": name}):
+        assert cpms.load_array(tmp_path / "x.cpms", **options).equals(stored)
+    for read in range(1, stored.format.levels + 1):
+        some = cpms.load_array(tmp_path / "x.cpms", read=read)
+        np.testing.assert_array_equal(some.decode(read), stored.decode(read))
+
+
+def test_stored_bytes_never_change(tmp_path):
+    stored = cpms.encode(np.array([[0.1, -2.0], [np.inf, 5e-324]]), "cpms4")
+    stored.save(tmp_path / "x.cpms")
+    assert (tmp_path / "x.cpms").read_bytes() == GOLDEN.read_bytes()
+    assert cpms.load_array(GOLDEN).equals(stored)
+
+
+def test_other_files_are_refused_and_run_no_code(tmp_path):
+    path = tmp_path / "x.cpms"
+    cpms.encode([1.0], "cpms4").save(path)
+    content = path.read_bytes()
+    faults = {
+        b"": "no file of a stored array",
+        content[:-1]: "holds 7 bytes of values",
+        content.replace(b"cpms4", b"cpms9"): "storage 'cpms9' is not known",
+        content.replace(b'"cpms4"', b'"a:b"  '): "--no-plugins refuses",
+    }
+    for text, fault in faults.items():
+        path.write_bytes(text)
+        with pytest.raises(InputError, match=fault):
+            cpms.load_array(path)
