@@ -1,8 +1,8 @@
 """The contract of conjugate gradient iterations: what a backend may fuse, between two residuals found in float64.
 
 The recurrences are those of flexible conjugate gradients: alpha = r.p / p.Ap and beta = -z.Ap / p.Ap, which keep p
-conjugate to its predecessor whatever rounding does to r (Notay, "Flexible conjugate gradients", SIAM J. Sci. Comput. 22,
-2000). They need the same passes over vectors as the usual ones.
+conjugate to its predecessor whatever rounding does to r (Notay, "Flexible conjugate gradients", SIAM J. Sci. Comput.
+22, 2000). They need the same passes over vectors as the usual ones.
 """
 
 from __future__ import annotations

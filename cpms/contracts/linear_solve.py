@@ -45,7 +45,7 @@ WIDENS = (SolveStatus.STAGNATED, SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, 
 
 
 class LinearStep(NamedTuple):
-    """One iteration: residual over ||b|| as the method knows it, bits of a vector's value, bytes, seconds since the start.
+    """One iteration: residual over ||b|| as the method knows it, bits of a vector's value, bytes, seconds so far.
 
     ``exact`` says whether the residual was found as b - A x in float64, or by a recurrence.
     """
@@ -176,7 +176,7 @@ def norm(operator: LinearOperator, v: Any) -> float:
 
 
 def in_format(operator: LinearOperator, v: Any, storage: VectorFormat | None, write: int | None = None) -> Any:
-    """Return a copy of a vector in a format: arrays of float64 and float32 are plain ones, whose operations are fast."""
+    """Return a copy of a vector in a format: those of float64 and float32 are plain arrays, whose operations are fast."""
     if storage is None:
         return operator.convert(v, None)
     if storage == FP32:

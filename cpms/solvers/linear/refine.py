@@ -2,8 +2,8 @@
 
 Wilkinson's refinement with an iterative inner solver (Higham and Mary, "Mixed precision algorithms in numerical linear
 algebra", Acta Numerica 31, 2022, section 5): r = b - A x in float64, A c = r to a modest reduction in few bits, and
-x += c. The inner precision decides how many outer steps there are, and nothing about the answer. Jacobi's and Chebyshev's
-methods are this loop around their sweeps; an outer step costs one product in float64.
+x += c. The inner precision decides how many outer steps there are, and nothing about the answer. Jacobi's and
+Chebyshev's methods are this loop around their sweeps; an outer step costs one product in float64.
 """
 
 from __future__ import annotations
