@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cpms.api.given_matrix import storage_of
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
-from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, SegmentFormat, format_of
+from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, FloatFormat, SegmentFormat, format_of
 from cpms.problems.linear_system import LinearSystem
+from cpms.storage.array import encode
 
 METHODS = ("cg", "gmres", "jacobi", "chebyshev", "refine")
 INNER = ("cg", "gmres", "jacobi", "chebyshev")
@@ -72,8 +75,7 @@ def _storage(system: LinearSystem, method: str, storage: Any, reasons: list[str]
         reasons.append(f"{found.name}: all values of A are exact in it")
         return found
     given = storage_of(storage, system.matrix)
-    few = not is_exact(given) and given.bits() < _LEAST_BITS
-    if method == "cg" and few and storage_of("lossless", system.matrix).bits() > given.bits():
+    if method == "cg" and given.bits() < _LEAST_BITS and not keeps(system.matrix.given_values(), given):
         reasons.append(
             f"fp32 in place of {given.name}: rounding A to fewer than {_LEAST_BITS} bits may make it indefinite; "
             "method='refine' reads fewer"
@@ -82,11 +84,18 @@ def _storage(system: LinearSystem, method: str, storage: Any, reasons: list[str]
     return given
 
 
-def is_exact(storage: ValueFormat | None) -> bool:
-    """Return whether every float64 is kept by a format that is read whole; a pattern's ones are."""
-    if storage is None or isinstance(storage, CodeFormat):
+def keeps(values: Any, storage: ValueFormat | None) -> bool:
+    """Return whether a format that is read whole keeps each of these values.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import FP16
+    >>> keeps(np.array([0.5, -2.0]), FP16), keeps(np.array([0.1]), FP16)
+    (True, False)
+    """
+    if storage is None or isinstance(storage, CodeFormat | SegmentFormat):
         return True
-    return storage.exact
+    return isinstance(storage, FloatFormat) and bool((encode(values, storage).decode() == values).all())
 
 
 def _vectors(method: str, vectors: Any, engine: str, reasons: list[str]) -> tuple[VectorFormat | None, ...]:

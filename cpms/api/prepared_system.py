@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpms.api import product_engines
-from cpms.api.linear_choice import PRECONDITIONERS, Choice
+from cpms.api.linear_choice import PRECONDITIONERS, Choice, keeps
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import Preconditioner, SolveTask
 from cpms.contracts.product_request import ProductRequest
-from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
-from cpms.formats.formats import FP64, FloatFormat, SegmentFormat
+from cpms.formats.codes import ValueFormat, VectorFormat
+from cpms.formats.formats import FP64, SegmentFormat
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear import preconditioners
-from cpms.storage.array import encode
 
 LAYOUTS = {"cuda": "sell"}
 """What ``auto`` takes on an engine; csr elsewhere."""
@@ -66,20 +65,6 @@ class PreparedSystem:
 
 def _operator(system: LinearSystem, storage: ValueFormat | None, engine: str, layout: str) -> LinearOperator:
     return product_engines.prepare(engine, system.matrix, ProductRequest(storage, layout))
-
-
-def keeps(values: Any, storage: ValueFormat | None) -> bool:
-    """Return whether a format that is read whole keeps each of these values.
-
-    Examples
-    --------
-    >>> from cpms.formats.formats import FP16
-    >>> keeps(np.array([0.5, -2.0]), FP16), keeps(np.array([0.1]), FP16)
-    (True, False)
-    """
-    if storage is None or isinstance(storage, CodeFormat | SegmentFormat):
-        return True
-    return isinstance(storage, FloatFormat) and bool((encode(values, storage).decode() == values).all())
 
 
 def preconditioner_of(

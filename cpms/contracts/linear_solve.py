@@ -176,7 +176,7 @@ def norm(operator: LinearOperator, v: Any) -> float:
 
 
 def in_format(operator: LinearOperator, v: Any, storage: VectorFormat | None, write: int | None = None) -> Any:
-    """Return a copy of a vector in a format: those of float64 and float32 are plain arrays, whose operations are fast."""
+    """Return a copy of a vector in a format: of float64 and float32 a plain array, whose operations are fast."""
     if storage is None:
         return operator.convert(v, None)
     if storage == FP32:

@@ -1,10 +1,11 @@
 """GMRES(m) whose stored basis follows the residual: early vectors in many bits, late ones in few.
 
 Inexact Krylov theory (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003; van den Eshof and Sleijpen, SIAM J. Matrix
-Anal. 26, 2004): an error in basis vector j reaches the residual times the coefficient y_j, which shrinks with it. So a vector that is stored when the relative residual of its cycle is rho needs -log2(eta t / rho) bits of
-mantissa, t being what the cycle is to reach. Orthogonalisation is classical Gram-Schmidt, twice, over the vectors *as
-stored*, so that the Arnoldi relation holds for what later iterations read; each cycle begins with b - A x in float64.
-An iteration reads the basis four times.
+Anal. 26, 2004): an error in basis vector j reaches the residual times the coefficient y_j, which shrinks with it. So a
+vector that is stored when the relative residual of its cycle is rho needs -log2(eta t / rho) bits of mantissa, t being
+what the cycle is to reach. Orthogonalisation is classical Gram-Schmidt, twice, over the vectors *as stored*, so that
+the Arnoldi relation holds for what later iterations read; each cycle begins with b - A x in float64. An iteration reads
+the basis four times.
 """
 
 from __future__ import annotations

@@ -78,7 +78,10 @@ def spectrum(task: SolveTask, inverse_diagonal: Any) -> Spectrum | None:
     v = operator.upload(random)
     diagonal = 1.0 / inverse_diagonal
     before, beta = task.zeros(), 0.0
-    v = v * (1.0 / math.sqrt(float(operator.dots([v], diagonal * v).tolist()[0])))
+    square = float(operator.dots([v], diagonal * v).tolist()[0])
+    if not 0.0 < square < math.inf:
+        return None
+    v = v * (1.0 / math.sqrt(square))
     w = operator.empty((task.size,), "float64")
     diagonals, beside = [], []
     for _ in range(min(_LANCZOS_STEPS, task.size)):
