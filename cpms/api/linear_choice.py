@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from cpms.api.given_matrix import storage_of
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown

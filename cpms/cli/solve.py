@@ -119,7 +119,8 @@ def _readable(report: dict[str, Any]) -> list[str]:
         f"in {report['solve_s']:.3g} s; prepared in {report['prepare_s']:.3g} s, certified in "
         f"{report['certify_s']:.3g} s, compiled in {report['compile_s']:.3g} s",
         f"certified residual {shown(report['residual'])} ||b||; backward errors "
-        f"{shown(report['normwise_backward_error'])} (norms), {shown(report['componentwise_backward_error'])} (entries)",
+        f"{shown(report['normwise_backward_error'])} by norms, "
+        f"{shown(report['componentwise_backward_error'])} by entries",
         f"chosen: {report['reason']}",
     ]
 

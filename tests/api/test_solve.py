@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse
+from judges import is_within
 
 import cpms
 from cpms import InputError, SolveStatus
+from cpms.sources.fuzzed_systems import KINDS, fuzzed
 from cpms.sources.stencils import stencil
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "solvers" / "linear"))
-from fuzzed_systems import KINDS, fuzzed, is_within
 
 LAPLACIAN = stencil(5, 16)
 ONES = np.ones(256)

@@ -24,7 +24,7 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
 RESTART = 100
 _SAFETY = 0.1
 """The factor eta: which part of the goal rounding of a vector may take."""
-_PROGRESS = 1e-5
+_PROGRESS = 1e-4
 """A cycle is not expected to reach more than this times what the last one reached."""
 _FIRST = 1e-2
 """What the first cycle is compared with in place of a last one."""
