@@ -227,7 +227,7 @@ def test_blocks_change_no_product(backend, monkeypatch):
     x = backend.arrays.asarray(np.append(np.random.default_rng(17).random(900), 0.0))
     product = coo.WarpProduct.of(graph, "float64")
     for blocks in (1, 2, 5, 40):
-        monkeypatch.setattr(backends.Backend, "spread", lambda *_, blocks=blocks, **__: blocks)
+        monkeypatch.setattr(backends.Backend, "grid_size", lambda *_, blocks=blocks, **__: blocks)
         product.multiply(x)
         answers.add(backend.to_host(product.edges.sums).tobytes())
     assert len(answers) == 1
