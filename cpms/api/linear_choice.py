@@ -87,6 +87,7 @@ def keeps(values: Any, storage: ValueFormat | None) -> bool:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from cpms.formats.formats import FP16
     >>> keeps(np.array([0.5, -2.0]), FP16), keeps(np.array([0.1]), FP16)
     (True, False)

@@ -120,8 +120,8 @@ def norm(values: Floats) -> float:
 
     Examples
     --------
-    >>> norm(np.array([3e200, 4e200])), norm(np.array([3e-200, 4e-200]))
-    (5e+200, 5e-200)
+    >>> norm(np.array([3.0, 4.0])), norm(np.array([1e200, 0.0])), norm(np.array([0.0, 1e-200]))
+    (5.0, 1e+200, 1e-200)
     """
     largest = float(np.abs(values).max(initial=0.0))
     if largest == 0.0 or not math.isfinite(largest):

@@ -48,9 +48,8 @@ def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> Choice:
     --------
     >>> from cpms.formats.block_float import BFP16, BFP32
     >>> from cpms.formats.formats import CPMS4
-    >>> choice((CPMS4,), 20), choice((BFP16, BFP32), 20)[1:], choice((BFP16,), 40)
-    (Choice(storage=SegmentFormat(name='cpms4', widths=(16, 16, 16, 16), block=64, rounding='zero'), segments=2, \
-bits=32), (None, 32), Choice(storage=None, segments=None, bits=64))
+    >>> choice((CPMS4,), 19)[1:], choice((BFP16, BFP32), 20)[1:], choice((BFP16,), 40)
+    ((2, 32), (None, 32), Choice(storage=None, segments=None, bits=64))
     """
     for storage in formats:
         if isinstance(storage, SegmentFormat):
