@@ -34,7 +34,7 @@ def test_a_basis_vector_keeps_its_digits_in_the_fewest_bits(digits):
         found = choice(formats, digits)
         stored = task.stored.convert(v, found.storage, write=found.segments)
         back = task.stored.convert(stored, None, found.segments)
-        assert np.linalg.norm(back - v) <= 2.0**-digits * np.linalg.norm(v)
+        assert np.linalg.norm(back - v) <= 2.0 ** (1 - digits) * np.linalg.norm(v)
         assert found.bits <= 64
 
 
