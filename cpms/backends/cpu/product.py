@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu import product_loops
+from cpms.backends.cpu.cg import CpuCg
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
 from cpms.base import threads
+from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
 from cpms.contracts.product_request import ProductRequest
 from cpms.sparse.arrangement import ELL_ROWS, SLICE_ROWS, Arrangement, arranged
@@ -142,6 +144,10 @@ class CpuProduct(CpuVectors):
             out.write(target, segments=write)
             found = float(out.decode(write) @ dot) if len(dot) else 0.0
         return found if len(dot) else None
+
+    def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
+        """Return iterations whose passes over vectors are fused, for plain vectors without a preconditioner."""
+        return CpuCg(self, task, x) if CpuCg.fits(task) else None
 
     def _multiply(self, x: Any, out: Any, finish: tuple[Any, ...], spec: tuple[Any, Any]) -> float:
         layout, real = self.arrangement, _REAL[self.request.compute]
