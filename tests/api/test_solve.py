@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from judges import is_within
+from linear_judges import is_within
 
 import cpms
 from cpms import InputError, SolveStatus
