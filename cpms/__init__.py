@@ -54,6 +54,14 @@ _HOMES = {
     "StoredMatrix": "api.matrix",
     "matrix": "api.matrix",
     "PageRank": "api.prepared",
+    "Certificate": "certify.linear_system",
+    "Eigenpair": "api.solution",
+    "LinearStep": "contracts.linear_solve",
+    "Solution": "api.solution",
+    "SolveStatus": "contracts.linear_solve",
+    "Solver": "api.solve",
+    "dominant_eigenpair": "api.eigenpair",
+    "solve": "api.solve",
     "pagerank": "api.pagerank",
     "personalized_pagerank": "api.personalized",
     "penalised_start": "problems.initial_guess",
@@ -72,17 +80,25 @@ _MODULES = ("check", "datasets", "engines", "generators", "refine", "testing")
 if TYPE_CHECKING:
     from cpms.analysis.topk import topk as topk
     from cpms.analysis.topk_checks import Largest as Largest
+    from cpms.api.eigenpair import dominant_eigenpair as dominant_eigenpair
     from cpms.api.matrix import StoredMatrix as StoredMatrix
     from cpms.api.matrix import matrix as matrix
     from cpms.api.pagerank import pagerank as pagerank
     from cpms.api.personalized import personalized_pagerank as personalized_pagerank
     from cpms.api.prepared import PageRank as PageRank
     from cpms.api.result import Result as Result
+    from cpms.api.solution import Eigenpair as Eigenpair
+    from cpms.api.solution import Solution as Solution
+    from cpms.api.solve import Solver as Solver
+    from cpms.api.solve import solve as solve
     from cpms.backends.cuda.graphs.device_graph import DeviceGraph as DeviceGraph
     from cpms.base.errors import CpmsError as CpmsError
     from cpms.base.errors import InputError as InputError
     from cpms.base.errors import UnavailableError as UnavailableError
     from cpms.base.errors import UnsupportedError as UnsupportedError
+    from cpms.certify.linear_system import Certificate as Certificate
+    from cpms.contracts.linear_solve import LinearStep as LinearStep
+    from cpms.contracts.linear_solve import SolveStatus as SolveStatus
     from cpms.contracts.status import Status as Status
     from cpms.contracts.status import Step as Step
     from cpms.formats.formats import BF16 as BF16

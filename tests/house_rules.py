@@ -38,7 +38,7 @@ for _room in ("mpi", "check", "testing", "experiment", "cli"):
 BELOW["refine"] = {"precision", "formats", "base"}  # An old path with old parameters, for one release.
 # Inside backends/cuda; what it has besides may import all of these.
 BELOW_IN_CUDA: dict[str, set[str]] = {}
-for _room in ("kernels", "runtime", "arrays", "spmv", "persistent", "reduction", "batch", "product"):
+for _room in ("kernels", "runtime", "arrays", "spmv", "persistent", "reduction", "batch", "krylov", "product"):
     BELOW_IN_CUDA[_room] = set(BELOW_IN_CUDA)
 for _room in ("graphs", "certificate"):
     BELOW_IN_CUDA[_room] = {"kernels", "runtime", "arrays"}
@@ -49,7 +49,7 @@ DEVICE_LIBRARIES = {"cupy", "cupyx", "pyopencl", "cuda"}
 KNOW_NO_PAGERANK = ("formats", "storage", "sparse", "precision", "analysis")
 OF_PAGERANK = re.compile(r"damping|teleport|dangling|pagerank|page_rank", re.IGNORECASE)
 OF_GRAPHS = {"dangling_nodes"}
-KERNELS_WITHOUT_PAGERANK = ("base", "convert", "persistent", "product")
+KERNELS_WITHOUT_PAGERANK = ("base", "convert", "persistent", "product", "krylov")
 MOST_FILES, MOST_LINES, MOST_KERNEL_LINES, MOST_FLAT = 15, 400, 350, 6
 MOST_ROOMS, MOST_FLOORS = 26, 15
 KERNEL_ENDINGS = {".cu", ".cuh", ".hpp", ".h"}

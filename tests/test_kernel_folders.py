@@ -20,6 +20,7 @@ ORDER = (
     "multi_gpu",
     "topk",
     "product",
+    "krylov",
 )
 BESIDE = {("multi_gpu", "batch"), ("multi_gpu", "preprocess"), ("topk", "batch"), ("topk", "multi_gpu")}
 MOST_FILES, MOST_LINES = 15, 350

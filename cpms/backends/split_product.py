@@ -166,6 +166,10 @@ class SplitProduct(LinearOperator):
         """Multiply by a factor."""
         self.parts[0].scale(x, factor, level)
 
-    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
+    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None, write: int | None = None) -> Any:
         """Return the vector in another format."""
-        return self.parts[0].convert(x, storage, read)
+        return self.parts[0].convert(x, storage, read, write)
+
+    def upload(self, values: Any) -> Any:
+        """Return a copy in the backend's memory."""
+        return self.parts[0].upload(values)

@@ -21,7 +21,10 @@ from cpms.base.program import report, run_program
 if TYPE_CHECKING:
     import argparse
 
-COMMANDS = ("rank", "run", "show", "convert", "inspect", "datasets", "formats", "engines", "doctor", "check")
+COMMANDS = (
+    *("rank", "solve", "run", "show", "compare", "convert", "inspect", "check"),
+    *("datasets", "formats", "engines", "doctor"),
+)
 _NUMPY_MIB = 100, 41
 """Address space that NumPy takes, and for each further thread; with less OpenBLAS ends the process."""
 

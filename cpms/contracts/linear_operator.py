@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from cpms.base.types import Floats, Norm
+from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.own_codecs import has_own_codec
 from cpms.contracts.product_request import Compute, ProductRequest
 from cpms.formats.block_float import BlockFloatFormat
@@ -237,5 +238,16 @@ class LinearOperator(ABC):
         """Do ``x *= factor``; a stored vector is read and written in its first ``level`` segments, rounded again."""
 
     @abstractmethod
-    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
-        """Return a vector, of which ``read`` segments are read, in another format; a float64 array for None."""
+    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None, write: int | None = None) -> Any:
+        """Return a vector, of which ``read`` segments are read, in another format; a float64 array for None.
+
+        Of a format in segments the first ``write`` are written, and rounding is to their bits.
+        """
+
+    @abstractmethod
+    def upload(self, values: Any) -> Any:
+        """Return a copy of an array of any type in main memory, in the operator's memory."""
+
+    def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:  # noqa: ARG002
+        """Return fused iterations for a `cpms.contracts.linear_solve.SolveTask`; None where verbs are all there is."""
+        return None

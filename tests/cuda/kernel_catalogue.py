@@ -2,7 +2,7 @@
 
 import itertools
 
-from cpms.backends.cuda.kernels import batched, multi_gpu, product, streaming, template
+from cpms.backends.cuda.kernels import batched, krylov, multi_gpu, product, streaming, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.persistent import (
     ALL_BLOCKED,
@@ -17,7 +17,7 @@ from cpms.backends.cuda.kernels.persistent import (
     persistent_power,
     persistent_refine,
 )
-from cpms.formats.block_float import BLOCK_FLOATS
+from cpms.formats.block_float import BFP16, BLOCK_FLOATS
 from cpms.formats.codes import CODES8
 from cpms.formats.formats import FP16, FP32, NAMED, FloatFormat, SegmentFormat, format_named
 from cpms.formats.quantization import HEAD_BITS, quantiser
@@ -192,6 +192,7 @@ def every():
         "products": list(
             products([*map(format_named, ("fp64", "cpms4", "fp32", "fp16", "e4m3", "cpms2-planes")), odd])
         ),
+        "krylov": [each for storage in (None, FP32, BFP16) for each in krylov.cg_passes(storage)],
         "helpers": [
             *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),
             *(*template.CERTIFICATE, *template.CERTIFIED_ROWS.values()),

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu import product_loops
+from cpms.backends.cpu.cg import CpuCg
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
 from cpms.base import threads
+from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
 from cpms.contracts.own_codecs import codec_refusal, has_own_codec
 from cpms.contracts.product_request import ProductRequest
@@ -179,6 +181,10 @@ class CpuProduct(CpuVectors):
         most = max(1, int(starts[-1]) // _TILE + 1)
         bounds, _ = row_ranges(starts, row_cost=1, least=_TILE, most=most)
         return list(pairwise(bounds.tolist()))
+
+    def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
+        """Return iterations whose passes over vectors are fused, for plain vectors without a preconditioner."""
+        return CpuCg(self, task, x) if CpuCg.fits(task) else None
 
     def _multiply(self, x: Any, out: Any, finish: tuple[Any, ...], spec: tuple[Any, Any], read: int | None) -> float:
         layout, real = self.arrangement, _REAL[self.request.compute]

@@ -144,12 +144,16 @@ class CpuVectors(LinearOperator):
         else:
             x *= factor
 
-    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
+    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None, write: int | None = None) -> Any:
         """Return the vector in another format."""
         values = plain(x, read)
         if isinstance(storage, BlockFloatFormat):
             return encode_blocks(values, storage)
-        return np.array(values, np.float64) if storage is None else encode(values, storage)
+        return np.array(values, np.float64) if storage is None else encode(values, storage, segments=write)
+
+    def upload(self, values: Any) -> Any:
+        """Copy."""
+        return np.array(values)
 
 
 def _levelled(V: Sequence[Any], levels: Sequence[int | None] | None) -> list[tuple[Any, int | None]]:

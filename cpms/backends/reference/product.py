@@ -228,12 +228,16 @@ class ReferenceProduct(LinearOperator):
         """Multiply value by value."""
         _put(x, _plain(x, level) * factor, level)
 
-    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
+    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None, write: int | None = None) -> Any:
         """Return the vector in another format."""
         values = np.array(_plain(x, read), np.float64)
         if isinstance(storage, BlockFloatFormat):
             return encode_blocks(values, storage)
-        return values if storage is None else encode(values, storage)
+        return values if storage is None else encode(values, storage, segments=write)
+
+    def upload(self, values: Any) -> Any:
+        """Copy."""
+        return np.array(values)
 
 
 def _stored(values: Floats, storage: Any) -> Any:

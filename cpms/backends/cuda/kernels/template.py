@@ -110,6 +110,11 @@ _FILES = {
     "vector_dots": "product/vectors.cu",
     "vector_combine": "product/vectors.cu",
     "vector_update": "product/vectors.cu",
+    "cg_curvature": "krylov/cg.cu",
+    "cg_update": "krylov/cg.cu",
+    "cg_direction": "krylov/cg.cu",
+    "cg_solution": "krylov/cg.cu",
+    "cg_load": "krylov/cg.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values: the entries of a tile."""

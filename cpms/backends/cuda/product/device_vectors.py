@@ -111,12 +111,16 @@ class CudaVectors(LinearOperator):
         else:
             x *= factor
 
-    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
+    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None, write: int | None = None) -> Any:
         """Return the vector in another format."""
         values = plain(x, read)
         if isinstance(storage, BlockFloatFormat):
             return block_codec.encode(values, storage)
-        return values.astype(np.float64) if storage is None else codec.encode(values, storage)
+        return values.astype(np.float64) if storage is None else codec.encode(values, storage, segments=write)
+
+    def upload(self, values: Any) -> Any:
+        """Copy to the device."""
+        return current().upload(np.array(values))
 
 
 def _groups(

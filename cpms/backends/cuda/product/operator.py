@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.cuda.kernels.krylov import fits
 from cpms.backends.cuda.kernels.product import (
     BLOCK_ENTRIES,
     BLOCK_ROWS,
@@ -20,10 +21,12 @@ from cpms.backends.cuda.kernels.product import (
     WIDEST,
     ProductSpec,
 )
+from cpms.backends.cuda.krylov.cg import CudaCg
 from cpms.backends.cuda.product import launch
 from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
 from cpms.backends.cuda.product.launch import whole_blocks
 from cpms.backends.cuda.runtime.current import current
+from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
 from cpms.contracts.own_codecs import codec_refusal
 from cpms.contracts.product_request import Compute, ProductRequest
@@ -172,6 +175,10 @@ class CudaProduct(CudaVectors):
             if extra.dot is not None:
                 return float(self.dots([out], extra.dot, [write])[0])
         return None if sums is None else float(sums.sum())
+
+    def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
+        """Return iterations whose passes over vectors are fused, in formats that have kernels, unpreconditioned."""
+        return None if task.preconditioner is not None or not fits(task.formats[0]) else CudaCg(self, task, x)
 
     def _multiply(
         self, x: Any, out: Any, alpha: float, beta: float, levels: tuple[int | None, int | None], extra: Epilogue

@@ -1,0 +1,104 @@
+"""`cpms.dominant_eigenpair`: the eigenvalue of largest size by power iteration, with a certified residual."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cpms.api import product_engines
+from cpms.api.given_matrix import given_matrix
+from cpms.api.linear_arguments import at_least, positive, vector
+from cpms.api.linear_choice import chosen
+from cpms.api.matrix import StoredMatrix
+from cpms.api.prepared_system import PreparedSystem
+from cpms.api.solution import Eigenpair
+from cpms.api.solve import OnStep
+from cpms.base import work_clock
+from cpms.base.types import Floats
+from cpms.certify import linear_system as certify
+from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
+from cpms.problems.linear_system import LinearSystem
+from cpms.solvers.linear.power_iteration import power_iteration
+
+_UNIT = 2.0**-53
+
+
+def dominant_eigenpair(
+    A: Any,
+    *,
+    tol: float = 1e-10,
+    storage: Any = "auto",
+    vectors: Any = "auto",
+    engine: str = "auto",
+    layout: str = "auto",
+    x0: Any | None = None,
+    max_iterations: int = 10_000,
+    on_step: OnStep | None = None,
+) -> Eigenpair:
+    """Return the eigenvalue of largest size of a square matrix, and its eigenvector, in few bits first.
+
+    Parameters
+    ----------
+    A : matrix, shape (n, n)
+        What `cpms.matrix` takes.
+    tol : float
+        The certified ||A x - lambda x||_2 is to be at most ``tol`` |lambda| ||x||_2.
+    storage, vectors, engine, layout
+        As in `cpms.Solver`.
+    x0 : array_like, shape (n,), optional
+        The start; random by default, the same in each call.
+    max_iterations : int
+    on_step : callable, optional
+        Called with a `cpms.LinearStep` after each iteration.
+
+    Returns
+    -------
+    Eigenpair
+
+    Raises
+    ------
+    InputError
+        As `cpms.solve`.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> found = cpms.dominant_eigenpair([[2.0, 1.0], [1.0, 2.0]])
+    >>> found.converged, round(found.value, 9)
+    (True, 3.0)
+    """
+    system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
+    name = product_engines.chosen(engine)
+    asked = positive("tol", tol)
+    choice = chosen(system, "jacobi", storage, vectors, name)
+    prepared = PreparedSystem.of(system, choice, name, layout, None)
+    exact = prepared.exact
+    start = np.random.default_rng(0).standard_normal(system.size) if x0 is None else vector("x0", x0, system.size)
+    size = certify.norm(start)
+    x = exact.upload(start / size if size > 0.0 else np.full(system.size, system.size**-0.5))
+    recorder = Recorder(at_least(0, "max_iterations", max_iterations), 1.0, on_step, work_clock.now)
+    task = SolveTask(exact, prepared.stored, None, 0.0, recorder, choice.vectors)
+    with np.errstate(over="ignore", invalid="ignore"):
+        status, value = power_iteration(task, x, tol=0.5 * asked)
+        found = exact.to_host(x)
+        residual = _certified(system, value, found)
+    if residual <= asked:
+        status = SolveStatus.CONVERGED
+    elif status is SolveStatus.CONVERGED:
+        status = SolveStatus.UNVERIFIED
+    return Eigenpair(value, found, status, residual, tuple(recorder.steps), name)
+
+
+def _certified(system: LinearSystem, value: float, x: Floats) -> float:
+    """Return an upper bound of ||A x - value x|| over |value| ||x||; of 0 over 0, 0."""
+    if not math.isfinite(value) or not np.isfinite(x).all():
+        return math.inf
+    found = certify.certificate(system, value * x, x)
+    size = certify.norm(x)
+    if value == 0.0:
+        return 0.0 if found.residual == 0.0 else math.inf
+    # The product value * x is rounded, row by row.
+    bound = found.bound + 2.0 * _UNIT * abs(value) * size
+    return bound / (abs(value) * size) * (1.0 + 8.0 * _UNIT) if size > 0.0 else math.inf

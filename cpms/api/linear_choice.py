@@ -1,0 +1,146 @@
+"""What ``auto`` means to `cpms.solve`: method, storage of the matrix, and formats of vectors, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cpms.api.given_matrix import storage_of
+from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.text.suggestions import unknown
+from cpms.base.validation import described
+from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
+from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
+from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, FloatFormat, SegmentFormat, format_of
+from cpms.formats.magnitude import MagnitudeSplit
+from cpms.problems.linear_system import LinearSystem
+from cpms.sparse.lossless import lossless_storage
+from cpms.storage.array import encode
+
+METHODS = ("cg", "gmres", "jacobi", "chebyshev", "refine")
+INNER = ("cg", "gmres", "jacobi", "chebyshev")
+PRECONDITIONERS = ("jacobi", "block_jacobi", "chebyshev")
+DIAGONAL = ("jacobi", "chebyshev")
+"""Methods that divide by the diagonal."""
+BYTES = SegmentFormat("seg8x8-nearest", (8,) * 8, None, "nearest")
+"""Segments of a byte each, rounded to those that are written: bases of GMRES whose bits follow the residual."""
+BLOCKS: tuple[VectorFormat, ...] = BLOCK_FLOATS
+_DOMINANT = 0.5
+"""Of rows beside the diagonal over the diagonal: Jacobi's method then halves errors at least."""
+_LEAST_BITS = 32
+"""Of matrix values that conjugate gradients read, where they are not exact: fewer may make a matrix indefinite."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, the storage of the matrix, the formats of vectors from the fewest bits on, and why."""
+
+    method: str
+    storage: ValueFormat | None
+    vectors: tuple[VectorFormat | None, ...]
+    reason: str
+
+
+def chosen(system: LinearSystem, method: str, storage: Any, vectors: Any, engine: str) -> Choice:
+    """Return what a solve uses, resolving ``auto``.
+
+    Examples
+    --------
+    >>> from cpms.sparse.matrix import Matrix
+    >>> chosen(LinearSystem(Matrix.from_dense([[2.0, -1.0], [-1.0, 2.0]])), "auto", "auto", "auto", "cpu").method
+    'cg'
+    """
+    if not isinstance(method, str) or method not in (*METHODS, "auto"):
+        raise InputError(unknown("method", method, [*METHODS, "auto"]))
+    reasons: list[str] = []
+    if method == "auto":
+        method, why = _method(system)
+        reasons.append(why)
+    values = None if system.matrix.values is None else _storage(system, method, storage, reasons)
+    return Choice(method, values, _vectors(method, vectors, engine, reasons), "; ".join(reasons) or "as asked for")
+
+
+def _method(system: LinearSystem) -> tuple[str, str]:
+    if system.is_symmetric and system.has_positive_diagonal:
+        return "cg", "cg: A is symmetric with a positive diagonal, so it may be positive definite"
+    if system.dominance <= _DOMINANT:
+        return "jacobi", f"jacobi: rows are dominated by the diagonal (ratio {system.dominance:.2g})"
+    why = "not symmetric" if not system.is_symmetric else "not positive definite: a diagonal entry is 0 or negative"
+    return "gmres", f"gmres: A is {why}"
+
+
+def _storage(system: LinearSystem, method: str, storage: Any, reasons: list[str]) -> ValueFormat:
+    if isinstance(storage, str) and storage == "auto":
+        found = lossless_storage(system.matrix.given_values())
+        reasons.append(f"{found.name}: all values of A are exact in it")
+        return found
+    given = storage_of(storage, system.matrix)
+    if isinstance(given, MagnitudeSplit):
+        raise UnsupportedError(
+            f"solvers store a matrix in one format, not {given.name}; give one, or lossless"
+        )
+    if method == "cg" and given.bits() < _LEAST_BITS and not keeps(system.matrix.given_values(), given):
+        reasons.append(
+            f"fp32 in place of {given.name}: rounding A to fewer than {_LEAST_BITS} bits may make it indefinite; "
+            "method='refine' reads fewer"
+        )
+        return FP32
+    return given
+
+
+def keeps(values: Any, storage: ValueFormat | None) -> bool:
+    """Return whether a format that is read whole keeps each of these values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cpms.formats.formats import FP16
+    >>> keeps(np.array([0.5, -2.0]), FP16), keeps(np.array([0.1]), FP16)
+    (True, False)
+    """
+    if storage is None or isinstance(storage, CodeFormat | SegmentFormat):
+        return True
+    return isinstance(storage, FloatFormat) and bool((encode(values, storage).decode() == values).all())
+
+
+def _vectors(method: str, vectors: Any, engine: str, reasons: list[str]) -> tuple[VectorFormat | None, ...]:
+    if isinstance(vectors, str) and vectors == "auto":
+        if engine == "reference":
+            return (None,)
+        if method == "gmres":
+            reasons.append("basis of bytes: as many of each vector as the residual asks for")
+            return (BYTES,)
+        reasons.append("vectors in fp32, x and residuals in fp64")
+        return (FP32,)
+    vectors = BLOCKS if isinstance(vectors, str) and vectors == "blocks" else vectors
+    given = vectors if isinstance(vectors, tuple | list) else (vectors,)
+    if not given:
+        raise InputError("vectors is empty; give a format, or several from the fewest bits on")
+    ladder = tuple(vector_format(each) for each in given)
+    bits = [DOUBLE_BITS if each is None else each.bits() for each in ladder]
+    if bits != sorted(bits):
+        raise InputError(f"vectors have {bits} bits; give formats from the fewest bits on")
+    return ladder
+
+
+def vector_format(given: Any) -> VectorFormat | None:
+    """Return a format of vectors by itself or by its name; None for float64.
+
+    Examples
+    --------
+    >>> vector_format("bfp16").bits(), vector_format("fp64")
+    (16, None)
+    """
+    if given is None:
+        return None
+    if isinstance(given, str) and given == "bytes":
+        return BYTES
+    if isinstance(given, CodeFormat) or given in ("codes8", "lossless"):
+        raise InputError(
+            f"vectors cannot be stored in {described(given)}: their values change; use fp32, bfp16 or bytes"
+        )
+    named = {each.name: each for each in BLOCK_FLOATS}
+    if isinstance(given, BlockFloatFormat):
+        return given
+    found: VectorFormat = named[given] if isinstance(given, str) and given in named else format_of(given)
+    return None if found == FP64 else found

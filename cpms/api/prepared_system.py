@@ -1,0 +1,90 @@
+"""A matrix prepared for solves: operators for its exact values and for few bits, and its preconditioner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cpms.api import product_engines
+from cpms.api.linear_choice import PRECONDITIONERS, Choice, keeps
+from cpms.base.errors import InputError
+from cpms.base.text.suggestions import unknown
+from cpms.base.validation import described
+from cpms.contracts.linear_operator import LinearOperator
+from cpms.contracts.linear_solve import Preconditioner, SolveTask
+from cpms.contracts.product_request import ProductRequest
+from cpms.formats.codes import ValueFormat, VectorFormat
+from cpms.formats.formats import FP64, SegmentFormat
+from cpms.problems.linear_system import LinearSystem
+from cpms.solvers.linear import preconditioners
+
+LAYOUTS = {"cuda": "sell"}
+"""What ``auto`` takes on an engine; csr elsewhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedSystem:
+    """Operators of one matrix.
+
+    Parameters
+    ----------
+    system : LinearSystem
+    exact : LinearOperator
+        Reads the values as they were given.
+    stored : LinearOperator
+        In the storage that was chosen; the same object where that is exact.
+    read : int or None
+        Segments that products of ``stored`` read.
+    """
+
+    system: LinearSystem
+    exact: LinearOperator
+    stored: LinearOperator
+    read: int | None
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether products with the stored matrix read other values than those given."""
+        return self.stored is not self.exact or self.read is not None
+
+    @classmethod
+    def of(cls, system: LinearSystem, choice: Choice, engine: str, layout: str, read: int | None) -> PreparedSystem:
+        """Store the matrix once if its format keeps every value, else twice."""
+        arranged = LAYOUTS.get(engine, "csr") if layout == "auto" else layout
+        if choice.storage is None:
+            arranged = "csr" if layout == "auto" else layout
+        stored = _operator(system, choice.storage, engine, arranged)
+        level = None if read is None or choice.storage is None else choice.storage.checked_read(read)
+        if level is not None and isinstance(choice.storage, SegmentFormat):
+            return cls(system, stored, stored, None if level == choice.storage.segments else level)
+        if keeps(system.matrix.given_values(), choice.storage):
+            return cls(system, stored, stored, None)
+        return cls(system, _operator(system, FP64, engine, arranged), stored, None)
+
+
+def _operator(system: LinearSystem, storage: ValueFormat | None, engine: str, layout: str) -> LinearOperator:
+    return product_engines.prepare(engine, system.matrix, ProductRequest(storage, layout))
+
+
+def preconditioner_of(
+    given: str | Callable[[Any], Any] | None,
+    task: SolveTask,
+    system: LinearSystem,
+    storage: VectorFormat | None,
+    block: int,
+) -> Preconditioner | None:
+    """Return a preconditioner by its name, or of a user's callable."""
+    if given is None:
+        return None
+    if callable(given):
+        return preconditioners.Given(given, task.exact)
+    if given not in PRECONDITIONERS:
+        if not isinstance(given, str):
+            raise InputError(f"preconditioner is {described(given)}; give one of {PRECONDITIONERS} or a function of r")
+        raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS)))
+    if given == "jacobi":
+        return preconditioners.Jacobi(system, task.exact, storage)
+    if given == "block_jacobi":
+        return preconditioners.BlockJacobi(system, task.exact, block)
+    return preconditioners.Chebyshev(task, system)

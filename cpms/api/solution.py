@@ -1,0 +1,150 @@
+"""The result of a linear solve: x with its certificate, history, and what was chosen and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cpms.base.text.html_table import html_table
+from cpms.base.types import Floats
+from cpms.base.validation import finite, shown
+from cpms.certify.linear_system import Certificate
+from cpms.contracts.linear_solve import LinearStep, SolveStatus
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """A solution of A x = b, with the proof of how good it is.
+
+    Attributes
+    ----------
+    x : ndarray of float64, shape (n,)
+    status : SolveStatus
+    certificate : Certificate
+        Of x, found after the solve by code that the solver does not share.
+    tol : float
+        What was asked for: ||b - A x||_2 <= tol ||b||_2.
+    history : tuple of LinearStep
+    method, storage, vectors, engine : str
+        What was used; ``vectors`` are the formats of vectors, from the fewest bits on.
+    reason : str
+        Why these were chosen, and what was widened on the way.
+    bytes_read : int
+        Of matrix and vectors in all iterations, the residuals in float64 included, by the methods' counts.
+    prepare_s, solve_s, certify_s, compile_s : float
+        Seconds, each without those in which code was compiled, which are the last.
+    device_x : array or None
+        x in device memory, from an engine that computes there.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> found = cpms.solve([[4.0, -1.0], [-1.0, 4.0]], [3.0, 3.0])
+    >>> found.converged, found.x.tolist(), found.iterations
+    (True, [1.0, 1.0], 1)
+    """
+
+    x: Floats
+    status: SolveStatus
+    certificate: Certificate
+    tol: float
+    history: tuple[LinearStep, ...]
+    method: str
+    storage: str
+    vectors: tuple[str, ...]
+    engine: str
+    reason: str
+    bytes_read: int
+    prepare_s: float
+    solve_s: float
+    certify_s: float
+    compile_s: float = 0.0
+    device_x: Any | None = None
+
+    def __repr__(self) -> str:
+        ended = f"{self.status.name} after {self.iterations} iterations, residual {self.residual:.3g} ||b||"
+        return f"Solution({len(self.x):,} unknowns: {ended}; {self.method} on {self.engine})"
+
+    def _repr_html_(self) -> str:
+        """Return the view of notebooks."""
+        by_bits = ", ".join(f"{count} of {bits} bits" for bits, count in self.iterations_by_bits.items())
+        return html_table(
+            [
+                ("status", self.status.value),
+                ("method", f"{self.method} on {self.engine}, matrix in {self.storage}"),
+                ("iterations", f"{self.iterations} ({by_bits})"),
+                ("certified residual over ||b||", shown(finite(self.residual))),
+                ("normwise backward error", shown(finite(self.certificate.normwise_backward_error))),
+                ("why", self.reason),
+            ]
+        )
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certified residual with its rounding error is at most tol ||b||."""
+        return self.status is SolveStatus.CONVERGED
+
+    @property
+    def residual(self) -> float:
+        """The certified upper bound of ||b - A x||_2 over ||b||_2."""
+        return self.certificate.relative
+
+    @property
+    def error_bound(self) -> float | None:
+        """Bound of ||x - x*||_2; None where no lower bound of the eigenvalues was given."""
+        return self.certificate.error_bound
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations at any precision."""
+        return len(self.history)
+
+    @property
+    def iterations_by_bits(self) -> dict[int, int]:
+        """Number of iterations by the bits that they read of a vector's value, fewest bits first."""
+        return dict(sorted(Counter(step.bits for step in self.history).items()))
+
+    def trace(self) -> pd.DataFrame:
+        """Return the history as a table: iteration, residual, bits, bytes_read, seconds, exact."""
+        import pandas as pd
+
+        return pd.DataFrame(self.history, columns=list(LinearStep._fields))
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenpair:
+    """The eigenvalue of largest size with its eigenvector.
+
+    Attributes
+    ----------
+    value : float
+    vector : ndarray of float64, shape (n,)
+        Of 2-norm 1 to rounding.
+    status : SolveStatus
+    residual : float
+        Certified upper bound of ||A x - value x||_2 over |value| ||x||_2. For a symmetric matrix, an eigenvalue lies
+        within ``residual * |value|`` of ``value``.
+    history : tuple of LinearStep
+    engine : str
+    """
+
+    value: float
+    vector: Floats
+    status: SolveStatus
+    residual: float
+    history: tuple[LinearStep, ...]
+    engine: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certified residual is at most what was asked for."""
+        return self.status is SolveStatus.CONVERGED
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations at any precision."""
+        return len(self.history)

@@ -1,0 +1,141 @@
+"""Conjugate gradient iterations in device memory: a product and three passes over vectors each, as CUDA graphs.
+
+Scalars stay on the device, and x takes the steps of up to eight iterations in one pass over a ring of directions. The
+numbers of all of them reach main memory in one transfer, which is what the host waits for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.kernels.krylov import cg_pass, cg_passes
+from cpms.backends.cuda.runtime.current import current
+from cpms.contracts.conjugate_gradients import CgIterations, CgStep
+from cpms.contracts.linear_operator import LinearOperator
+from cpms.contracts.linear_solve import SolveTask, bits_of
+from cpms.formats.block_float import BLOCK_VALUES, BlockFloatFormat
+from cpms.formats.codes import VectorFormat
+from cpms.storage.block_float import BlockFloatArray
+
+RING = 8
+_ENTRY = 4
+"""Numbers of an iteration: curvature, square of the residual, of residual, product."""
+_POINTERS = ("r", "p", "next", "q", "x", "before", "now", "partials", "counter", "product", "scale")
+CG = np.dtype(
+    [
+        *((name, np.uint64) for name in _POINTERS),
+        *((name, np.uint64) for name in ("length", "padded", "count")),
+        ("ring", np.uint64, (RING,)),
+    ]
+)
+"""``Cg`` of ``krylov/cg.cu``."""
+
+
+class CudaCg(CgIterations):
+    """The vectors of a solve on the device.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+        Of products in the task's storage.
+    task : SolveTask
+        Unpreconditioned, of one format that `cpms.backends.cuda.kernels.krylov.fits` has.
+    x : device vector of float64
+    """
+
+    together = RING
+
+    def __init__(self, operator: LinearOperator, task: SolveTask, x: Any) -> None:
+        backend, storage = current(), task.formats[0]
+        self._operator, self._task, self._x, self._storage = operator, task, x, storage
+        self._length = task.size
+        padded = -(-self._length // BLOCK_VALUES) * BLOCK_VALUES
+        real = np.float64 if storage is None else np.float32
+        with backend.memory_for("vectors of conjugate gradients", (RING + 2) * padded * bits_of(storage) // 8):
+            self._r = _Vector(storage, self._length, padded)
+            self._ring = [_Vector(storage, self._length, padded) for _ in range(RING)]
+            self._q = backend.arrays.zeros(padded, real)
+        self._log = backend.arrays.zeros((RING + 1) * _ENTRY, np.float64)
+        self._scale = backend.arrays.ones(1, np.float64)
+        self._scale_value = 1.0
+        self._blocks = backend.grid_size(padded, each=8)
+        self._partials = backend.arrays.zeros(2 * self._blocks, np.float64)
+        self._counter = backend.arrays.zeros(1, np.uint32)
+        self._padded = padded
+        self._graphs: dict[int, Any] = {}
+        self._has_direction = False
+        self.bits = bits_of(storage)
+        # p five times and r four times, q four times; x twice in `RING` iterations.
+        vectors = 9 * self.bits // 8 + 4 * np.dtype(real).itemsize + 2
+        self.bytes_read = operator.bytes_read(task.read) + vectors * self._length
+        backend.compile(cg_passes(storage))
+
+    def replace_residual(self) -> float:
+        """Find r in float64 and store it; the direction is kept."""
+        r, size = self._task.residual(self._x)
+        if math.isfinite(size) and size > 0.0:
+            typical = size / math.sqrt(self._length)
+            self._scale_value = 1.0 if self._storage is None else math.ldexp(1.0, -math.frexp(typical)[1])
+            self._scale.fill(self._scale_value)
+            self._launch("load", 0, x=r, product=self._at(0, 3), count=int(self._has_direction))
+            self._has_direction = True
+        return size
+
+    def run(self, count: int) -> list[CgStep]:
+        """Iterate; a second run of as many iterations is captured in a CUDA graph, and those after replay it."""
+        if count not in self._graphs:
+            self._graphs[count] = None
+            self._iterate(count)
+        else:
+            if self._graphs[count] is None:
+                self._graphs[count] = current().capture(lambda: self._iterate(count)) or False
+            if self._graphs[count]:
+                self._graphs[count].launch()
+            else:
+                self._iterate(count)
+        entries = np.array(current().fetch(self._log)).reshape(RING + 1, _ENTRY) / self._scale_value**2
+        products = [*entries[1:count, 3], entries[0, 3]]
+        return [
+            CgStep(float(square), float(curvature), float(product))
+            for (curvature, square), product in zip(entries[1 : count + 1, :2], products, strict=True)
+        ]
+
+    def _iterate(self, count: int) -> None:
+        for j in range(count):
+            self._operator.apply(self._ring[j].operand, self._q[: self._length], read_matrix=self._task.read)
+            self._launch("curvature", j)
+            self._launch("update", j)
+            last = j == count - 1
+            if last:
+                self._launch("solution", 0, x=self._x, count=count)
+            following = 0 if last else j + 1
+            self._launch("direction", j, next=self._ring[following].memory, product=self._at(following, 3))
+
+    def _launch(self, name: str, j: int, **more: Any) -> None:
+        backend = current()
+        packed = np.zeros((), CG)
+        arrays = {"r": self._r.memory, "p": self._ring[j].memory, "q": self._q, "partials": self._partials}
+        arrays |= {"counter": self._counter, "scale": self._scale, "before": self._at(j, 0), "now": self._at(j + 1, 0)}
+        for field, value in {**arrays, **more, "length": self._length, "padded": self._padded}.items():
+            packed[field] = value if isinstance(value, int) else backend.address(value)
+        packed["ring"] = [backend.address(each.memory) for each in self._ring]
+        backend.run(cg_pass(name, self._storage), self._blocks, (packed[()],))
+
+    def _at(self, entry: int, field: int) -> int:
+        return int(current().address(self._log)) + 8 * (_ENTRY * entry + field)
+
+
+class _Vector:
+    """Memory of a vector that is padded with zeros, and what products take it as."""
+
+    def __init__(self, storage: VectorFormat | None, length: int, padded: int) -> None:
+        arrays = current().arrays
+        if isinstance(storage, BlockFloatFormat):
+            self.memory = arrays.zeros(storage.nbytes(length), np.uint8)
+            self.operand: Any = BlockFloatArray(self.memory, length, storage)
+        else:
+            self.memory = arrays.zeros(padded, np.float64 if storage is None else np.float32)
+            self.operand = self.memory[:length]

@@ -1,0 +1,174 @@
+"""The certificate of a solution of A x = b: an upper bound of ||b - A x||_2, by code that no solver shares.
+
+The residual is found by compensated dot products of the given float64 matrix (Dot2; see `cpms.certify.linear_loops`),
+as if in twice the precision, and a bound of what rounding did to it is added. Backward errors are those of Rigal and
+Gaches (normwise) and of Oettli and Prager (componentwise); see Higham, Accuracy and Stability of Numerical Algorithms,
+2nd edition, section 7.1. A certificate costs one pass over the matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cpms.base import threads
+from cpms.base.types import Floats
+from cpms.certify import linear_loops
+from cpms.problems.linear_system import LinearSystem
+
+_ROWS = 1 << 14
+"""Rows that a task of a thread has at least."""
+_OF_NORMS = 2.0**-49
+"""More than the relative error of a norm by `norm`: of squares, their sum, and the root."""
+_TINY = 2.0**-1070
+"""More than the error of a norm, or of a product with a tolerance, that lies below the normal numbers."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved of a solution.
+
+    Attributes
+    ----------
+    residual : float
+        ||b - A x||_2 as computed; inf if x or a product with it is not finite.
+    roundoff : float
+        Bound of the difference of ``residual`` to the exact norm.
+    b_norm : float
+        ||b||_2.
+    normwise_backward_error : float
+        The least relative change of A (Frobenius norm) and b for which x is the exact solution.
+    componentwise_backward_error : float
+        The same where each entry changes relative to itself; inf where a residual stands in a row of zeros.
+    of : str
+        Which matrix the residual is of: "the matrix as given", or "the stored matrix" where no other exists.
+    smallest_eigenvalue : float or None
+        A lower bound of the eigenvalues of a symmetric positive definite A, as it was given.
+    """
+
+    residual: float
+    roundoff: float
+    b_norm: float
+    normwise_backward_error: float
+    componentwise_backward_error: float
+    of: str = "the matrix as given"
+    smallest_eigenvalue: float | None = None
+
+    @property
+    def bound(self) -> float:
+        """An upper bound of ||b - A x||_2; 0 where that is known to be 0."""
+        total = self.residual + self.roundoff
+        return total * (1.0 + _OF_NORMS) + _TINY if total > 0.0 else 0.0
+
+    @property
+    def relative(self) -> float:
+        """``bound`` over ||b||_2; 0 where both are 0."""
+        if self.bound == 0.0:
+            return 0.0
+        return self.bound / self.b_norm * (1.0 + _OF_NORMS) if self.b_norm > 0.0 else math.inf
+
+    @property
+    def error_bound(self) -> float | None:
+        """Bound of ||x - x*||_2, ``bound`` over the smallest eigenvalue; None where that is not known."""
+        return None if self.smallest_eigenvalue is None else self.bound / self.smallest_eigenvalue * (1.0 + _OF_NORMS)
+
+    def meets(self, tol: float) -> bool:
+        """Return whether the exact residual is at most ``tol`` times ||b||_2.
+
+        Examples
+        --------
+        >>> Certificate(1e-11, 1e-20, 1.0, 1e-11, 1e-11).meets(1e-10)
+        True
+        """
+        return self.bound == 0.0 or self.bound <= tol * self.b_norm * (1.0 - _OF_NORMS) - _TINY
+
+
+class Residual(NamedTuple):
+    """A residual, row by row: its values, bounds of their rounding errors, and |A| |x| + |b|."""
+
+    values: Floats
+    bounds: Floats
+    sizes: Floats
+
+
+def residual(system: LinearSystem, b: Floats, x: Floats) -> Residual:
+    """Return b - A x in float64 of values that have twice its precision.
+
+    Examples
+    --------
+    >>> from cpms.sparse.matrix import Matrix
+    >>> system = LinearSystem(Matrix.from_dense([[1.0, 1e16], [0.0, 1.0]]))
+    >>> residual(system, np.array([1e16, 1.0]), np.array([1.0, 1.0])).values.tolist()
+    [-1.0, 0.0]
+    """
+    matrix = system.matrix
+    if not x.any():
+        return Residual(b.copy(), np.zeros(system.size), np.abs(b))
+    found = Residual(np.empty(system.size), np.empty(system.size), np.empty(system.size))
+    given = matrix.indptr, matrix.indices, matrix.given_values(), x, b
+    threads.each(
+        lambda part: linear_loops.residual_rows(*given, *found, *part), threads.ranges(system.size, at_least=_ROWS)
+    )
+    return found
+
+
+def norm(values: Floats) -> float:
+    """Return the 2-norm to a relative error below 2**-49, or an absolute one of 2**-1074, without overflow.
+
+    Examples
+    --------
+    >>> norm(np.array([3.0, 4.0])), norm(np.array([1e200, 0.0])), norm(np.array([0.0, 1e-200]))
+    (5.0, 1e+200, 1e-200)
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0.0 or not math.isfinite(largest):
+        return largest if largest == 0.0 else math.inf
+    exponent = min(max(math.frexp(largest)[1], -1000), 1000)
+    scale = math.ldexp(1.0, -exponent)
+    parts = threads.ranges(len(values), at_least=_ROWS)
+    squares = math.fsum(threads.each(lambda part: float(linear_loops.sum_of_squares(values, scale, *part)), parts))
+    return math.ldexp(math.sqrt(squares), exponent)
+
+
+def certificate(
+    system: LinearSystem,
+    b: Floats,
+    x: Floats,
+    *,
+    of: str = "the matrix as given",
+    smallest_eigenvalue: float | None = None,
+) -> Certificate:
+    """Return the certificate of a solution.
+
+    Parameters
+    ----------
+    system : LinearSystem
+    b, x : ndarray of float64, shape (size,)
+    of : str
+        What the system's matrix is.
+    smallest_eigenvalue : float, optional
+
+    Examples
+    --------
+    >>> from cpms.sparse.matrix import Matrix
+    >>> system = LinearSystem(Matrix.from_dense([[2.0, 0.0], [0.0, 4.0]]))
+    >>> found = certificate(system, np.array([2.0, 4.0]), np.array([1.0, 1.5]), smallest_eigenvalue=2.0)
+    >>> found.residual, found.error_bound >= 0.5, found.meets(0.5), found.meets(0.4)
+    (2.0, True, True, False)
+    """
+    b_norm = norm(b)
+    if not np.isfinite(x).all():
+        return Certificate(math.inf, 0.0, b_norm, math.inf, math.inf, of, smallest_eigenvalue)
+    found = residual(system, b, x)
+    size = norm(found.values) if np.isfinite(found.values).all() and np.isfinite(found.bounds).all() else math.inf
+    roundoff = norm(found.bounds) + _OF_NORMS * size if math.isfinite(size) else math.inf
+    scale = system.frobenius_norm * norm(x) + b_norm
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = np.abs(found.values) + found.bounds
+        ratios = np.where(sizes > 0, sizes / found.sizes, 0.0)
+    ratios[(found.values == 0.0) & (found.sizes == 0.0)] = 0.0
+    normwise = (size + roundoff) / scale if scale > 0.0 else 0.0
+    return Certificate(size, roundoff, b_norm, normwise, float(ratios.max(initial=0.0)), of, smallest_eigenvalue)

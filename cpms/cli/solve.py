@@ -1,0 +1,143 @@
+"""``cpms solve``: read a matrix and a right-hand side, solve, report the certificate."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpms.base.atomic_files import check_writable, replacing
+from cpms.base.errors import InputError
+from cpms.base.text.table_text import write_csv
+from cpms.base.text.terminal import say, say_json
+from cpms.base.validation import finite, shortened, shown
+
+_METHODS = ("auto", "cg", "gmres", "jacobi", "chebyshev", "refine")
+
+
+def add(parsers: Any) -> None:
+    """Describe the command."""
+    parser = parsers.add_parser(
+        "solve",
+        help="solve a linear system with a certified answer",
+        description="Solve A x = b in few bits, and certify b - A x in float64.",
+        epilog="example: cpms solve stencil:points=7,side=32 --tol 1e-12",
+    )
+    parser.add_argument("matrix", metavar="MATRIX", help="Matrix Market file, or stencil:points=7,side=32")
+    parser.add_argument(
+        "rhs", metavar="RHS", nargs="?", help="one number a line, .npy, or Matrix Market (default: ones)"
+    )
+    parser.add_argument("--method", choices=_METHODS, default="auto", help="auto chooses by the matrix (default)")
+    parser.add_argument("--storage", default="auto", metavar="NAME", help="of the matrix; see 'cpms formats'")
+    parser.add_argument("--vectors", default="auto", metavar="NAME[,NAME…]", help="from the fewest bits on")
+    parser.add_argument("--preconditioner", choices=("jacobi", "block_jacobi", "chebyshev"))
+    parser.add_argument("--engine", default="auto", metavar="NAME", help="reference, cpu, cuda (default: auto)")
+    parser.add_argument("--tol", type=float, default=1e-10, help="certified ||b - A x|| over ||b|| (1e-10)")
+    parser.add_argument("--max-iterations", type=int, metavar="N", help="at most so many (10 n)")
+    parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write x")
+    parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and bytes an iteration")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Run the command; return 0 if the answer is certified, else 1."""
+    from cpms.api.given_matrix import given_matrix
+    from cpms.api.solve import solve
+    from cpms.sources import matrices
+
+    for option, path, ending in (("--output", arguments.output, ".npy"), ("--trace", arguments.trace, ".csv")):
+        if path is not None:
+            if path.suffix != ending:
+                raise InputError(f"{path}: {option} writes {ending}; end in that")
+            check_writable(path)
+    is_name = matrices.is_name(arguments.matrix)
+    matrix = given_matrix(matrices.generate(arguments.matrix) if is_name else Path(arguments.matrix), None)
+    b = np.ones(matrix.rows) if arguments.rhs is None else _right_hand_side(Path(arguments.rhs))
+    vectors = arguments.vectors.split(",") if "," in arguments.vectors else arguments.vectors
+    found = solve(
+        matrix,
+        b,
+        tol=arguments.tol,
+        method=arguments.method,
+        storage=arguments.storage,
+        vectors=vectors,
+        preconditioner=arguments.preconditioner,
+        engine=arguments.engine,
+        max_iterations=arguments.max_iterations,
+    )
+    if arguments.output is not None:
+        with replacing(arguments.output) as temporary, temporary.open("wb") as file:
+            np.save(file, found.x, allow_pickle=False)
+    if arguments.trace is not None:
+        with replacing(arguments.trace) as temporary:
+            write_csv(found.trace(), temporary)
+    report = summary(arguments.matrix, found)
+    if arguments.json:
+        say_json(report)
+    else:
+        say(*_readable(report))
+    return 0 if found.converged else 1
+
+
+def summary(name: str, found: Any) -> dict[str, Any]:
+    """Return the object that ``--json`` prints."""
+    certificate = found.certificate
+    return {
+        "matrix": name,
+        "unknowns": len(found.x),
+        "method": found.method,
+        "storage": found.storage,
+        "vectors": list(found.vectors),
+        "engine": found.engine,
+        "reason": found.reason,
+        "tol": found.tol,
+        "converged": found.converged,
+        "status": found.status.value,
+        "residual": finite(found.residual),
+        "residual_of": certificate.of,
+        "normwise_backward_error": finite(certificate.normwise_backward_error),
+        "componentwise_backward_error": finite(certificate.componentwise_backward_error),
+        "iterations": found.iterations,
+        "iterations_by_bits": found.iterations_by_bits,
+        "bytes_read": found.bytes_read,
+        "prepare_s": found.prepare_s,
+        "solve_s": found.solve_s,
+        "certify_s": found.certify_s,
+        "compile_s": found.compile_s,
+    }
+
+
+def _readable(report: dict[str, Any]) -> list[str]:
+    bits = ", ".join(f"{count} at {bits} bits" for bits, count in report["iterations_by_bits"].items())
+    return [
+        f"{shortened(report['matrix'])}: {report['unknowns']:,} unknowns, {report['method']} on {report['engine']}, "
+        f"matrix in {report['storage']}",
+        report["status"],
+        f"{report['iterations']} iterations ({bits or 'none'}), {report['bytes_read']:,} bytes read, "
+        f"in {report['solve_s']:.3g} s; prepared in {report['prepare_s']:.3g} s, certified in "
+        f"{report['certify_s']:.3g} s, compiled in {report['compile_s']:.3g} s",
+        f"certified residual {shown(report['residual'])} ||b||; backward errors "
+        f"{shown(report['normwise_backward_error'])} by norms, "
+        f"{shown(report['componentwise_backward_error'])} by entries",
+        f"chosen: {report['reason']}",
+    ]
+
+
+def _right_hand_side(path: Path) -> Any:
+    try:
+        if path.suffix == ".npy":
+            found = np.load(path, allow_pickle=False)
+        elif path.suffix == ".mtx" or path.name.endswith(".mtx.gz"):
+            import scipy.io
+
+            read = scipy.io.mmread(path, spmatrix=False)
+            found = read.toarray() if hasattr(read, "toarray") else read
+        else:
+            found = np.loadtxt(path, ndmin=1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or shortened(str(error))}); give a file") from None
+    except ValueError as error:
+        raise InputError(f"{path}: holds no vector ({shortened(str(error))}); give one number a line") from None
+    return found.reshape(-1) if 1 in found.shape else found

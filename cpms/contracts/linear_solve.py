@@ -1,0 +1,197 @@
+"""What a method of linear equations is given, and how it reports: its task, the records of iterations, and its status.
+
+A method works on `LinearOperator` alone. It improves x in place until its own float64 residual is at the goal, and says
+why it ended; whether the answer is good is for `cpms.certify.linear_system` to say, which shares no code with it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, NamedTuple
+
+from cpms.contracts.linear_operator import Epilogue, LinearOperator
+from cpms.formats.codes import VectorFormat
+from cpms.formats.formats import DOUBLE_BITS, FP32
+
+
+class SolveStatus(Enum):
+    """How the solve of a linear system ended; the value says what to do next."""
+
+    CONVERGED = "converged: ||b - A x||, certified in float64 with its rounding error, is at most tol ||b||"
+    MAX_ITERATIONS = "not converged within max_iterations: raise it, raise tol, or give a preconditioner"
+    STAGNATED = (
+        "not converged: the residual stopped falling with all values in float64; raise tol, give a preconditioner or "
+        "another method, or ask whether A is singular"
+    )
+    INDEFINITE = (
+        "not converged: A, or the preconditioner, is not symmetric positive definite, as the method needs; use "
+        "method='gmres'"
+    )
+    BREAKDOWN = "not converged: the method divides by zero here, as for singular A; use another method or another start"
+    DIVERGED = "not converged: the residual grows, as A is not as the method needs; use method='gmres'"
+    OVERFLOW = "not converged: numbers grew beyond float64; scale rows or columns of A and b"
+    UNVERIFIED = (
+        "not converged: the method's float64 residual is below tol, but the certified one with its rounding error is "
+        "not; raise tol, or scale rows or columns of A"
+    )
+
+
+WIDENS = (SolveStatus.STAGNATED, SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, SolveStatus.DIVERGED,
+          SolveStatus.OVERFLOW)  # fmt: skip
+"""What rounding may cause, so that a method is tried again with more bits."""
+
+
+class LinearStep(NamedTuple):
+    """One iteration: residual over ||b|| as the method knows it, bits of a vector's value, bytes, seconds so far.
+
+    ``exact`` says whether the residual was found as b - A x in float64, or by a recurrence.
+    """
+
+    iteration: int
+    residual: float
+    bits: int
+    bytes_read: int
+    seconds: float
+    exact: bool
+
+
+class Recorder:
+    """The history of a solve: residuals, bits and bytes of each iteration, and how many iterations are left.
+
+    Parameters
+    ----------
+    most : int
+        Iterations that a solve may take.
+    scale : float
+        ||b||, which residuals are relative to.
+    on_step : callable, optional
+        Called with each `LinearStep`.
+    now : callable
+        Returns seconds.
+    """
+
+    def __init__(
+        self, most: int, scale: float, on_step: Callable[[LinearStep], None] | None, now: Callable[[], float]
+    ) -> None:
+        self.steps: list[LinearStep] = []
+        self.notes: list[str] = []
+        """What was changed on the way, as sentences."""
+        self.other_bytes = 0
+        """Read by products that belong to no iteration, such as those of residuals."""
+        self._most, self._scale, self._on_step, self._now, self._began = most, scale, on_step, now, now()
+
+    @property
+    def left(self) -> int:
+        """Iterations that may follow."""
+        return self._most - len(self.steps)
+
+    def add(self, residual: float, bits: int, bytes_read: int, *, exact: bool = False) -> None:
+        """Append an iteration."""
+        step = LinearStep(
+            len(self.steps) + 1, residual / self._scale, bits, bytes_read, self._now() - self._began, exact
+        )
+        self.steps.append(step)
+        if self._on_step is not None:
+            self._on_step(step)
+
+    def correct(self, residual: float) -> None:
+        """Replace the residual of the last iteration by the one that was found as b - A x."""
+        if self.steps:
+            self.steps[-1] = self.steps[-1]._replace(residual=residual / self._scale, exact=True)
+
+
+class Preconditioner(ABC):
+    """An approximation of A's inverse, prepared for one matrix on one backend."""
+
+    nbytes: int = 0
+    """Bytes that an application reads besides its vectors."""
+
+    @abstractmethod
+    def apply(self, r: Any) -> Any:
+        """Return M r as a new vector of float64, where r lies; M is the same in every call."""
+
+
+@dataclass(frozen=True, eq=False)
+class SolveTask:
+    """A system on a backend, and how far it is to be solved.
+
+    Parameters
+    ----------
+    exact : LinearOperator
+        Whose products read the values as they were given.
+    stored : LinearOperator
+        The same matrix in fewer bits, or the same object.
+    b : vector of float64
+        In the operators' memory.
+    goal : float
+        The residual's 2-norm to reach.
+    recorder : Recorder
+    formats : tuple of format or None
+        What vectors are stored in, from the fewest bits to the most; None is float64.
+    read : int or None
+        Segments of the stored values that are read.
+    preconditioner : Preconditioner or None
+    """
+
+    exact: LinearOperator
+    stored: LinearOperator
+    b: Any
+    goal: float
+    recorder: Recorder
+    formats: tuple[VectorFormat | None, ...] = (None,)
+    read: int | None = None
+    preconditioner: Preconditioner | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return self.exact.shape[0]
+
+    @property
+    def widest(self) -> SolveTask:
+        """The same task with all values in float64."""
+        return replace(self, stored=self.exact, formats=(None,), read=None)
+
+    def residual(self, x: Any) -> tuple[Any, float]:
+        """Return b - A x in float64 of the values as they were given, and its 2-norm."""
+        r = self.exact.empty((self.size,), "float64")
+        self.exact.apply(x, r, alpha=-1.0, epilogue=Epilogue(add=self.b))
+        self.recorder.other_bytes += self.exact.bytes_read()
+        return r, norm(self.exact, r)
+
+    def zeros(self) -> Any:
+        """Return a vector of zeros."""
+        found = self.exact.empty((self.size,), "float64")
+        found[...] = 0.0
+        return found
+
+
+def norm(operator: LinearOperator, v: Any) -> float:
+    """Return the 2-norm of a vector; inf where its square overflows."""
+    square = float(operator.dots([v], v).tolist()[0])
+    return square**0.5 if square >= 0.0 else float("inf")
+
+
+def in_format(operator: LinearOperator, v: Any, storage: VectorFormat | None, write: int | None = None) -> Any:
+    """Return a copy of a vector in a format: of float64 and float32 a plain array, whose operations are fast."""
+    if storage is None:
+        return operator.convert(v, None)
+    if storage == FP32:
+        found = operator.empty((len(v),), "float32")
+        found[...] = v
+        return found
+    return operator.convert(v, storage, write=write)
+
+
+def bits_of(storage: VectorFormat | None, read: int | None = None) -> int:
+    """Return the bits of a vector's value in a format; of None, float64.
+
+    Examples
+    --------
+    >>> bits_of(None)
+    64
+    """
+    return DOUBLE_BITS if storage is None else storage.bits(read)

@@ -1,0 +1,113 @@
+"""Honesty of solvers: how often an answer is called converged while ||b - A x|| is above the tolerance.
+
+`cpms.solve` and SciPy's methods get the same fuzzed systems and tolerances. Answers are judged by sums in long double,
+whose 11 bits more than float64's decide all but ties; what is within a thousandth of the tolerance is counted as a tie.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from cpms.api.solve import solve
+from cpms.experiment.config import Cell, Repeated
+from cpms.sources.fuzzed_systems import Fuzzed, fuzzed
+
+_TIE = 1e-3
+
+
+class Config(Repeated):
+    """Seeds from ``first`` on, in cells of ``together``; sizes up to ``largest``."""
+
+    first: int = Field(default=0, ge=0)
+    systems: int = Field(ge=1)
+    together: int = Field(default=250, ge=1)
+    largest: int = Field(default=2000, ge=1, le=100_000)
+    max_iterations: int = Field(default=500, ge=1)
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a range of seeds."""
+        shared = {"largest": self.largest, "max_iterations": self.max_iterations}
+        return [
+            {
+                "graph": "fuzzed",
+                "first": begin,
+                "systems": min(self.together, self.first + self.systems - begin),
+                "repetition": repetition,
+                **shared,
+            }
+            for begin in range(self.first, self.first + self.systems, self.together)
+            for repetition in range(self.repetitions)
+        ]
+
+
+class Context:
+    """Holds nothing: systems are made anew."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Count answers that are called converged, and those of them that are wrong."""
+        ways: dict[str, Callable[[Fuzzed], tuple[Any, bool]]] = {
+            "cpms auto": lambda system: _ours(system, "auto", cell["max_iterations"]),
+            "cpms gmres": lambda system: _ours(system, "gmres", cell["max_iterations"]),
+            "scipy cg": lambda system: _scipy(system, "cg", cell["max_iterations"]),
+            "scipy gmres": lambda system: _scipy(system, "gmres", cell["max_iterations"]),
+        }
+        counts = {name: {"converged": 0, "wrong": 0, "ties": 0, "worst": 0.0} for name in ways}
+        for seed in range(cell["first"], cell["first"] + cell["systems"]):
+            system = fuzzed(seed, cell["largest"])
+            for name, way in ways.items():
+                x, converged = way(system)
+                if converged:
+                    over = relative_residual(system, x) / system.tol
+                    found = counts[name]
+                    found["converged"] += 1
+                    found["wrong"] += int(not over <= 1.0 + _TIE)
+                    found["ties"] += int(1.0 < over <= 1.0 + _TIE)
+                    found["worst"] = max(found["worst"], over if np.isfinite(over) else 1e308)
+        return {"counts": counts}
+
+
+def _ours(system: Fuzzed, method: str, most: int) -> tuple[Any, bool]:
+    found = solve(system.A, system.b, tol=system.tol, method=method, engine="cpu", max_iterations=most)
+    return found.x, found.converged
+
+
+def _scipy(system: Fuzzed, method: str, most: int) -> tuple[Any, bool]:
+    import scipy.sparse.linalg
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            solver = getattr(scipy.sparse.linalg, method)
+            x, info = solver(system.A, system.b, rtol=system.tol, maxiter=most)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            return system.b, False
+    return x, info == 0
+
+
+def relative_residual(system: Fuzzed, x: Any) -> float:
+    """Return ||b - A x||_2 / ||b||_2 by sums in long double; inf where x is not finite.
+
+    Examples
+    --------
+    >>> system = fuzzed(3)
+    >>> relative_residual(system, 0.0 * system.b)
+    1.0
+    """
+    if not np.isfinite(x).all():
+        return float("inf")
+    products = system.A.data.astype(np.longdouble) * np.asarray(x, np.longdouble)[system.A.indices]
+    rows = np.repeat(np.arange(system.A.shape[0]), np.diff(system.A.indptr))
+    sums = np.zeros(system.A.shape[0], np.longdouble)
+    np.add.at(sums, rows, products)
+    b = system.b.astype(np.longdouble)
+    r, size = b - sums, np.sqrt((b * b).sum())
+    residual = np.sqrt((r * r).sum())
+    return float(residual / size) if size > 0 else (0.0 if residual == 0 else float("inf"))

@@ -1,0 +1,138 @@
+"""Linear systems: time, iterations by bits, bytes and certified residual by matrix, method, storage and engine."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from cpms.api import product_engines
+from cpms.api.given_matrix import given_matrix
+from cpms.api.linear_choice import METHODS
+from cpms.api.solve import Solver
+from cpms.base import work_clock
+from cpms.certify import linear_system as certify
+from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config_types import one_of
+from cpms.problems.linear_system import LinearSystem
+from cpms.sources import matrices
+from cpms.sparse.matrix import Matrix
+
+_MOST_POINTS = 200
+"""Points of a history that a row keeps."""
+
+
+class Way(Strict):
+    """One way to solve; ``scipy`` in place of an engine runs SciPy's method of that name."""
+
+    method: Annotated[str, one_of("method", lambda: (*METHODS, "auto"))] = "auto"
+    storage: str = "auto"
+    vectors: list[str] = Field(default=["auto"], min_length=1)
+    engine: Annotated[str, one_of("engine of products", lambda: [*product_engines.names(), "auto", "scipy"])] = "auto"
+    preconditioner: Literal["jacobi", "block_jacobi", "chebyshev"] | None = None
+
+
+class Config(Repeated):
+    """Stencils by name, right-hand sides, and the ways to solve; figures compare with the first way."""
+
+    matrices: list[str] = Field(min_length=1)
+    right_hand_sides: list[Literal["ones", "random"]] = Field(default=["ones", "random"], min_length=1)
+    ways: list[Way] = Field(min_length=1)
+    tol: float = Field(default=1e-10, gt=0)
+    max_iterations: int = Field(default=10_000, ge=1)
+
+    @field_validator("matrices")
+    @classmethod
+    def known(cls, names: list[str]) -> list[str]:
+        """Refuse names of nothing."""
+        for name in names:
+            if not matrices.is_name(name):
+                given_matrix(name, None)
+        return names
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a matrix and right-hand side: its ways take turns within it."""
+        shared = {"ways": [way.model_dump() for way in self.ways], "tol": self.tol}
+        return [
+            {"graph": name, "rhs": rhs, **shared, "max_iterations": self.max_iterations, "repetition": repetition}
+            for name in self.matrices
+            for rhs in self.right_hand_sides
+            for repetition in range(self.repetitions)
+        ]
+
+
+class Context:
+    """Holds the matrix at hand."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+        self._name, self._matrix = "", Matrix.from_dense([[1.0]])
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Solve in each way once to compile, and once more for the row."""
+        if cell["graph"] != self._name:
+            name = cell["graph"]
+            self._matrix = given_matrix(matrices.generate(name) if matrices.is_name(name) else name, None)
+            self._name = cell["graph"]
+        rows = self._matrix.rows
+        b = np.ones(rows) if cell["rhs"] == "ones" else np.random.default_rng(1).standard_normal(rows)
+        lines = [_line(self._matrix, b, way, cell) for way in cell["ways"]]
+        return {"rows": rows, "entries": self._matrix.entries, "ways_found": lines}
+
+
+def _line(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
+    if way["engine"] == "scipy":
+        return _of_scipy(matrix, b, way, cell)
+    vectors = way["vectors"][0] if len(way["vectors"]) == 1 else tuple(way["vectors"])
+    options = {key: way[key] for key in ("method", "storage", "engine", "preconditioner")}
+    solver = Solver(matrix, vectors=vectors, **options)
+    for _ in range(2):
+        found = solver.solve(b, tol=cell["tol"], max_iterations=cell["max_iterations"])
+    every = max(1, -(-len(found.history) // _MOST_POINTS))
+    return {
+        **way,
+        "used": found.method,
+        "stored_as": found.storage,
+        "reason": found.reason,
+        "status": found.status.name,
+        "residual": found.residual,
+        "iterations": found.iterations,
+        "iterations_by_bits": {str(bits): count for bits, count in found.iterations_by_bits.items()},
+        "bytes_read": found.bytes_read,
+        "solve_s": found.solve_s,
+        "certify_s": found.certify_s,
+        "history": [[s.iteration, s.residual, s.bits, s.bytes_read] for s in found.history[::every]],
+    }
+
+
+def _of_scipy(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
+    """Solve by SciPy, and certify its answer as ours."""
+    import scipy.sparse.linalg
+
+    method = getattr(scipy.sparse.linalg, "gmres" if way["method"] == "gmres" else "cg")
+    A, count = matrix.to_scipy(), [0]
+
+    def step(_: Any) -> None:
+        count[0] += 1
+
+    options: dict[str, Any] = {"callback_type": "pr_norm", "restart": 100} if way["method"] == "gmres" else {}
+    began = work_clock.now()
+    x, info = method(A, b, rtol=cell["tol"], maxiter=cell["max_iterations"], callback=step, **options)
+    seconds = work_clock.now() - began
+    residual = certify.certificate(LinearSystem(matrix), b, x).relative
+    status = "CONVERGED" if info == 0 else "MAX_ITERATIONS"
+    return {
+        **way,
+        "used": f"scipy {way['method']}",
+        "stored_as": "fp64",
+        "reason": "",
+        "status": status if residual <= cell["tol"] or info else "WRONG",
+        "residual": residual,
+        "iterations": count[0],
+        "iterations_by_bits": {"64": count[0]},
+        "bytes_read": 0,
+        "solve_s": seconds,
+        "certify_s": 0.0,
+        "history": [],
+    }

@@ -1,0 +1,86 @@
+"""A system of linear equations, and the facts of its matrix that decide which method may solve it.
+
+Facts are exact: symmetry compares every value with the one across the diagonal, and dominance adds up whole rows. They
+cost one transposition and a few passes over the values, once a matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.base.types import Floats
+from cpms.sparse.matrix import Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSystem:
+    """The matrix of a square system, with what is known of it.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        Square.
+
+    Raises
+    ------
+    InputError
+        If the matrix is not square.
+
+    Examples
+    --------
+    >>> system = LinearSystem(Matrix.from_dense([[2.0, -1.0], [-1.0, 2.0]]))
+    >>> system.is_symmetric, system.has_positive_diagonal, system.dominance
+    (True, True, 0.5)
+    """
+
+    matrix: Matrix
+
+    def __post_init__(self) -> None:
+        if self.matrix.rows != self.matrix.columns:
+            raise InputError(f"the matrix has shape {self.matrix.shape}; a system that is solved here has a square one")
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return self.matrix.rows
+
+    @cached_property
+    def diagonal(self) -> Floats:
+        """The main diagonal, shape (size,)."""
+        return self.matrix.diagonal()
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether the matrix equals its transpose to the last bit."""
+        given: Any = self.matrix.to_scipy()
+        return bool((given != given.T.tocsr()).nnz == 0)
+
+    @property
+    def has_positive_diagonal(self) -> bool:
+        """Whether each diagonal entry is positive, as those of positive definite matrices are."""
+        return bool((self.diagonal > 0).all())
+
+    @cached_property
+    def dominance(self) -> float:
+        """The largest ratio of a row's sizes beside the diagonal to its diagonal entry; inf where that is 0.
+
+        Below 1 the matrix is strictly diagonally dominant, and Jacobi's method reduces errors by the ratio at least.
+        """
+        sizes = np.abs(self.diagonal)
+        given = self.matrix.to_scipy()
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            beside = np.asarray(abs(given).sum(axis=1)).ravel() - sizes
+            ratios = np.where(sizes > 0, np.maximum(beside, 0.0) / sizes, np.inf)
+        return float(ratios.max(initial=0.0))
+
+    @cached_property
+    def frobenius_norm(self) -> float:
+        """Frobenius norm of the matrix, found without overflow."""
+        values = self.matrix.given_values()
+        largest = float(np.abs(values).max(initial=0.0))
+        return largest * float(np.linalg.norm(values / largest)) if largest > 0 else 0.0

@@ -1,0 +1,1 @@
+"""Methods for linear systems and eigenpairs, on `cpms.contracts.linear_operator.LinearOperator` alone."""

@@ -1,0 +1,165 @@
+"""Conjugate gradients with reliable updates: r and p live in few bits, x in float64, and r is found anew now and then.
+
+Reliable updates (Sleijpen and van der Vorst, "Reliable updated residuals in hybrid Bi-CG methods", Computing 56, 1996;
+Clark et al. for QUDA, 2010): whenever the recurrence's residual has fallen by a factor, r = b - A x is found in float64
+and the direction is kept, so that the answer does not depend on what few bits did to r and p. An iteration costs one
+product and passes over r, p and x; a replacement one product more, in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from cpms.contracts.conjugate_gradients import CgIterations, CgStep
+from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format
+from cpms.solvers.linear.widening import widened
+
+_REDUCTION = 0.1
+"""Of the recurrence's residual, after which it is found anew."""
+_MOST_BETWEEN = 1000
+"""Iterations after which the residual is found anew however it fell."""
+_STALLS = 3
+"""Replacements in a row that may find the residual no smaller."""
+_SMALLER = 0.9
+
+
+def cg(task: SolveTask, x: Any) -> SolveStatus:
+    """Improve x until ||b - A x|| is at the goal, with vectors in the task's formats, each in turn.
+
+    Parameters
+    ----------
+    task : SolveTask
+        Of a symmetric positive definite matrix, and a preconditioner that is one too.
+    x : vector of float64
+        The start, and the answer.
+    """
+    return widened(_in_one_format, task, x)
+
+
+def _in_one_format(task: SolveTask, x: Any) -> SolveStatus:
+    iterations = task.stored.conjugate_gradients(task, x) or VectorIterations(task, x)
+    recorder = task.recorder
+    size = best = iterations.replace_residual()
+    stalls = 0
+    while size > task.goal:
+        if not math.isfinite(size):
+            return SolveStatus.OVERFLOW
+        if recorder.left <= 0:
+            return SolveStatus.MAX_ITERATIONS
+        status = _until(task, iterations, max(_REDUCTION * size, 0.5 * task.goal))
+        size = iterations.replace_residual()
+        recorder.correct(size)
+        if size <= task.goal:
+            break
+        stalls = 0 if size < _SMALLER * best else stalls + 1
+        best = min(best, size)
+        if status is not None:
+            return status
+        if stalls >= _STALLS:
+            return SolveStatus.STAGNATED
+    return SolveStatus.CONVERGED
+
+
+def _until(task: SolveTask, iterations: CgIterations, target: float) -> SolveStatus | None:
+    """Iterate until the recurrence's residual is at a target; return a status if no iteration may follow."""
+    recorder, done, count, size = task.recorder, 0, 1, math.inf
+    while done < _MOST_BETWEEN and recorder.left > 0:
+        before = size
+        for step in iterations.run(min(count, recorder.left)):
+            status = _fault(step)
+            if status is not None:
+                return status
+            size = math.sqrt(step.residual_square)
+            recorder.add(size, iterations.bits, iterations.bytes_read)
+            if step.next_product == 0.0 and size > target:
+                return SolveStatus.BREAKDOWN
+        done += count
+        if size <= target:
+            break
+        count = _wanted(before, size, count, target, iterations.together)
+    return None
+
+
+def _wanted(before: float, size: float, count: int, target: float, most: int) -> int:
+    """Return how many iterations reach the target at the rate of the last ``count``, from 1 to ``most``."""
+    if not size < before < math.inf:
+        return most
+    return min(most, max(1, math.ceil(count * math.log(size / target) / math.log(before / size))))
+
+
+def _fault(step: CgStep) -> SolveStatus | None:
+    if not all(map(math.isfinite, step)):
+        return SolveStatus.OVERFLOW
+    if step.curvature < 0.0:
+        return SolveStatus.INDEFINITE
+    return SolveStatus.BREAKDOWN if step.curvature == 0.0 else None
+
+
+class VectorIterations(CgIterations):
+    """Iterations by the verbs of `LinearOperator`, one after the other."""
+
+    together = 1
+
+    def __init__(self, task: SolveTask, x: Any) -> None:
+        self._task, self._operator, self._x = task, task.stored, x
+        self._storage = task.formats[0]
+        self._is_plain = bits_of(self._storage) >= 32  # Of arrays that are updated in place.
+        self._q = self._operator.empty((task.size,), "float64" if self._storage is None else "float32")
+        self._r: Any = None
+        self._p: Any = None
+        self._curvature = self._product = 0.0
+        self.bits = bits_of(self._storage)
+        of_preconditioner = 0 if task.preconditioner is None else task.preconditioner.nbytes
+        vectors = 6 * self.bits // 8 + 3 * (8 if self._storage is None else 4) + 8
+        self.bytes_read = self._operator.bytes_read(task.read) + vectors * task.size + of_preconditioner
+
+    def replace_residual(self) -> float:
+        """Find r in float64, then store it."""
+        r, size = self._task.residual(self._x)
+        if math.isfinite(size) and size > 0.0:
+            self._r = in_format(self._operator, r, self._storage)
+            if self._p is None:
+                self._turn(r)
+            else:  # The direction was made of the recurrence's residual, and is kept.
+                self._product = float(self._operator.dots([self._p], r).tolist()[0])
+        return size
+
+    def run(self, count: int) -> list[CgStep]:
+        """Iterate."""
+        found: list[CgStep] = []
+        for _ in range(count):
+            found.append(self._step())
+            if not found[-1].curvature > 0.0 or not math.isfinite(sum(found[-1])):
+                break
+        return found
+
+    def _step(self) -> CgStep:
+        operator, p, q = self._operator, self._p, self._q
+        operator.apply(p, q, read_matrix=self._task.read)
+        curvature = self._curvature = float(operator.dots([p], q).tolist()[0])
+        if not curvature > 0.0 or not math.isfinite(curvature):
+            return CgStep(0.0, curvature, 0.0)
+        alpha = self._product / curvature
+        operator.combine([p], [alpha], self._x)
+        size = operator.update_and_norm(self._r, -alpha, q)
+        if math.isfinite(size):
+            self._turn(self._r)
+        return CgStep(size * size, curvature, self._product)
+
+    def _turn(self, r: Any) -> None:
+        """Make the next direction of a residual."""
+        operator = self._operator
+        z = r if self._task.preconditioner is None else self._task.preconditioner.apply(operator.convert(r, None))
+        if self._p is None:
+            self._p = in_format(operator, operator.convert(z, None), self._storage)
+        else:
+            beta = -float(operator.dots([z], self._q).tolist()[0]) / self._curvature if self._curvature else 0.0
+            if self._is_plain:
+                operator.scale(self._p, beta)
+                operator.combine([z], [1.0], self._p)
+            else:
+                turned = operator.convert(z, None)
+                operator.combine([self._p], [beta], turned)
+                self._p = in_format(operator, turned, self._storage)
+        self._product = float(operator.dots([self._p], r).tolist()[0])

@@ -1,0 +1,198 @@
+"""GMRES(m) whose stored basis follows the residual: early vectors in many bits, late ones in few.
+
+Inexact Krylov theory (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003; van den Eshof and Sleijpen, SIAM J. Matrix
+Anal. 26, 2004): an error in basis vector j reaches the residual times the coefficient y_j, which shrinks with it. So a
+vector that is stored when the relative residual of its cycle is rho needs -log2(eta t / rho) bits of mantissa, t being
+what the cycle is to reach. Orthogonalisation is classical Gram-Schmidt, twice, over the vectors *as stored*, so that
+the Arnoldi relation holds for what later iterations read; each cycle begins with b - A x in float64. An iteration reads
+the basis four times.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cpms.base.types import Floats
+from cpms.contracts.linear_solve import SolveStatus, SolveTask, in_format, norm
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import VectorFormat
+from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
+
+RESTART = 100
+_SAFETY = 0.1
+"""The factor eta: which part of the goal rounding of a vector may take."""
+_PROGRESS = 1e-4
+"""A cycle is not expected to reach more than this times what the last one reached."""
+_FIRST = 1e-2
+"""What the first cycle is compared with in place of a last one."""
+_NEAR = 0.9
+_STALLED = 0.999
+"""Of residuals before and after a cycle without progress."""
+
+
+class Choice(NamedTuple):
+    """What a basis vector is stored in: a format, None for float64, and how many of its segments."""
+
+    storage: VectorFormat | None
+    segments: int | None
+    bits: int
+
+
+def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> Choice:
+    """Return the fewest bits that keep so many digits: segments of a format that has some, else one of the formats.
+
+    Examples
+    --------
+    >>> from cpms.formats.block_float import BFP16, BFP32
+    >>> from cpms.formats.formats import CPMS4
+    >>> choice((CPMS4,), 19)[1:], choice((BFP16, BFP32), 20)[1:], choice((BFP16,), 40)
+    ((2, 32), (None, 32), Choice(storage=None, segments=None, bits=64))
+    """
+    for storage in formats:
+        if isinstance(storage, SegmentFormat):
+            lost = 0 if storage.rounding == "nearest" else 1
+            for segments in range(1, storage.segments):
+                if storage.mantissa_kept(segments) >= digits + lost:
+                    return Choice(storage, segments, storage.bits(segments))
+        elif (isinstance(storage, BlockFloatFormat) and storage.width - 1 >= digits) or (
+            isinstance(storage, FloatFormat) and storage.mantissa_bits >= digits
+        ):
+            return Choice(storage, None, storage.width)
+    return Choice(None, None, DOUBLE_BITS)
+
+
+def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
+    """Improve x until ||b - A x|| is at the goal.
+
+    A cycle without progress is repeated with a basis of float64, and then with products in float64, before that is
+    reported.
+
+    Parameters
+    ----------
+    task : SolveTask
+        The preconditioner acts on the right, so that residuals are those of the system.
+    x : vector of float64
+        The start, and the answer.
+    restart : int
+        Basis vectors of a cycle, at most.
+    """
+    size, reached = task.residual(x)[1], _FIRST
+    while size > task.goal:
+        if not math.isfinite(size):
+            return SolveStatus.OVERFLOW
+        if task.recorder.left <= 0:
+            return SolveStatus.MAX_ITERATIONS
+        before = task.exact.convert(x, None)
+        expected = _cycle(task, x, restart, reached)
+        after = task.residual(x)[1]
+        task.recorder.correct(after)
+        reached = min(0.5, max(1e-12, expected))
+        if after <= _STALLED * size:
+            size = after
+            continue
+        if not after <= size:
+            x[...] = before
+        if task.formats == (None,) and task.stored is task.exact:
+            return SolveStatus.STAGNATED
+        task = task.widest
+        task.recorder.notes.append("a cycle without progress: widened to 64 bits")
+    return SolveStatus.CONVERGED
+
+
+def _cycle(task: SolveTask, x: Any, restart: int, reached: float) -> float:
+    """Do one cycle, which updates x; return the reduction of the residual that the least squares promise."""
+    operator = task.stored
+    r, beta = task.residual(x)
+    floor = max(task.goal / beta, _PROGRESS * reached)
+    restart = min(restart, task.size)
+    basis: list[Any] = []
+    levels: list[int | None] = []
+    bits: list[int] = []
+
+    def keep(v: Any, rho: float) -> None:
+        digits = math.ceil(-math.log2(min(0.5, _SAFETY * floor / rho))) if rho > 0.0 else 1
+        chosen = choice(task.formats, digits)
+        basis.append(in_format(operator, v, chosen.storage, chosen.segments))
+        levels.append(chosen.segments)
+        bits.append(chosen.bits)
+
+    operator.scale(r, 1.0 / beta)
+    keep(r, 1.0)
+    columns: list[Floats] = []
+    rotations: list[tuple[float, float]] = []
+    sides = [beta]
+    w = operator.empty((task.size,), "float64")
+    while len(columns) < restart and task.recorder.left > 0:
+        j = len(columns)
+        _multiply(task, basis[j], levels[j], w)
+        entries = np.zeros(j + 2)
+        for _ in range(2):
+            found = operator.dots(basis, w, levels)
+            parts = np.asarray(found.tolist())
+            operator.combine(basis, -parts, w, levels)
+            entries[: j + 1] += parts
+        size = entries[j + 1] = norm(operator, w)
+        if not np.isfinite(entries).all():
+            break
+        _rotate(entries, rotations, sides)
+        columns.append(entries)
+        of_basis = 4 * task.size * sum(bits) // 8
+        task.recorder.add(abs(sides[-1]), bits[j], task.stored.bytes_read(task.read) + of_basis)
+        if abs(sides[-1]) <= _NEAR * task.goal or size <= 1e-15 * np.abs(entries[: j + 1]).max(initial=0.0):
+            break
+        operator.scale(w, 1.0 / size)
+        keep(w, abs(sides[-1]) / beta)
+    if columns:
+        _update(task, x, basis, levels, columns, sides)
+    return abs(sides[-1]) / beta
+
+
+def _multiply(task: SolveTask, v: Any, level: int | None, w: Any) -> None:
+    """Multiply with A M, M the preconditioner."""
+    if task.preconditioner is None:
+        task.stored.apply(v, w, read_matrix=task.read, read_x=level)
+    else:
+        z = task.preconditioner.apply(task.stored.convert(v, None, level))
+        task.stored.apply(z, w, read_matrix=task.read)
+
+
+def _rotate(entries: Floats, rotations: list[tuple[float, float]], sides: list[float]) -> None:
+    """Bring a new column of the Hessenberg matrix to triangular form by Givens rotations, with the right side."""
+    for i, (cosine, sine) in enumerate(rotations):
+        upper, lower = entries[i], entries[i + 1]
+        entries[i], entries[i + 1] = cosine * upper + sine * lower, cosine * lower - sine * upper
+    length = math.hypot(entries[-2], entries[-1])
+    cosine, sine = (entries[-2] / length, entries[-1] / length) if length > 0.0 else (1.0, 0.0)
+    entries[-2], entries[-1] = length, 0.0
+    rotations.append((cosine, sine))
+    sides.append(-sine * sides[-1])
+    sides[-2] *= cosine
+
+
+def _update(
+    task: SolveTask, x: Any, basis: list[Any], levels: list[int | None], columns: list[Any], sides: Any
+) -> None:
+    """Add M V y to x, y being the solution of the triangular system; a singular one is solved by least squares."""
+    count = len(columns)
+    upper = np.zeros((count, count))
+    for j, column in enumerate(columns):
+        upper[: j + 1, j] = column[: j + 1]
+    sizes = np.abs(np.diag(upper))
+    right = np.array(sides[:count])
+    if sizes.min() > 1e-14 * sizes.max():
+        y = right.copy()
+        for i in range(count - 1, -1, -1):
+            y[i] = (y[i] - upper[i, i + 1 :] @ y[i + 1 :]) / upper[i, i]
+    else:
+        y = np.linalg.lstsq(upper, right, rcond=1e-14)[0]
+    if not np.isfinite(y).all():
+        return
+    if task.preconditioner is None:
+        task.stored.combine(basis[:count], y, x, levels[:count])
+        return
+    correction = task.zeros()
+    task.stored.combine(basis[:count], y, correction, levels[:count])
+    task.stored.combine([task.preconditioner.apply(correction)], [1.0], x)

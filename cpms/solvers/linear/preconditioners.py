@@ -1,0 +1,171 @@
+"""Preconditioners: Jacobi's, block Jacobi's, Chebyshev's polynomial, and a user's callable.
+
+A preconditioner only steers the directions of a method, so few bits serve it: the inverse diagonal may be stored in any
+format, and each inverse of a diagonal block in the precision that its condition number allows (Anzt et al., "Adaptive
+precision in block-Jacobi preconditioning", Concurrency and Computation 31, 2019). All are linear and the same in every
+call, as conjugate gradients need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.base.types import Floats
+from cpms.contracts.linear_operator import LinearOperator
+from cpms.contracts.linear_solve import Preconditioner, SolveTask
+from cpms.formats.codes import VectorFormat
+from cpms.problems.linear_system import LinearSystem
+from cpms.solvers.linear.stationary import Spectrum, chebyshev_corrections, spectrum
+
+_BLOCK_TYPES = ((np.float16, 2.0**-11, 60000.0), (np.float32, 2.0**-24, 1e38))
+"""Types of stored inverses below float64, with their unit roundoff and the largest value that they take."""
+_BLOCK_ERROR = 0.1
+"""The largest product of a block's condition number and the unit roundoff of its inverse."""
+_SMOOTHED = 30.0
+"""The largest eigenvalue over the smallest that a polynomial of few terms is made for."""
+
+
+def inverse_diagonal(system: LinearSystem) -> Floats:
+    """Return 1 over the diagonal, shape (size,).
+
+    Raises
+    ------
+    InputError
+        If a diagonal entry is 0, or so small that its inverse overflows.
+    """
+    with np.errstate(divide="ignore", over="ignore"):
+        found: Floats = 1.0 / system.diagonal
+    wrong = np.flatnonzero(~np.isfinite(found))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"row {row} has {system.diagonal[row]} on the diagonal, which is divided by here; use method='gmres' "
+            "without this preconditioner"
+        )
+    return found
+
+
+class Jacobi(Preconditioner):
+    """Multiplies by the inverse diagonal, stored in a format; None is float64."""
+
+    def __init__(self, system: LinearSystem, operator: LinearOperator, storage: VectorFormat | None = None) -> None:
+        given = operator.upload(inverse_diagonal(system))
+        self._operator = operator
+        self._inverse = given if storage is None else operator.convert(given, storage)
+        self.nbytes = int(self._inverse.nbytes)
+
+    def apply(self, r: Any) -> Any:
+        """Multiply value by value."""
+        return self._operator.convert(self._inverse, None) * r
+
+
+class BlockJacobi(Preconditioner):
+    """Multiplies by the inverses of diagonal blocks, each stored in as few bits as its condition number allows.
+
+    Parameters
+    ----------
+    system : LinearSystem
+    operator : LinearOperator
+    block : int
+        Rows of a block; the last one may have fewer.
+
+    Attributes
+    ----------
+    blocks_by_bits : dict
+        How many blocks are stored in values of so many bits.
+    """
+
+    def __init__(self, system: LinearSystem, operator: LinearOperator, block: int = 8) -> None:
+        inverses, conditions = _inverses(system, block)
+        self._size, self._block = system.size, block
+        self._groups: list[tuple[Any, Any]] = []
+        self.blocks_by_bits: dict[int, int] = {}
+        waiting = np.ones(len(inverses), bool)
+        largest = np.abs(inverses).max(axis=(1, 2))
+        for dtype, unit, most in (*_BLOCK_TYPES, (np.float64, 0.0, np.inf)):
+            mine = np.flatnonzero(waiting & (conditions * unit <= _BLOCK_ERROR) & (largest < most))
+            waiting[mine] = False
+            if len(mine):
+                held = inverses[mine].astype(dtype)
+                self._groups.append((operator.upload(mine), operator.upload(held)))
+                self.blocks_by_bits[8 * held.itemsize] = len(mine)
+                self.nbytes += held.nbytes
+
+    def apply(self, r: Any) -> Any:
+        """Multiply block by block."""
+        blocks = -(-self._size // self._block)
+        wide = self._groups[0][1].__class__((blocks * self._block,), dtype=r.dtype)
+        wide[...] = 0.0
+        wide[: self._size] = r
+        given = wide.reshape(blocks, self._block)
+        found = given * 0.0
+        for places, inverses in self._groups:
+            found[places] = (inverses * given[places][:, None, :]).sum(axis=2)
+        return found.reshape(-1)[: self._size].copy()
+
+
+def _inverses(system: LinearSystem, block: int) -> tuple[Floats, Floats]:
+    """Return the inverses of the diagonal blocks, shape (blocks, block, block), and their condition numbers."""
+    if not 1 <= block <= 64:
+        raise InputError(f"blocks of {block} rows cannot be inverted one by one here; give 1 to 64")
+    matrix = system.matrix
+    blocks = -(-system.size // block)
+    dense = np.zeros((blocks, block, block))
+    rows = np.repeat(np.arange(system.size), matrix.lengths)
+    inside = rows // block == matrix.indices // block
+    rows, columns = rows[inside], matrix.indices[inside]
+    dense[rows // block, rows % block, columns % block] = matrix.given_values()[inside]
+    beyond = np.arange(system.size, blocks * block)
+    dense[beyond // block, beyond % block, beyond % block] = 1.0
+    try:
+        inverses = np.asarray(np.linalg.inv(dense), np.float64)
+    except np.linalg.LinAlgError:
+        raise InputError("a diagonal block is singular; use another size of block or another preconditioner") from None
+    conditions = np.abs(dense).sum(axis=1).max(axis=1) * np.abs(inverses).sum(axis=1).max(axis=1)
+    if not np.isfinite(conditions).all():
+        raise InputError("a diagonal block is singular; use another size of block or another preconditioner")
+    return inverses, np.asarray(conditions, np.float64)
+
+
+class Chebyshev(Preconditioner):
+    """A polynomial in D^-1 A of a few terms, D the diagonal, for the upper part of the spectrum."""
+
+    def __init__(self, task: SolveTask, system: LinearSystem, degree: int = 4) -> None:
+        self._task, self._degree = replace(task, formats=(None,)), degree
+        self._inverse = task.exact.upload(inverse_diagonal(system))
+        found = spectrum(task, self._inverse)
+        if found is None:
+            raise InputError("preconditioner 'chebyshev' needs a symmetric positive definite matrix; leave it out")
+        self._spectrum = Spectrum(max(found.least, found.most / _SMOOTHED), found.most)
+        self.nbytes = degree * (task.stored.bytes_read(task.read) + 40 * task.size)
+
+    def apply(self, r: Any) -> Any:
+        """Do a few iterations of Chebyshev's method from 0."""
+        c = self._task.zeros()
+        rest = self._task.exact.convert(r, None)
+        for _ in islice(chebyshev_corrections(self._task, self._inverse, self._spectrum, rest, c), self._degree):
+            pass
+        return c
+
+
+class Given(Preconditioner):
+    """A user's callable, which gets a residual as an array of float64 and returns one."""
+
+    def __init__(self, function: Callable[[Any], Any], operator: LinearOperator) -> None:
+        self._function, self._operator = function, operator
+
+    def apply(self, r: Any) -> Any:
+        """Call it."""
+        found = self._function(r)
+        if getattr(found, "shape", None) != r.shape:
+            raise InputError(
+                f"the preconditioner returned {type(found).__name__} of shape {getattr(found, 'shape', None)}; it must "
+                f"return an array of shape {r.shape}"
+            )
+        return self._operator.convert(found, None)

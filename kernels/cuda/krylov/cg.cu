@@ -1,0 +1,200 @@
+// Conjugate gradients between two residuals: the passes over vectors that follow a product q = A p, each of which reads
+// what it needs once. Flexible recurrences (Notay 2000): alpha = r.p / p.q, r -= alpha q, beta = -r.q / p.q,
+// p' = r + beta p; x takes up to eight alpha p together. Scalars stay on the device: each pass reads those of the pass
+// before from a log, which the host fetches once for up to eight iterations.
+//
+// With block floats of 16 bits and q in float32, an iteration moves 6 + 8 + 6 + 4 bytes a value besides the product.
+#include "base/last_block_reduce.cuh"
+#include "krylov/four_values.cuh"
+
+namespace cpms {
+
+constexpr int cg_ring = 8;
+
+// Scalars of an iteration. Entry 0 of a log is the iteration before; each pass writes its own fields.
+struct CgEntry {
+    double curvature;         // p.q
+    double residual_square;   // r.r after the update
+    double of_residual;       // r.q
+    double product;           // r.p of the new direction
+};
+
+// Fields of 8 bytes each; `CG` in cpms/backends/cuda/krylov/launch.py has the same in the same order.
+struct Cg {
+    u8* r;
+    u8* p;                    // direction of this iteration
+    u8* next;                 // of the next one; may be p
+    const u8* q;
+    double* x;                // in `cg_load`, the residual in float64
+    CgEntry* before;
+    CgEntry* now;
+    double* partials;
+    u32* counter;
+    double* product;          // where r.p of a new direction goes
+    const double* scale;      // of what is squared in float32
+    u64 length;               // values
+    u64 padded;               // to whole blocks of 32
+    u64 count;                // directions that x takes
+    const u8* ring[cg_ring];
+};
+
+struct OverWarps {
+    template <class Some>
+    static CPMS_DEVICE Some in_block(const Some& mine) {
+        __shared__ Some of_warps[block_warps];
+        Some sum = mine;
+#pragma unroll
+        for (int k = 0; k < Some::count; ++k) sum.value[k] = warp_reduce(mine.value[k], Add{});
+        __syncthreads();
+        if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (int warp = 1; warp < block_warps; ++warp) sum = Combine{}(sum, of_warps[warp]);
+        }
+        return sum;
+    }
+};
+
+CPMS_DEVICE double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
+
+// Calls work(i) for the first of each four values; whole warps take part.
+template <class Work>
+CPMS_DEVICE void for_each_four(u64 padded, Work work) {
+    const u64 threads = (u64)gridDim.x * blockDim.x, warps = (padded + 127) / 128;
+    for (u64 warp = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32; warp < warps; warp += threads / 32) {
+        work(warp * 128 + threadIdx.x % 32 * 4);
+    }
+}
+
+template <class Real>
+CPMS_DEVICE double dot_of_four(const Real (&a)[4], const Real (&b)[4], Real scale) {
+    Real sum = 0;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sum += (a[k] * scale) * (b[k] * scale);
+    return (double)sum;
+}
+
+// p.q
+template <class V>
+CPMS_DEVICE void cg_curvature(const Cg& a) {
+    using Real = typename FourValues<V>::Real;
+    const Real scale = (Real)*a.scale;
+    LastBlockReduce<1, false> mine{};
+    for_each_four(a.padded, [&](u64 i) {
+        if (i >= a.padded) return;
+        Real p[4], q[4];
+        FourValues<V>::load(a.p, i, a.length, p);
+        FourValues<Real>::load(a.q, i, a.length, q);
+        mine.value[0] += dot_of_four(p, q, scale);
+    });
+    reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->curvature);
+}
+
+// r -= alpha q; r.r and r.q of what is stored
+template <class V>
+CPMS_DEVICE void cg_update(const Cg& a) {
+    using Real = typename FourValues<V>::Real;
+    const Real scale = (Real)*a.scale;
+    const Real alpha = (Real)ratio(a.before->product, a.now->curvature);
+    LastBlockReduce<2, false> mine{};
+    for_each_four(a.padded, [&](u64 i) {
+        const bool inside = i < a.padded;
+        Real r[4] = {}, q[4] = {};
+        if (inside) FourValues<V>::load(a.r, i, a.length, r);
+        if (inside) FourValues<Real>::load(a.q, i, a.length, q);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) r[k] -= alpha * q[k];
+        FourValues<V>::store(a.r, i, a.length, r, inside);
+        mine.value[0] += dot_of_four(r, r, scale);
+        mine.value[1] += dot_of_four(r, q, scale);
+    });
+    reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->residual_square);
+}
+
+// p' = r + beta p, and r.p'
+template <class V>
+CPMS_DEVICE void cg_direction(const Cg& a) {
+    using Real = typename FourValues<V>::Real;
+    const Real scale = (Real)*a.scale;
+    const Real beta = (Real)-ratio(a.now->of_residual, a.now->curvature);
+    LastBlockReduce<1, false> mine{};
+    for_each_four(a.padded, [&](u64 i) {
+        const bool inside = i < a.padded;
+        Real r[4] = {}, p[4] = {};
+        if (inside) FourValues<V>::load(a.r, i, a.length, r);
+        if (inside) FourValues<V>::load(a.p, i, a.length, p);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) p[k] = r[k] + beta * p[k];
+        FourValues<V>::store(a.next, i, a.length, p, inside);
+        mine.value[0] += dot_of_four(r, p, scale);
+    });
+    reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, a.product);
+}
+
+// x += sum of alpha p over the ring's first `count` directions; their entries follow one another from `before` on.
+template <class V>
+CPMS_DEVICE void cg_solution(const Cg& a) {
+    using Real = typename FourValues<V>::Real;
+    double alpha[cg_ring];
+#pragma unroll
+    for (int j = 0; j < cg_ring; ++j) {
+        alpha[j] = (u64)j < a.count ? ratio(a.before[j].product, a.before[j + 1].curvature) : 0.0;
+    }
+    for_each_four(a.padded, [&](u64 i) {
+        if (i >= a.padded) return;
+        double sum[4] = {};
+#pragma unroll
+        for (int j = 0; j < cg_ring; ++j) {
+            if ((u64)j >= a.count) continue;
+            Real p[4];
+            FourValues<V>::load(a.ring[j], i, a.length, p);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) sum[k] += alpha[j] * (double)p[k];
+        }
+        if (i + 4 <= a.length) {
+            double x[4];
+            FourValues<double>::load((const u8*)a.x, i, a.length, x);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) x[k] += sum[k];
+            FourValues<double>::store((u8*)a.x, i, a.length, x, true);
+        } else {
+            for (int k = 0; k < 4 && i + k < a.length; ++k) a.x[i + k] += sum[k];
+        }
+    });
+}
+
+// r of a residual in float64, and r.p; with `count` 0, p is r first.
+template <class V>
+CPMS_DEVICE void cg_load(const Cg& a) {
+    using Real = typename FourValues<V>::Real;
+    const Real scale = (Real)*a.scale;
+    LastBlockReduce<1, false> mine{};
+    for_each_four(a.padded, [&](u64 i) {
+        const bool inside = i < a.padded;
+        Real r[4] = {}, p[4] = {};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) r[k] = i + k < a.length ? (Real)a.x[i + k] : (Real)0;
+        FourValues<V>::store(a.r, i, a.length, r, inside);
+        if (a.count == 0) {
+#pragma unroll
+            for (int k = 0; k < 4; ++k) p[k] = r[k];
+            FourValues<V>::store(a.p, i, a.length, p, inside);
+        } else if (inside) {
+            FourValues<V>::load(a.p, i, a.length, p);
+        }
+        mine.value[0] += dot_of_four(r, p, scale);
+    });
+    reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, a.product);
+}
+
+}  // namespace cpms
+
+#define CPMS_CG_KERNEL(NAME, PASS, ...)                                                \
+    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Cg arguments) {      \
+        cpms::PASS<__VA_ARGS__>(arguments);                                            \
+    }
+#define CPMS_CG_CURVATURE(NAME, ...) CPMS_CG_KERNEL(NAME, cg_curvature, __VA_ARGS__)
+#define CPMS_CG_UPDATE(NAME, ...) CPMS_CG_KERNEL(NAME, cg_update, __VA_ARGS__)
+#define CPMS_CG_DIRECTION(NAME, ...) CPMS_CG_KERNEL(NAME, cg_direction, __VA_ARGS__)
+#define CPMS_CG_SOLUTION(NAME, ...) CPMS_CG_KERNEL(NAME, cg_solution, __VA_ARGS__)
+#define CPMS_CG_LOAD(NAME, ...) CPMS_CG_KERNEL(NAME, cg_load, __VA_ARGS__)

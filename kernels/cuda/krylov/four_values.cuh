@@ -1,0 +1,107 @@
+// Four neighbouring values of a vector a lane, eight lanes a block of 32: loads and stores of vectors that passes of
+// Krylov methods read, update and write in one go.
+//
+// Arrays are padded with zeros to whole blocks of 32 values, so that no pass looks at the end. Block floats are encoded
+// by the eight lanes of a block, which find its largest size by three shuffles; their numbers are float32 here, and a
+// block of sizes below 2^-100 becomes 0.
+#pragma once
+#include "base/stores.cuh"
+#include "base/warp.cuh"
+#include "product/block_float.cuh"
+
+namespace cpms {
+
+constexpr int least_block_exponent = -100;
+
+template <class F>
+struct FourValues;
+
+template <>
+struct FourValues<double> {
+    using Real = double;
+
+    static CPMS_DEVICE void load(const u8* array, u64 i, u64, double (&v)[4]) {
+        const Run<32> run = load_run_bytes<32>(array + 8 * i, Default{});
+#pragma unroll
+        for (int k = 0; k < 4; ++k) v[k] = value_of(run.field<64>(k));
+    }
+    static CPMS_DEVICE void store(u8* array, u64 i, u64, double (&v)[4], bool inside) {
+        if (!inside) return;
+        Run<32> run{};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) run.put<64>(k, bits_of(v[k]));
+        store_run_bytes(array + 8 * i, run);
+    }
+};
+
+template <>
+struct FourValues<float> {
+    using Real = float;
+
+    static CPMS_DEVICE void load(const u8* array, u64 i, u64, float (&v)[4]) {
+        const Run<16> run = load_run_bytes<16>(array + 4 * i, Default{});
+#pragma unroll
+        for (int k = 0; k < 4; ++k) v[k] = single_of(run.word[k]);
+    }
+    static CPMS_DEVICE void store(u8* array, u64 i, u64, float (&v)[4], bool inside) {
+        if (!inside) return;
+        Run<16> run{};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) run.word[k] = bits_of_single(v[k]);
+        store_run_bytes(array + 4 * i, run);
+    }
+};
+
+template <>
+struct FourValues<BlockFloat<16>> {
+    using Real = float;
+    using F = BlockFloat<16>;
+
+    static CPMS_DEVICE float larger(float a, float b) { return a >= b || a != a ? a : b; }
+    static CPMS_DEVICE u32* words(const u8* array, u64 i, u64 length) {
+        return (u32*)(array + F::words_at(length)) + i / 2;
+    }
+    static CPMS_DEVICE void load(const u8* array, u64 i, u64 length, float (&v)[4]) {
+        const int exponent = ((const short*)array)[i / 32];
+        const u32* const from = words(array, i, length);
+        const u32 word[2] = {from[0], from[1]};
+        const float unit = exponent < least_block_exponent ? 0.0f : single_of((u32)(127 + exponent - 15) << 23);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const u32 field = word[k / 2] >> (16 * (k % 2)) & 0xFFFFu;
+            const float size = (float)(field & F::magnitude) * unit;
+            v[k] = field & 0x8000u ? -size : size;
+        }
+    }
+    // The values become those that are stored. All lanes of a warp take part, also those that are not inside.
+    static CPMS_DEVICE void store(u8* array, u64 i, u64 length, float (&v)[4], bool inside) {
+        float largest = 0.0f;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) largest = larger(largest, fabsf(v[k]));
+#pragma unroll
+        for (int distance = 4; distance > 0; distance /= 2) {
+            largest = larger(largest, __shfl_xor_sync(all_lanes, largest, distance));
+        }
+        int exponent = (int)(bits_of_single(largest) >> 23 & 0xFF) - 126;
+        const bool small = exponent < least_block_exponent;
+        // A larger exponent would not have a power of two beside it; NaN and infinity become the largest numbers.
+        exponent = exponent > 112 ? 112 : exponent;
+        const float steps = small ? 0.0f : single_of((u32)(127 + 15 - exponent) << 23);
+        const float unit = small ? 0.0f : single_of((u32)(127 + exponent - 15) << 23);
+        u32 word[2] = {};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const float count = fminf(rintf(fabsf(v[k]) * steps), 32767.0f);
+            const u32 sign = bits_of_single(v[k]) >> 31;
+            word[k / 2] |= ((u32)count | sign << 15) << (16 * (k % 2));
+            v[k] = sign ? -count * unit : count * unit;
+        }
+        if (!inside) return;
+        u32* const to = words(array, i, length);
+        to[0] = word[0];
+        to[1] = word[1];
+        if (i % 32 == 0) ((short*)array)[i / 32] = small ? (short)-900 : (short)exponent;
+    }
+};
+
+}  // namespace cpms

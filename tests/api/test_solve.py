@@ -1,0 +1,198 @@
+"""cpms.solve: certified answers whatever the system, methods, formats, warm starts, several right sides, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from cpms.sources.stencils import stencil
+from linear_judges import is_within
+
+import cpms
+from cpms import InputError, SolveStatus
+from cpms.sources.fuzzed_systems import KINDS, fuzzed
+
+LAPLACIAN = stencil(5, 16)
+ONES = np.ones(256)
+
+
+def exact(A, b, x, tol):
+    return np.linalg.norm(b - A @ x) <= tol * np.linalg.norm(b) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_what_is_called_converged_is_so_exactly(part):
+    converged = 0
+    for seed in range(50 * part, 50 * part + 50):
+        system = fuzzed(seed, largest=2000 if seed % 10 == 0 else 60)
+        found = cpms.solve(system.A, system.b, tol=system.tol, engine="cpu", max_iterations=200)
+        if found.converged:
+            converged += 1
+            assert is_within(system, found.x), f"seed {seed}, {system.kind}: {found}"
+            assert found.residual <= system.tol
+    assert converged > 10
+
+
+@pytest.mark.parametrize("method", ["cg", "gmres", "jacobi", "chebyshev", "refine"])
+def test_a_wrong_method_never_lies(method):
+    for seed in range(len(KINDS)):
+        system = fuzzed(seed + 1000, largest=60)
+        try:
+            found = cpms.solve(system.A, system.b, tol=system.tol, engine="cpu", method=method, max_iterations=200)
+        except InputError as error:
+            assert "diagonal" in str(error)
+            continue
+        assert not found.converged or is_within(system, found.x)
+
+
+@pytest.mark.parametrize("method", ["cg", "gmres", "jacobi", "chebyshev", "refine"])
+@pytest.mark.parametrize("vectors", ["fp64", "fp32", pytest.param("bfp16", marks=pytest.mark.slow), "bf16"])
+def test_every_method_reaches_1e_12_with_any_vectors(method, vectors):
+    found = cpms.solve(LAPLACIAN, ONES, tol=1e-12, method=method, vectors=vectors, engine="cpu", max_iterations=5000)
+    assert found.converged, found
+    assert exact(LAPLACIAN, ONES, found.x, 1e-12)
+    assert found.history[-1].exact
+    assert found.history[-1].residual <= 1e-12
+    assert found.bytes_read > 0
+
+
+def test_reference_engine_agrees():
+    A = stencil(5, 4)
+    for method in ("cg", "gmres"):
+        found = cpms.solve(A, np.ones(16), method=method, engine="reference")
+        np.testing.assert_allclose(found.x, np.linalg.solve(A.toarray(), np.ones(16)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("storage", ["fp32", "fp16", "bf16", "cpms4", "bfp21"])
+def test_rounded_matrices_are_solved_for_the_given_values(storage):
+    rng = np.random.default_rng(4)
+    A = LAPLACIAN.copy()
+    A.data = A.data * (1.0 + 0.1 * rng.random(A.nnz))
+    A = scipy.sparse.csr_array(A + A.T)
+    for method in ("cg", "gmres", "refine"):
+        read = 2 if storage == "cpms4" else None
+        found = cpms.solve(A, ONES, method=method, storage=storage, read=read, engine="cpu", max_iterations=3000)
+        assert found.converged, (storage, method, found, found.reason)
+        assert exact(A, ONES, found.x, 1e-10)
+
+
+def test_few_bits_of_a_matrix_are_guarded_in_cg():
+    A = scipy.sparse.csr_array(np.array([[1.0, 1.0 - 1e-5], [1.0 - 1e-5, 1.0]]))
+    found = cpms.solve(A, [1.0, -1.0], method="cg", storage="fp16", engine="cpu")
+    assert found.storage == "fp32"
+    assert "indefinite" in found.reason
+    assert found.converged
+
+
+def test_a_format_that_is_too_small_widens_and_says_so():
+    A = scipy.sparse.csr_array(np.diag(np.geomspace(1.0, 1e12, 40)))
+    found = cpms.solve(A, np.ones(40), tol=1e-12, method="cg", vectors=("e4m3", "fp16"), engine="cpu")
+    assert "widened" in found.reason, found.reason
+    assert found.converged == is_within(fuzzed(0)._replace(A=A, b=np.ones(40), tol=1e-12), found.x)
+
+
+def test_indefinite_singular_and_scaled_systems_end_with_advice():
+    indefinite = scipy.sparse.csr_array(np.diag([1.0, -1.0, 2.0]))
+    assert cpms.solve(indefinite, np.ones(3), method="cg", engine="cpu").status is SolveStatus.INDEFINITE
+    auto = cpms.solve(scipy.sparse.csr_array([[1.0, 2.0], [2.0, 1.0]]), [1.0, 0.0], engine="cpu")
+    assert auto.converged
+    assert "gmres went on" in auto.reason
+    singular = cpms.solve([[1.0, 1.0], [1.0, 1.0]], [1.0, 0.0], engine="cpu")
+    assert not singular.converged
+    assert ":" in singular.status.value
+    limit = cpms.solve(LAPLACIAN, ONES, max_iterations=3, engine="cpu")
+    assert (limit.status, limit.iterations) == (SolveStatus.MAX_ITERATIONS, 3)
+    tiny = cpms.solve(LAPLACIAN, 1e-250 * ONES, engine="cpu")
+    assert tiny.converged
+    assert cpms.solve(LAPLACIAN, 1e250 * ONES, engine="cpu").converged
+    nothing = cpms.solve(LAPLACIAN, 0.0 * ONES, engine="cpu")
+    assert nothing.converged
+    assert not nothing.x.any()
+
+
+@pytest.mark.parametrize("preconditioner", ["jacobi", "block_jacobi", "chebyshev", "own"])
+def test_preconditioners_reduce_iterations_of_a_scaled_system(preconditioner):
+    scale = scipy.sparse.diags_array(10.0 ** np.random.default_rng(2).uniform(-1.5, 1.5, 256))
+    A = scipy.sparse.csr_array(scale @ LAPLACIAN @ scale)
+    A = scipy.sparse.csr_array((A + A.T) / 2)
+    inverse = 1.0 / A.diagonal()
+    given = (lambda r: inverse * r) if preconditioner == "own" else preconditioner
+    without = cpms.solve(A, ONES, method="cg", engine="cpu")
+    for method in ("cg", "gmres"):
+        found = cpms.solve(A, ONES, method=method, preconditioner=given, preconditioner_storage="fp32", engine="cpu")
+        assert found.converged
+        assert found.iterations < 0.5 * without.iterations
+
+
+def test_blocks_are_stored_by_their_conditions():
+    from cpms.problems.linear_system import LinearSystem
+    from cpms.solvers.linear.preconditioners import BlockJacobi
+
+    blocks = [np.eye(4) * 2.0, np.diag([1.0, 1.0, 1.0, 1e-4]), np.diag([1.0, 1.0, 1.0, 1e-9]), np.eye(2)]
+    A = cpms.matrix(scipy.sparse.block_diag(blocks, format="csr"))
+    held = BlockJacobi(LinearSystem(A.source), A.operator, block=4)
+    assert held.blocks_by_bits == {16: 2, 32: 1, 64: 1}
+    np.testing.assert_allclose(held.apply(A @ np.ones(14)), np.ones(14), rtol=1e-3)
+
+
+def test_a_solver_is_prepared_once_and_starts_warm():
+    solver = cpms.Solver(LAPLACIAN, engine="cpu", smallest_eigenvalue=0.06)
+    cold = solver.solve(ONES)
+    warm = solver.solve(ONES, x0=cold.x)
+    assert warm.iterations == 0
+    assert warm.converged
+    truth = np.linalg.solve(LAPLACIAN.toarray(), ONES)
+    assert np.linalg.norm(cold.x - truth) <= cold.error_bound
+    seen = []
+    both = cpms.solve(LAPLACIAN, np.stack([ONES, np.arange(256.0)], axis=1), engine="cpu", on_step=seen.append)
+    assert [each.converged for each in both] == [True, True]
+    assert len(seen) == sum(each.iterations for each in both)
+    assert list(cold.trace().columns)[:3] == ["iteration", "residual", "bits"]
+    assert "Solution(256 unknowns" in repr(cold)
+    assert "certified" in cold._repr_html_()
+
+
+def test_eigenpairs_are_certified():
+    A = scipy.sparse.csr_array(np.diag([1.0, -3.0, 2.0]) + 0.1)
+    found = cpms.dominant_eigenpair(A, tol=1e-12, engine="cpu")
+    assert found.converged
+    assert abs(found.value - min(np.linalg.eigvalsh(A.toarray()))) < 1e-11
+    assert {step.bits for step in found.history} == {32, 64}
+    turning = cpms.dominant_eigenpair([[0.0, -1.0], [1.0, 0.0]], max_iterations=50, engine="cpu")
+    assert not turning.converged
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"method": "sor"}, "method 'sor' is not known"),
+        ({"tol": 0.0}, "must be positive"),
+        ({"tol": float("nan")}, "tol"),
+        ({"b": np.ones(3)}, "needs \\(256,\\)"),
+        ({"b": np.full(256, np.nan)}, "must be finite"),
+        ({"b": 1j * ONES}, "complex"),
+        ({"x0": np.full(256, np.inf)}, "must be finite"),
+        ({"restart": 0}, "1 or more"),
+        ({"max_iterations": -1}, "0 or more"),
+        ({"preconditioner": "ilu"}, "not known"),
+        ({"preconditioner": "jacobi", "method": "jacobi"}, "takes no preconditioner"),
+        ({"preconditioner": lambda r: r[:3], "method": "cg"}, "must return"),
+        ({"vectors": ("fp32", "fp16")}, "from the fewest bits on"),
+        ({"vectors": "codes8"}, "cannot be stored"),
+        ({"vectors": ()}, "empty"),
+        ({"engine": "scipy"}, "engine"),
+        ({"inner": "sor", "method": "refine"}, "not known"),
+        ({"smallest_eigenvalue": -1.0}, "positive"),
+    ],
+)
+def test_bad_input_is_a_sentence(options, sentence):
+    options = {"engine": "cpu"} | options
+    with pytest.raises(InputError, match=sentence):
+        cpms.solve(LAPLACIAN, options.pop("b", ONES), **options)
+
+
+def test_matrices_without_solutions_are_refused():
+    with pytest.raises(InputError, match="square"):
+        cpms.solve(np.ones((2, 3)), np.ones(2), engine="cpu")
+    with pytest.raises(InputError, match="on the diagonal"):
+        cpms.solve([[0.0, 1.0], [1.0, 0.0]], np.ones(2), method="jacobi", engine="cpu")

@@ -1,0 +1,103 @@
+"""Certificates of linear systems: bounds against exact fractions, norms of any range, backward errors, bad vectors."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpms import InputError
+from cpms.certify import linear_system as certify
+from cpms.problems.linear_system import LinearSystem
+from cpms.sparse.matrix import Matrix
+
+sizes = st.integers(1, 12)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def a_system(size, seed, spread):
+    rng = np.random.default_rng(seed)
+    dense = np.where(rng.random((size, size)) < 0.6, rng.standard_normal((size, size)), 0.0)
+    dense *= 2.0 ** rng.integers(-spread, spread + 1, dense.shape)
+    x = rng.standard_normal(size) * 2.0 ** rng.integers(-spread, spread + 1, size)
+    # Half of the time nearly a solution, so that all digits cancel.
+    b = dense @ x if seed % 2 else rng.standard_normal(size)
+    return dense, x, b
+
+
+def exact_residual(dense, x, b):
+    rows = [[Fraction(a) * Fraction(v) for a, v in zip(row, x.tolist(), strict=True)] for row in dense.tolist()]
+    return [Fraction(right) - sum(row, Fraction(0)) for right, row in zip(b.tolist(), rows, strict=True)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes, seeds, st.sampled_from([0, 10, 200]))
+def test_rows_and_norm_are_within_their_bounds(size, seed, spread):
+    dense, x, b = a_system(size, seed, spread)
+    system = LinearSystem(Matrix.from_dense(dense))
+    found, exact = certify.residual(system, b, x), exact_residual(dense, x, b)
+    for value, bound, true in zip(found.values.tolist(), found.bounds.tolist(), exact, strict=True):
+        assert abs(Fraction(value) - true) <= Fraction(bound)
+    certificate = certify.certificate(system, b, x)
+    square = sum((r * r for r in exact), Fraction(0))
+    assert Fraction(certificate.bound) ** 2 >= square
+    assert (
+        certificate.bound <= float(square) ** 0.5 + 2.0 * certificate.roundoff + 4e-14 * certificate.residual + 1e-300
+    )
+    assert certificate.roundoff <= 4e-15 * certificate.residual + 4e-30 * certify.norm(found.sizes) + 1e-300
+
+
+def test_residuals_have_twice_the_digits_of_float64():
+    system = LinearSystem(Matrix.from_dense([[0.1, 1e17], [1e17, 0.1]]))
+    x = np.array([1.0, 1.0])
+    found = certify.residual(system, np.array([1e17, 1e17]), x).values
+    assert found.tolist() == [-0.1, -0.1]
+    assert (np.array([1e17, 1e17]) - system.matrix.to_scipy() @ x).tolist() == [0.0, 0.0]
+
+
+@given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=20))
+def test_norms_are_near_the_exact_ones(values):
+    found = Fraction(certify.norm(np.array(values)))
+    square = sum((Fraction(v) ** 2 for v in values), Fraction(0))
+    slack = 1 + Fraction(1, 2**48)
+    tiny = Fraction(1, 2**1073)
+    assert ((found - tiny) / slack) ** 2 <= square or found <= tiny
+    assert square <= ((found + tiny) * slack) ** 2
+
+
+def test_backward_errors_are_those_of_the_definitions():
+    dense = np.array([[4.0, -1.0], [2.0, 5.0]])
+    x, b = np.array([1.0, 2.0]), np.array([2.5, 12.0])
+    found = certify.certificate(LinearSystem(Matrix.from_dense(dense)), b, x)
+    r = b - dense @ x
+    scale = np.linalg.norm(dense) * np.linalg.norm(x) + np.linalg.norm(b)
+    np.testing.assert_allclose(found.normwise_backward_error, np.linalg.norm(r) / scale, rtol=1e-12)
+    largest = (np.abs(r) / (np.abs(dense) @ np.abs(x) + np.abs(b))).max()
+    np.testing.assert_allclose(found.componentwise_backward_error, largest, rtol=1e-12)
+
+
+@pytest.mark.parametrize("x", [[math.nan, 0.0], [math.inf, 0.0], [1e308, 1e308]])
+def test_what_is_not_finite_meets_no_tolerance(x):
+    system = LinearSystem(Matrix.from_dense([[1e10, 1.0], [0.0, 1.0]]))
+    found = certify.certificate(system, np.ones(2), np.array(x))
+    assert found.bound == math.inf
+    assert not found.meets(1e300)
+
+
+def test_b_of_zeros_is_met_by_zero_alone():
+    system = LinearSystem(Matrix.from_dense([[1.0, 2.0], [3.0, 4.0]]))
+    assert certify.certificate(system, np.zeros(2), np.array([1e-300, 0.0])).meets(1e-3) is False
+    found = certify.certificate(system, np.zeros(2), np.zeros(2))
+    assert (found.bound, found.relative, found.meets(1e-12)) == (0.0, 0.0, True)
+
+
+def test_facts_of_matrices_are_exact():
+    lopsided = LinearSystem(Matrix.from_dense([[2.0, -1.0], [np.nextafter(-1.0, 0.0), 2.0]]))
+    assert (lopsided.is_symmetric, lopsided.has_positive_diagonal) == (False, True)
+    assert LinearSystem(Matrix.from_dense([[0.0, 1.0], [1.0, 1.0]])).dominance == math.inf
+    with pytest.raises(InputError, match="square"):
+        LinearSystem(Matrix.from_dense([[1.0, 2.0]]))

@@ -1,0 +1,45 @@
+"""The command ``cpms solve``: reports, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+
+from cpms.cli.main import main
+
+A = scipy.sparse.diags_array([-1.0, 3.0, -1.0], offsets=[-1, 0, 1], shape=(30, 30))
+
+
+def test_it_solves_files_and_writes_what_is_asked(tmp_path, capsys):
+    scipy.io.mmwrite(tmp_path / "a.mtx", A)
+    b = np.arange(1.0, 31.0)
+    np.savetxt(tmp_path / "b.txt", b)
+    options = ["--json", "--engine", "cpu", "--output", str(tmp_path / "x.npy"), "--trace", str(tmp_path / "t.csv")]
+    assert main(["solve", str(tmp_path / "a.mtx"), str(tmp_path / "b.txt"), *options]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["converged"]
+    assert report["residual"] <= 1e-10
+    np.testing.assert_allclose(A @ np.load(tmp_path / "x.npy"), b, rtol=1e-8)
+    assert (tmp_path / "t.csv").read_text().startswith("iteration,residual,bits")
+
+
+def test_what_is_not_certified_ends_with_1(capsys):
+    command = ["solve", "stencil:points=5,side=9", "--engine", "cpu", "--max-iterations", "2", "--vectors", "fp16,fp32"]
+    assert main(command) == 1
+    assert "not converged within max_iterations" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["no.mtx", "stencil:points=6,side=3"])
+def test_matrices_that_are_not_there_are_a_line(name, capsys):
+    assert main(["solve", name]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_right_hand_sides_that_are_none_are_a_line(tmp_path, capsys):
+    (tmp_path / "b.txt").write_text("one\n")
+    assert main(["solve", "stencil:points=5,side=3", str(tmp_path / "b.txt")]) == 2
+    assert "holds no vector" in capsys.readouterr().err

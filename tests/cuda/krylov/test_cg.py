@@ -1,0 +1,83 @@
+"""Fused passes of conjugate gradients: kernels on this machine's processor and on a GPU, against vector operations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cpms.sources.stencils import stencil
+
+from cpms.backends.cuda.krylov.cg import CG, CudaCg
+from cpms.backends.cuda.product.operator import CudaProduct
+from cpms.contracts.linear_solve import Recorder, SolveTask
+from cpms.contracts.product_request import ProductRequest
+from cpms.formats.block_float import BFP16
+from cpms.formats.codes import CODES8
+from cpms.formats.formats import FP16, FP32
+from cpms.solvers.linear.cg import VectorIterations, cg
+from cpms.sparse.matrix import Matrix
+from cpms.storage.device import copy_to_host, to_device
+
+FORMATS = [None, FP32, BFP16]
+
+
+def a_task(storage, side=13, goal=1e-10):
+    """Return the task of a Laplacian whose size is no multiple of a block, and its matrix."""
+    matrix = Matrix.from_scipy(stencil(5, side))
+    operator = CudaProduct.of(matrix, ProductRequest(CODES8, "sell"))
+    b = np.random.default_rng(3).standard_normal(matrix.rows)
+    b /= np.linalg.norm(b)
+    recorder = Recorder(1000, 1.0, None, lambda: 0.0)
+    return SolveTask(operator, operator, to_device(b), goal, recorder, (storage,)), matrix, b
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda s: "fp64" if s is None else s.name)
+def test_fused_iterations_are_those_of_vector_operations(device, storage):
+    task, _, _ = a_task(storage)
+    ours, theirs = task.zeros(), task.zeros()
+    fused, plain = CudaCg(task.stored, task, ours), VectorIterations(task, theirs)
+    assert fused.replace_residual() == plain.replace_residual()
+    precision = {None: 1e-12, FP32: 1e-4, BFP16: 2e-2}[storage]
+    for count in (1, 3, 8):
+        for mine, its in zip(fused.run(count), plain.run(count), strict=True):
+            np.testing.assert_allclose(mine[:2], its[:2], rtol=precision)
+        np.testing.assert_allclose(copy_to_host(ours), copy_to_host(theirs), rtol=precision, atol=precision)
+        assert abs(fused.replace_residual() / plain.replace_residual() - 1.0) < 10.0 * precision
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda s: "fp64" if s is None else s.name)
+def test_solves_reach_their_goal(device, storage):
+    task, matrix, b = a_task(storage, side=21)
+    x = task.zeros()
+    assert cg(task, x).name == "CONVERGED"
+    assert np.linalg.norm(b - matrix.to_scipy() @ copy_to_host(x)) <= 1.01e-10
+    steps = task.recorder.steps
+    assert {step.bits for step in steps} == {64 if storage is None else storage.bits()}
+    assert len(steps) < 130
+
+
+def test_a_direction_of_negative_curvature_is_reported_and_leaves_x_finite(device):
+    matrix = Matrix.from_dense(np.diag(np.r_[np.ones(39), -5.0]))
+    operator = CudaProduct.of(matrix, ProductRequest(CODES8, "sell"))
+    task = SolveTask(operator, operator, to_device(np.ones(40)), 1e-10, Recorder(100, 1.0, None, lambda: 0.0))
+    x = task.zeros()
+    assert cg(task, x).name == "INDEFINITE"
+    assert np.isfinite(copy_to_host(x)).all()
+
+
+def test_other_formats_and_preconditioners_take_vector_operations(device):
+    task, _, _ = a_task(FP16)
+    assert task.stored.conjugate_gradients(task, task.zeros()) is None
+
+
+def test_arguments_have_the_layout_of_the_kernels(device):
+    assert CG.itemsize == 8 * (14 + 8)
+    assert CG.fields["ring"][1] == CG.itemsize - 64
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda s: "fp64" if s is None else s.name)
+def test_solves_on_a_gpu(gpu_backend, storage):
+    task, matrix, b = a_task(storage, side=300, goal=1e-9)
+    x = task.zeros()
+    assert cg(task, x).name == "CONVERGED"
+    assert np.linalg.norm(b - matrix.to_scipy() @ copy_to_host(x)) <= 1.01e-9

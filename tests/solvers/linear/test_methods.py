@@ -1,0 +1,84 @@
+"""Methods of linear systems against dense algebra: bits of a basis, widening, spectra, and corrections in few bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cpms.sources.stencils import stencil
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpms.api.linear_choice import BYTES
+from cpms.backends.cpu.product import CpuProduct
+from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
+from cpms.contracts.product_request import ProductRequest
+from cpms.formats.block_float import BLOCK_FLOATS
+from cpms.formats.formats import FP16, FP32, FP64
+from cpms.solvers.linear.gmres import choice, gmres
+from cpms.solvers.linear.stationary import spectrum
+from cpms.solvers.linear.widening import widened
+from cpms.sparse.matrix import Matrix
+
+
+def a_task(dense, formats=(None,), goal=1e-10):
+    operator = CpuProduct.of(Matrix.from_dense(dense), ProductRequest(FP64))
+    return SolveTask(operator, operator, np.ones(len(dense)), goal, Recorder(500, 1.0, None, lambda: 0.0), formats)
+
+
+@given(st.integers(1, 52))
+def test_a_basis_vector_keeps_its_digits_in_the_fewest_bits(digits):
+    rng = np.random.default_rng(digits)
+    v = rng.standard_normal(640) / 25.0
+    task = a_task(np.eye(640))
+    for formats in ((BYTES,), BLOCK_FLOATS, (FP16, FP32)):
+        found = choice(formats, digits)
+        stored = task.stored.convert(v, found.storage, write=found.segments)
+        back = task.stored.convert(stored, None, found.segments)
+        assert np.linalg.norm(back - v) <= 2.0 ** (1 - digits) * np.linalg.norm(v)
+        assert found.bits <= 64
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 12))
+def test_gmres_solves_what_is_well_conditioned(seed, size, restart):
+    rng = np.random.default_rng(seed)
+    dense = 4.0 * np.eye(size) + rng.standard_normal((size, size)) / np.sqrt(size)
+    for formats in ((None,), (BYTES,), BLOCK_FLOATS):
+        task = a_task(dense, formats)
+        x = task.zeros()
+        assert gmres(task, x, restart=restart) is SolveStatus.CONVERGED
+        assert np.linalg.norm(1.0 - dense @ x) <= 1.01e-10
+
+
+def test_gmres_in_float64_takes_no_more_iterations_than_there_are_eigenvalues():
+    task = a_task(np.diag([1.0, 2.0, 2.0, 5.0, 5.0, 5.0]))
+    assert gmres(task, task.zeros()) is SolveStatus.CONVERGED
+    assert len(task.recorder.steps) == 3
+
+
+def test_widening_tries_each_format_once_and_keeps_the_better_x():
+    seen = []
+
+    def method(task, x):
+        seen.append(task.formats[0])
+        x += 1.0 if task.formats[0] is None else np.nan
+        return SolveStatus.CONVERGED if task.formats[0] is None else SolveStatus.STAGNATED
+
+    task = a_task(np.eye(3), (FP16, FP32))
+    x = np.zeros(3)
+    assert widened(method, task, x) is SolveStatus.CONVERGED
+    assert (seen, x.tolist(), len(task.recorder.notes)) == ([FP16, FP32, None], [1.0] * 3, 2)
+
+
+def test_spectra_contain_all_eigenvalues_of_a_grid():
+    dense = stencil(5, 9).toarray()
+    inverse = 1.0 / np.diag(dense)
+    found = spectrum(a_task(dense), inverse)
+    values = np.linalg.eigvals(inverse[:, None] * dense).real
+    assert found.least <= values.min() * 1.01
+    assert found.most >= values.max()
+
+
+@pytest.mark.parametrize("dense", [np.diag([1.0, -1.0]), -np.eye(2)])
+def test_spectra_of_indefinite_matrices_are_none(dense):
+    assert spectrum(a_task(dense), 1.0 / np.diag(dense)) is None
