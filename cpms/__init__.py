@@ -55,13 +55,13 @@ _HOMES = {
     "matrix": "api.matrix",
     "PageRank": "api.prepared",
     "Certificate": "certify.linear_system",
-    "Eigenpair": "api.solution",
+    "Eigenpair": "api.linear.solution",
     "LinearStep": "contracts.linear_solve",
-    "Solution": "api.solution",
+    "Solution": "api.linear.solution",
     "SolveStatus": "contracts.linear_solve",
-    "Solver": "api.solve",
-    "dominant_eigenpair": "api.eigenpair",
-    "solve": "api.solve",
+    "Solver": "api.linear.solve",
+    "dominant_eigenpair": "api.linear.eigenpair",
+    "solve": "api.linear.solve",
     "pagerank": "api.pagerank",
     "personalized_pagerank": "api.personalized",
     "penalised_start": "problems.initial_guess",
@@ -80,17 +80,17 @@ _MODULES = ("check", "datasets", "engines", "generators", "refine", "testing")
 if TYPE_CHECKING:
     from cpms.analysis.topk import topk as topk
     from cpms.analysis.topk_checks import Largest as Largest
-    from cpms.api.eigenpair import dominant_eigenpair as dominant_eigenpair
+    from cpms.api.linear.eigenpair import dominant_eigenpair as dominant_eigenpair
+    from cpms.api.linear.solution import Eigenpair as Eigenpair
+    from cpms.api.linear.solution import Solution as Solution
+    from cpms.api.linear.solve import Solver as Solver
+    from cpms.api.linear.solve import solve as solve
     from cpms.api.matrix import StoredMatrix as StoredMatrix
     from cpms.api.matrix import matrix as matrix
     from cpms.api.pagerank import pagerank as pagerank
     from cpms.api.personalized import personalized_pagerank as personalized_pagerank
     from cpms.api.prepared import PageRank as PageRank
     from cpms.api.result import Result as Result
-    from cpms.api.solution import Eigenpair as Eigenpair
-    from cpms.api.solution import Solution as Solution
-    from cpms.api.solve import Solver as Solver
-    from cpms.api.solve import solve as solve
     from cpms.backends.cuda.graphs.device_graph import DeviceGraph as DeviceGraph
     from cpms.base.errors import CpmsError as CpmsError
     from cpms.base.errors import InputError as InputError

@@ -39,7 +39,7 @@ def test_every_folder_of_cpms_is_a_room() -> None:
 
 SOUND = {
     "cpms/__init__.py": "from importlib import import_module\n"
-    "_HOMES = {'FP16': 'formats.named', 'solve_it': 'api.solve'}\n"
+    "_HOMES = {'FP16': 'formats.named', 'solve_it': 'api.linear.solve'}\n"
     "def __getattr__(name):\n    return import_module(f'cpms.{_HOMES[name]}')\n",
     "cpms/formats/__init__.py": "",
     "cpms/formats/named.py": "from cpms.base import errors\nFP16 = 1\n",

@@ -44,7 +44,7 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command; return 0 if the answer is certified, else 1."""
     from cpms.api.given_matrix import given_matrix
-    from cpms.api.solve import solve
+    from cpms.api.linear.solve import solve
     from cpms.sources import matrices
 
     for option, path, ending in (("--output", arguments.output, ".npy"), ("--trace", arguments.trace, ".csv")):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from cpms.api.solve import solve
+from cpms.api.linear.solve import solve
 from cpms.experiment.config import Cell, Repeated
 from cpms.sources.fuzzed_systems import Fuzzed, fuzzed
 

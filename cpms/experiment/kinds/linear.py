@@ -9,8 +9,8 @@ from pydantic import Field, field_validator
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear_choice import METHODS
-from cpms.api.solve import Solver
+from cpms.api.linear.choice import METHODS
+from cpms.api.linear.solve import Solver
 from cpms.base import work_clock
 from cpms.certify import linear_system as certify
 from cpms.experiment.config import Cell, Repeated, Strict

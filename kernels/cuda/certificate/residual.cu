@@ -123,10 +123,9 @@ CPMS_DEVICE void sum_pieces(const u32* begins, const u32* ends, u32 pieces, cons
 
 struct CertifiedRows {
     const u32 *indptr, *sources;
-    u32 nodes;
-    double damping;
     const double *sink, *teleport;  // one number for all nodes, unless `own` has their bits 0 and 1
-    u32 own;
+    double damping;
+    u32 nodes, own;
 };
 
 constexpr int squared_scale_exponent = 400;  // squares of changes down to 2^-911 are normal numbers, and sums finite
@@ -237,13 +236,9 @@ CPMS_DEVICE void join_norms(const double* partials, u32 blocks, const double* ma
     }
 #define CPMS_CERTIFY_ROWS(NAME, LANES)                                                                               \
     extern "C" __global__ void __launch_bounds__(256)                                                                \
-        NAME(const unsigned* indptr, const unsigned* sources, unsigned nodes, double damping, const double* sink,    \
-             const double* teleport, unsigned own, const unsigned* long_rows, const unsigned* first_pieces,          \
-             unsigned count, unsigned shortest, const double* pieces, const double* x, const double* contributions,  \
-             const double* dangling, unsigned blocks, double* partials) {                                            \
-        const cpms::CertifiedRows of{indptr, sources, nodes, damping, sink, teleport, own};                          \
-        cpms::residual_norms<LANES>(of, cpms::LongRows{long_rows, first_pieces, count, shortest}, pieces, x,         \
-                                    contributions, dangling, blocks, partials);                                      \
+        NAME(cpms::CertifiedRows of, cpms::LongRows long_rows, const double* pieces, const double* x,                \
+             const double* contributions, const double* dangling, unsigned blocks, double* partials) {               \
+        cpms::residual_norms<LANES>(of, long_rows, pieces, x, contributions, dangling, blocks, partials);            \
     }
 #define CPMS_CERTIFY_NORMS(NAME)                                                                                     \
     extern "C" __global__ void __launch_bounds__(256)                                                                \

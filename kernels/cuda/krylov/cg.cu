@@ -19,7 +19,7 @@ struct CgEntry {
     double product;           // r.p of the new direction
 };
 
-// Fields of 8 bytes each; `CG` in cpms/backends/cuda/krylov/launch.py has the same in the same order.
+// Fields of 8 bytes each; `CG` in cpms/backends/cuda/krylov/cg.py has the same in the same order.
 struct Cg {
     u8* r;
     u8* p;                    // direction of this iteration

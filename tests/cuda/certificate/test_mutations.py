@@ -18,7 +18,7 @@ from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.certify.certificate import Certifier
 from cpms.engines import cuda_fused
 
-STREAMED = StrategyRequest(False, False, False, False, in_cache=False)
+STREAMED = StrategyRequest(False, False, False, in_cache=False)
 IN_CACHE = STREAMED._replace(in_cache=True)
 FEEDBACK = STREAMED._replace(error_feedback=True)
 DAMPING = ("pagerank/sweep_epilogues.cuh", "nodes.damping * to_mass_one,", "0.99 * nodes.damping * to_mass_one,")

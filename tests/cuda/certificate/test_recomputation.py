@@ -15,6 +15,7 @@ from cpms.backends.cuda.certificate import recomputation
 from cpms.backends.cuda.certificate.recomputation import DeviceRecomputation
 from cpms.backends.cuda.kernels import source, template
 from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.certify import residual
 from cpms.certify.certificate import Certifier, HostRecomputation
 from cpms.contracts.stopping import Stopping
@@ -134,7 +135,7 @@ def test_launches_take_types_that_a_device_packs(host_backend, monkeypatch):
         of(Problem(graph)).norms(np.full(3, 1 / 3), "l1")
     assert {variant.kernel for variant, _ in launched} >= {"pack_edges", "unpack_sources", "certify_rows"}
     numbers = [each for _, given in launched for each in given if not isinstance(each, np.ndarray)]
-    assert {type(number) for number in numbers} <= {np.uint32, np.int32, np.uint64, np.float64}
+    assert {type(number) for number in numbers} <= {np.uint32, np.int32, np.uint64, np.float64, Struct}
 
 
 ROOM = Path(recomputation.__file__).parent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cpms.sources.stencils import stencil
 
 from cpms.backends.cuda.krylov.cg import CG, CudaCg
 from cpms.backends.cuda.product.operator import CudaProduct
@@ -14,6 +13,7 @@ from cpms.formats.block_float import BFP16
 from cpms.formats.codes import CODES8
 from cpms.formats.formats import FP16, FP32
 from cpms.solvers.linear.cg import VectorIterations, cg
+from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
 from cpms.storage.device import copy_to_host, to_device
 

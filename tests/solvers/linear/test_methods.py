@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cpms.sources.stencils import stencil
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms.api.linear_choice import BYTES
+from cpms.api.linear.choice import BYTES
 from cpms.backends.cpu.product import CpuProduct
 from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
 from cpms.contracts.product_request import ProductRequest
@@ -17,6 +16,7 @@ from cpms.formats.formats import FP16, FP32, FP64
 from cpms.solvers.linear.gmres import choice, gmres
 from cpms.solvers.linear.stationary import spectrum
 from cpms.solvers.linear.widening import widened
+from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
 
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.cuda.kernels.structs import LONG_ROWS, ROWS_TO_CERTIFY
 from cpms.backends.cuda.kernels.template import CERTIFICATE, CERTIFIED_ROWS
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.base.types import Norm
 from cpms.certify.roundoff import UNIT
 from cpms.contracts.recomputation import Recomputation
@@ -91,12 +93,18 @@ class DeviceRecomputation(Recomputation):
         backend.run(_SCALE, blocks, given)
         self._long_rows.sum(self._sources, self._contributions)
         own = np.uint32((self._sink.size > 1) | (self._teleport.size > 1) << 1)
-        arguments = (
-            *(self._indptr, self._sources, self._nodes, np.float64(self.problem.damping)),
-            *(self._sink, self._teleport, own, *self._long_rows.arguments),
-            *(ranks, self._contributions, self._dangling, np.uint32(blocks), self._partials),
+        rows = pack(
+            ROWS_TO_CERTIFY,
+            indptr=self._indptr,
+            sources=self._sources,
+            sink=self._sink,
+            teleport=self._teleport,
+            damping=self.problem.damping,
+            nodes=self._nodes,
+            own=own,
         )
-        backend.run(self._rows, self._row_blocks, arguments)
+        vectors = ranks, self._contributions, self._dangling, np.uint32(blocks), self._partials
+        backend.run(self._rows, self._row_blocks, (rows, *self._long_rows.arguments, *vectors))
         joined = self._partials, np.uint32(self._row_blocks), self._mass, np.uint32(blocks), self._found
         backend.run(_NORMS, 1, joined)
         return dict(zip(_FOUND, backend.fetch(self._found), strict=True))
@@ -128,8 +136,11 @@ class _LongRows:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """Kernel arguments of the rows and the sums of their pieces, in order."""
-        return self._rows, self._firsts, np.uint32(len(self._rows)), np.uint32(LONG_ROW), self._sums
+        """Kernel arguments: the rows, and the sums of their pieces."""
+        long_rows = pack(
+            LONG_ROWS, rows=self._rows, first_pieces=self._firsts, count=len(self._rows), shortest=LONG_ROW
+        )
+        return long_rows, self._sums
 
     def sum(self, sources: Any, contributions: Any) -> None:
         """Sum the pieces."""

@@ -161,6 +161,16 @@ PEER_SIGNALS = _layout(
 )
 
 
+ROWS_TO_CERTIFY = _layout(
+    "CertifiedRows",
+    "certificate/residual.cu",
+    (POINTER, "indptr sources sink teleport"),
+    (F64, "damping"),
+    (U32, "nodes own"),
+)
+LONG_ROWS = _layout("LongRows", "certificate/residual.cu", (POINTER, "rows first_pieces"), (U32, "count shortest"))
+
+
 def every() -> list[Layout]:
     """Return all layouts."""
     return [layout for layout in globals().values() if isinstance(layout, Layout)]

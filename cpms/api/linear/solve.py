@@ -17,11 +17,11 @@ import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear_arguments import at_least, positive, vector
-from cpms.api.linear_choice import DIAGONAL, INNER, Choice, chosen, vector_format
+from cpms.api.linear.arguments import at_least, positive, vector
+from cpms.api.linear.choice import DIAGONAL, INNER, Choice, chosen, vector_format
+from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of
+from cpms.api.linear.solution import Solution
 from cpms.api.matrix import StoredMatrix
-from cpms.api.prepared_system import PreparedSystem, preconditioner_of
-from cpms.api.solution import Solution
 from cpms.base import work_clock
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown

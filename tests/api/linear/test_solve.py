@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from cpms.sources.stencils import stencil
 from linear_judges import is_within
 
 import cpms
 from cpms import InputError, SolveStatus
 from cpms.sources.fuzzed_systems import KINDS, fuzzed
+from cpms.sources.matrices.stencils import stencil
 
 LAPLACIAN = stencil(5, 16)
 ONES = np.ones(256)

@@ -9,12 +9,12 @@ import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear_arguments import at_least, positive, vector
-from cpms.api.linear_choice import chosen
+from cpms.api.linear.arguments import at_least, positive, vector
+from cpms.api.linear.choice import chosen
+from cpms.api.linear.prepared_system import PreparedSystem
+from cpms.api.linear.solution import Eigenpair
+from cpms.api.linear.solve import OnStep
 from cpms.api.matrix import StoredMatrix
-from cpms.api.prepared_system import PreparedSystem
-from cpms.api.solution import Eigenpair
-from cpms.api.solve import OnStep
 from cpms.base import work_clock
 from cpms.base.types import Floats
 from cpms.certify import linear_system as certify

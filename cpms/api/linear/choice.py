@@ -76,9 +76,7 @@ def _storage(system: LinearSystem, method: str, storage: Any, reasons: list[str]
         return found
     given = storage_of(storage, system.matrix)
     if isinstance(given, MagnitudeSplit):
-        raise UnsupportedError(
-            f"solvers store a matrix in one format, not {given.name}; give one, or lossless"
-        )
+        raise UnsupportedError(f"solvers store a matrix in one format, not {given.name}; give one, or lossless")
     if method == "cg" and given.bits() < _LEAST_BITS and not keeps(system.matrix.given_values(), given):
         reasons.append(
             f"fp32 in place of {given.name}: rounding A to fewer than {_LEAST_BITS} bits may make it indefinite; "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpms.api import product_engines
-from cpms.api.linear_choice import PRECONDITIONERS, Choice, keeps
+from cpms.api.linear.choice import PRECONDITIONERS, Choice, keeps
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described

@@ -1,0 +1,1 @@
+"""Linear systems: `cpms.solve`, `cpms.Solver` and `cpms.dominant_eigenpair`."""
