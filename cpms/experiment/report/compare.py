@@ -1,0 +1,157 @@
+"""The comparison of two runs: the ratio of each series with an interval, a rank test and a conclusion.
+
+Samples of time are positive and skewed, so all is done on their logarithms. Samples more than six median absolute
+deviations from the median of their series are outliers (Hampel's identifier) and are set aside: an interrupted sample
+says nothing about the code. The ratio is the Hodges-Lehmann estimate, the median of all ratios of a sample of one run
+to a sample of the other; its interval is that of Moses. A difference counts if the Mann-Whitney test rejects that the
+ratio lies within a margin about 1. See Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition,
+chapter 4. The cost is the product of the numbers of samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.base.types import Floats
+from cpms.experiment.rows.series import Series
+
+Conclusion = Literal["slower", "faster", "no difference", "too few samples"]
+LEAST_SAMPLES = 5
+"""With fewer on a side no rank test can reject at the usual levels."""
+ALPHA = 0.02
+MARGIN = 0.001
+"""Ratios between 1 / (1 + MARGIN) and 1 + MARGIN are no difference."""
+_OUTLIER = 6.0
+"""Median absolute deviations, scaled to the standard deviation of normal noise, beyond which a sample is an outlier."""
+_LEAST_DEVIATION = 1e-3
+"""Of logarithms: samples within 0.6 percent of their median are never outliers."""
+
+
+class Comparison(NamedTuple):
+    """Two series with the same key.
+
+    Parameters
+    ----------
+    before, after : Series
+    ratio : float
+        Time of ``after`` over that of ``before``, of rates the inverse: above 1 is slower.
+    low, high : float
+        Interval of the ratio, of confidence 1 - alpha; NaN with too few samples.
+    p_value : float
+        Of the test for the conclusion, two-sided; NaN with too few samples.
+    conclusion : str
+    outliers : int
+        Samples of both series that were set aside.
+    """
+
+    before: Series
+    after: Series
+    ratio: float
+    low: float
+    high: float
+    p_value: float
+    conclusion: Conclusion
+    outliers: int = 0
+
+
+def compare(
+    before: Iterable[Series], after: Iterable[Series], *, alpha: float = ALPHA, margin: float = MARGIN
+) -> list[Comparison]:
+    """Compare the series of two runs that have the same key.
+
+    Parameters
+    ----------
+    before, after : iterable of Series
+        Of `cpms.experiment.rows.series.series_of`.
+    alpha : float
+        The level of each test, in (0, 1).
+    margin : float
+        The relative difference that does not count, at least 0.
+
+    Raises
+    ------
+    InputError
+        If no series of one run is in the other, or a number is out of its range.
+
+    Examples
+    --------
+    >>> base = Series("mine", "path", "cpu", "solve", "s", (1.0, 1.01, 1.02, 1.03, 1.04, 1.05))
+    >>> found = compare([base], [base._replace(samples=tuple(1.2 * t for t in base.samples))])[0]
+    >>> round(found.ratio, 2), found.conclusion
+    (1.2, 'slower')
+    """
+    if not 0.0 < alpha < 1.0 or not 0.0 <= margin < 1.0:
+        raise InputError(f"alpha lies between 0 and 1 and margin is at least 0 and below 1; got {alpha} and {margin}")
+    later = {each.key: each for each in after}
+    pairs = [(each, later[each.key]) for each in before if each.key in later]
+    if not pairs:
+        raise InputError("the two runs have no measurement in common; compare runs of one configuration")
+    return [_compared(first, second, alpha, margin) for first, second in pairs]
+
+
+def _compared(before: Series, after: Series, alpha: float, margin: float) -> Comparison:
+    sign = -1.0 if before.higher_is_better else 1.0
+    x, y = (_without_outliers(sign * np.log(each.samples)) for each in (before, after))
+    outliers = len(before.samples) + len(after.samples) - len(x) - len(y)
+    differences = np.sort(np.subtract.outer(y, x).ravel())
+    ratio = math.exp(float(np.median(differences)))
+    if min(len(x), len(y)) < LEAST_SAMPLES:
+        return Comparison(before, after, ratio, math.nan, math.nan, math.nan, "too few samples", outliers)
+    from scipy import stats
+
+    spread = math.sqrt(len(x) * len(y) * (len(x) + len(y) + 1) / 12.0)
+    rank = int(max(0, math.floor(len(differences) / 2 - stats.norm.isf(alpha / 2) * spread)))
+    low, high = (math.exp(float(each)) for each in (differences[rank], differences[-1 - rank]))
+    shift = math.log1p(margin)
+    slower = min(1.0, 2.0 * float(stats.mannwhitneyu(y - shift, x, alternative="greater").pvalue))
+    faster = min(1.0, 2.0 * float(stats.mannwhitneyu(y + shift, x, alternative="less").pvalue))
+    p_value = min(slower, faster)
+    conclusion: Conclusion = "no difference" if p_value > alpha else "slower" if slower < faster else "faster"
+    return Comparison(before, after, ratio, low, high, p_value, conclusion, outliers)
+
+
+def _without_outliers(logs: Floats) -> Floats:
+    distance = np.abs(logs - np.median(logs))
+    deviation = max(1.4826 * float(np.median(distance)), _LEAST_DEVIATION)
+    kept: Floats = logs[distance <= _OUTLIER * deviation]
+    return kept
+
+
+def significant(found: Sequence[Comparison], conclusion: Conclusion, *, alpha: float = ALPHA) -> list[Comparison]:
+    """Return the comparisons with a conclusion that remain after Holm's correction for the number of tests.
+
+    The chance that any of them is a false alarm is then at most ``alpha``, however many series a run has.
+    """
+    tested = sorted((each for each in found if not math.isnan(each.p_value)), key=lambda each: each.p_value)
+    kept: list[Comparison] = []
+    for place, each in enumerate(tested):
+        if each.p_value * (len(tested) - place) > alpha:
+            break
+        kept.append(each)
+    return [each for each in kept if each.conclusion == conclusion]
+
+
+def mean_ratio(
+    found: Sequence[Comparison], *, confidence: float = 0.95, draws: int = 2000
+) -> tuple[float, float, float]:
+    """Return the geometric mean of the ratios, and its bootstrap interval over the series.
+
+    The interval is the percentile interval of Efron over ``draws`` resamples with a fixed seed: the same rows give the
+    same figures.
+
+    Examples
+    --------
+    >>> one = Series("mine", "path", "cpu", "solve", "s", (1.0,))
+    >>> mean_ratio(compare([one], [one._replace(samples=(1.5,))]))[0]
+    1.5
+    """
+    logs = np.log([each.ratio for each in found])
+    resampled = np.random.default_rng(0).choice(logs, (draws, len(logs))).mean(axis=1)
+    ends = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+    mean, low, high = (round(math.exp(float(each)), 12) for each in (logs.mean(), *ends))
+    return mean, low, high

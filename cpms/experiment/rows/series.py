@@ -1,0 +1,153 @@
+"""Series of measurements in rows: the samples of one quantity of one contestant, with a key that runs have in common.
+
+A row holds its results in lists (``results`` or ``contestants``), or is a result itself. Samples are a column that ends
+in ``_samples_s``; a row without samples gives one value, and rows that differ in ``repetition`` alone make one series.
+Keys consist of the parameters of a row and of a result, so that two runs of one configuration have the same keys.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from cpms.experiment.rows.rows import Row
+
+_RESULTS = ("results", "contestants")
+"""Columns of a row that hold its results, the measured one first."""
+_PARAMETERS = (
+    "name",
+    "contestant",
+    "engine",
+    "method",
+    "storage",
+    "layout",
+    "indices",
+    "compute",
+    "vectors",
+    "values",
+    "pattern",
+    "dtype",
+    "policy",
+    "controller",
+    "tol",
+    "start",
+    "batch",
+    "arrangement",
+    "read",
+    "k",
+    "write_ahead",
+    "most_read",
+    "whole",
+    "plain",
+    "ranks",
+    "work_group",
+    "cores",
+    "add",
+    "device",
+    "stage",
+)
+"""Columns that tell contestants of a cell apart."""
+_SAMPLES = "_samples_s"
+_UNITS = ("_s", "_ms", "_us", "_gbps")
+_NOT_COMPARED = ("cell_s", "load_s", "step_s", "check_s", "numbering_s")
+
+
+class Series(NamedTuple):
+    """Samples of one quantity.
+
+    Parameters
+    ----------
+    experiment : str
+    graph : str
+        The graph or matrix; empty for kinds without one.
+    contestant : str
+        The parameters of the contestant, as text.
+    quantity : str
+        The column without its ending, such as ``solve``.
+    unit : str
+        ``s``, ``ms``, ``us`` or ``gbps``.
+    samples : tuple of float
+        Positive and finite.
+    """
+
+    experiment: str
+    graph: str
+    contestant: str
+    quantity: str
+    unit: str
+    samples: tuple[float, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Return the name that series of other runs share."""
+        return self.experiment, self.graph, self.contestant, self.quantity
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Return whether the quantity is a rate."""
+        return self.unit == "gbps"
+
+
+def series_of(rows: Iterable[Row]) -> list[Series]:
+    """Return the series of all rows, in their order; results that were not measured have none.
+
+    Examples
+    --------
+    >>> row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 0.5}
+    >>> series_of([{**row, "repetition": 0}, {**row, "cell": "1", "repetition": 1, "solve_s": 0.25}])[0].samples
+    (0.5, 0.25)
+    """
+    found: dict[tuple[str, str, str, str], Series] = {}
+    for row in rows:
+        for each in _of_row(row):
+            known = found.get(each.key)
+            found[each.key] = each if known is None else known._replace(samples=known.samples + each.samples)
+    return list(found.values())
+
+
+def _of_row(row: Row) -> Iterator[Series]:
+    if row["status"] != "ok":
+        return
+    held = next((row[key] for key in _RESULTS if isinstance(row.get(key), list)), None)
+    graph = str(row.get("graph", ""))
+    own = {name: row[name] for name in _PARAMETERS if name in row}
+    for result in [row] if held is None else held:
+        if not isinstance(result, dict) or result.get("status", "ok") != "ok":
+            continue
+        contestant = _text({**own, **{name: result[name] for name in _PARAMETERS if name in result}})
+        for quantity, unit, samples in _quantities(result):
+            yield Series(row["experiment"], graph, contestant, quantity, unit, samples)
+
+
+def _quantities(result: dict[str, Any]) -> Iterator[tuple[str, str, tuple[float, ...]]]:
+    """Yield name, unit and samples of each quantity of a result; samples take precedence over their median."""
+    sampled = {
+        name.removesuffix(_SAMPLES): tuple(map(float, values))
+        for name, values in result.items()
+        if name.endswith(_SAMPLES) and isinstance(values, list) and values and all(map(_positive, values))
+    }
+    for name, samples in sampled.items():
+        yield name, "s", samples
+    for name, value in result.items():
+        ending = next((unit for unit in _UNITS if name.endswith(unit)), None)
+        quantity = name.removesuffix(ending or "")
+        if ending is None or quantity in sampled or name in _NOT_COMPARED or not _positive(value):
+            continue
+        if not quantity.endswith(("least", "most")):
+            yield quantity, ending.removeprefix("_"), (float(value),)
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+
+
+def _text(parameters: dict[str, Any]) -> str:
+    """Return parameters as short text: values alone where they are texts, else ``name=value``."""
+    parts = []
+    for name, value in parameters.items():
+        if value in (None, False, [], {}) or (name in ("write_ahead",) and value == 0):
+            continue
+        parts.append(value if isinstance(value, str) else f"{name}={json.dumps(value, sort_keys=True)}")
+    return " ".join(parts)
