@@ -38,6 +38,7 @@ from cpms.base.types import Floats, Norm
 from cpms.base.validation import described, is_iterable, whole
 from cpms.contracts.status import Step
 from cpms.formats.formats import Format
+from cpms.graph.edge_updates import with_edges
 from cpms.graph.fingerprint import fingerprint
 from cpms.graph.graph import Graph
 from cpms.precision.controllers import Controller
@@ -111,6 +112,7 @@ class PageRank:
         self._decided: dict[str, Request] = {}
         self._held: dict[str, Preparation] = {}
         self._fingerprint: list[int] | None = None
+        self._last_ranks: Floats | None = None
         self._is_closed, self._solving = False, threading.Lock()
 
     def __repr__(self) -> str:
@@ -144,6 +146,7 @@ class PageRank:
         self._is_closed = True
         is_on_device = any(held.is_on_device for held in self._held.values())
         self._held.clear()
+        self._last_ranks = None
         if is_on_device:
             free_unused()
 
@@ -255,6 +258,47 @@ class PageRank:
                 prepare_s = work_clock.now() - began
                 return solve_batch(request, batch, most, prepare_s=prepare_s, compiled_before_s=compiled_before_s)
 
+    def update(
+        self, edges_added: Sequence[Any] | None = None, edges_removed: Sequence[Any] | None = None, **options: Any
+    ) -> Result:
+        """Change edges of the graph, and solve again from the last ranks; ``options`` and errors are those of `solve`.
+
+        The changed graph replaces `graph`, for later solves too; an error in the edges changes nothing. Engine, format
+        and layout are kept, and the arrays of the graph are merged with the changes in one pass. The matrix of the
+        engine is prepared anew. A change of few edges leaves a small residual, and its certificate is as for any start.
+
+        Parameters
+        ----------
+        edges_added : pair or triple of array_like, optional
+            Sources, targets and, for a graph with weights, weights (1 without), each of shape (changes,). Nodes have
+            the ids of the graph, and no new nodes can be added. An edge that exists is stored once more.
+        edges_removed : pair of array_like, optional
+            Sources and targets, removed before others are added. Each pair removes one stored edge, of repeated ones
+            the first; one that does not exist is an error.
+
+        Returns
+        -------
+        Result
+            Of the changed graph. Without an earlier solve, or with ``start``, it starts as `solve` does.
+
+        Examples
+        --------
+        >>> prepared = PageRank(Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0]))
+        >>> before = prepared.solve()
+        >>> after = prepared.update(edges_added=([0], [3]), edges_removed=([2], [0]))
+        >>> before.graph.edges, after.graph.out_degree.tolist(), after.converged, prepared.graph is after.graph
+        (4, [2, 1, 0, 1], True, True)
+        """
+        self._require_agreement({"edges_added": edges_added, "edges_removed": edges_removed})
+        with self._exclusive():
+            self._require_unwritten()
+            self.graph = graph = with_edges(self.graph, edges_added, edges_removed)
+            self._held.clear()
+            self._fingerprint = None
+            for kind, decided in self._decided.items():
+                self._decided[kind] = replace(decided, problem=replace(decided.problem, graph=graph))
+        return self.solve(**{"start": self._last_ranks} | options)
+
     def _request(self, *, queries: list[Personalization] | None = None, **given: Any) -> Request:
         """Return the request of a solve; the first of its kind decides engine, format and layout for all later ones."""
         is_batch = queries is not None and not (len(queries) == 1 and self._engine == "auto")
@@ -270,13 +314,7 @@ class PageRank:
 
     def _prepared(self, kind: str, request: Request) -> Preparation:
         """Return a preparation for the request: the one held, with another teleport distribution, or a new one."""
-        found = fingerprint(self.graph)
-        if self._fingerprint not in (None, found):
-            raise InputError(
-                f"an array of {self.graph.name} was written to after it was prepared; make a graph and a PageRank of "
-                "what it holds now"
-            )
-        self._fingerprint = found
+        self._require_unwritten()
         held = self._held.pop(kind, None)
         if held is not None:  # What is left of it is the graph, where the engine has it.
             request = replace(request, problem=replace(request.problem, graph=held.problem.graph))
@@ -297,6 +335,8 @@ class PageRank:
             )
             if not found.reusable:
                 del self._held["one"]
+            if self.graph.device_arrays is None:
+                self._last_ranks = found.result.ranks
             return found.result
 
     @contextmanager
@@ -322,6 +362,15 @@ class PageRank:
         except BaseException:
             self._held.pop(kind, None)
             raise
+
+    def _require_unwritten(self) -> None:
+        found = fingerprint(self.graph)
+        if self._fingerprint not in (None, found):
+            raise InputError(
+                f"an array of {self.graph.name} was written to after it was prepared; make a graph and a PageRank of "
+                "what it holds now"
+            )
+        self._fingerprint = found
 
     def _require_open(self) -> None:
         if self._is_closed:
