@@ -8,11 +8,13 @@ compilers are counted for the caller; see `cpms.base.work_clock`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
+from itertools import chain, islice
 from threading import Barrier, Lock, local
 from typing import TypeVar
 
@@ -23,6 +25,8 @@ Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
 
+_PARTS_AHEAD = 2
+"""Parts that `in_order` has in work, for each thread."""
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
@@ -92,6 +96,46 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
     if count <= 1 or _in_pool():
         return [work(part) for part in parts]
     return list(_pool(count).map(work_clock.counted_for_caller(work), parts))
+
+
+def in_order(work: Callable[[Part], Answer], parts: Iterable[Part]) -> Iterator[Answer]:
+    """Yield ``work`` of each part, in the order of the parts, computed by threads some parts ahead of the caller.
+
+    An error, of ``work`` or of ``parts``, is raised after the answers of all parts before it.
+
+    Examples
+    --------
+    >>> list(in_order(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    count, source = available(), iter(parts)
+    begin = list(islice(source, 1))
+    if count <= 1 or _in_pool() or not begin:
+        yield from map(work, chain(begin, source))
+        return
+    ahead: deque[Future[Answer]] = deque()
+    submitted, failure, is_read = work_clock.counted_for_caller(work), None, False
+    pool = None
+    try:
+        while True:
+            while not is_read and len(ahead) < _PARTS_AHEAD * count:
+                try:
+                    part = begin.pop() if begin else next(source)
+                    pool = pool or _pool(count)
+                    ahead.append(pool.submit(submitted, part))
+                except StopIteration:
+                    is_read = True
+                except Exception as error:  # noqa: BLE001 - it is raised in its turn.
+                    failure, is_read = error, True
+            if not ahead:
+                break
+            yield ahead.popleft().result()
+        if failure is not None:
+            raise failure
+    finally:
+        for left in ahead:
+            left.cancel()
+        wait(ahead)
 
 
 _lanes_in_use = Lock()

@@ -19,7 +19,6 @@ from cpms import Graph, InputError
 from cpms.sources import readers
 from cpms.sources.generators import generate
 from cpms.sources.readers import entries, npz
-from cpms.sources.readers.edge_lists import reader
 from cpms.sources.readers.entries import LineForm, fault
 from cpms.sources.readers.options import ReadOptions
 
@@ -110,7 +109,8 @@ def test_the_kernel_and_its_slow_twin_agree(line, valued, comma, ids):
 
 
 def agree(line: str, form: LineForm) -> None:
-    found, lines, offset = entries.first_fault(np.frombuffer(b"\n" + line.encode() + b"\n", np.uint8), form)
+    block = entries.read_block(b"\n" + line.encode() + b"\n", form)
+    found, lines, offset = len(block.sources), block.lines, block.offset
     reason = fault(line, form)
     assert (offset >= 0) == (reason is not None), reason
     if reason is None:
@@ -796,9 +796,9 @@ def test_a_third_column_that_is_ignored_may_be_missing(folder, separator, labels
     head = f"0{separator}1{separator}5\n" * 150  # what form the lines have is seen from the first
     lines = "".join(separator.join(filter(None, fields)) + "\n" for fields in ends)
     (folder / "missing.csv").write_text(head + lines)
-    block = entries.Block(lines.encode(), 3, 1)
     form = LineForm(valued=False, labelled=True, separator="," if separator == "," else None, low=0, high=9)
-    assert reader.parsed_lines(block, form).to_numpy().tolist() == [[0, 1], [1, 2], [2, 0]]
+    block = entries.read_block(lines.encode(), form)
+    assert (block.sources.tolist(), block.targets.tolist()) == ([0, 1, 2], [1, 2, 0])
     assert readers.read(folder / "missing.csv", ReadOptions(weights="ignore")).edges == 153
 
 

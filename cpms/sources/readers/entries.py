@@ -1,8 +1,9 @@
 """Lines of two node ids and perhaps a number, among other fields or alone, checked before any parser sees them.
 
 The well-kept parsers are fast but forgiving: they read ``2.5`` as the id 2, skip surplus fields and
-may crash on control characters. So a kernel first proves that a block of lines is what it
-should be; `fault` is its slow twin and says in words what is wrong with the line that it found.
+may crash on control characters. So a compiled loop proves that a block of lines is what it should be, and reads ids and
+short numbers on the way; `fault` is its slow twin and says in words what is wrong with the line that it found. Blocks
+are read by all threads, and yielded in their order, so that the number of threads changes neither a graph nor an error.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base import threads
 from cpms.base.errors import InputError
-from cpms.base.jit import compiled, numba
+from cpms.graph.edge_arrays import Ints
 from cpms.sources.readers.stream import Stream
 
-_LF, _CR, _TAB, _SPACE, _POINT, _MINUS, _PLUS = b"\n\r\t .-+"
-_ANY_BLANKS = 0
 IGNORED = " (weights='ignore', --weights ignore, uses the pattern alone)"
 """What errors of weights add where a reader need not read them."""
 NOT_A_WEIGHT = f"{IGNORED[:-1]}; columns=…, --columns 1,2 or 1,3, names source and target)"
@@ -71,168 +72,42 @@ class LineForm:
         return self.columns or tuple(range(2 + self.valued))
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _skip_blanks(block, at):  # type: ignore[no-untyped-def]
-    while block[at] == _SPACE or block[at] == _TAB:
-        at += 1
-    return at
+class Lines(NamedTuple):
+    """What a pass over a block of lines found, up to the first that does not keep to its form."""
+
+    sources: Ints
+    targets: Ints
+    numbers: npt.NDArray[np.float64] | None
+    """None where the lines have none, or some take a parser of any digits."""
+    lines: int
+    offset: int
+    """Where the first line that does not keep to the form begins; -1: there is none."""
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _skip_padding(block, at, separator):  # type: ignore[no-untyped-def]
-    """Skip blanks, and tabs unless these separate fields."""
-    while block[at] == _SPACE or (block[at] == _TAB and separator != _TAB):
-        at += 1
-    return at
-
-
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _skip_digits(block, at):  # type: ignore[no-untyped-def]
-    while np.uint8(block[at] - 48) <= 9:
-        at += 1
-    return at
-
-
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _after_id(block, at, low, high):  # type: ignore[no-untyped-def]
-    # The bound keeps value within int64: beyond 2**63 it turns negative, which is below low.
-    begin, value, bound = at, np.int64(0), high // 10
-    while np.uint8(block[at] - 48) <= 9 and value <= bound:
-        value = value * 10 + (block[at] - 48)
-        at += 1
-    return at if at > begin and low <= value <= high else -1
-
-
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _after_gap(block, at, separator):  # type: ignore[no-untyped-def]
-    begin = at
-    if separator == _ANY_BLANKS:
-        at = _skip_blanks(block, at)
-        return at if at > begin else -1
-    at = _skip_padding(block, at, separator)
-    return _skip_padding(block, at + 1, separator) if block[at] == separator else -1
-
-
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _after_number(block, at):  # type: ignore[no-untyped-def]
-    begin = at + 1 if block[at] == _MINUS or block[at] == _PLUS else at
-    at = _skip_digits(block, begin)
-    digits = at - begin
-    if block[at] == _POINT:
-        begin = at + 1
-        at = _skip_digits(block, begin)
-        digits += at - begin
-    if digits == 0:
-        return -1
-    if block[at] | 32 == 101:
-        begin = at + 2 if block[at + 1] == _MINUS or block[at + 1] == _PLUS else at + 1
-        at = _skip_digits(block, begin)
-        if at == begin:
-            return -1
-    return at
-
-
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _after_field(block, at, separator):  # type: ignore[no-untyped-def]
-    """Skip a field of any kind but control characters, which the parser might not survive."""
-    while block[at] != separator and (block[at] > _SPACE or (block[at] == _SPACE and separator != _ANY_BLANKS)):
-        at += 1
-    return at
-
-
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _after_label(block, at, separator):  # type: ignore[no-untyped-def]
-    after = _after_gap(block, at, separator)
-    return at if after < 0 else _after_field(block, after, separator)
-
-
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _after_line_end(block, at):  # type: ignore[no-untyped-def]
-    at = _skip_blanks(block, at)
-    if block[at] == _CR:
-        at += 1
-    return at + 1 if block[at] == _LF else -1
-
-
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _after_columns(block, at, separator, low, high, columns):  # type: ignore[no-untyped-def]
-    """Return where a line ends whose ids and number lie in some of its columns."""
-    for place in range(columns[3] + 1):
-        if place:
-            at = _after_gap(block, at, separator)
-            if at < 0:
-                return -1
-        if place in (columns[0], columns[1]):
-            at = _after_id(block, at, low, high)
-        elif place == columns[2]:
-            at = _after_number(block, at)
-        else:
-            at = _after_field(block, at, separator)
-        if at < 0:
-            return -1
-    if columns[4] == 0:
-        while _after_line_end(block, at) < 0:
-            at = _after_gap(block, at, separator)
-            if at < 0:
-                return -1
-            at = _after_field(block, at, separator)
-        return _after_line_end(block, at)
-    for _ in range(columns[3] + 1, columns[4]):
-        begin = _after_gap(block, at, separator)
-        at = _after_field(block, begin, separator) if begin >= 0 else -1
-        if at < 0 or (at == begin and separator == _ANY_BLANKS):
-            return -1
-    return _after_line_end(block, _skip_padding(block, at, separator)) if block[at] != separator else -1
-
-
-@compiled()
-def _first_fault(block, valued, separator, low, high, labelled, columns):  # type: ignore[no-untyped-def]
-    """Return (entries, lines, offset) before the first bad line; the offset is -1 if none is bad.
-
-    ``columns`` are those of source, target and number (-1: none), the last of them, and how many there are (0: any);
-    none: the first ones.
-    """
-    entries, lines, line = 0, 0, 0
-    while line < len(block):
-        at = _after_line_end(block, line)
-        if at < 0:
-            at = _skip_padding(block, line, separator)
-            if len(columns):
-                at = _after_columns(block, at, separator, low, high, columns)
-            else:
-                at = _after_id(block, at, low, high)
-                at = _after_gap(block, at, separator) if at >= 0 else -1
-                at = _after_id(block, at, low, high) if at >= 0 else -1
-                if valued:
-                    at = _after_gap(block, at, separator) if at >= 0 else -1
-                    at = _after_number(block, at) if at >= 0 else -1
-                elif labelled:
-                    at = _after_label(block, at, separator) if at >= 0 else -1
-                at = _after_line_end(block, at) if at >= 0 else -1
-            if at < 0:
-                return entries, lines, line
-            entries += 1
-        lines += 1
-        line = at
-    return entries, lines, -1
-
-
-def first_fault(block: npt.NDArray[np.uint8], form: LineForm) -> tuple[int, int, int]:
-    r"""Return the entries and lines before the first that does not keep to ``form``, and its offset, -1 for none.
+def read_block(block: bytes, form: LineForm) -> Lines:
+    r"""Read lines up to the first that does not keep to ``form``.
 
     Examples
     --------
-    >>> first_fault(np.frombuffer(b"1 2\n3 x\n", np.uint8), LineForm(valued=False, low=1, high=9))
-    (1, 1, 4)
+    >>> read_block(b"1 2\n3 x\n", LineForm(valued=False, low=1, high=9))
+    Lines(sources=array([1]), targets=array([2]), numbers=None, lines=1, offset=4)
     """
-    separator = _ANY_BLANKS if form.separator is None else ord(form.separator)
+    from cpms.sources.readers import entry_loops as loops
+
+    separator = loops.ANY_BLANKS if form.separator is None else ord(form.separator)
     columns: list[int] = []
     if form.columns:
         number = form.columns[2] if form.valued else -1
         columns = [*form.columns[:2], number, max(form.columns), form.fields or 0]
-    picked = np.array(columns, np.int64)
-    entries, lines, offset = _first_fault(block, form.valued, separator, form.low, form.high, form.labelled, picked)
-    return entries, lines, offset
+    most = block.count(b"\n")
+    sources, targets = np.empty(most, np.int64), np.empty(most, np.int64)
+    numbers = np.empty(most if form.valued else 0)
+    entries, lines, offset, inexact = loops.read_lines(
+        *(np.frombuffer(block, np.uint8), form.valued, separator, form.low, form.high, form.labelled),
+        *(np.array(columns, np.int64), sources, targets, numbers),
+    )
+    exact = form.valued and not inexact
+    return Lines(sources[:entries], targets[:entries], numbers[:entries] if exact else None, lines, offset)
 
 
 def fault(line: str, form: LineForm) -> str | None:
@@ -288,13 +163,23 @@ def shown(text: str) -> str:
     return ascii(text if len(text) <= 40 else text[:37] + "...")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block:
-    """A run of lines that keep to their form: its bytes, its entries and where it begins."""
+    """A run of lines that keep to their form: its bytes, where it begins, and the ends of its edges.
+
+    ``numbers`` are those that follow the ends; None where lines have none, or some take a parser of any digits.
+    """
 
     data: bytes
-    entries: int
     first_line: int
+    sources: Ints
+    targets: Ints
+    numbers: npt.NDArray[np.float64] | None = None
+
+    @property
+    def entries(self) -> int:
+        """Number of lines that hold an edge."""
+        return len(self.sources)
 
     def line_of(self, entry: int) -> int:
         """Return the number of the line that holds an entry, counted from 0 in this block."""
@@ -314,7 +199,7 @@ def checked_blocks(
     clean: Callable[[bytes, int], bytes] | None = None,
     mend: Callable[[bytes], bytes] | None = None,
 ) -> Iterator[Block]:
-    """Yield the rest of ``stream`` in blocks that keep to ``form``, without empty ones.
+    """Yield the rest of ``stream`` in blocks that keep to ``form``, without empty ones, read by all threads.
 
     ``first_line`` is the number of the stream's next line. ``clean`` may blank out comments of every block, of which it
     gets the first line's number; ``mend`` may rewrite the fields of a block that does not keep to the form.
@@ -324,18 +209,28 @@ def checked_blocks(
     InputError
         At the first line that does not, with its number and what is wrong.
     """
-    for data in stream.line_blocks():
-        block = clean(data, first_line) if clean else data
-        entries, count, offset = first_fault(np.frombuffer(block, np.uint8), form)
-        if offset >= 0 and mend:
+
+    def cleaned() -> Iterator[tuple[bytes, int]]:
+        line = first_line
+        for data in stream.line_blocks():
+            block = clean(data, line) if clean else data
+            yield block, line
+            line += block.count(b"\n")
+
+    def checked(part: tuple[bytes, int]) -> Block:
+        block, line = part
+        found = read_block(block, form)
+        if found.offset >= 0 and mend:
             block = mend(block)
-            entries, count, offset = first_fault(np.frombuffer(block, np.uint8), form)
-        if offset >= 0:
-            line = block[offset : block.index(b"\n", offset)].decode("latin-1")
-            raise InputError(f"{stream.label}, line {first_line + count}: {fault(line, form)}")
-        if entries:
-            yield Block(block, entries, first_line)
-        first_line += count
+            found = read_block(block, form)
+        if found.offset >= 0:
+            text = block[found.offset : block.index(b"\n", found.offset)].decode("latin-1")
+            raise InputError(f"{stream.label}, line {line + found.lines}: {fault(text, form)}")
+        return Block(block, line, found.sources, found.targets, found.numbers)
+
+    for block in threads.in_order(checked, cleaned()):
+        if block.entries:
+            yield block
 
 
 def check_weights(weights: npt.NDArray[np.float64], block: Block, label: str, *, zeros: bool = False) -> None:

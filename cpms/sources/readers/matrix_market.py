@@ -175,8 +175,10 @@ def _read_body(
                 f"{stream.label}, line {line}: more entries than the {header.entries:,} that "
                 f"line {header.lines} declares"
             )
-        rows[begin:end], columns[begin:end], numbers = _parse(block, header, stream.label)
+        np.subtract(block.sources, 1, out=rows[begin:end], casting="unsafe")
+        np.subtract(block.targets, 1, out=columns[begin:end], casting="unsafe")
         if values is not None:
+            numbers = _parse(block, header, stream.label) if block.numbers is None else block.numbers
             check_weights(numbers, block, stream.label, zeros=options.zero_weights == "drop")
             values[begin:end] = numbers
         if header.symmetric:
@@ -195,19 +197,19 @@ def _with_e_exponents(block: bytes) -> bytes:
     return _D_EXPONENT.sub(rb"\1e", block)
 
 
-def _parse(block: Block, header: _Header, label: str) -> tuple[Ints, Ints, Floats]:
-    """Parse checked lines with SciPy's threaded parser, which takes no plus signs, given a header of their own."""
+def _parse(block: Block, header: _Header, label: str) -> Floats:
+    """Return the values of checked lines by SciPy's parser, which takes no plus signs, given a header of their own."""
     import scipy.io
 
-    field = b"real" if header.valued else b"pattern"
     sizes = b"%d %d %d\n" % (header.nodes, header.nodes, block.entries)
     data = block.data.replace(b" +", b" ").replace(b"\t+", b"\t") if b"+" in block.data else block.data
-    text = b"%%MatrixMarket matrix coordinate " + field + b" general\n" + sizes + data
+    text = b"%%MatrixMarket matrix coordinate real general\n" + sizes + data
     try:
         matrix: Any = scipy.io.mmread(io.BytesIO(text), spmatrix=False)
     except (ValueError, OverflowError) as error:
         raise InputError(f"{label}, at or after line {block.first_line}: {error}") from error
-    return matrix.row, matrix.col, matrix.data
+    values: Floats = matrix.data
+    return values
 
 
 def _check_lower(rows: Ints, columns: Ints, block: Block, label: str) -> None:

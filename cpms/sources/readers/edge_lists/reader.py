@@ -142,37 +142,39 @@ def numbered_edges(
         return bare(cleaner(block, line), form)
 
     for block in checked_blocks(stream, lines, first_line, clean=clean, mend=with_whole_ids):
-        frame = parsed_lines(block, lines)
-        sources, targets = (frame[place].to_numpy() for place in lines.places[:2])
-        weights = frame[lines.places[2]].to_numpy() if form.valued else np.empty(0)
+        sources, targets = block.sources, block.targets
+        weights = numbers_of(block, lines) if form.valued else np.empty(0)
         if form.valued:
             check_weights(weights, block, stream.label, zeros=options.zero_weights == "drop")
         index_type = np.int32 if max(sources.max(), targets.max()) < 2**31 else np.int64
         yield sources.astype(index_type), targets.astype(index_type), weights
 
 
-def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
-    """Parse checked lines with the C engine of pandas; the frame has the columns that ``form`` reads, by place.
+def numbers_of(block: Block, form: LineForm) -> Floats:
+    """Return the numbers of checked lines, those of many digits by the C engine of pandas.
 
     It takes more fields than the first line has where ``usecols`` names those that are read.
     """
+    if block.numbers is not None:
+        return block.numbers
     import pandas as pd
 
-    types: Any = dict.fromkeys(form.places[:2], np.int64) | dict.fromkeys(form.places[2:], np.float64)
+    place = form.places[2]
     frame: pd.DataFrame = pd.read_csv(
         io.BytesIO(block.data),
         sep=r"\s+" if form.separator is None else form.separator,
         skipinitialspace=True,
         header=None,
-        usecols=sorted(form.places),
-        dtype=types,
+        usecols=[place],
+        dtype={place: np.float64},
         engine="c",
         encoding="latin-1",  # Fields that are read are ASCII, as checked; others may hold any bytes.
         na_filter=False,
         quoting=csv.QUOTE_NONE,
         **_exact_numbers(pd.__version__),
     )
-    return frame
+    numbers: Floats = frame[place].to_numpy()
+    return numbers
 
 
 def _exact_numbers(version: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.graph.graph import Graph
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
-from cpms.sources.readers.edge_lists.reader import parsed_lines
+from cpms.sources.readers.edge_lists.reader import numbers_of
 from cpms.sources.readers.entries import IGNORED, LineForm, check_weights, checked_blocks, shown
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
@@ -59,8 +59,8 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
         if end > arcs:
             where = f"{stream.label}, line {block.line_of(arcs - begin)}"
             raise InputError(f"{where}: more arcs than the {arcs:,} that line {line} declares")
-        frame = parsed_lines(block, form)
-        sources[begin:end], targets[begin:end], weights[begin:end] = (frame[place].to_numpy() for place in range(3))
+        sources[begin:end], targets[begin:end] = block.sources, block.targets
+        weights[begin:end] = numbers_of(block, form)
         if options.weights == "auto":
             check_weights(weights[begin:end], block, stream.label, zeros=options.zero_weights == "drop")
         begin = end

@@ -1,0 +1,104 @@
+"""Any number of threads reads the same graph, and finds the same first error; numbers are the nearest float64."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import InputError
+from cpms.base import threads
+from cpms.sources.readers import entries, stream
+from cpms.sources.readers.entries import LineForm
+
+DECIMALS = st.from_regex(r"[-+]?(\d{1,19}\.?\d{0,9}|\.\d{1,19})([eE][-+]?\d{1,3})?", fullmatch=True).filter(str.isascii)
+KINDS = {
+    ".mtx": ("%%MatrixMarket matrix coordinate real general\n40 40 {}\n", " ", 1),
+    ".txt": ("", "\t", 0),
+    ".csv": ("source,target,weight\n", ",", 0),
+    ".gr": ("p sp 40 {}\n", " ", 1),
+}
+
+
+@settings(max_examples=100)
+@given(st.lists(DECIMALS, min_size=1, max_size=4), st.sampled_from([" ", ",", "\t"]))
+@example(["9007199254740993", "9007199254740992e22", "1e23", "1e-22", "123456789012345678", "-0", "0e999"], " ")
+@example(["9" * 40, "1e999", "1e-999", "." + "0" * 30 + "1", "1" + "0" * 18], " ")
+def test_numbers_that_the_loop_reads_are_the_nearest(numbers, separator):
+    form = LineForm(valued=True, low=0, high=9, separator=None if separator == " " else separator)
+    lines = "".join(f"1{separator}2{separator}{number}\n" for number in numbers)
+    found = entries.read_block(lines.encode(), form)
+    assert (found.offset, found.sources.tolist()) == (-1, [1] * len(numbers))
+    if found.numbers is not None:
+        assert found.numbers.tobytes() == np.array([float(number) for number in numbers]).tobytes()
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 64)
+
+
+def written(folder, ending, edges, bad=None):
+    head, separator, first = KINDS[ending]
+    rows = [separator.join((str(s + first), str(t + first), w)) for s, t, w in edges]
+    if bad is not None:
+        rows[bad[0]] = bad[1].replace(" ", separator)
+    letter = "a " if ending == ".gr" else ""
+    path = folder / f"edges{ending}"
+    path.write_text(head.format(len(edges)) + "".join(f"{letter}{row}\n" for row in rows))
+    return path
+
+
+def edges_of(seed, count=60):
+    random = np.random.default_rng(seed)
+    weights = [f"{weight:.17g}" if weight < 0.3 else f"{weight:.3f}" for weight in random.uniform(0.01, 1, count)]
+    return [(int(s), int(t), w) for s, t, w in zip(*random.integers(0, 40, (2, count)), weights, strict=True)]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("ending", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_any_number_of_threads_reads_the_same_graph(tmp_path, ending, seed):
+    edges = edges_of(seed)
+    path = written(tmp_path, ending, edges)
+    sources, targets, weights = zip(*edges, strict=True)
+    expected = cpms.Graph.from_edges(sources, targets, list(map(float, weights)), nodes=40)
+    for count in (1, 2, 5):
+        with threads.limited(count):
+            found = cpms.load(path)
+        nodes = found.nodes
+        assert found.sources.tolist() == expected.sources.tolist()
+        assert found.indptr.tolist() == expected.indptr[: nodes + 1].tolist()
+        assert found.weights.tobytes() == expected.weights.tobytes()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("ending", KINDS)
+@pytest.mark.parametrize("bad", ["1 x 1", "1 2", "1 2 -1", "1 2 0x1", "1 99999999999999999999 1", "1 2 1 7"])
+def test_any_number_of_threads_finds_the_first_bad_line(tmp_path, ending, bad):
+    path = written(tmp_path, ending, edges_of(5, 160), (133, bad))
+    with path.open("a") as file:
+        file.write("what is this\n")  # A later error is not what is reported.
+    texts = set()
+    for count in (1, 2, 5):
+        with threads.limited(count), pytest.raises(InputError) as caught:
+            cpms.load(path)
+        texts.add(str(caught.value))
+    (text,) = texts
+    assert f"line {134 + KINDS[ending][0].count(chr(10))}: " in text
+
+
+def test_answers_come_in_order_and_errors_in_their_turn():
+    def parts():
+        yield from range(7)
+        raise ValueError("parts end here")
+
+    for count in (1, 3):
+        with threads.limited(count):
+            seen = []
+            with pytest.raises(ValueError, match="parts end here"):
+                seen.extend(threads.in_order(lambda part: part * part, parts()))
+            assert seen == [0, 1, 4, 9, 16, 25, 36]
+            with pytest.raises(ZeroDivisionError):
+                list(threads.in_order(lambda part: 1 // (3 - part), parts()))
+            assert list(threads.in_order(abs, [])) == []
