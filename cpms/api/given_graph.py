@@ -53,5 +53,5 @@ def _numeric(pair: tuple[Any, Any]) -> bool:
 
 def _computes_on_device(engine: str) -> bool:
     if engine == "auto":
-        return engines.get_any(_ON_DEVICE[0]).missing() is None
+        return engines.finds_device()
     return isinstance(engine, str) and engine in _ON_DEVICE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from itertools import takewhile
@@ -31,11 +31,11 @@ _NUMPY_MIB = 100, 41
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    return _parsers()[0]
+    return _parsers(COMMANDS)[0]
 
 
-def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Return the parser of all commands, and that of each."""
+def _parsers(names: Iterable[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of some commands, and that of each."""
     from cpms.cli.argument_parser import Parser
 
     top = Parser(
@@ -47,7 +47,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     )
     top.add_argument("--version", action="version", version=f"cpms {cpms.__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
+    for name in names:
         import_module(f"cpms.cli.{name}").add(commands)
     return top, dict(commands.choices)
 
@@ -87,8 +87,8 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse arguments; of a command or an option that does not exist, name the nearest one."""
     from cpms.base.text.suggestions import unknown
 
-    top, commands = _parsers()
     name = arguments[0] if arguments else ""
+    top, commands = _parsers([name] if name in COMMANDS else COMMANDS)
     if name in commands:
         known = ["--help", *re.findall(r"--[a-z-]+", commands[name].format_usage())]
         for given in takewhile(lambda argument: argument != "--", arguments[1:]):

@@ -5,6 +5,7 @@ A module here defines one engine as ``ENGINE``, or several that share a class as
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Literal
@@ -79,7 +80,8 @@ def get(name: str) -> Engine:
 
 def check_name(name: str) -> None:
     """Raise `InputError` if there is no engine of that name; it names the nearest."""
-    if not isinstance(name, str) or (name not in names() and not plugins.is_reference(name)):
+    is_known = isinstance(name, str) and (name in _HOMES or name in names() or plugins.is_reference(name))
+    if not is_known:
         raise InputError(unknown("engine", name, names(), ", or auto for solves"))
 
 
@@ -91,6 +93,17 @@ def get_any(name: str) -> Engine:
     module = import_module(f"cpms.engines.{_HOMES.get(name, name)}")
     several: tuple[Engine, ...] = getattr(module, "ENGINES", None) or (module.ENGINE,)
     return next(engine for engine in several if engine.name == name)
+
+
+def finds_device() -> bool:
+    """Return whether the preferred engine can run here; without a GPU nothing of it is loaded to find out."""
+    return _may_run(PREFERRED[0]) and not get_any(PREFERRED[0]).missing()
+
+
+def _may_run(name: str) -> bool:
+    """Return whether an engine for GPUs is loaded already, or there is a GPU."""
+    is_loaded = f"{__name__}.{_HOMES[name]}" in sys.modules
+    return is_loaded or not import_module("cpms.backends.cuda.runtime.availability").missing()
 
 
 def chosen(
@@ -132,7 +145,7 @@ def chosen(
         return get(name)
     if work != "power":
         storage, layout = FP64, "pattern" if problem.graph.weights is None else "csr"
-    for preferred in PREFERRED[:-1]:
+    for preferred in filter(_may_run, PREFERRED[:-1]):
         engine = get_any(preferred)
         able = engine.supports(work) and not engine.refuses_weights(problem, work) and not engine.missing()
         if able and not engine.unsupported(problem, storage, layout):

@@ -17,13 +17,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.validation import shortened
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 GROUPS = ("formats", "controllers", "engines", "experiment_kinds")
 """Groups of entry points, each after ``cpms.``."""
@@ -84,6 +87,8 @@ def used() -> list[dict[str, str | None]]:
 @lru_cache(maxsize=len(GROUPS))
 def declared(group: str) -> dict[str, metadata.EntryPoint]:
     """Return the entry points of a group by their names."""
+    from importlib import metadata
+
     return {point.name: point for point in metadata.entry_points(group=f"cpms.{group}")}
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from cpms.backends.cuda.kernels import template as kernels
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, Shape
 from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.runtime.availability import missing as missing
 from cpms.backends.cuda.runtime.backend import (
     ASYNC_COPIES,
     MAX_ASYNC_NUMBERS,
@@ -36,25 +37,6 @@ from cpms.base.errors import CpmsError, UnavailableError, UnsupportedError
 OPTIONS = ("-std=c++17",)
 _SHARED_PERCENT = {"spmv_csr_balanced": 40, "reduce_by_key": 40, "batch_inner_sweep": 28}
 """Percentage of a multiprocessor's on-chip memory that a kernel needs as shared memory; the cache has the rest."""
-
-
-def missing() -> str | None:
-    """Return why this machine cannot run CUDA kernels, as a sentence; None if it can.
-
-    Examples
-    --------
-    >>> missing() is None or missing().endswith(".")
-    True
-    """
-    try:
-        import cupy
-    except ImportError:
-        return "CuPy is not installed; install cpms[cuda13] or cpms[cuda12]."
-    try:
-        count = cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"CuPy finds no CUDA device ({error})."
-    return None if count else "there is no CUDA device."
 
 
 def _blocks_per_processor(attributes: dict[str, int], shape: Shape) -> int:
