@@ -1,36 +1,38 @@
-"""``cpms doctor``: lists the libraries and devices of this machine, and those that are missing."""
+"""``cpms doctor``: lists the libraries and devices of this machine, and the command that mends each lack."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import platform
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
 from cpms.base.text.terminal import say
 from cpms.base.text.text_table import text_table
 
-_LIBRARIES = (
-    "numpy",
-    "scipy",
-    "numba",
-    "pandas",
-    "matplotlib",
-    "pyarrow",
-    "cupy-cuda13x",
-    "cupy-cuda12x",
-    "mpi4py",
-    "pyopencl",
-)
+_LIBRARIES = {
+    **dict.fromkeys(("numpy", "scipy", "numba", "pandas", "matplotlib", "pyarrow"), ""),
+    "cupy-cuda13x": "cuda13",
+    "cupy-cuda12x": "cuda12",
+    "mpi4py": "mpi",
+    "pyopencl": "opencl",
+    "networkx": "networkx",
+}
+"""Libraries, and the extra of this package that installs each; none: the package itself does."""
+_EITHER = ("cupy-cuda13x", "cupy-cuda12x")
+"""Libraries of which one is enough: that of the driver's version of CUDA."""
+_ABSENT = "not installed"
 
 
 def add(parsers: Any) -> None:
     """Describe the command."""
     parsers.add_parser(
         "doctor",
-        help="say what works on this machine",
-        description="Say what this machine has, which engines can run and where graphs are looked for.",
+        help="say what works on this machine, and how to mend what does not",
+        description="Say what this machine has, which engines can run and where graphs are looked for, and of each "
+        "lack the command that mends it.",
         epilog="example: cpms doctor",
     )
 
@@ -52,16 +54,35 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
         ["python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"],
         ["threads", threads.available()],
         ["memory", f"{free_bytes() / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free"],
-        ["data folder", os.environ.get("CPMS_DATA") or "none; set CPMS_DATA to a folder of graphs"],
         ["cache folder", datasets.cache_folder()],
     ]
-    facts += [[name, _version(name)] for name in _LIBRARIES]
-    say(*text_table(["what", "found"], facts), "", *table(engines.names()))
+    versions = {name: _version(name) for name in _LIBRARIES}
+    data_folder = os.environ.get("CPMS_DATA")
+    rows = [[*fact, ""] for fact in facts]
+    rows.insert(4, ["data folder", data_folder or "none", "" if data_folder else "export CPMS_DATA=FOLDER"])
+    rows += [[name, version, mending(name, versions)] for name, version in versions.items()]
+    say(*text_table(["what", "found", "what mends it"], rows), "", *table(engines.names()))
     return 0
+
+
+def mending(name: str, versions: Mapping[str, str]) -> str:
+    """Return the command that installs a library, empty if it is there or another takes its place.
+
+    Examples
+    --------
+    >>> absent = "not installed"
+    >>> mending("mpi4py", {"mpi4py": absent}), mending("scipy", {"scipy": "1.17"}), mending("scipy", {"scipy": absent})
+    ("pip install 'cpms[mpi]'", '', 'pip install --force-reinstall cpms')
+    """
+    alike = _EITHER if name in _EITHER else (name,)
+    if any(versions.get(each, _ABSENT) != _ABSENT for each in alike):
+        return ""
+    extra = _LIBRARIES[name]
+    return f"pip install 'cpms[{extra}]'" if extra else "pip install --force-reinstall cpms"
 
 
 def _version(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return _ABSENT

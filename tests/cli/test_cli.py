@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from cli_runs import TRIANGLE, refused, run
 
-from cpms.cli import main
+from cpms.cli import doctor, main
 
 FIELDS = [
     *("graph", "nodes", "edges", "dangling", "method", "storage", "layout", "engine", "damping", "tol"),
@@ -223,6 +223,22 @@ def test_lists_take_names(capsys, tmp_path, monkeypatch):
     assert run(capsys, "datasets", "wiki-Vote")[1] == f"{tmp_path / 'wiki-Vote.mtx'}\n"
     assert "a part of one" in refused(capsys, "datasets", "xyzzy")
     assert "a part of one" in refused(capsys, "datasets", "")
+
+
+def test_doctor_names_the_command_that_mends_each_lack(capsys, monkeypatch):
+    def version(name):
+        if name in ("cupy-cuda13x", "mpi4py", "scipy"):
+            raise doctor.metadata.PackageNotFoundError
+        return "1.0"
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    monkeypatch.delenv("CPMS_DATA", raising=False)
+    assert main(["doctor"]) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert rows["data"].endswith("export CPMS_DATA=FOLDER")
+    assert rows["mpi4py"].endswith("not installed  pip install 'cpms[mpi]'")
+    assert rows["scipy"].endswith("pip install --force-reinstall cpms")
+    assert "pip" not in rows["cupy-cuda13x"] + rows["cupy-cuda12x"] + rows["numba"]  # One CuPy is enough.
 
 
 def test_lists_and_doctor_run(capsys):
