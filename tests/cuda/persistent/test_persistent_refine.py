@@ -253,7 +253,8 @@ def test_many_sweeps_in_a_launch_are_as_many_launches(engine, name):
 def test_rounds_in_one_launch_are_those_of_many(engine, storage):
     problem = Problem(GRAPHS["skewed"])
     first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
-    together, singly = engine.refinement(problem), engine.refinement(problem)
+    in_cache = Arrangement(request=StrategyRequest(in_cache=True))
+    together, singly = (CudaRefinement.of(problem, in_cache) for _ in range(2))
     together.start(first)
     singly.start(first)
     found = together.outer_steps(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
