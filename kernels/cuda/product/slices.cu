@@ -91,7 +91,7 @@ CPMS_DEVICE void product_slices(const Product& p) {
             multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
         } else {
             using Offset = typename OffsetType<OffsetBits>::Type;
-            // A slice whose columns are too far apart for offsets has them in full, from 32 (far - 1) on in far_columns.
+            // A slice whose columns are too far apart for offsets has them in full, at 32 (far - 1) of far_columns.
             // Its sums by offsets are computed, too, and discarded: no slice then waits for `far`.
             const u32 far = p.far ? load_word(p.far + slice, ReadOnly{}) : 0;
             const OffsetColumns<Offset> columns{p.bases + begin / C, (const Offset*)p.columns};
