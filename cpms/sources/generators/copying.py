@@ -71,7 +71,7 @@ def copying(*, nodes: int, degree: int = 10, seed: int = 1) -> Graph:
     return Graph.from_edges(sources, targets, nodes=nodes, name=name)
 
 
-def _stream(state: dict[str, Any], drawn: int) -> np.random.Generator:
+def _stream(state: Any, drawn: int) -> np.random.Generator:
     """Return random numbers from a state of PCG64 on, after so many draws of 64 bits.
 
     Examples
