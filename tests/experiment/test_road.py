@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from cpms import Graph, UnsupportedError
+from cpms.backends.cuda import device_engine
 from cpms.experiment import config
-from cpms.experiment.kinds.road.measuring import permuted_edges
+from cpms.experiment.kinds.road.measuring import Config, Context, permuted_edges
 from cpms.experiment.report import show
 from cpms.experiment.rows import rows, series
 from cpms.experiment.runner import run
@@ -47,6 +48,21 @@ def test_rows_hold_all_ways_and_their_stages(recorded):
             assert not any(name.startswith("device") for name in result)
     quantities = {each.quantity for each in series.series_of(found)}
     assert {*WAYS, "road_solve", "prepared_certify"} <= quantities
+
+
+@pytest.mark.parametrize(("method", "engine"), [("refine", "cuda"), ("power", "cuda_fused")])
+def test_engines_on_a_device_take_the_ways_through_its_memory(device, monkeypatch, method, engine):
+    monkeypatch.setattr(device_engine, "missing", lambda: None)
+    given = {"method": method, "engine": engine}
+    experiment = Config(
+        name="road", kind="road", graphs=["torus:side=4,dimensions=2"], solvers=[given], rounds=2, warmup=1
+    )
+    (result,) = Context(experiment).measure(experiment.cells()[0])["results"]
+    assert result["status"] == "ok"
+    for way in ("road", "call", "prepared", "device_road", "device_prepared"):
+        assert len(result[f"{way}_samples_s"]) == 2
+    assert result["difference_from_processors_l1"] <= result["difference_bound"] < 1e-8
+    assert result["residual_l1"] == pytest.approx(result["residual_on_processors_l1"], abs=1e-14)
 
 
 def test_answers_agree_with_the_processors(recorded):

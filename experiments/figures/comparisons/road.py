@@ -28,7 +28,7 @@ def show(rows, out):
     found = [(row, result) for _, row in rows.iterrows() for result in row.results if result["status"] == "ok"]
     quoted = printed("cugraph").set_index("graph")[["road_ms", "device_road_ms"]].dropna()
     table = pd.DataFrame([_line(row, result, quoted) for row, result in found])
-    machine = " and ".join(dict.fromkeys(filter(None, [rows.cpu.iloc[0], *rows.gpu.dropna()])))
+    machine = " and ".join([rows.cpu.iloc[0], *rows.get("gpu", pd.Series()).dropna().unique()])
     out.table(
         table,
         caption=f"Milliseconds to certified float64 ranks on {machine}, medians of {rows.rounds.iloc[0]} in turn "

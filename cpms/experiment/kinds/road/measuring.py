@@ -108,9 +108,7 @@ def permuted_edges(graph: Graph) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.
     ([(0, 1), (1, 2), (2, 0)], dtype('int32'))
     """
     if graph.weights is not None:
-        raise UnsupportedError(
-            f"{graph.name} has weights, which a pair of sources and targets lacks; use another graph"
-        )
+        raise UnsupportedError(f"{graph.name} has weights, which a pair of arrays of ends lacks; give another graph")
     order = np.random.default_rng(0).permutation(graph.edges)
     sources, targets = (np.asarray(ends, np.int32)[order] for ends in (graph.sources, graph.targets))
     return sources, targets
