@@ -50,7 +50,9 @@ def test_rows_hold_all_ways_and_their_stages(recorded):
     assert {*WAYS, "road_solve", "prepared_certify"} <= quantities
 
 
-@pytest.mark.parametrize(("method", "engine"), [("refine", "cuda"), ("power", "cuda_fused")])
+@pytest.mark.parametrize(
+    ("method", "engine"), [pytest.param("refine", "cuda", marks=pytest.mark.slow), ("power", "cuda_fused")]
+)
 def test_engines_on_a_device_take_the_ways_through_its_memory(device, monkeypatch, method, engine):
     monkeypatch.setattr(device_engine, "missing", lambda: None)
     given = {"method": method, "engine": engine}
