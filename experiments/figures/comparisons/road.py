@@ -106,7 +106,7 @@ def _figure(table):
     import matplotlib.pyplot as plt
 
     graphs = list(table.graph.unique())
-    figure, axes = plt.subplots(figsize=(5.5, 0.3 * len(graphs) + 1.4))
+    figure, axes = plt.subplots(figsize=(6.5, 0.3 * len(graphs) + 1.4))
     refine = table[table.method == "refine"]
     series = {
         **{method: part.set_index("graph")["edges to ranks"] for method, part in table.groupby("method")},
@@ -120,6 +120,7 @@ def _figure(table):
     axes.set_yticks(range(len(graphs)), graphs)
     axes.invert_yaxis()
     axes.grid(axis="y", linewidth=0.2)
-    axes.set(xscale="log", xlabel="milliseconds from edges in main memory to float64 ranks there")
+    axes.set(xscale="log", xlabel="milliseconds from edges to ranks, both in main memory")
+    axes.xaxis.set_minor_formatter("")
     figure.legend(loc="outside lower center", ncols=2)
     return figure
