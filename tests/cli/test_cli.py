@@ -233,7 +233,7 @@ def test_doctor_names_the_command_that_mends_each_lack(capsys, monkeypatch):
 
     monkeypatch.setattr(doctor.metadata, "version", version)
     monkeypatch.delenv("CPMS_DATA", raising=False)
-    assert main(["doctor"]) == 0
+    assert main.main(["doctor"]) == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
     assert rows["data"].endswith("export CPMS_DATA=FOLDER")
     assert rows["mpi4py"].endswith("not installed  pip install 'cpms[mpi]'")
