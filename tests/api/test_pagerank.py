@@ -153,7 +153,6 @@ ADVERSARIAL = {
 
 def direct_solution(problem):
     """Solve the linear system with a sparse factorisation: another way than any sweep."""
-    import scipy.sparse
     from scipy.sparse.linalg import spsolve
 
     graph = problem.graph
