@@ -234,7 +234,7 @@ def test_doctor_names_the_command_that_mends_each_lack(capsys, monkeypatch):
     monkeypatch.setattr(doctor.metadata, "version", version)
     monkeypatch.delenv("CPMS_DATA", raising=False)
     assert main.main(["doctor"]) == 0
-    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.partition("\n\n")[0].splitlines()}
     assert rows["data"].endswith("export CPMS_DATA=FOLDER")
     assert rows["mpi4py"].split(maxsplit=3)[1:] == ["not", "installed", "pip install 'cpms[mpi]'"]
     assert rows["scipy"].endswith("pip install --force-reinstall cpms")
