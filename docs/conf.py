@@ -18,6 +18,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sp
 exclude_patterns = ["_build"]
 default_role = "py:obj"
 root_doc = "index"
+suppress_warnings = ["ref.python"]
+"""Words of a type, such as ``nodes`` in a shape, may be names of several attributes."""
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
