@@ -16,6 +16,7 @@ release = version = cpms.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
+smartquotes = False
 default_role = "py:obj"
 root_doc = "index"
 suppress_warnings = ["ref.python"]

@@ -14,7 +14,9 @@ import cpms
 
 FORMATS = (cpms.FP64, cpms.CPMS2, cpms.CPMS4, cpms.CPMS8, cpms.FP32, cpms.FP16, cpms.BF16, cpms.E5M2, cpms.E4M3)
 COLOURS = {"sign": "#D55E00", "exponent": "#E69F00", "mantissa": "#56B4E9"}
-BIT, HEIGHT, ROW, LEFT, GAP = 9, 14, 24, 80, 3
+HEAD, REST = "#009E73", "#CCCCCC"
+"""Of first segments in memory, and of all others."""
+BIT, HEIGHT, ROW, LEFT, GAP = 9, 14, 24, 80, 6
 VALUES = 4
 """Of the small block whose order in memory is drawn."""
 
@@ -57,9 +59,9 @@ def memory_of(storage: cpms.SegmentFormat, y: float) -> Iterator[str]:
     x = float(LEFT)
     for number, width in enumerate(storage.widths, start=1):
         for value in "abcd"[:VALUES]:
-            wide = 2.4 * width
-            yield box(x, y, wide, COLOURS["exponent" if number == 1 else "mantissa"])
-            yield text(x + wide / 2, y + HEIGHT - 3, f"{value}{number}" if width > 8 else value, "middle")
+            wide = BIT * width / VALUES
+            yield box(x, y, wide, HEAD if number == 1 else REST)
+            yield text(x + wide / 2, y + HEIGHT - 3, f"{value}{number}", "middle")
             x += wide
         x += GAP
 
@@ -79,7 +81,7 @@ def drawing() -> str:
     for storage in (cpms.FP64, cpms.CPMS2, cpms.CPMS4, cpms.CPMS8):
         parts += memory_of(storage, y)
         y += ROW
-    width = LEFT + 64 * BIT + 8 * GAP + 30
+    width = LEFT + 64 * BIT + 9 * GAP
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" height="{y}" '
         'font-family="sans-serif" font-size="11" role="img">'
