@@ -38,6 +38,7 @@ html_copy_source = False
 html_show_sourcelink = False
 
 _LITERAL = re.compile(r"(``.*?``)")
+_BAR = re.compile(r"(?<!\\)\|")
 
 
 def escape_bars(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
@@ -45,10 +46,17 @@ def escape_bars(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lin
     for number, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = _LITERAL.split(line)
-            parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            parts[::2] = [_BAR.sub(r"\|", part) for part in parts[::2]]
             lines[number] = "".join(parts)
 
 
+def keep_colons(_app: Any, what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+    """Begin attributes with an empty comment: napoleon takes what precedes a colon in their first line for a type."""
+    if what in ("attribute", "property"):
+        lines[:0] = ["..", ""]
+
+
 def setup(app: Any) -> None:
-    """Connect the hook."""
+    """Connect the hooks; the second one before napoleon."""
     app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)
