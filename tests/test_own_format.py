@@ -17,7 +17,7 @@ from cpms.storage.device import to_device
 
 PAGE = (Path(__file__).parents[1] / "docs" / "own_format.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(python|toml)\n(.*?)```", PAGE, re.DOTALL)
-DEFINED, USED, FAST, ON_DEVICE = (text for kind, text in BLOCKS if kind == "python")
+DEFINED, USED, FIGURE, FAST, ON_DEVICE = (text for kind, text in BLOCKS if kind == "python")
 (CONFIG,) = (text for kind, text in BLOCKS if kind == "toml")
 
 
@@ -26,6 +26,7 @@ def own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log16.py").write_text(DEFINED + FAST + ON_DEVICE)
     (tmp_path / "own.toml").write_text(CONFIG + "max_iterations = 60\n")
+    (tmp_path / "bits.py").write_text(FIGURE)
     return tmp_path
 
 
@@ -43,6 +44,8 @@ def test_the_command_line_and_an_experiment_take_it(own, capsys):
     rows = [json.loads(line) for line in (own / "out" / "own.jsonl").read_text().splitlines()]
     assert {row["status"] for row in rows} <= {"ok"}
     assert {plugin["name"] for plugin in rows[0]["plugins"]} >= {"log16.py:Log16", "log16.py:Late"}
+    assert main(["show", "bits.py", "--results", "out", "--output", "figures"]) == 0
+    assert {path.suffix for path in (own / "figures").iterdir()} == {".pdf", ".svg", ".png"}
     assert main(["run", "own.toml", "--output", "other", "--no-plugins"]) == 2
 
 

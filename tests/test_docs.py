@@ -1,0 +1,108 @@
+"""The pages of docs become a site without a warning, its links lead somewhere, and the tutorial makes a figure."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import cpms
+from cpms.cli.main import main
+
+DOCS = Path(__file__).parents[1] / "docs"
+LACKING = [name for name in ("sphinx", "myst_parser", "furo") if importlib.util.find_spec(name) is None]
+
+
+class Page(HTMLParser):
+    """The links, the anchors, and what is loaded of an HTML page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links, self.anchors, self.loaded = [], set(), []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.anchors.add(given.get("id"))
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag in ("script", "img", "link", "iframe") and (source := given.get("src") or given.get("href")):
+            self.loaded.append(source)
+
+
+def broken(site: Path) -> list[str]:
+    """Return the links of a site that lead nowhere, and what it loads from a network."""
+    pages = {path.resolve(): Page(path) for path in site.rglob("*.html")}
+    faults = []
+    for path, page in pages.items():
+        where = path.relative_to(site.resolve())
+        for link in page.links + page.loaded:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                faults += [f"{where} loads {link}"] if link in page.loaded and parts.scheme != "data" else []
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.exists():
+                faults.append(f"{where}: {link}")
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+                faults.append(f"{where}: {link}, no such anchor")
+    return faults
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(LACKING), reason=f"not installed: {', '.join(LACKING)}; pip install 'cpms[docs]'")
+def test_the_site_is_built_without_a_warning_and_its_links_lead_somewhere(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(tmp_path / "trees")]
+    run = subprocess.run([*command, str(DOCS), str(tmp_path / "site")], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert broken(tmp_path / "site") == []
+
+
+def test_broken_links_and_loads_are_found(tmp_path):
+    (tmp_path / "other.html").write_text('<p id="here"></p>')
+    links = ("other.html#here", "other.html#gone", "gone.html", "#gone", "https://example.org")
+    text = "".join(f'<a href="{link}"></a>' for link in links) + '<script src="https://example.org/x.js"></script>'
+    (tmp_path / "page.html").write_text(text)
+    assert broken(tmp_path) == [
+        "page.html: other.html#gone, no such anchor",
+        "page.html: gone.html",
+        "page.html: #gone, no such anchor",
+        "page.html loads https://example.org/x.js",
+    ]
+
+
+@pytest.mark.quick
+def test_the_api_page_has_every_public_name():
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^\.\. auto(?:class|function):: (\w+)$", text, re.MULTILINE))
+    assert described | set(re.findall(r"^\| `cpms\.(\w+)` \|", text, re.MULTILINE)) == {*cpms.__all__} - {"__version__"}
+
+
+@pytest.mark.quick
+def test_the_picture_of_formats_is_drawn_from_them():
+    file = DOCS / "concepts" / "draw_formats.py"
+    spec = importlib.util.spec_from_file_location("draw_formats", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.drawing() == file.with_name("formats.svg").read_text(encoding="utf-8")
+
+
+def test_the_tutorial_leads_from_an_edge_list_to_a_figure(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "tutorials" / "own_graph.md").read_text(encoding="utf-8")
+    (config,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    edges, _, figure = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(edges, {})  # noqa: S102  # the project's own
+    Path("links.toml").write_text(config)
+    Path("residuals.py").write_text(figure)
+    commands = re.findall(r"^    cpms (.*)$", text, re.MULTILINE)
+    assert [main(command.split()) for command in commands] == [0] * len(commands)
+    made = {path.name for path in Path("out").iterdir()}
+    assert {"links.jsonl", "residuals.pdf", "residuals.svg", "residuals.png", "residuals.tex"} <= made
+    assert Path("ranks.csv").read_text().count("\n") == 5
