@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
 
 COMMANDS = (
-    *("rank", "solve", "run", "show", "compare", "convert", "inspect", "check"),
+    *("rank", "solve", "run", "show", "compare", "rows", "convert", "inspect", "check"),
     *("datasets", "formats", "engines", "doctor"),
 )
 _NUMPY_MIB = 100, 41
