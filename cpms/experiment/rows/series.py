@@ -18,7 +18,7 @@ _RESULTS = ("results", "contestants", "ways_found")
 """Columns of a row that hold its results, the measured one first."""
 _MEASURED = ("ok", "CONVERGED")
 """Statuses of results whose times count: of contestants, and of linear systems."""
-_PARAMETERS = (
+PARAMETERS = (
     "name",
     "contestant",
     "engine",
@@ -142,7 +142,7 @@ def contestant(row: Row, result: dict[str, Any]) -> str:
     >>> contestant({"engine": "cuda"}, {"storage": "cpms2", "k": 5})
     'cuda cpms2 k=5'
     """
-    given = {name: source[name] for source in (row, result) for name in _PARAMETERS if name in source}
+    given = {name: source[name] for source in (row, result) for name in PARAMETERS if name in source}
     return _text(given)
 
 
