@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -133,6 +134,13 @@ def _matplotlib() -> Any:
             os.environ["MPLBACKEND"] = given
     matplotlib.use("Agg")
     return matplotlib
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the common style of figures, without a display."""
+    with _matplotlib().rc_context(_STYLE):
+        yield
 
 
 def has_rows(name: str, recorded: Recorded) -> bool:

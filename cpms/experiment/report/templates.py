@@ -198,7 +198,16 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     for marker, line in zip(_MARKERS, _each(found), strict=False):
         iterations, values, bits = (np.array(each) for each in zip(*line.history, strict=True))
         axes.plot(iterations, values, color="#bbbbbb", linewidth=0.6, zorder=1)
-        axes.scatter(iterations, values, s=6, c=[colour(each) for each in bits], marker=marker, zorder=2)
+        axes.scatter(
+            iterations,
+            values,
+            s=6,
+            c=[colour(each) for each in bits],
+            marker=marker,
+            zorder=2,
+            linewidths=0,
+            clip_on=False,
+        )
         axes.plot([], [], marker, color="#666666", markersize=3, label=abbreviate(_named(line), 32))
     axes.set(yscale="log", xlabel="iteration", ylabel="residual")
     axes.legend(loc="best", handletextpad=0.2)
@@ -333,7 +342,15 @@ def _scatter(found: pd.DataFrame, width: float, x: str, y: str) -> tuple[Figure,
     marker = _markers(found)
     for each in dict.fromkeys(marker):
         part = found[[one == each for one in marker]]
-        axes.scatter(part[x], part[y], s=9, c=[colour(bits) for bits in part.fewest_bits], marker=each, linewidths=0)
+        axes.scatter(
+            part[x],
+            part[y],
+            s=9,
+            c=[colour(bits) for bits in part.fewest_bits],
+            marker=each,
+            linewidths=0,
+            clip_on=False,
+        )
     _legend(figure, found)
     return figure, axes
 
