@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import argparse
 
 COMMANDS = (
-    *("rank", "solve", "run", "show", "compare", "rows", "report", "convert", "inspect"),
-    *("check", "datasets", "formats", "engines", "doctor"),
+    *("rank", "solve", "run", "show", "compare", "rows", "report", "artifact", "convert"),
+    *("inspect", "check", "datasets", "formats", "engines", "doctor"),
 )
 _NUMPY_MIB = 100, 41
 """Address space that NumPy takes, and for each further thread; with less OpenBLAS ends the process."""
