@@ -146,9 +146,9 @@ def test_errors_name_hostile_files_in_one_line(tmp_path, capsys, monkeypatch):
 
 def test_recorded_rows_are_shown_where_the_folder_holds_none(tmp_path, capsys, monkeypatch, drawn):
     monkeypatch.chdir(tmp_path)
-    assert main.main(["show", "merged"]) == 0
+    assert main.main(["show", "conversion"]) == 0
     assert f"those that come with cpms are shown, of {RECORDED}" in capsys.readouterr().out
-    assert "merged.png" in drawn
+    assert "conversion.png" in drawn
     assert main.main(["show", "quickstart"]) == 2
     assert "cpms run quickstart" in capsys.readouterr().err
 

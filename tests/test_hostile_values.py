@@ -315,6 +315,40 @@ CALLS = [
     ),
     ("answer law", check.answer_is_certified, {"result": solved(), "personalization": None, "dangling": "teleport"}),
     ("Problem", Problem, {"graph": GRAPH, "damping": 0.85, "teleport": None, "dangling": "teleport"}),
+    (
+        "PageRank",
+        lambda **given: cpms.PageRank(**given).solve(),
+        {
+            "graph": GRAPH,
+            "method": "power",
+            "storage": "fp64",
+            "layout": "auto",
+            "engine": "cpu",
+            "damping": 0.85,
+            "controller": None,
+            "certify": "auto",
+            "solves": 1,
+        },
+    ),
+    ("MagnitudeSplit", cpms.MagnitudeSplit, {"tolerance": 1e-6, "formats": (cpms.FP32, cpms.FP64), "by": "rows"}),
+    (
+        "solve",
+        cpms.solve,
+        {
+            "A": np.eye(4),
+            "b": np.ones(4),
+            "method": "cg",
+            "tol": 1e-6,
+            "storage": "fp64",
+            "engine": "cpu",
+            "max_iterations": 9,
+        },
+    ),
+    ("Solver", cpms.Solver, {"A": np.eye(4), "method": "cg", "storage": "fp64", "engine": "cpu"}),
+    ("dominant_eigenpair", cpms.dominant_eigenpair, {"A": np.eye(4), "tol": 1e-6}),
+    ("quantize", cpms.quantize, {"x": [0.1, 0.2], "format": "fp16", "rounding": None, "seed": 0}),
+    ("encode_counted", cpms.encode_counted, {"values": [0.1, 0.2], "format": "fp16", "overflow": "inf"}),
+    ("load_array", cpms.load_array, {"path": "missing.cpms"}),
     ("float_arrays", testing.float_arrays, {"min_size": 0, "max_size": 3}),
     ("segment_formats", testing.segment_formats, {"max_block": 3}),
     ("float_formats", testing.float_formats, {"roundings": ("zero",), "scaled": None}),
@@ -353,7 +387,9 @@ def test_every_public_name_is_called():
         "UnavailableError",
         "UnsupportedError",
     }
-    records = {"Largest", "Result", "Status", "Step"}
+    records = {"Largest", "Result", "Status", "Step", "Certificate", "Eigenpair", "LinearStep", "Solution"}
+    records.add("SolveStatus")
+    kinds.add("DeviceGraph")  # Its constructors need a device.
     assert set(cpms.__all__) - values - kinds - records <= called
 
 

@@ -14,9 +14,6 @@ from cpms.graph.graph import Graph, require_graph
 from cpms.sources.in_memory import graph_of
 from cpms.storage.device import device_graphs, on_device
 
-_ON_DEVICE = ("cuda_fused", "cuda", "cuda_balanced_rows", "cuda_thread_rows", "cusparse", "cusparse_omega")
-"""Engines that read graphs in device memory."""
-
 
 def given_graph(graph: Any, engine: str) -> Graph:
     """Return a graph as it is, and make one of edges, frames, SciPy's matrices and NetworkX's graphs.
@@ -53,5 +50,5 @@ def _numeric(pair: tuple[Any, Any]) -> bool:
 
 def _computes_on_device(engine: str) -> bool:
     if engine == "auto":
-        return engines.get_any(_ON_DEVICE[0]).missing() is None
-    return isinstance(engine, str) and engine in _ON_DEVICE
+        return engines.get_any("cuda_fused").missing() is None
+    return isinstance(engine, str) and engine in engines.names() and engines.get_any(engine).takes_device_arrays

@@ -17,7 +17,7 @@ from cpms.backends.cuda.device_engine import DeviceEngine
 from cpms.backends.cuda.kernels.persistent import persistent_power
 from cpms.backends.cuda.kernels.structs import POWER_REQUEST
 from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
-from cpms.backends.cuda.persistent.device_graph import DeviceGraph, arrangement_for
+from cpms.backends.cuda.persistent.device_graph import PersistentGraph, arrangement_for
 from cpms.backends.cuda.persistent.refinement import NORMS, needed_bytes, too_large
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
 from cpms.backends.cuda.runtime.current import current
@@ -42,7 +42,7 @@ class FusedOperator(Operator[Any]):
     """The 0/1 structure in device memory; vectors are float64 shares."""
 
     problem: Problem
-    graph: DeviceGraph
+    graph: PersistentGraph
     report: Any
     storage: Format = FP64
 
@@ -120,7 +120,7 @@ class FusedEngine(DeviceEngine):
             raise UnsupportedError(reason)
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
             arrangement = arrangement_for(problem.graph.edges, self.solves)
-            graph = DeviceGraph.of(problem, arrangement, value_bytes=8)
+            graph = PersistentGraph.of(problem, arrangement, value_bytes=8)
         current().compile([_variant(graph), *CONTRIBUTIONS])
         return operator(problem, graph)
 
@@ -132,10 +132,10 @@ class FusedEngine(DeviceEngine):
 ENGINE: Engine = FusedEngine()
 
 
-def _variant(graph: DeviceGraph) -> Variant:
+def _variant(graph: PersistentGraph) -> Variant:
     return persistent_power(graph.edges.shape, personal=graph.personal, strategy=graph.strategy_data.strategy)
 
 
-def operator(problem: Problem, graph: DeviceGraph) -> FusedOperator:
+def operator(problem: Problem, graph: PersistentGraph) -> FusedOperator:
     """Return the operator of a problem whose graph is on the device, however that is arranged."""
     return FusedOperator(problem, graph, current().arrays.zeros(2 + _EACH * _MOST))

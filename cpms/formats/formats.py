@@ -186,8 +186,11 @@ def format_named(name: str) -> Format:
         suffixes.append(match[2])
     base = by_name.get(stem) or _spelled(stem)
     if base is None:
-        forms = ", a form such as seg16-16-32 or e6m9, and end in -planes, -nearest, -zero, -stochastic or -scaled"
-        raise InputError(unknown("storage", name, names(), forms, near=_near(name, stem, names())))
+        forms = (
+            ", another that 'cpms formats' lists, a form such as seg16-16-32 or e6m9, and end in -planes, -nearest, "
+            "-zero, -stochastic or -scaled"
+        )
+        raise InputError(unknown("storage", name, list(by_name), forms, near=_near(name, stem, names())))
     for suffix in reversed(suffixes):
         base = _with_suffix(base, suffix)
     return replace(base, name=name)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.persistent.device_graph import DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import PersistentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.mpi.exchange import agreement, world
@@ -155,7 +155,7 @@ def _contestants(problem: Problem, own: DeviceRows, of_power: DeviceRows, storag
         _of_refinement("mpi_cuda", DeviceRefinement(own), storage),
     ]
     if own.transport.ranks == 1:
-        fused = cuda_fused.operator(problem, DeviceGraph.of(problem, value_bytes=8))
+        fused = cuda_fused.operator(problem, PersistentGraph.of(problem, value_bytes=8))
         contestants += [
             _of_power("cuda_fused", fused),
             _of_refinement("cuda_fused", CudaRefinement.of(problem), storage),

@@ -185,5 +185,5 @@ def _unknown(text: str) -> InputError:
     hint = f"did you mean {' or '.join(near)}" if near else "'cpms datasets' lists the names"
     return InputError(
         f"{shown} is no file, no data set and no generator; {hint}; "
-        f"files end in {readers.ENDINGS}; generators look like rmat:scale=16"
+        "files have an ending such as .mtx, .txt, .csv or .npz; generators look like rmat:scale=16"
     )

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from cpms.base import plugins
 from cpms.base.errors import InputError
+from cpms.base.validation import described
 from cpms.formats.formats import Format, SegmentFormat, format_of
 from cpms.storage.array import SegmentedArray
 from cpms.storage.array_header import read_header
@@ -43,6 +44,8 @@ def load_array(
     >>> load_array(path).decode().tolist(), load_array(path, read=1).decode(1).tolist()
     ([0.1, 2.0], [0.09765625, 2.0])
     """
+    if not isinstance(path, str | Path):
+        raise InputError(f"path is {described(path)}; give the path of a file that SegmentedArray.save wrote")
     file, (header, begin) = Path(path), read_header(Path(path))
     try:
         with plugins.allowed(format is not None):

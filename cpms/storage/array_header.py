@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError
+from cpms.base.text.escape import abbreviate
 
 _MAGIC = b"CPMSARR1"
 _ALIGNED = 64
@@ -42,7 +43,7 @@ def read_header(path: Path) -> tuple[dict[str, Any], int]:
                 raise InputError(f"{path}: is no file of a stored array; SegmentedArray.save writes one")
             header = json.loads(file.read(size).decode())
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        raise InputError(f"{abbreviate(str(path), 200)}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cpms.base import threads
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.real_arrays import doubles, real_array
 from cpms.base.types import Floats
 from cpms.base.validation import described, shortened, whole
 from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_of
@@ -56,10 +57,10 @@ def quantize(x: Any, format: Format | str, *, rounding: Rounding | None = None, 
     if on_device(x):
         found: Any = encode(x.reshape(-1), chosen).decode().reshape(x.shape)
         return found.astype(x.dtype) if x.dtype == np.float32 else found
-    given = np.asarray(x)
+    given = real_array("x", x)
     values = given.reshape(-1)
     dtype = given.dtype if given.dtype == np.float32 else np.float64
-    found = _by_tiles(values.astype(np.float64, copy=False), chosen) if _tiles(chosen, values) else None
+    found = _by_tiles(doubles("x", values), chosen) if _tiles(chosen, values) else None
     if found is None:
         found = encode(values, chosen).decode()
     return found.astype(dtype, copy=False).reshape(given.shape)
@@ -154,9 +155,9 @@ def encode_counted(values: npt.ArrayLike, format: Format | str, *, overflow: str
     >>> stored.decode().tolist(), counts
     ([65504.0, 0.0, 2.0], Counts(overflow=1, underflow=1, nan=0))
     """
-    if overflow not in OVERFLOW:
+    if not isinstance(overflow, str) or overflow not in OVERFLOW:
         raise InputError(f"overflow is {described(overflow)}; it can be one of {', '.join(OVERFLOW)}")
-    storage, given = format_of(format), np.asarray(values, np.float64).reshape(-1)
+    storage, given = format_of(format), doubles("values", values).reshape(-1)
     exponent = array_exponent(given, storage)
     most = float(np.ldexp(storage.max_finite, -exponent))
     beyond = np.isfinite(given) & (np.abs(given) > most)

@@ -153,7 +153,6 @@ ADVERSARIAL = {
 
 def direct_solution(problem):
     """Solve the linear system with a sparse factorisation: another way than any sweep."""
-    import scipy.sparse
     from scipy.sparse.linalg import spsolve
 
     graph = problem.graph
@@ -619,9 +618,7 @@ def test_numbers_of_any_type_are_floats(method, damping):
 # Bad input
 
 
-@pytest.mark.parametrize(
-    "graph", ["wiki-Vote", scipy.sparse.eye_array(3), None], ids=lambda graph: type(graph).__name__
-)
+@pytest.mark.parametrize("graph", ["wiki-Vote", 3, None], ids=lambda graph: type(graph).__name__)
 def test_what_is_no_graph_is_told_what_makes_one(graph):
     for solve in (pagerank, lambda graph: cpms.personalized_pagerank(graph, [0])):
         with pytest.raises(InputError, match=r"graph is a .*; give a cpms.Graph, which cpms.load makes"):
@@ -641,7 +638,7 @@ def test_what_is_no_graph_is_told_what_makes_one(graph):
         *(({"iterations": count}, "iterations") for count in (0, -1, 5.5, "5")),
         ({"dangling": "nowhere"}, "dangling"),
         ({"storage": "fp65"}, "fp65"),
-        *(({"storage": what}, "give a format such as") for what in (5, None, np.float32)),
+        *(({"storage": what}, "give a format such as") for what in (5, None, object)),
         *(({"controller": what}, "controller is") for what in (5, cpms.Fixed, "fixed")),
         ({"method": "refine", "controller": 5}, "give a policy such as"),
         ({"engine": "steam"}, "steam"),

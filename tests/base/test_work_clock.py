@@ -14,11 +14,12 @@ from cpms import engines
 from cpms.backends.cpu import refine_loops, sweep_loops
 from cpms.backends.cpu import refinement as _cpu_refinement
 from cpms.backends.cpu.refinement import CpuRefinement
+from cpms.backends.cuda import device_engine
 from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.compile import exclude_cupy_compilation
 from cpms.backends.opencl import program
 from cpms.base import threads, work_clock
-from cpms.engines import cuda, cuda_fused, opencl
+from cpms.engines import cuda, opencl
 from cpms.formats.formats import FP16
 from cpms.problems.pagerank import Problem
 
@@ -126,7 +127,7 @@ CASES = [("cpu", "power"), ("cpu", "refine"), ("cuda_fused", "power"), ("cuda_fu
 
 @pytest.mark.parametrize(("engine", "method"), CASES)
 def test_solves_take_no_longer_where_kernels_are_compiled(slow_compilers, monkeypatch, host_backend, engine, method):
-    monkeypatch.setattr(cuda_fused, "missing", lambda: None)
+    monkeypatch.setattr(device_engine, "missing", lambda: None)
     if reason := engines.get_any(engine).missing():
         pytest.skip(reason)
     forget_kernels(monkeypatch, host_backend)

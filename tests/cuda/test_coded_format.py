@@ -7,6 +7,7 @@ import pytest
 
 import cpms
 from cpms import UnsupportedError, check
+from cpms.backends.cuda import device_engine
 from cpms.backends.cuda.arrays import codec
 from cpms.backends.cuda.product.operator import CudaProduct
 from cpms.contracts.product_request import ProductRequest
@@ -46,7 +47,7 @@ def test_bytes_and_values_are_those_of_main_memory(device, format):
 
 @pytest.mark.parametrize("layout", ["csr", "pattern"])
 def test_sweeps_agree_with_the_reference(device, monkeypatch, layout):
-    monkeypatch.setattr(cuda, "missing", lambda: None)
+    monkeypatch.setattr(device_engine, "missing", lambda: None)
     problem = Problem(cpms.generate("uniform:nodes=200,edges=900,seed=1"))
     check.sweeps_agree(cuda.ENGINES[0], problem, format_named("posit16"), layout, Level(1, 1))
 

@@ -37,7 +37,7 @@ def test_recorded_rows_are_cells_of_the_configuration_that_ships(path):
     assert {row["cell"] for row in rows.read(path)} <= {rows.cell_key(cell) for cell in cells}
 
 
-@pytest.mark.parametrize("kind", sorted({*config.kind_names()} - {"pagerank", "ppr", "scaling_gpu"}))
+@pytest.mark.parametrize("kind", sorted({*config.kind_names()} - {"pagerank", "ppr", "road", "scaling_gpu"}))
 def test_what_a_kind_does_not_read_is_refused(tmp_path, kind):
     ignored = ["warmup", "repetitions"] if kind == "graphs" else ["warmup"]
     with pytest.raises(InputError) as error:
@@ -109,7 +109,7 @@ def test_bad_configurations_are_refused(tmp_path, text):
         ("ppr", 'contestants = [{engine = "abacus"}]\nsettings = [{tol = 1.0}]', ["contestants.0.engine"]),
         ("spmv", 'also = [{engine = "cuda", storage = "fp64", layout = "foo"}]', ["also.0.layout", "pattern"]),
         ("peers", 'ours = [{method = "magic"}]\npeers = ["prpak"]', ["ours.0.method", "peers.0", "NetworKit"]),
-        ("scaling", 'ranks = [1]\nlocal = ["mpi"]', ["local.0", "cpu, cuda"]),
+        ("scaling", 'ranks = [1]\nlocal = ["mpi"]', ["local.0", "cpu, cpu_composed, cuda"]),
         ("sweeps", 'storages = ["fp15"]', ["storages.0", "fp16"]),
         ("opencl", '[[runs]]\npurpose = "x"\ngraph = "nowhere"\nothers = ["abacus"]', ["runs.0.graph", "others.0"]),
     ],

@@ -147,7 +147,7 @@ def test_shares_are_the_graph(graph, ranks):
 
 
 def test_products_are_made_by_engines_that_can():
-    with pytest.raises(InputError, match=r"cpu, cuda, .*, scipy, serial"):
+    with pytest.raises(InputError, match=r"cpu, cpu_composed, cuda, .*, scipy, serial"):
         local_engine("mpi")
 
 

@@ -141,7 +141,7 @@ def test_a_solve_by_ranks_compares_all_of_its_arguments_but_who_looks_on(monkeyp
     cpms.pagerank(Graph.from_edges([0], [1]), engine="mpi", storage=cpms.FP64, on_step=lambda _: None)
     assert set(seen) == {
         *("graph", "method", "storage", "layout", "engine", "damping", "tol", "norm", "max_iterations", "iterations"),
-        *("personalization", "dangling", "start", "controller"),
+        *("personalization", "dangling", "start", "controller", "certify"),
     }
     assert seen["storage"] == "fp64"
 

@@ -36,7 +36,7 @@ from cpms.precision.refinement_policy import (
     default_policy,
 )
 from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import dangling_distribution, teleport_distribution
+from cpms.problems.personalization import dangling_rule, teleport_distribution
 from cpms.solvers.refine import PolicyDriver, outer_iteration
 from cpms.sources import loading
 from cpms.testing import distributions, float_formats, graphs
@@ -205,7 +205,7 @@ def test_personalised_answers_are_within_their_bound(engine, rule, damping, grap
     options = {"personalization": chosen, "dangling": rule, "damping": damping}
     result = solve(ADVERSARIAL[graph], engine, max_iterations=5000, **options)
     teleport = teleport_distribution(ADVERSARIAL[graph], chosen)
-    right = exact(Problem(ADVERSARIAL[graph], damping, teleport, dangling_distribution(ADVERSARIAL[graph], rule)))
+    right = exact(Problem(ADVERSARIAL[graph], damping, teleport, dangling_rule(ADVERSARIAL[graph], rule)))
     assert result.converged
     assert np.abs(result.ranks - right).sum() <= result.error_bound + 1e-13
     check.answer_is_certified(result, personalization=chosen, dangling=rule)

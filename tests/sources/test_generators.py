@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from cpms import Graph
 from cpms.base.errors import CpmsError, InputError
 from cpms.sources import generators
-from cpms.sources.generators import _hilbert, generate
+from cpms.sources.generators import _hilbert, copying, generate
+from cpms.sources.generators.models import FAMILIES
 
 SPECS = [
     "rmat:scale=8,edge_factor=4,seed=3",
@@ -22,6 +23,9 @@ SPECS = [
     "delaunay:nodes=500,seed=3",
     "grid:rows=7,columns=11",
     "weblike:nodes=900,edges=4000,seed=3",
+    "copying:nodes=400,degree=7,seed=3",
+    "torus:side=7,seed=3",
+    *(f"models:family={family},nodes=300,degree=5,seed=3" for family in FAMILIES),
     "copies:of=(rmat:scale=5,seed=3),count=4",
     "reordered:of=(uniform:nodes=300,edges=900,seed=3),by=chance,seed=3",
     "reordered:of=(weblike:nodes=900,edges=4000,seed=3),by=bandwidth",
@@ -224,11 +228,54 @@ def test_curve_visits_neighbours_in_turn():
         ("standin:atlantis", "atlantis"),
         ("standin:adaptive,size=0", "size"),
         ("atlantis:scale=3", "atlantis"),
+        ("models:family=atlantis,nodes=9", "small-world"),
     ],
 )
 def test_bad_specifications_say_what_is_possible(spec, says):
     with pytest.raises(InputError, match=says):
         generate(spec)
+
+
+@given(st.integers(1, 5000), st.integers(1, 12), st.integers(0, 99), st.integers(1, 3000))
+def test_a_copying_graph_is_that_of_one_stream(nodes, degree, seed, part):
+    """The oracle draws each series whole, by one thread; see `_stream`."""
+    random = np.random.default_rng(seed)
+    sources = np.repeat(np.arange(nodes), random.poisson(degree, nodes))
+    chosen, distances = random.random(len(sources)), random.laplace(0, 200, len(sources))
+    hubs = (nodes * random.random(len(sources)) ** 4).astype(int)
+    anywhere = random.integers(0, nodes, len(sources))
+    near = np.clip(sources + np.rint(distances), 0, nodes - 1).astype(int)
+    targets = np.where(chosen < 0.65, near, np.where(chosen < 0.9, hubs, anywhere))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "_LEAST_LINKS", part)
+        found = copying.copying(nodes=nodes, degree=degree, seed=seed)
+    expected = Graph.from_edges(sources, targets, nodes=nodes)
+    assert np.array_equal(found.sources, expected.sources)
+    assert np.array_equal(found.indptr, expected.indptr)
+
+
+@given(st.integers(3, 6), st.integers(1, 4), st.integers(0, 99))
+def test_a_torus_joins_each_pair_of_neighbours(side, dimensions, seed):
+    graph = generate(f"torus:side={side},dimensions={dimensions},seed={seed}")
+    places = np.array(np.unravel_index(np.stack([graph.sources, graph.targets]), (side,) * dimensions))
+    apart = (places[:, 0] - places[:, 1]) % side
+    assert (np.minimum(apart, side - apart).sum(axis=0) == 1).all()
+    either = np.sort(np.stack([graph.sources, graph.targets]), axis=0)
+    assert len(np.unique(either, axis=1).T) == dimensions * side**dimensions
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_models_differ_as_their_families_do(family):
+    graph = generate(f"models:family={family},nodes=20000,degree=6")
+    assert (graph.in_degree.max() > 500) == (family in ("preferential", "bipartite"))
+    is_later = graph.sources > graph.targets
+    assert (is_later.all()) == (family in ("citations",))
+    if family == "communities":
+        assert 0.85 < (graph.sources % 20 == graph.targets % 20).mean() < 0.95
+    if family == "bipartite":
+        assert ((graph.sources < 2000) != (graph.targets < 2000)).all()
+    if family == "small-world":
+        assert 0.88 < ((graph.targets - graph.sources) % 20000 <= 6).mean() < 0.92
 
 
 @given(st.text(alphabet="rmatugid:=,()0123456789.scaleo-", max_size=40))
@@ -249,6 +296,12 @@ ABSURD = [
     "uniform:scale=4,seed=-1",
     "weblike:nodes=100,edges=300,seed=-1",
     "rgg:scale=4,seed=-1",
+    "copying:nodes=10,seed=-1",
+    "copying:nodes=10,degree=0",
+    "torus:side=2",
+    "torus:side=4,dimensions=9",
+    "torus:side=2000",
+    "models:family=citations,nodes=1",
     "delaunay:scale=4,seed=-1",
     "standin:adaptive,size=600",
 ]

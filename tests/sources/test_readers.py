@@ -302,7 +302,7 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(folder, monkeypatch
 
 def test_generators_and_graphs_are_refused_by_the_same_count_of_free_bytes(monkeypatch):
     monkeypatch.setattr("cpms.base.host_memory.free_bytes", lambda: 1 << 16)
-    for make in (lambda: generate("uniform:nodes=100,edges=5000"), lambda: Graph.from_edges([0], [5000])):
+    for make in (lambda: generate("uniform:nodes=100,edges=5000"), lambda: Graph.from_edges([0], [5_000_000])):
         with pytest.raises(InputError, match=r"needs [\d,]+ bytes, but 65,536 are free; "):
             make()
 

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from cpms.base.errors import InputError
+from cpms.base.real_arrays import doubles
 from cpms.base.types import Floats
 from cpms.base.validation import described, real, whole
+from cpms.storage.block_float import STORED
+from cpms.storage.device import on_device
 from cpms.storage.interchange import received
 
 
@@ -21,8 +24,9 @@ def vector(name: str, given: Any, size: int) -> Floats:
     >>> vector("b", [1, 2], 2).tolist()
     [1.0, 2.0]
     """
-    array, _ = received(name, given, "main")
-    shape = getattr(array, "shape", (len(array),))
+    plain_numbers = not on_device(given) and not isinstance(given, STORED)
+    array, _ = received(name, doubles(name, given) if plain_numbers else given, "main")
+    shape = array.shape if hasattr(array, "shape") else (len(array),)
     if shape not in ((size,), (size, 1)):
         raise InputError(f"{name} has shape {shape}; the matrix needs ({size},)")
     plain = array if isinstance(array, np.ndarray) else array.decode()

@@ -24,6 +24,7 @@ from cpms.api.linear.solution import Solution
 from cpms.api.matrix import StoredMatrix
 from cpms.base import work_clock
 from cpms.base.errors import InputError
+from cpms.base.real_arrays import real_array
 from cpms.base.text.suggestions import unknown
 from cpms.base.types import Floats
 from cpms.certify import linear_system as certify
@@ -343,7 +344,7 @@ def solve(
         smallest_eigenvalue=smallest_eigenvalue,
     )
     one = partial(solver.solve, tol=tol, max_iterations=max_iterations, on_step=on_step)
-    held = b if hasattr(b, "ndim") else np.asarray(b)
+    held = b if hasattr(b, "ndim") else real_array("b", b)
     if held.ndim != 2:
         return one(b, x0=x0)
     starts = [None] * held.shape[1] if x0 is None else list(np.asarray(x0).T)

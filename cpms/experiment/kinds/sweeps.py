@@ -18,7 +18,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from cpms import engines
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels.template import GATHERS
-from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, PersistentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER_DATA, StrategyData, StrategyRequest
 from cpms.backends.cuda.reduction.reduced_refinement import lumped_core
@@ -168,7 +168,7 @@ def _arranged(problem: Problem, recorded: dict[str, Any], cell: Cell) -> list[di
         for storage in (quantiser(format_named(name)) for name in cell["storages"])
     ]
     if not given.merge:
-        resident = DeviceGraph.of(problem, given.arrangement(), value_bytes=8)
+        resident = PersistentGraph.of(problem, given.arrangement(), value_bytes=8)
         operator = cuda_fused.operator(problem, resident)
         seconds = functools.partial(residual_seconds, operator, first, cell["sweeps"])
         contestants.append(_Contestant("fp64", 64, resident, False, seconds))
@@ -205,7 +205,7 @@ class _Contestant(NamedTuple):
 
     name: str
     bits: int
-    graph: DeviceGraph
+    graph: PersistentGraph
     accumulates: bool
     seconds: Callable[[], list[float]]
 
@@ -245,7 +245,7 @@ def bytes_moved(
     return (ENTRY_BYTES * edges if staged_bytes is None else staged_bytes) + row * nodes
 
 
-def _gather_timer(resident: DeviceGraph, bits: int) -> Timer:
+def _gather_timer(resident: PersistentGraph, bits: int) -> Timer:
     backend = current()
     values = backend.arrays.zeros(vector_length(resident.nodes), f"uint{bits}")
     blocks = backend.processors * 8

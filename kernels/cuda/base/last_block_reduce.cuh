@@ -20,10 +20,10 @@ struct LastBlockReduce {
 struct Combine {
     template <class Some>
     CPMS_DEVICE Some operator()(const Some& a, const Some& b) const {
-        Some in_block{};
+        Some both{};
 #pragma unroll
-        for (int q = 0; q < Some::count; ++q) in_block.value[q] = Some::combine(q, a.value[q], b.value[q]);
-        return in_block;
+        for (int q = 0; q < Some::count; ++q) both.value[q] = Some::combine(q, a.value[q], b.value[q]);
+        return both;
     }
 };
 

@@ -1,7 +1,8 @@
 // The residual G(x) - x of ranks in device memory, recomputed in float64 from the graph as it was given. A group of
-// lanes sums a row with compensation (Ogita, Rump and Oishi, Accurate sum and dot product, 2005); rows of many edges are
-// summed in pieces first. It shares nothing with the sweeps whose answers it measures but the headers of base, and costs
-// about one product in float64. Sums have a fixed order, so equal ranks give equal bits.
+// lanes sums a row with compensation (Ogita, Rump and Oishi, Accurate sum and dot product, 2005); rows of many edges
+// are summed in pieces first. It shares nothing with the sweeps whose answers it measures but the headers of base, and
+// costs about one product in float64. Sums have a fixed order, so equal ranks give equal bits. Kernels follow one
+// another as in this file: mass of x, scale to mass 1, pieces of long rows, rows, and the join of the blocks' norms.
 #include "base/warp.cuh"
 
 namespace cpms {
@@ -84,7 +85,7 @@ CPMS_DEVICE void scale_to_mass_one(double* x, const u32* degree, u32 nodes, cons
     store_partial(sum, dangling);
 }
 
-// Lane 0 of each group gets the sum of the contributions of a row's edges from begin to end.
+// Lane 0 of each group gets the sum of the contributions (x / out-degree of their sources) of edges from begin to end.
 template <int Lanes>
 CPMS_DEVICE CompensatedSum edge_sum(const u32* sources, const double* contributions, u32 begin, u32 end) {
     CompensatedSum sum{0.0, 0.0};
@@ -177,7 +178,7 @@ CPMS_DEVICE void residual_norms(const CertifiedRows& of, const LongRows& long_ro
                                 const double* x, const double* contributions, const double* dangling, u32 blocks,
                                 double* partials) {
     constexpr u32 rows_per_block = block_threads / Lanes;
-    const double mass = sum_of_blocks(dangling, blocks);
+    const double dangling_mass = sum_of_blocks(dangling, blocks);
     ResidualNorms norms;
     for (u64 first = (u64)blockIdx.x * rows_per_block; first < of.nodes; first += (u64)gridDim.x * rows_per_block) {
         const u64 row = first + threadIdx.x / Lanes;
@@ -192,7 +193,7 @@ CPMS_DEVICE void residual_norms(const CertifiedRows& of, const LongRows& long_ro
                 sum.add(pieces[2 * p], pieces[2 * p + 1]);
             }
         }
-        const double inflow = sum.value() + mass * of.sink[of.own & 1 ? row : 0];
+        const double inflow = sum.value() + dangling_mass * of.sink[of.own & 1 ? row : 0];
         const double y = of.damping * inflow + (1.0 - of.damping) * of.teleport[of.own & 2 ? row : 0];
         norms.add(fabs(y - x[row]), x[row]);
     }

@@ -11,7 +11,9 @@ namespace cpms {
 
 constexpr int cg_ring = 8;
 
-// Scalars of an iteration. Entry 0 of a log is the iteration before; each pass writes its own fields.
+// Scalars of an iteration. Entry 0 of a log is the iteration before; each pass writes its own fields. r.p of a
+// direction is in the entry before that of its curvature, since the iteration before made the direction. All are times
+// the square of `scale`, of which ratios are free.
 struct CgEntry {
     double curvature;         // p.q
     double residual_square;   // r.r after the update
@@ -31,13 +33,14 @@ struct Cg {
     double* partials;
     u32* counter;
     double* product;          // where r.p of a new direction goes
-    const double* scale;      // of what is squared in float32
+    const double* scale;      // of both factors of a scalar product, so that float32 neither overflows nor underflows
     u64 length;               // values
     u64 padded;               // to whole blocks of 32
-    u64 count;                // directions that x takes
+    u64 count;                // directions that x takes; in `cg_load`, 0 if there is no direction yet
     const u8* ring[cg_ring];
 };
 
+// Block reduction as InWarps, of sums only: two barriers in all, and the result in thread 0 alone.
 struct OverWarps {
     template <class Some>
     static CPMS_DEVICE Some in_block(const Some& mine) {
@@ -55,6 +58,7 @@ struct OverWarps {
     }
 };
 
+// 0 where the denominator p.q is not positive: no step is taken then, and the next direction is r.
 CPMS_DEVICE double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 
 // Calls work(i) for the first of each four values; whole warps take part.
@@ -90,7 +94,7 @@ CPMS_DEVICE void cg_curvature(const Cg& a) {
     reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->curvature);
 }
 
-// r -= alpha q; r.r and r.q of what is stored
+// r -= alpha q; r.r and r.q of what is stored, which the reduction writes to two adjacent fields
 template <class V>
 CPMS_DEVICE void cg_update(const Cg& a) {
     using Real = typename FourValues<V>::Real;
@@ -163,7 +167,8 @@ CPMS_DEVICE void cg_solution(const Cg& a) {
     });
 }
 
-// r of a residual in float64, and r.p; with `count` 0, p is r first.
+// Stores a new residual in float64 as r, and finds r.p. The direction is kept from residual to residual; the first
+// residual is also the first direction.
 template <class V>
 CPMS_DEVICE void cg_load(const Cg& a) {
     using Real = typename FourValues<V>::Real;

@@ -9,7 +9,8 @@ namespace cpms {
 
 constexpr u32 max_deferred = 17;
 
-// The vectors `first` to `last` that were sent and are not in x yet.
+// The vectors `first` to `last` that were sent and are not in x yet. Vector 0 is in x already, except at the beginning
+// of an outer step with error feedback.
 struct DeferredUpdate {
     int exponent[max_deferred];   // by which the vector is stored
     double weight[max_deferred];  // of stored values
@@ -41,7 +42,7 @@ template <class Q, bool Core, bool is_final>
 CPMS_NOINLINE GridReduce<2, 0> apply_deferred(Nodes nodes, SentHistory history, const DeferredUpdate& deferred,
                                               double* contributions, const double* rounding_error) {
     constexpr int together = HistoryValues<Q>::together;
-    constexpr u32 strips = together > 4 ? 1 : 2;  // loads in flight
+    constexpr u32 strips = together > 4 ? 1 : 2;  // runs of adjacent nodes that a thread has in flight
     GridReduce<2, 0> found{{0.0, 0.0}};
     const u32 stride = gridDim.x * blockDim.x * together, first = deferred.first, last = deferred.last;
     for (u32 base = (blockIdx.x * blockDim.x + threadIdx.x) * together; base < nodes.count; base += strips * stride) {
@@ -92,7 +93,7 @@ CPMS_NOINLINE GridReduce<2, 0> apply_deferred(Nodes nodes, SentHistory history, 
                     }
                 }
             } else {
-                store_run_bytes(history.at(0) + (u64)i * Q::bytes, sent[s]);
+                store_run_bytes(history.at(0) + (u64)i * Q::bytes, sent[s]);  // the last one read, vector `last`
             }
             contribution[s].store(contributions + i);
         }

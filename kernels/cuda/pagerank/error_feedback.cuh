@@ -14,15 +14,16 @@ namespace cpms {
 // An initial guess to be rounded: the teleport's inflow, and an equal amount for each edge. It replaces the given
 // contributions if row_begins is not null.
 struct RoundedStart {
-    const u32* row_begins;     // first entry of each row, and the end of the last: nearly the number of edges
+    const u32* row_begins;     // first entry of each row, and the end of the last: nearly the number of edges of each
     double per_edge, largest;  // damped; an upper bound of its contributions
 };
 
 // Epilogue of an inner sweep with error feedback: r / degree = damping (2^-e sum + lost w) / degree + error; z = Q(r
 // / degree); error = r / degree - z.
 //
-// The kept error is not damped. To keep the total of r damped as usual, it counts 1 / damping times as lost mass. All
-// of r that this moves goes where teleport goes, and there it only scales x.
+// The kept error is not damped. So that the sum of r is damped as usual, 1 / damping times the kept errors are taken
+// from the lost mass: damping (sent + lost) + kept = damping times the sum of r. All of r that this moves goes where
+// teleport goes, and there it only scales x, which is linear in the teleport.
 template <class Q, bool Personal, bool Core, bool ByteDegrees>
 struct ErrorFeedbackEpilogue {
     static constexpr u32 prefetch_rows = 4;
@@ -38,11 +39,11 @@ struct ErrorFeedbackEpilogue {
     u8* out;
     u64 seed;
     double l1 = 0.0, sum = 0.0, unsent = 0.0, kept_error = 0.0;
-    float largest = 0.0f;  // of r / degree * scale
+    float largest = 0.0f;  // of |r / degree| * scale
 
-    CPMS_DEVICE ErrorFeedbackEpilogue(const Nodes& edges, const InnerFactors& factors, double* errors, u8* quantised,
+    CPMS_DEVICE ErrorFeedbackEpilogue(const Nodes& all, const InnerFactors& factors, double* errors, u8* quantised,
                                       u64 rounding_seed)
-        : nodes(edges), by(factors), rounding_error(errors), out(quantised), seed(rounding_seed) {}
+        : nodes(all), by(factors), rounding_error(errors), out(quantised), seed(rounding_seed) {}
 
     CPMS_DEVICE Operands load(u32 row) const {
         return Operands{Degree<ByteDegrees>(nodes.degree, nodes.degree_bytes, row), rounding_error[row],
@@ -87,8 +88,8 @@ struct ErrorFeedbackSender {
           quantised(to),
           seed(settings.seed) {}
 
-    // Sends a rounded contribution and keeps the difference from `due`; `r` is the residual before. Returns the value
-    // sent.
+    // Sends a rounded contribution and keeps the difference from `due`; `r` is the residual before, whose mass is sent,
+    // kept or lost. All are per edge, r / degree. Returns the value sent.
     CPMS_DEVICE double send(u32 i, const NodeState<Core>& node, double contribution, double due, double r,
                             double* rounding_error) {
         const double edges = node.degree ? exactly(node.degree) : 1.0;
@@ -101,7 +102,8 @@ struct ErrorFeedbackSender {
     }
 };
 
-// The first vector of an outer step, and the rounding errors of r / degree, which leaves x.
+// The first vector of an outer step, and the rounding errors of r / degree. Contributions become those of x in place of
+// G(x), since the vector sent and the errors kept are added to x later.
 template <class Q, bool Core>
 CPMS_DEVICE InnerState send_first(const Nodes& nodes, const QuantiserSettings& settings, double largest,
                                   double* contributions, double* rounding_error, u8* quantised, const Grid& grid) {
@@ -122,7 +124,8 @@ CPMS_DEVICE InnerState send_first(const Nodes& nodes, const QuantiserSettings& s
     return InnerState{largest, lost.value[0], exponent};
 }
 
-// A rounded initial guess as the first vector and as x. The error is the teleport's inflow less the value sent.
+// A rounded initial guess as the first vector and as x. The error is the teleport's inflow less the value sent, so that
+// the first inner sweep, damping P x plus the error, makes the residual G(x) - x.
 template <class Q, bool Personal, bool Core>
 CPMS_DEVICE InnerState begin_rounded(const Nodes& nodes, const UniformInflow& common, const QuantiserSettings& settings,
                                      const RoundedStart& start, double* contributions, double* rounding_error,

@@ -29,9 +29,11 @@ CPMS_DEVICE GridReduce<2, 0> apply_correction(const Nodes& nodes, double* contri
     return found;
 }
 
+// Known of a quantised vector z before a sweep reads it.
 struct InnerState {
-    double largest, lost;
-    int exponent;
+    double largest;  // of |r / degree|, or an upper bound
+    double lost;     // mass of r that edges do not carry: dangling nodes, edges out of the core, rounding errors
+    int exponent;    // z is stored times 2^exponent
 };
 
 // The first quantised residual of an outer step; its scale needs the largest value, so it is a pass of its own. A
@@ -51,11 +53,11 @@ CPMS_DEVICE InnerState quantise_residual(const Nodes& nodes, const QuantiserSett
         [&](u32 i, const NodeState<Core>& node) {
             if (correction) correction[i] = 0.0f;
             using Stored = typename QuantiserOf<Q>::Type;
-            const double external = Stored::store(
+            const double widened = Stored::store(
                 sent, i, Stored::has_contribution(node.degree) ? node.contribution * scale : 0.0, settings.seed);
-            const double unsent = (double)node.degree * (node.contribution - external * unscale);
+            const double unsent = (double)node.degree * (node.contribution - widened * unscale);
             lost.value[0] +=
-                node.degree ? unsent + node.external.lost_flow(node.degree, external * unscale) : node.contribution;
+                node.degree ? unsent + node.external.lost_flow(node.degree, widened * unscale) : node.contribution;
         });
     lost.all_reduce(grid);
     return InnerState{largest, lost.value[0], exponent};

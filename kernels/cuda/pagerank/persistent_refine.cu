@@ -2,8 +2,10 @@
 // refinement, Wilkinson 1963; Carson and Higham, 2018) and low-precision inner sweeps (Richardson iterations on the
 // correction), with Anderson acceleration or with error feedback.
 //
-// A launch runs outer steps as long as residuals meet their predictions; then the host decides anew. An inner sweep
-// reads 8, 16 or 32 bits an edge in place of 64.
+// With G(x) = damping P x + teleport and r_0 = G(x) - x, an inner sweep is r_{k+1} = damping P r_k, and the next outer
+// step begins at x + r_0 + r_1 + ...; z_k = Q(r_k / degree) is what neighbours read. A launch runs outer steps as long
+// as residuals meet their predictions; then the host decides anew. An inner sweep reads 8, 16 or 32 bits an edge in
+// place of 64.
 #include "pagerank/error_feedback.cuh"
 #include "pagerank/refine_request.cuh"
 #include "persistent/fixed_point_allreduce.cuh"
@@ -48,8 +50,9 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                                    const RefineRequest& request, const RoundedStart& start, RefineVectors vectors,
                                    const Grid& grid, double* report_to) {
     constexpr bool feeds_back = update == Update::error_feedback, defers = update != Update::accumulate;
+    // Whether dangling nodes are quantised, so that their values count for the largest one.
     constexpr bool with_dangling = feeds_back || QuantiserOf<Q>::Type::stores_dangling;
-    constexpr u32 deferrals = feeds_back ? deferred_depth<Q> : anderson_depth;
+    constexpr u32 deferrals = feeds_back ? deferred_depth<Q> : anderson_depth;  // sweeps between updates of x
     using InnerEnd = PolicyEpilogue<update, Q, Personal, Core, Inner::byte_degrees>;
     __shared__ ResidualFactors by;
     __shared__ UniformInflow common;
@@ -57,6 +60,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
     __shared__ OuterState outer;
     __shared__ FixedPointAllReduce allreduce;
     __shared__ DeferredUpdate deferred;
+    // The vector to which a combination is added.
     const auto target = [&] {
         if constexpr (defers)
             return vectors.contributions;
@@ -64,6 +68,8 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             return vectors.correction;
     };
     if constexpr (fixed_point_totals<Inner>) allreduce.begin(grid);
+    // A sweep's prefetch runs in the last barrier before it. If both kinds of sweeps have one strategy, they share the
+    // prefetch, and the last inner sweep has done it for the residual sweep.
     const auto prefetch_residual = [&] { residual_strategy.template prefetch<double>(); };
     const auto prefetch_inner = [&] { inner_strategy.template prefetch<Q>(); };
     if constexpr (same_strategy<Residual, Inner>) prefetch_residual();
@@ -80,14 +86,15 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
     };
     double* const rounding_error = feeds_back ? vectors.residual : nullptr;
     bool from_rounded = feeds_back && start.row_begins, again = false;
-    GridReduce<2, 0> masses{{1.0, 0.0}};
+    GridReduce<2, 0> masses{{1.0, 0.0}};  // of x, and the part of it that no edge carries
     do {
+        // From the second outer step on, the last deferred update has found the masses.
         if ((!defers || !again) && !from_rounded) {
             masses = apply_correction<Core>(nodes, vectors.contributions,
                                             vectors.has_correction ? vectors.correction : nullptr);
             masses.all_reduce(grid, prefetch_other);
         }
-        double l1 = 1.0, norm = 1.0;
+        double l1 = 1.0, norm = 1.0;  // a rounded initial guess has no residual sweep, and 1 stands for its norms
         InnerState inner;
         if (from_rounded) {
             if constexpr (feeds_back) {
@@ -108,6 +115,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             l1 = norms.value[0];
             norm = norm_of(request.norm, l1, norms.value[1], norms.value[4]);
             report.record(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
+            // From here on contributions are those of G(x) = x + r: they contain the first vector to be sent.
             double* const swapped = vectors.contributions;
             vectors.contributions = vectors.next_contributions;
             vectors.next_contributions = swapped;
@@ -129,7 +137,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             outer.tolerance = tolerance;
             outer.residual_sweep = outer.history_begin = report.count;
             deferred.exponent[0] = inner.exponent;
-            deferred.first = feeds_back ? 0 : 1;
+            deferred.first = feeds_back ? 0 : 1;  // vector 0 is in x, but not with feedback (see send_first)
         }
         sync_block();
         double inner_l1 = l1;
@@ -159,19 +167,24 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                 grid.sync([] {});
                 if (writes) {
                     outer.history_begin = report.count;
-                    deferred.first = 1;
+                    deferred.first = 1;  // what is vector 0 now is in x
                 }
                 sync_block();
             }
+            // Places in the history of the vectors that the sweep reads and writes. Where nothing combines or adds
+            // stored vectors, two places are used in turn. A rounded initial guess lies in the last place.
             const u32 place = report.count - outer.history_begin, place_mask = !defers && outer.vectors == 2 ? 1 : ~0u;
             const u32 from = from_rounded ? deferrals : place & place_mask,
                       to = from_rounded ? 0 : (place + 1) & place_mask;
+            // The scale of the vector to be written, from the largest value of the one that is read: a sweep cannot
+            // wait for its own largest value, and `top` leaves headroom. Larger values saturate and count as lost.
             const int next_exponent = shared_exponent(request.settings.scaled, request.settings.top, inner.largest);
             const InnerFactors factors = in_uniform_registers<Inner, Q>(
                 InnerFactors::of<Q>(nodes, common, inner.exponent, next_exponent, inner.lost));
             u8* const next_sent = in_uniform_registers<Inner, Q>(vectors.history.at(to));
             typename InnerEnd::Type end(nodes, factors, InnerEnd::updates(vectors), next_sent, seed);
             inner_strategy.template sweep<Q>(in_uniform_registers<Inner, Q>(vectors.history.at(from)), end);
+            // ||r||_1, the sum of r, the mass lost, and the largest |r / degree|.
             GridReduce<4, 1> totals{
                 {end.l1, end.sum, end.mass_lost(), (double)end.largest * power_of_two(-next_exponent)}};
             const double previous_l1 = inner_l1;
@@ -188,6 +201,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             if constexpr (feeds_back) {
                 more = from_rounded ? inner_l1 > outer.tolerance
                                     : inner_continues(inner_l1, previous_l1, outer.tolerance, nodes.damping);
+                // Slow convergence ends the launch; the host continues with Anderson acceleration.
                 slow = !from_rounded && (place + 1) % anderson_depth == 0 && more &&
                        converges_slowly(inner_l1, previous_l1, nodes.damping);
                 if (from_rounded) {

@@ -17,7 +17,8 @@ struct RefineRequest {
     QuantiserSettings settings;
 };
 
-// Vectors of the iteration. The two arrays of contributions swap at residual sweeps.
+// Vectors of the iteration, padded, since passes take a few adjacent nodes at a time. A contribution is x / degree (x
+// on dangling nodes), as every edge of a node reads the same quotient. The two arrays swap at residual sweeps.
 struct RefineVectors {
     double *contributions, *next_contributions;
     double* residual;    // r / degree; with error feedback the rounding errors that nodes keep

@@ -6,7 +6,8 @@
 
 namespace cpms {
 
-// Scalars of an inner sweep.
+// Scalars of an inner sweep that reads z times 2^read and writes it times 2^written. Widened values lack a power of
+// two, WideningLoad::unit; `factor` and `unscale` contain it.
 struct InnerFactors {
     double factor, damped_lost, common, scale, unscale;
     float inverse_scale;  // 1 / scale
@@ -41,8 +42,9 @@ struct CorrectionSum<false> {
     CPMS_DEVICE void add(float*, u32, float) const {}
 };
 
-// Inner sweep: r = damping (2^-e sum + lost w); c += r, where accumulated; z = Q(r / degree). Widened values times
-// `unscale` are real.
+// Inner sweep: r = damping (2^-e sum + lost w); c += r, where accumulated; z = Q(r / degree). `lost` is the mass that
+// the edges of the vector read do not carry. It flows to nodes as dangling mass does, by the sink distribution w, so
+// that rounding moves mass of r and loses none.
 template <class Q, bool Personal, bool Core = false, bool ByteDegrees = false, bool Accumulates = true>
 struct InnerEpilogue {
     static constexpr u32 prefetch_rows = Personal                      ? 4
@@ -60,7 +62,7 @@ struct InnerEpilogue {
     u8* out;
     u64 seed;
     double l1 = 0.0, sum = 0.0, lost = 0.0;
-    float largest = 0.0f;  // of r / degree * scale
+    float largest = 0.0f;  // of |r / degree| * scale
 
     CPMS_DEVICE InnerEpilogue(const Nodes& all, const InnerFactors& factors, float* correction, u8* sent,
                               u64 rounding_seed)

@@ -54,6 +54,7 @@ struct FixedPointSum {
         }
         return (u64)(long long)units + (1ull << 56);
     }
+    // A negative sum borrows one from the count, which the addition of half a count undoes.
     static CPMS_DEVICE u32 arrivals(u64 found) { return (u32)((found + (1ull << 55)) >> 56); }
     CPMS_DEVICE double decode(u64 found) const {
         return (double)((long long)(found << 8) >> 8) * power_of_two(unit(word));

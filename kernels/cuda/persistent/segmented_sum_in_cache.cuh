@@ -24,7 +24,8 @@ struct InCacheWorkspace : WorkspaceFor<persistent_threads> {
     WarpTask task[persistent_warps];
 
     CPMS_DEVICE WarpTask& mine() { return task[threadIdx.x / 32]; }
-    CPMS_DEVICE bool dangling_degree() { return mine().begin == mine().end; }
+    // Whether the warp has no tiles.
+    CPMS_DEVICE bool is_idle() { return mine().begin == mine().end; }
 
     // Once a launch.
     CPMS_DEVICE void begin(const Edges& edges) {
@@ -47,7 +48,7 @@ struct InCachePrefetch {
     IndexLoader<InOrder> sources;
 
     CPMS_DEVICE void begin(const Edges& edges, InCacheWorkspace& workspace) {
-        if (workspace.dangling_degree()) return;
+        if (workspace.is_idle()) return;
         tile = workspace.mine().begin;
         load_flags(edges);
         sources.load(edges, tile);
@@ -117,11 +118,11 @@ struct InCacheSegmentedSum {
 
     template <class Epilogue>
     CPMS_DEVICE void run(Epilogue& epilogue) {
-        const bool dangling_degree = workspace.dangling_degree();
+        const bool is_idle = workspace.is_idle();
         const WarpTask& task = workspace.mine();
         SegmentState rows{task.row, task.first < first_range(edges.block_ranges)};
         double sum = 0.0;
-        if (!dangling_degree) {
+        if (!is_idle) {
             const u32 last = task.end - 1;
             upcoming.sources.template gather<F>(edges, values, word);
             if (u32 remaining = last - task.begin) {
@@ -133,7 +134,7 @@ struct InCacheSegmentedSum {
             sum = publish_in_block(edges, workspace, rows);
         }
         __syncthreads();
-        if (!dangling_degree && rows.first_row_ended() && threadIdx.x % 32 == 0)
+        if (!is_idle && rows.first_row_ended() && threadIdx.x % 32 == 0)
             finish_in_block(edges, workspace, epilogue, sum);
     }
 };

@@ -189,10 +189,10 @@ struct WindowRows {
         }
     }
     // Carries the chunks behind the last row that ended. The warp that finished the first row does it.
-    CPMS_DEVICE void carry_open(const SellSlices& of, u32 slice_chunks, const double* sums, OpenRow& open) const {
+    CPMS_DEVICE void carry_open(const SellSlices& of, u32 window_chunks, const double* sums, OpenRow& open) const {
         __syncwarp();
         double sum = 0.0;
-        for (u32 chunk = chunks_before(of, count) + threadIdx.x % 32; chunk < slice_chunks; chunk += 32)
+        for (u32 chunk = chunks_before(of, count) + threadIdx.x % 32; chunk < window_chunks; chunk += 32)
             sum += sums[chunk];
         sum = warp_reduce(sum, Add{});
         if (threadIdx.x % 32 == 0) open.sum = count ? sum : open.sum + sum;
@@ -212,7 +212,7 @@ struct WindowRows {
 
 // One sweep over a block's windows. The rows of a window are finished while the next window's values are in flight.
 template <class F, class Epilogue>
-CPMS_DEVICE void sum_slices(const SellSlices& of, SliceSums& slice_words, const u8* binned, SellWorkspace& workspace,
+CPMS_DEVICE void sum_slices(const SellSlices& of, SliceSums& slice_sums, const u8* binned, SellWorkspace& workspace,
                             Epilogue& epilogue) {
     using Word = typename WideningLoad<F>::Word;
     __shared__ OpenRow open;
@@ -258,7 +258,7 @@ CPMS_DEVICE void sum_slices(const SellSlices& of, SliceSums& slice_words, const 
         row_end = of_window(of.first_rows, window + 2);
         next_bin = of_window(of.window_bins, window + 1);
         rows.prefetch(of, epilogue);
-        slice_words.sum<F>(of, values.of(bin), workspace.sums + (window & 1) * max_window_sums);
+        slice_sums.sum<F>(of, values.of(bin), workspace.sums + (window & 1) * max_window_sums);
     }
     if (of.last_chunks) {
         __syncthreads();

@@ -16,7 +16,7 @@ namespace cpms {
 // wide loads: the four from 128 * half + 4 * lane are entries 32 * (4 * half + k) + lane.
 struct Edges {
     const u32* sources;
-    const u16* row_end_flags;
+    const u16* row_end_flags;  // of each lane's eight: a bit where a row ends; above, the row ends of lanes before it
     const u32* range_begins;  // first tile of each range, and the end of the last
     const u32* first_rows;    // row of its first entry
     const u32* first_ranges;  // range in which that row begins

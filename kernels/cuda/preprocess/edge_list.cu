@@ -1,12 +1,13 @@
 // CSR by target from an edge list in device memory, by sorting: an edge becomes a 64-bit key, its target above its
 // source; after a radix sort, binary search finds where each row begins. Equal keys are equal edges, so the result does
-// not depend on the order of a run. Each kernel is one pass over edges or nodes.
+// not depend on the order of a run. Each kernel is one pass over edges or nodes; the host has keys sorted after the
+// first.
 #include "base/warp.cuh"
 
 namespace cpms {
 
-// `largest` becomes the largest id of the edges, counted from first_id modulo 2^64, so that ids below it are large. Keys
-// are right only where all ids are below 2^32.
+// `largest`, 0 before, becomes the largest id of the edges, counted from first_id modulo 2^64: ids below first_id, and
+// negative ones, become large. Keys are right only where all ids are below 2^32; the host checks `largest` for that.
 template <class Id>
 CPMS_DEVICE void pack_edges(const Id* sources, const Id* targets, u64 edges, u64 first_id, u64* keys,
                             u64* largest) {
@@ -39,7 +40,7 @@ CPMS_DEVICE void find_rows(const u64* keys, u32 edges, u32 rows, u32* begins) {
     }
 }
 
-// Takes the sources from the keys, and counts the edges of each.
+// Takes the sources from the sorted keys, and counts the edges of each in `degree`, which is 0 before.
 CPMS_DEVICE void unpack_sources(const u64* keys, u32 edges, u32* sources, u32* degree) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {

@@ -38,6 +38,8 @@ CPMS_DEVICE void load_terms(const Product& p, Index begin, Index end, Real (&ter
     }
 }
 
+// The four indices of a block are its first row and the end of its rows, its first entry and the end of its entries. A
+// part of a long row has no row of its own: the first two are equal.
 template <class V, int RV, class X, int RX, class Real, class Index, class Out>
 CPMS_DEVICE void product_row_blocks(const Product& p) {
     __shared__ Real terms[block_entries];
@@ -53,13 +55,13 @@ CPMS_DEVICE void product_row_blocks(const Product& p) {
             sum += begin + c * block_threads + threadIdx.x < end ? term[c] : (Real)0;
         }
         write_block_sum(sum, p.parts, blockIdx.x);
-        if (p.dot && threadIdx.x == 0) p.sums[blockIdx.x] = 0.0;
+        if (p.dot && threadIdx.x == 0) p.sums[blockIdx.x] = 0.0;  // product_join finishes the row and its dot product
         return;
     }
 #pragma unroll
     for (int c = 0; c < entries_a_thread; ++c) terms[c * block_threads + threadIdx.x] = term[c];
     const Index rows = row_end - row;
-    u32 threads = 1;
+    u32 threads = 1;  // of a row: as many as let all rows be summed at once, at most a warp
     while (threads < 32 && 2 * threads * rows <= block_threads) threads *= 2;
     const u32 lane = threadIdx.x % threads;
     __syncthreads();
@@ -80,6 +82,7 @@ CPMS_DEVICE void product_row_blocks(const Product& p) {
     if (p.dot) write_block_sum(dotted, p.sums, blockIdx.x);
 }
 
+// A thread a long row: joins the sums of its parts, after product_row_blocks.
 template <class Out>
 CPMS_DEVICE void product_join(const Product& p) {
     const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;

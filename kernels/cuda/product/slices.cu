@@ -2,9 +2,9 @@
 //
 // Entries k of neighbouring rows lie side by side, so a warp's loads of values and columns are whole lines. Where all
 // slices are equally wide, the width is compiled in (Width > 0): loops unroll, and no row starts are read; else columns
-// are taken 8, 4, 2 and 1 at a time. Offsets of compressed columns are found without reading anything before: loads that
-// wait for other loads cost more than their bytes. Cost: each slot's value and column once, and the misses of x in the
-// second-level cache; slices whose columns are far apart twice.
+// are taken 8, 4, 2 and 1 at a time. Offsets of compressed columns are found without reading anything before: loads
+// that wait for other loads cost more than their bytes. Cost: each slot's value and column once, and the misses of x in
+// the second-level cache; slices whose columns are far apart twice.
 #include "product/row_end.cuh"
 
 namespace cpms {
@@ -27,7 +27,8 @@ struct OffsetType<16> {
     using Type = u16;
 };
 
-// Compressed: a base for each 32 slots, and an offset for each slot (cpms/sparse/compressed_indices.py).
+// Compressed: a base for the 32 slots of column k of a slice, and an offset for each slot; see
+// cpms/sparse/compressed_indices.py.
 template <class Offset>
 struct OffsetColumns {
     const u32* bases;  // of the slice
@@ -64,7 +65,7 @@ template <int Width, class V, int RV, class X, int RX, class Real, class Index, 
 CPMS_DEVICE void multiply_slice(const Product& p, const Columns& columns, u64 slot, u64 width, u64 step,
                                 Real (&sum)[N]) {
     if constexpr (Width > 0) {
-        constexpr int batches = (Width + 8) / 9;
+        constexpr int batches = (Width + 8) / 9;  // nearly equal, of nine loads in flight at most
         constexpr int count = (Width + batches - 1) / batches;
         multiply_width<V, RV, X, RX, Real, Index, N, count, Width>(p, columns, slot, step, sum);
     } else {
@@ -72,7 +73,9 @@ CPMS_DEVICE void multiply_slice(const Product& p, const Columns& columns, u64 sl
     }
 }
 
-// Values in format V, of which RV segments are read, x in X. Columns are compressed where OffsetBits is not 0. C is 32 for slices of so many rows, 0 for one of all rows.
+// Values in format V, of which RV segments are read; x in X, of which RX are; N vectors at a time. Columns are
+// compressed where OffsetBits is not 0. C is 32 for slices of so many rows, 0 for one of all rows. A thread has the row
+// at a place, in the order in which rows are stored; entry k of its row is k * step slots behind its first slot.
 template <int C, int Width, int OffsetBits, class V, int RV, class X, int RX, class Real, class Index, class Out, int N>
 CPMS_DEVICE void product_slices(const Product& p) {
     const u64 place = (u64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -88,10 +91,13 @@ CPMS_DEVICE void product_slices(const Product& p) {
             multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
         } else {
             using Offset = typename OffsetType<OffsetBits>::Type;
+            // A slice whose columns are too far apart for offsets has them in full, at 32 (far - 1) of far_columns.
+            // Its sums by offsets are computed, too, and discarded: no slice then waits for `far`.
             const u32 far = p.far ? load_word(p.far + slice, ReadOnly{}) : 0;
             const OffsetColumns<Offset> columns{p.bases + begin / C, (const Offset*)p.columns};
             multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
             if (far != 0) {  // the same for all of a warp
+                // Less `begin`, since PlainColumns adds a slot of the whole matrix.
                 const PlainColumns<u32> in_full{p.far_columns + (u64)(far - 1) * C - begin};
 #pragma unroll
                 for (int j = 0; j < N; ++j) sum[j] = 0;

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, engines, format_named, personalized_pagerank
 from cpms.backends.cpu.batch import CpuBatch
+from cpms.backends.cuda import device_engine
 from cpms.backends.cuda.batch import edges as batch_graph
 from cpms.backends.cuda.batch import refinement
 from cpms.backends.cuda.batch.inner_sweeps import InnerSweeps, SentHistory
@@ -23,7 +24,7 @@ from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.certify.batch import BatchCertifier
 from cpms.contracts.batch import Query
 from cpms.contracts.stopping import Stopping
-from cpms.engines import cuda, reference
+from cpms.engines import reference
 from cpms.formats.formats import E5M2, FP16, FP32
 from cpms.precision.anderson import DEPTH, HISTORY_VECTORS
 from cpms.precision.inner_stopping import inner_max_iterations
@@ -54,7 +55,7 @@ def compiled_together(request):
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request, monkeypatch):
-    monkeypatch.setattr(cuda, "missing", lambda: None)
+    monkeypatch.setattr(device_engine, "missing", lambda: None)
     with current.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
         yield backend
 

@@ -26,7 +26,7 @@ def a_task(storage, side=13, goal=1e-10):
     operator = CudaProduct.of(matrix, ProductRequest(CODES8, "sell"))
     b = np.random.default_rng(3).standard_normal(matrix.rows)
     b /= np.linalg.norm(b)
-    recorder = Recorder(1000, 1.0, None, lambda: 0.0)
+    recorder = Recorder(3000, 1.0, None, lambda: 0.0)
     return SolveTask(operator, operator, to_device(b), goal, recorder, (storage,)), matrix, b
 
 

@@ -8,7 +8,7 @@ from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent
 from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import strategies
-from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, PersistentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
@@ -49,7 +49,7 @@ def shared(request, monkeypatch):
 def arranged(problem, value_bytes=2):
     """Return the graph without and with hot nodes."""
     both = [
-        DeviceGraph.of(
+        PersistentGraph.of(
             problem,
             Arrangement(
                 warps=16, request=StrategyRequest(hot, tiled_gather=False, propagation_blocking=False, in_cache=False)
@@ -116,6 +116,6 @@ def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
     )
     with current.using(host_backend):
         for value_bytes in (2, 8):
-            assert DeviceGraph.of(Problem(graph), chosen, value_bytes).strategy_data.strategy == expected
+            assert PersistentGraph.of(Problem(graph), chosen, value_bytes).strategy_data.strategy == expected
         monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
-        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.DIRECT_GATHER
+        assert PersistentGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.DIRECT_GATHER

@@ -12,7 +12,7 @@ from cpms import Graph, Status, UnsupportedError, check, format_named
 from cpms.backends.cuda.kernels import persistent, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES
 from cpms.backends.cuda.persistent import load_balance
-from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, PersistentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
@@ -176,7 +176,7 @@ def test_warps_are_few_where_gathers_dominate_or_the_cache_has_all_or_lacks_doub
     graph = Graph.from_edges((targets + np.tile([1, 2], nodes)) * stride % nodes, targets, nodes=nodes)
     with current.using(host_backend):
         for value_bytes, warps in zip((2, 8), expected, strict=True):
-            found = DeviceGraph.of(Problem(graph), value_bytes=value_bytes)
+            found = PersistentGraph.of(Problem(graph), value_bytes=value_bytes)
             assert found.edges.shape == SHAPES[warps]
 
 
@@ -220,7 +220,7 @@ def test_float64_sweeps_are_those_of_the_reference(engine, name, as_large):
         operator = engine.prepare(problem, FP64, "pattern")
         if as_large:
             chosen = Arrangement(warps=16, request=StrategyRequest(in_cache=False))
-            operator = cuda_fused.operator(problem, DeviceGraph.of(problem, chosen, value_bytes=8))
+            operator = cuda_fused.operator(problem, PersistentGraph.of(problem, chosen, value_bytes=8))
         twin = reference.ENGINE.prepare(problem, FP64, "pattern")
         values = np.random.default_rng(3).random(problem.graph.nodes)
         x, out, out_twin = operator.load(values), operator.empty(), twin.empty()
@@ -253,7 +253,8 @@ def test_many_sweeps_in_a_launch_are_as_many_launches(engine, name):
 def test_rounds_in_one_launch_are_those_of_many(engine, storage):
     problem = Problem(GRAPHS["skewed"])
     first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
-    together, singly = engine.refinement(problem), engine.refinement(problem)
+    in_cache = Arrangement(request=StrategyRequest(in_cache=True))
+    together, singly = (CudaRefinement.of(problem, in_cache) for _ in range(2))
     together.start(first)
     singly.start(first)
     found = together.outer_steps(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
@@ -426,7 +427,7 @@ class TestOnAGpu:
 @pytest.mark.parametrize("bits", template.GATHERS)
 def test_gathers_alone_read_every_edge_once(engine, bits):
     backend = current.current()
-    graph = DeviceGraph.of(Problem(GRAPHS["skewed"]))
+    graph = PersistentGraph.of(Problem(GRAPHS["skewed"]))
     values = backend.arrays.asarray(np.arange(1024, dtype=f"uint{bits}") % 200)
     sums = backend.arrays.zeros(2 * 256, np.uint64)
     sources = graph.edges.sources

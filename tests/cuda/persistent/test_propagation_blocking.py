@@ -13,7 +13,7 @@ from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent, source
 from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE, BlockingSizes
 from cpms.backends.cuda.persistent import propagation_blocking, sell_slices
-from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, PersistentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
@@ -175,7 +175,7 @@ def arranged(problem, value_bytes=2, ways=(persistent.DIRECT_GATHER, persistent.
     made = []
     for way in ways:
         wanted = StrategyRequest(False, False, way != persistent.DIRECT_GATHER, in_cache=False, error_feedback=False)
-        graph = DeviceGraph.of(problem, Arrangement(warps=16, request=wanted), value_bytes)
+        graph = PersistentGraph.of(problem, Arrangement(warps=16, request=wanted), value_bytes)
         if way == persistent.INNER_BLOCKED:
             graph = replace(graph, strategy_data=graph.strategy_data._replace(residual_blocking=None))
         assert graph.strategy_data.strategy == way
@@ -250,9 +250,9 @@ def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
         request=StrategyRequest(hub_cache=False, tiled_gather=False, in_cache=False),
     )
     with current.using(host_backend):
-        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == expected
+        assert PersistentGraph.of(Problem(graph), chosen).strategy_data.strategy == expected
         monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
-        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.DIRECT_GATHER
+        assert PersistentGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.DIRECT_GATHER
 
 
 @pytest.mark.gpu

@@ -9,7 +9,7 @@ import cpms
 from cpms.backends.cuda.kernels import persistent
 from cpms.backends.cuda.kernels.launch_shape import SHAPES
 from cpms.backends.cuda.persistent import load_balance
-from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, PersistentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
@@ -190,7 +190,7 @@ def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch,
         streamed = padded_csr.ENTRY_BYTES * edges.tiles * 256 + 16 * graph.nodes
         monkeypatch.setattr(host_backend, "cache_bytes", int(streamed) - 1 + room)
         for value_bytes in (2, 8):
-            assert DeviceGraph.of(Problem(graph), arrangement, value_bytes).strategy_data.strategy == expected
+            assert PersistentGraph.of(Problem(graph), arrangement, value_bytes).strategy_data.strategy == expected
 
 
 @pytest.mark.parametrize(("processors", "cached"), [(255, True), (256, False)])

@@ -12,7 +12,7 @@ from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent
 from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import tiled_gather
-from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, PersistentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER_DATA, StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
@@ -164,10 +164,10 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
         request=StrategyRequest(hub_cache=False, propagation_blocking=False, in_cache=False),
     )
     with current.using(host_backend):
-        assert (DeviceGraph.of(Problem(graph), chosen).strategy_data.panels is not None) is expected
-        assert DeviceGraph.of(Problem(graph), chosen, value_bytes=8).strategy_data == DIRECT_GATHER_DATA
+        assert (PersistentGraph.of(Problem(graph), chosen).strategy_data.panels is not None) is expected
+        assert PersistentGraph.of(Problem(graph), chosen, value_bytes=8).strategy_data == DIRECT_GATHER_DATA
         monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
-        assert DeviceGraph.of(Problem(graph), chosen).strategy_data == DIRECT_GATHER_DATA
+        assert PersistentGraph.of(Problem(graph), chosen).strategy_data == DIRECT_GATHER_DATA
 
 
 @pytest.mark.gpu

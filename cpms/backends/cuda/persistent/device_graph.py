@@ -108,8 +108,8 @@ def barrier(blocks: int) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceGraph:
-    """Edges and nodes of a problem, and the workspace of the grid barrier, in device memory.
+class PersistentGraph:
+    """A graph in the layout of persistent kernels, and the workspace of the grid barrier, in device memory.
 
     Values are stored as contributions x / out-degree, or as x itself on dangling nodes. ``order`` is the node at each
     position, if nodes are reordered. In a trimmed core ``internal_degree`` counts the edges of each node within the
@@ -141,7 +141,7 @@ class DeviceGraph:
         *,
         rows: padded_csr.Rows | None = None,
         converges_fast: bool = False,
-    ) -> DeviceGraph:
+    ) -> PersistentGraph:
         """Arrange a problem's graph on the device, for sweeps that gather ``value_bytes`` a value.
 
         ``rows`` are the graph's rows on the device, if present. ``converges_fast`` is the convergence estimate's

@@ -20,7 +20,7 @@ import numpy as np
 from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels import persistent, structs, template
-from cpms.backends.cuda.persistent.device_graph import DEFAULT, Arrangement, DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import DEFAULT, Arrangement, PersistentGraph
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.device_clock import seconds_since
@@ -75,7 +75,7 @@ class CudaRefinement(Refinement):
 
     Parameters
     ----------
-    graph : DeviceGraph
+    graph : PersistentGraph
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class CudaRefinement(Refinement):
 
     follow: Callable[[FinalContributions], None] | None = None
 
-    def __init__(self, graph: DeviceGraph) -> None:
+    def __init__(self, graph: PersistentGraph) -> None:
         arrays, length = current().arrays, vector_length(graph.nodes)
         self._graph, self.damping = graph, graph.damping
         self.nbytes = self._graph.nbytes
@@ -105,8 +105,8 @@ class CudaRefinement(Refinement):
         rows: padded_csr.Rows | None = None,
         converges_fast: bool = False,
     ) -> CudaRefinement:
-        """Arrange the graph of a problem without weights; see `DeviceGraph.of`."""
-        return cls(DeviceGraph.of(problem, arrangement, rows=rows, converges_fast=converges_fast))
+        """Arrange the graph of a problem without weights; see `PersistentGraph.of`."""
+        return cls(PersistentGraph.of(problem, arrangement, rows=rows, converges_fast=converges_fast))
 
     def warm_up(self, storage: FloatFormat | None) -> None:
         """Compile the kernels, and allocate the residual's history."""
@@ -120,7 +120,7 @@ class CudaRefinement(Refinement):
         return E5M2 if self.error_feedback and self._may_feed_back(E5M2) else None
 
     @property
-    def graph(self) -> DeviceGraph:
+    def graph(self) -> PersistentGraph:
         """The problem's graph on the device."""
         return self._graph
 

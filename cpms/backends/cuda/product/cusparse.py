@@ -47,6 +47,7 @@ class CusparseProduct(CudaVectors):
         scipys: Any = matrix.to_scipy().astype(_TYPES[compute])
         with current().memory_for(f"the matrix of shape {matrix.shape}", 16 * matrix.entries):
             held = sparse.csr_matrix(scipys) if layout == "csr" else sparse.coo_matrix(scipys.tocoo())
+            held.sum_duplicates()  # CuPy's products with CSR want one entry a place.
         return cls(request, matrix, held, storage)
 
     @property

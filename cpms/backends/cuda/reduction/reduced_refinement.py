@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels.template import CONVERGENCE_ESTIMATE, LEVEL_SOLVE, LUMPING, TRIMMING
-from cpms.backends.cuda.persistent.device_graph import DEFAULT, DeviceGraph, arrangement_for
+from cpms.backends.cuda.persistent.device_graph import DEFAULT, PersistentGraph, arrangement_for
 from cpms.backends.cuda.persistent.refinement import CudaRefinement, FinalContributions, needed_bytes, too_large
 from cpms.backends.cuda.persistent.strategies import StrategyData, StrategyRequest
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
@@ -146,7 +146,7 @@ class TrimmedRefinement(ReducedRefinement):
         self._report[1] = teleport.sum()
         return teleport / self._report[1]
 
-    def _core_graph(self, layout: ReducedOrder, core_rows: CoreRows) -> DeviceGraph:
+    def _core_graph(self, layout: ReducedOrder, core_rows: CoreRows) -> PersistentGraph:
         degree = layout.degree[: layout.core]
         tiles, request = DEFAULT.tiles_per_range(core_rows.nodes), StrategyRequest(hub_cache=False)
         edges, entries = WarpRanges.of(PaddedCsr.of(core_rows), core_rows, tiles, in_cache=request.cut_for_cache)
@@ -154,7 +154,7 @@ class TrimmedRefinement(ReducedRefinement):
         error_feedback = request.uses_error_feedback(strategy_data.strategy, converges_fast=self._converges_fast)
         # In a closed core all mass follows edges, and only rounding errors return; they may return uniformly.
         closed = not (layout.is_open or error_feedback or bool((degree == 0).any()))
-        return DeviceGraph(
+        return PersistentGraph(
             nodes=core_rows.nodes,
             damping=self.damping,
             edges=edges,

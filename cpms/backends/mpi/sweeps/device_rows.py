@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.launch_shape import Shape
 from cpms.backends.cuda.kernels.template import Variant
-from cpms.backends.cuda.persistent.device_graph import DEFAULT, DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import DEFAULT, PersistentGraph
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
@@ -173,7 +173,7 @@ class DeviceRows:
         parts = [values[rank * part_length :][: bounds[rank + 1] - bounds[rank]] for rank in range(transport.ranks)]
         return np.concatenate(parts) * np.maximum(self.rows.leaving, 1)
 
-    def _resident(self, own: Graph, value_bytes: int) -> DeviceGraph:
+    def _resident(self, own: Graph, value_bytes: int) -> PersistentGraph:
         arrays, rows, problem = current().arrays, self.rows, self.problem
         # The number of values read is the same for all exchanges, and with it the tiles and the order of sums.
         steps = DEFAULT.tiles_per_range(self.read_values, value_bytes)
@@ -181,7 +181,7 @@ class DeviceRows:
         edges = WarpRanges.empty()
         if own.nodes:
             edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(own), own, steps, columns=columns, in_cache=False)
-        return DeviceGraph(
+        return PersistentGraph(
             nodes=own.nodes,
             damping=problem.damping,
             edges=edges,

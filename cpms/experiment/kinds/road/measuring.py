@@ -1,0 +1,210 @@
+"""The whole road: from edges, or a graph, to certified float64 ranks, by every way that a caller can take.
+
+Edges are int32, permuted by ``default_rng(0)``, in pageable main memory before the clock starts; allocation, staging
+and copies are timed, from memory pools that the warm-up filled. The ways of all solvers take turns, so that a drift of
+the machine meets all alike. Ways through device memory are timed where the engine computes there: their certificate
+reads its residual back, so that the clock stops after the work. Compilation is not timed; `cpms.base.work_clock`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from cpms.api import pagerank
+from cpms.api.prepared import PageRank
+from cpms.api.result import Result
+from cpms.base import work_clock
+from cpms.base.errors import UnsupportedError
+from cpms.certify import residual
+from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config_types import EngineName
+from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_files import GraphSource, read_options
+from cpms.experiment.rows.outcome import FAILURES, failure
+from cpms.graph.graph import Graph
+from cpms.problems.pagerank import Problem
+from cpms.storage.device import device_graphs, to_device
+
+_STAGES = ("prepare", "solve", "certify")
+_OLD = "old_road"
+Way = Callable[[], Result]
+
+
+class Solver(Strict):
+    """A method and the engine that runs it."""
+
+    method: pagerank.Method
+    engine: EngineName
+
+
+class Config(Repeated):
+    """The fields of such an experiment.
+
+    After ``warmup`` unmeasured rounds there are ``rounds``, in each of which all solvers take all ways once. The old
+    road, which builds the graph and certifies on processors, takes part in the first ``old_rounds``, after one
+    unmeasured round. Prepared solves are announced as ``solves``, as in `cpms.PageRank`.
+    """
+
+    graphs: list[GraphSource] = Field(min_length=1)
+    solvers: list[Solver] = Field(min_length=1)
+    tol: float = Field(default=1e-10, gt=0)
+    rounds: int = Field(default=7, ge=1)
+    old_rounds: int = Field(default=3, ge=1)
+    warmup: int = Field(default=2, ge=1)
+    solves: int = Field(default=1000, ge=1)
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph; its solvers take turns."""
+        fixed = self.model_dump(include={"tol", "rounds", "old_rounds", "warmup", "solves"})
+        return self.cells_by_graph(self.graphs, solvers=[given.model_dump() for given in self.solvers], **fixed)
+
+
+class Context:
+    """The graph of consecutive cells."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+        self.graph = LastGraph()
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Time all ways of all solvers, and compare their answers with the processors'."""
+        graph = self.graph.load(cell["graph"], **read_options(cell))
+        edges = permuted_edges(graph)
+        built = Graph.from_edges(*edges)
+        solvers = [_Ways(edges, built, given, cell) for given in cell["solvers"]]
+        for turn in range(-cell["warmup"], cell["rounds"]):
+            for solver in solvers:
+                solver.take(turn)
+        there = pagerank.pagerank(built, method="refine", engine="cpu", tol=cell["tol"])
+        return {
+            "graph_name": graph.name,
+            "stand_in_for": graph.stand_in_for,
+            "nodes": built.nodes,
+            "edges": built.edges,
+            "dangling": len(built.dangling_nodes),
+            "results": [solver.columns(there) for solver in solvers],
+        }
+
+
+def permuted_edges(graph: Graph) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return sources and targets of a graph's edges in random order, in pageable main memory; shape (edges,) each.
+
+    Raises
+    ------
+    UnsupportedError
+        If the graph has weights, which a pair of arrays does not hold.
+
+    Examples
+    --------
+    >>> sources, targets = permuted_edges(Graph.from_edges([0, 1, 2], [1, 2, 0]))
+    >>> sorted(zip(sources.tolist(), targets.tolist())), sources.dtype
+    ([(0, 1), (1, 2), (2, 0)], dtype('int32'))
+    """
+    if graph.weights is not None:
+        raise UnsupportedError(f"{graph.name} has weights, which a pair of arrays of ends lacks; give another graph")
+    order = np.random.default_rng(0).permutation(graph.edges)
+    sources, targets = (np.asarray(ends, np.int32)[order] for ends in (graph.sources, graph.targets))
+    return sources, targets
+
+
+class _Ways:
+    """The ways of one solver, and their samples in seconds; ``_failed`` is its outcome once it cannot go on."""
+
+    def __init__(self, edges: tuple[Any, Any], built: Graph, given: dict[str, Any], cell: Cell) -> None:
+        self._given, self._edges, self._graph, self._cell = given, edges, built, cell
+        self._solving = {**given, "tol": cell["tol"]}
+        self._samples: dict[str, list[float]] = defaultdict(list)
+        self._failed: dict[str, str] = {}
+        self._last: Result | None = None
+        self._ways: dict[str, Way] = {}
+        try:
+            self._ways = self._possible()
+        except FAILURES as error:
+            self._failed = failure(error)
+
+    def take(self, turn: int) -> None:
+        """Take every way once; turns before 0 are not recorded."""
+        for name, way in self._ways.items():
+            if self._failed or (name == _OLD and not -1 <= turn < self._cell["old_rounds"]):
+                continue
+            try:
+                began = work_clock.now()
+                found = way()
+                taken_s = work_clock.now() - began
+            except FAILURES as error:
+                self._failed = failure(error)
+                return
+            if turn >= 0:
+                self._record(name, taken_s, found)
+
+    def columns(self, there: Result) -> dict[str, Any]:
+        """Return the columns of a result; ``there`` is the answer of the processors."""
+        if self._failed or self._last is None:
+            return {**self._given, **self._failed}
+        for prepared in self._prepared:
+            prepared.close()
+        last = self._last
+        return {
+            **self._given,
+            "status": "ok",
+            "storage": last.storage,
+            "solver_status": last.status.name.lower(),
+            "iterations_by_bits": {str(bits): count for bits, count in last.iterations_by_bits.items()},
+            "residual_l1": last.residual_l1,
+            "residual_on_processors_l1": residual.residual(Problem(self._graph), last.ranks),
+            "difference_from_processors_l1": float(np.abs(last.ranks - there.ranks).sum()),
+            "difference_bound": last.error_bound + there.error_bound,
+            **{f"{name}_samples_s": samples for name, samples in self._samples.items()},
+            **{f"{name}_s": statistics.median(samples) for name, samples in self._samples.items()},
+        }
+
+    def _record(self, name: str, taken_s: float, found: Result) -> None:
+        self._samples[name].append(taken_s)
+        for stage in _STAGES:
+            self._samples[f"{name}_{stage}"].append(getattr(found, f"{stage}_s"))
+        if name == "road":
+            self._last = found
+
+    def _possible(self) -> dict[str, Way]:
+        """Return the ways by name; those through device memory only where the engine computes there."""
+        first, self._prepared = self._call(), [self._prepare(self._graph)]
+        ways = {
+            "road": self._road,
+            _OLD: self._old_road,
+            "call": self._call,
+            "prepared": lambda: _home(self._prepared[0].solve(tol=self._cell["tol"])),
+        }
+        if first.device_ranks is None:
+            return ways
+        there = tuple(map(to_device, self._edges))
+        self._prepared.append(self._prepare(device_graphs().DeviceGraph.from_edges(*there)))
+        return {
+            **ways,
+            "device_road": lambda: pagerank.pagerank(there, **self._solving),
+            "device_prepared": lambda: self._prepared[1].solve(tol=self._cell["tol"]),
+        }
+
+    def _prepare(self, graph: Graph) -> PageRank:
+        return PageRank(graph, solves=self._cell["solves"], **self._given)
+
+    def _road(self) -> Result:
+        return _home(pagerank.pagerank(self._edges, **self._solving))
+
+    def _old_road(self) -> Result:
+        return _home(pagerank.pagerank(Graph.from_edges(*self._edges), certify="host", **self._solving))
+
+    def _call(self) -> Result:
+        return _home(pagerank.pagerank(self._graph, **self._solving))
+
+
+def _home(result: Result) -> Result:
+    """Return a result whose ranks are in main memory: those of a graph on the device are copied at their first use."""
+    result.ranks  # noqa: B018
+    return result
