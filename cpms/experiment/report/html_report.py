@@ -60,7 +60,7 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
     --------
     >>> row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "a<b", "engine": "cpu", "solve_s": 0.5}
     >>> page = html_report([row])
-    >>> "a&lt;b" in page, "a<b" in page, "http" in page
+    >>> "a&lt;b" in page, "a<b" in page, "://" in page
     (True, False, False)
     """
     names = list(dict.fromkeys(row["experiment"] for row in rows))
