@@ -10,6 +10,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from itertools import takewhile
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import cpms
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     import argparse
 
 COMMANDS = (
-    *("rank", "solve", "run", "show", "compare", "convert", "inspect", "check"),
-    *("datasets", "formats", "engines", "doctor"),
+    *("rank", "solve", "run", "show", "compare", "rows", "report", "artifact", "convert"),
+    *("inspect", "check", "datasets", "formats", "engines", "doctor"),
 )
+_OF_RESULTS = ("compare", "rows", "report", "artifact")
 _NUMPY_MIB = 100, 41
 """Address space that NumPy takes, and for each further thread; with less OpenBLAS ends the process."""
 
@@ -48,7 +50,7 @@ def _parsers(names: Iterable[str]) -> tuple[argparse.ArgumentParser, dict[str, a
     top.add_argument("--version", action="version", version=f"cpms {cpms.__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in names:
-        import_module(f"cpms.cli.{name}").add(commands)
+        _command(name).add(commands)
     return top, dict(commands.choices)
 
 
@@ -77,10 +79,14 @@ def _call(arguments: Sequence[str]) -> int:
     from cpms.cli.inspect import values_last
 
     chosen = _parsed(values_last(arguments))
-    code: int = import_module(f"cpms.cli.{chosen.command}").call(chosen)
+    code: int = _command(chosen.command).call(chosen)
     if sys.stdout is not None:
         sys.stdout.flush()
     return code
+
+
+def _command(name: str) -> ModuleType:
+    return import_module(f"cpms.cli.results.{name}" if name in _OF_RESULTS else f"cpms.cli.{name}")
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:

@@ -34,6 +34,7 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--no-plugins", action="store_true", help="refuse formats, controllers, engines and kinds that run other code"
     )
+    parser.add_argument("--show", action="store_true", help="draw the rows afterwards, into the same folder")
     parser.add_argument("--dry-run", action="store_true", help="list the cells and stop")
 
 
@@ -48,6 +49,10 @@ def call(arguments: argparse.Namespace) -> int:
     for plugin in plugins.used():
         say(f"code of plug-in {plugin['name']} ran (sha256 {str(plugin['sha256'])[:12]})")
     say(rows)
+    if arguments.show and not arguments.dry_run:
+        from cpms.experiment.report.show import show
+
+        say(*show(str(_found(arguments.config)), results=arguments.output, output=arguments.output, echo=say))
     return 0
 
 

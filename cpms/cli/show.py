@@ -20,10 +20,11 @@ def add(parsers: Any) -> None:
         "show",
         help="draw tables and figures from rows",
         description="Draw the table or figure NAME (or all), or what a program of your own draws, from the rows in "
-        "DIR, and from nothing else.",
+        "DIR, and from nothing else. For an experiment without a program, given by its name or its configuration: time "
+        "by precision, speed-up, residuals, bytes and errors, as far as its rows hold them.",
         epilog="example: cpms show table2 --output figures; names: " + ", ".join(show_programs()),
     )
-    parser.add_argument("name", metavar="NAME|all|PROGRAM.py")
+    parser.add_argument("name", metavar="NAME|all|PROGRAM.py", help="also CONFIG.toml")
     parser.add_argument(
         "--results",
         type=Path,
@@ -31,6 +32,10 @@ def add(parsers: Any) -> None:
         help=f"folder of the rows ({ROWS_FOLDER} if it holds some of NAME, else the recorded ones)",
     )
     parser.add_argument("--output", type=Path, default=Path("out"), metavar="DIR", help="folder to draw into (out)")
+    parser.add_argument(
+        "--width", choices=("single", "double"), default="single", help="columns of figures without a program (single)"
+    )
+    parser.add_argument("--baseline", metavar="NAME", help="contestant that speed-ups are over (the first with fp64)")
 
 
 def call(arguments: argparse.Namespace) -> int:
@@ -38,7 +43,8 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms.experiment.report.show import show
 
     results = arguments.results or _rows_of(arguments.name)
-    say(*show(arguments.name, results=results, output=arguments.output, echo=say))
+    options = {"width": arguments.width, "baseline": arguments.baseline}
+    say(*show(arguments.name, results=results, output=arguments.output, echo=say, **options))
     return 0
 
 

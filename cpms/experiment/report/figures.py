@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import matplotlib
 import numpy as np
 
 from cpms.base.atomic_files import replacing
@@ -50,6 +52,22 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     finally:
         plt.close(figure)
     return written
+
+
+def svg(figure: Figure) -> str:
+    """Return a figure as SVG with texts as texts, close it; empty for a figure with an empty panel."""
+    import matplotlib.pyplot as plt
+
+    held = io.StringIO()
+    try:
+        if any(axes.axison and not _shows_data(axes) for axes in figure.axes):
+            return ""
+        _escape(figure)
+        with matplotlib.rc_context({"svg.fonttype": "none"}):
+            figure.savefig(held, format="svg", metadata=_ENDINGS[".svg"])
+    finally:
+        plt.close(figure)
+    return held.getvalue()
 
 
 def _shows_data(axes: Axes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,22 +16,13 @@ from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
 from cpms.base.text.table_text import LONGEST_WORD, markdown, write_csv
 from cpms.experiment.report import figures
+from cpms.experiment.report.palette import PALETTE as PALETTE
 from cpms.formats.formats import format_named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PALETTE = {
-    8: "#CC79A7",
-    16: "#D55E00",
-    24: "#8C564B",
-    32: "#E69F00",
-    40: "#999999",
-    48: "#009E73",
-    56: "#56B4E9",
-    64: "#0072B2",
-}
-"""Colours by bits read, distinguishable by the colour-blind (after Okabe and Ito)."""
+    from cpms.experiment.report.templates import Drawing
 
 _STYLE = {
     "font.family": "sans-serif",
@@ -94,6 +86,17 @@ class Output:
         self.written += written
         if not written:
             self.leave_out(f"figure {self._name}{suffix}", "the rows hold nothing to draw in one of its panels")
+
+    def drawing(self, drawing: Drawing) -> None:
+        """Write a figure with a file ``.json`` beside it: caption, alternative text, and the rows that it is of."""
+        written = figures.save(drawing.figure, self._target / f"{self._name}_{drawing.name}")
+        self.written += written
+        if not written:
+            self.leave_out(f"figure {self._name}_{drawing.name}", "the rows hold nothing to draw in one of its panels")
+            return
+        caption = " ".join(filter(None, [drawing.caption, f"({self._note})" if self._note else ""]))
+        described = {"caption": caption, "alt": drawing.alt, "experiment": drawing.experiment, "cells": drawing.cells}
+        self._write(written[0].with_suffix(".json"), json.dumps(described, indent=1) + "\n")
 
     def leave_out(self, what: str, reason: str) -> None:
         """Report that a table or figure cannot be made of the rows, and the reason."""

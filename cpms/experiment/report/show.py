@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 
 from cpms.base import caches
 from cpms.base.errors import CpmsError, InputError
-from cpms.base.package_data import folder, show_programs
+from cpms.base.package_data import experiments, folder, show_programs
 from cpms.base.text.suggestions import nearest
+from cpms.experiment import config
+from cpms.experiment.report import templates
 from cpms.experiment.report.output import _STYLE, Output
 from cpms.experiment.rows import outcome, rows
 from cpms.experiment.rows.outcome import measured, why_not
@@ -29,22 +32,30 @@ def show(
     *,
     results: Path | Recorded | None = None,
     output: Path = Path("out"),
+    width: str = "single",
+    baseline: str | None = None,
     echo: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
-    """Run the show program ``name``, or ``all`` that have rows, and return the files written.
+    """Draw ``name``: a show program, ``all`` that have rows, or an experiment; return the files written.
 
     A program is a Python file. ``NEEDS`` is the list of experiments whose rows it requires; its function
     ``show(rows, out)`` takes these rows, a pandas.DataFrame, and an `Output`. ``BESIDE`` lists experiments whose rows
-    are optional; ``show`` then takes them as a third argument.
+    are optional; ``show`` then takes them as a third argument. Rows of an experiment without a program are drawn by
+    `cpms.experiment.report.templates`.
 
     Parameters
     ----------
     name : str
-        A program in ``experiments/figures``, or the path of one elsewhere, which ends in ``.py``.
+        A program in ``experiments/figures``, or the path of one elsewhere, which ends in ``.py``; a configuration that
+        ends in ``.toml``, or the name of an experiment without a program.
     results : Path or Recorded, optional
         Folder of the rows, or its rows if they have been read; those recorded with the package by default.
     output : Path
         Folder to draw into; made if need be.
+    width : str
+        Of figures without a program: ``single`` or ``double`` column.
+    baseline : str, optional
+        Of figures without a program: the contestant that speed-ups are over.
     echo : callable
         Receives tables as text.
 
@@ -57,7 +68,7 @@ def show(
     source = results.source if isinstance(results, Recorded) else results or folder("experiments") / "results"
     if not source.is_dir():
         raise InputError(f"{source}: there is no such folder; give --results the folder of the rows")
-    chosen = {program: _program(path) for program, path in _chosen(name).items()}
+    chosen = {program: _program(path) for program, path in _chosen(name, source).items()}
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -79,7 +90,12 @@ def show(
         target = Output(output, program, echo, found.note)
         try:
             with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
-                module.show(recorded, target, *beside)
+                if hasattr(module, "show"):
+                    module.show(recorded, target, *beside)
+                else:
+                    for drawing in templates.drawings(found.rows, width=width, baseline=baseline):
+                        target.drawing(drawing)
+                        echo(drawing.caption)
         except _WRONG_ROWS as error:
             own = isinstance(error, CpmsError)
             lacks = str(error) if own else f"these rows cannot be drawn, which may be half-made: {error!r}"
@@ -120,6 +136,13 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the common style of figures, without a display."""
+    with _matplotlib().rc_context(_STYLE):
+        yield
+
+
 def has_rows(name: str, recorded: Recorded) -> bool:
     """Return whether a folder has rows of a show program, or of any program if the name is ``all``.
 
@@ -128,7 +151,7 @@ def has_rows(name: str, recorded: Recorded) -> bool:
     InputError
         If there is no such program.
     """
-    return any(recorded.of(_program(path).NEEDS) for path in _chosen(name).values())
+    return any(recorded.of(_program(path).NEEDS) for path in _chosen(name, recorded.source).values())
 
 
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
@@ -143,17 +166,22 @@ def _table(found: list[rows.Row]) -> pd.DataFrame:
     return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in found])
 
 
-def _chosen(name: str) -> dict[str, Path]:
-    """Return the files of the programs that a name stands for, by their own names."""
+def _chosen(name: str, source: Path) -> dict[str, Path]:
+    """Return the files of the programs or configurations that a name stands for, by their own names."""
     shipped, path = show_programs(), Path(name)
-    if path.suffix == ".py" and path.is_file():
+    if path.suffix in (".py", ".toml") and path.is_file():
         return {path.stem: path}
+    if name not in shipped and name in experiments():
+        return {name: experiments()[name]}
+    if name not in shipped and Path(name).name == name and (source / f"{name}.jsonl").is_file():
+        return {name: source / f"{name}.jsonl"}
     if name != "all" and name not in shipped:
         near = nearest(name, shipped)
         it = f"did you mean {near}? It" if near else "it"
         raise InputError(
-            f"{name!r} cannot be shown; {it} can be all, one of {', '.join(shipped)}, or the path of a program of your "
-            "own that ends in .py; pandas.read_json(path, lines=True) reads rows, too"
+            f"{name!r} cannot be shown; {it} can be all, one of {', '.join(shipped)}, an experiment, or the path of a "
+            "configuration (.toml) or of a program of your own that ends in .py; pandas.read_json(path, lines=True) "
+            "reads rows, too"
         )
     return shipped if name == "all" else {name: shipped[name]}
 
@@ -172,7 +200,12 @@ def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | 
     return f"{source}: no cell of {named} could be measured: {reasons}; mend that and 'cpms run {needs[0]}' again"
 
 
-def _program(path: Path) -> ModuleType:
+def _program(path: Path) -> Any:
+    """Return the program of a file; of a configuration or a file of rows, its experiment alone."""
+    if path.suffix == ".toml":
+        return SimpleNamespace(NEEDS=[config.read(path).name])
+    if path.suffix == ".jsonl":
+        return SimpleNamespace(NEEDS=list(dict.fromkeys(row["experiment"] for row in rows.read(path))))
     spec = importlib.util.spec_from_file_location(f"cpms_show_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"{path}: cannot be loaded")

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 from cpms.experiment.rows.rows import Row
 
-_RESULTS = ("results", "contestants")
+_RESULTS = ("results", "contestants", "ways_found")
 """Columns of a row that hold its results, the measured one first."""
-_PARAMETERS = (
+_MEASURED = ("ok", "CONVERGED")
+"""Statuses of results whose times count: of contestants, and of linear systems."""
+PARAMETERS = (
     "name",
     "contestant",
     "engine",
@@ -26,6 +28,8 @@ _PARAMETERS = (
     "indices",
     "compute",
     "vectors",
+    "preconditioner",
+    "rhs",
     "values",
     "pattern",
     "dtype",
@@ -110,18 +114,39 @@ def series_of(rows: Iterable[Row]) -> list[Series]:
 def _of_row(row: Row) -> Iterator[Series]:
     if row["status"] != "ok":
         return
-    held = next((row[key] for key in _RESULTS if isinstance(row.get(key), list)), None)
-    graph = str(row.get("graph", ""))
-    own = {name: row[name] for name in _PARAMETERS if name in row}
-    for result in [row] if held is None else held:
-        if not isinstance(result, dict) or result.get("status", "ok") != "ok":
-            continue
-        contestant = _text({**own, **{name: result[name] for name in _PARAMETERS if name in result}})
-        for quantity, unit, samples in _quantities(result):
-            yield Series(row["experiment"], graph, contestant, quantity, unit, samples)
+    for result in results_of(row):
+        if result.get("status", "ok") in _MEASURED:
+            for quantity, unit, samples in quantities(result):
+                yield Series(
+                    row["experiment"], str(row.get("graph", "")), contestant(row, result), quantity, unit, samples
+                )
 
 
-def _quantities(result: dict[str, Any]) -> Iterator[tuple[str, str, tuple[float, ...]]]:
+def results_of(row: Row) -> list[dict[str, Any]]:
+    """Return the results of a row, measured or not; a row without a list of them is its own result.
+
+    Examples
+    --------
+    >>> results_of({"cell": "0", "results": [{"solve_s": 1.0}]}), results_of({"cell": "0"})
+    ([{'solve_s': 1.0}], [{'cell': '0'}])
+    """
+    held = next((row[key] for key in _RESULTS if isinstance(row.get(key), list)), [row])
+    return [result for result in held if isinstance(result, dict)]
+
+
+def contestant(row: Row, result: dict[str, Any]) -> str:
+    """Return the parameters of a result as short text, which tells it from the others of its row.
+
+    Examples
+    --------
+    >>> contestant({"engine": "cuda"}, {"storage": "cpms2", "k": 5})
+    'cuda cpms2 k=5'
+    """
+    given = {name: source[name] for source in (row, result) for name in PARAMETERS if name in source}
+    return _text(given)
+
+
+def quantities(result: dict[str, Any]) -> Iterator[tuple[str, str, tuple[float, ...]]]:
     """Yield name, unit and samples of each quantity of a result; samples take precedence over their median."""
     sampled = {
         name.removesuffix(_SAMPLES): tuple(map(float, values))

@@ -50,7 +50,8 @@ def call(arguments: argparse.Namespace) -> int:
     found = compare(before, after, alpha=arguments.alpha, margin=arguments.margin)
     slower = significant(found, "slower", alpha=arguments.alpha)
     if arguments.json:
-        say(json.dumps({"machines": [machine, other], "comparisons": [_as_json(each) for each in found]}, indent=2))
+        report = {"machines": [machine, other], "comparisons": [_as_json(each) for each in found]}
+        say(*json.dumps(report, indent=2).splitlines())
         return int(bool(slower))
     if machine != other:
         say(f"The rows are of different machines: {machine}; {other}")

@@ -1,0 +1,1 @@
+"""Commands that read recorded rows and measure nothing."""

@@ -1,0 +1,31 @@
+"""``cpms artifact``: a folder from which a stranger rebuilds the figures and numbers of rows."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from cpms.base.text.terminal import say
+
+
+def add(parsers: Any) -> None:
+    """Describe the command."""
+    parser = parsers.add_parser(
+        "artifact",
+        help="pack rows, figures and texts of a paper",
+        description="Write a folder with the rows of DIR, their figures, a manifest, numbers for LaTeX, the text of an "
+        "artifact appendix, an environment lock, a container file and RO-Crate metadata.",
+        epilog="example: cpms artifact out --output artifact; python artifact/rebuild.py",
+    )
+    parser.add_argument("source", metavar="DIR", help="file or folder of rows, or the name of an experiment")
+    parser.add_argument("--output", type=Path, default=Path("artifact"), metavar="FOLDER", help="(artifact)")
+    parser.add_argument("--width", choices=("single", "double"), default="single", help="columns of figures (single)")
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from cpms.experiment.report.artifact import artifact
+
+    say(*artifact(arguments.source, arguments.output, width=arguments.width))
+    return 0

@@ -1,0 +1,157 @@
+"""A report of rows as one HTML page that needs no network: figures, tables that sort and filter, provenance of numbers.
+
+Figures are SVG within the page, tables are plain HTML with the numbers of the rows in full, and the provenance of every
+row is JSON that a click on its line shows. Every text of rows is escaped once, as the last step. Without JavaScript the
+page is complete but does not sort or filter. The cost is that of the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from cpms.base.package_data import folder
+from cpms.base.text import escape
+from cpms.experiment.report import figures, templates
+from cpms.experiment.report.show import styled
+from cpms.experiment.rows.flat import flatten
+from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.schema import unit_of
+
+NUMBERS = (
+    *("solve_s", "query_s", "run_s", "solves_s", "sweep_us", "median_ms", "convert_gbps", "restore_gbps"),
+    *("iterations", "bits", "error_l1", "error", "residual_l1", "residual", "error_bound"),
+    *("matrix_bytes", "least_bytes", "bytes", "prepare_s", "nodes", "edges"),
+)
+"""Columns of numbers in the tables of the page; those that an experiment's rows lack are left out."""
+TEXTS = ("graph", "parameters", "status")
+_PROVENANCE = (
+    *("time_utc", "gpu", "cpu", "git_commit", "git_dirty", "code_digest", "config_sha256", "cpms_version"),
+    *(
+        "version_python",
+        "version_numpy",
+        "cuda_driver",
+        "threads",
+        "samples",
+        "rounds",
+        "warmup",
+        "repetition",
+        "reason",
+    ),
+)
+_NAME = re.compile(r'(\bid="|url\(#|href="#)')
+
+
+def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | None = None) -> str:
+    """Return a page of the rows of any experiments.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    title : str
+    baseline : str, optional
+        The contestant that speed-ups are over, see `cpms.experiment.report.templates.drawings`.
+
+    Examples
+    --------
+    >>> row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "a<b", "engine": "cpu", "solve_s": 0.5}
+    >>> page = html_report([row])
+    >>> "a&lt;b" in page, "a<b" in page, "://" in page
+    (True, False, False)
+    """
+    names = list(dict.fromkeys(row["experiment"] for row in rows))
+    sections = [
+        _section(place, name, [row for row in rows if row["experiment"] == name], baseline)
+        for place, name in enumerate(names)
+    ]
+    provenance = {f"{row['experiment']}/{row['cell']}": _provenance(row) for row in rows}
+    links = "\n".join(f'<a href="#{_anchor(name)}">{escape.html(name)}</a>' for name in names)
+    page = (folder("experiments") / "report.html").read_text(encoding="utf-8")
+    return _filled(
+        page,
+        TITLE=escape.html(title),
+        SUMMARY=escape.html(f"{len(names)} experiments, {len(rows)} rows"),
+        LINKS=links,
+        SECTIONS="\n".join(sections),
+        PROVENANCE=_script(provenance),
+    )
+
+
+def _filled(page: str, **parts: str) -> str:
+    """Fill the places of a page in one pass, so that no text of a row is taken for a place."""
+    return re.sub(r"\{\{([A-Z]+)\}\}", lambda place: parts[place[1]], page)
+
+
+def _script(value: Any) -> str:
+    """Return JSON that cannot end the script element around it."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _anchor(name: str) -> str:
+    return "of-" + re.sub(r"[^A-Za-z0-9_-]", "-", name)
+
+
+def _provenance(row: Row) -> dict[str, Any]:
+    return {name: row[name] for name in _PROVENANCE if row.get(name) is not None}
+
+
+def _section(place: int, name: str, rows: list[Row], baseline: str | None) -> str:
+    drawn = []
+    with styled():
+        for number, drawing in enumerate(templates.drawings(rows, width="single", baseline=baseline)):
+            picture = _inline(figures.svg(drawing.figure), f"f{place}_{number}")
+            if picture:
+                caption, alt = escape.html(drawing.caption), escape.html(drawing.alt)
+                drawn.append(
+                    f'<figure role="img" aria-label="{alt}">{picture}<figcaption>{caption}</figcaption></figure>'
+                )
+    heading = f'<h2 id="{_anchor(name)}">{escape.html(name)}</h2>'
+    shown = f'<div class="figures">{"".join(drawn)}</div>'
+    return f"<section>{heading}{shown}{_table(name, flatten(rows))}</section>"
+
+
+def _inline(picture: str, prefix: str) -> str:
+    """Return an SVG for use within HTML: without head and metadata, with names of its own, and two decimals."""
+    picture = picture[picture.index("<svg") :] if picture else ""
+    picture = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", picture, flags=re.DOTALL)
+    picture = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", picture)
+    picture = _NAME.sub(lambda found: found[0] + prefix, picture)
+    return re.sub(r"<[^>]*>", _short, re.sub(r"\s*\n\s*", " ", picture)).replace("> <", "><")
+
+
+def _short(tag: re.Match[str]) -> str:
+    """Return a tag of SVG without the names of groups, one font, and coordinates of two decimals."""
+    text = re.sub(r'^<g id="[^"]*"', "<g", tag[0])
+    text = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", text)
+    return re.sub(r"(\d+\.\d\d)\d+", r"\1", re.sub(r' transform="rotate\(-0 [^"]*"', "", text))
+
+
+def _table(name: str, table: pd.DataFrame) -> str:
+    numbers = [column for column in NUMBERS if column in table and table[column].notna().any()]
+    heads = [*TEXTS, *(f"{column} [{unit_of(column)}]" for column in numbers)]
+    head = "".join(f'<th scope="col"><button>{escape.html(each)}</button></th>' for each in heads)
+    lines = "\n".join(_line(line, numbers) for line in table.to_dict("records"))
+    return (
+        f'<label>Filter <input type="search" aria-label="Filter {escape.html(name)}"></label>'
+        f'<div class="wide"><table data-experiment="{escape.html(name)}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>\n{lines}\n</tbody></table></div>"
+    )
+
+
+def _line(line: dict[Any, Any], numbers: list[str]) -> str:
+    texts = "".join(f"<td>{escape.html(_text(line[column]))}</td>" for column in TEXTS)
+    cells = "".join(f"<td>{_number(line[column])}</td>" for column in numbers)
+    return f'<tr data-cell="{escape.html(line["cell"])}" tabindex="0">{texts}{cells}</tr>'
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> str:
+    """Return a number in full, so that the page holds those of the rows."""
+    return "" if pd.isna(value) else escape.html(repr(value.item() if hasattr(value, "item") else value))

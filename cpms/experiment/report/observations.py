@@ -1,0 +1,157 @@
+"""Observations: one line a contestant and graph, with seconds, bits, error and traffic, of rows of any kind.
+
+Kinds name their time, their error and their traffic differently; figures that fit every kind need one name for each.
+Repetitions of a contestant on a graph are joined, and their samples kept: medians and intervals are of all of them. The
+cost is one pass over the flattened rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cpms.base.errors import InputError
+from cpms.experiment.rows.flat import flatten
+from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.series import PARAMETERS
+from cpms.formats.formats import format_named
+
+_TIMES = {"solve_s": 1.0, "solves_s": 1.0, "run_s": 1.0, "query_s": 1.0, "sweep_us": 1e-6, "median_ms": 1e-3}
+"""Columns of the time of a result, with the factor to seconds; the first that is there counts."""
+_ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
+_TRAFFIC = ("bytes_read", "least_bytes", "bytes", "matrix_bytes", "received_bytes")
+_MEASURED = ("ok", "CONVERGED")
+
+
+def observations(rows: Iterable[Row]) -> pd.DataFrame:
+    """Return the measured results of rows, one line a graph and contestant.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``graph`` and ``contestant`` (the parameters that differ within the rows); ``engine`` and ``layout``;
+        ``seconds`` (median) and ``samples`` (list); ``by_bits``, seconds by bits read; ``bits``, their mean over the
+        iterations, and ``fewest_bits``; ``error`` and ``error_name``; ``traffic`` in bytes and ``traffic_name``;
+        ``history``, pairs of a residual and bits. Missing numbers are NaN.
+
+    Examples
+    --------
+    >>> row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "storage": "cpms2", "solve_s": 2.0}
+    >>> found = observations([row, {**row, "cell": "1", "storage": "fp64", "solve_s": 3.0}])
+    >>> found[["contestant", "seconds", "bits"]].values.tolist()
+    [['cpms2', 2.0, 64.0], ['fp64', 3.0, 64.0]]
+    """
+    table = flatten(rows)
+    table = table[table.status.isin(_MEASURED)]
+    if "values" in table:  # Arrays are for conversions and top-k what graphs are for solves.
+        table = table.assign(graph=[f"{count} values" for count in table["values"]])
+    differing = [
+        name
+        for name in _columns_of_parameters(table)
+        if name != "values" and len(table[name].astype(str).drop_duplicates()) > 1
+    ]
+    found = []
+    for (graph, parameters), group in table.groupby(["graph", "parameters"], sort=False, dropna=False):
+        lines = [{name: value for name, value in line.items() if _is_held(value)} for line in _records(group)]
+        contestant = " ".join(_word(name, lines[0][name]) for name in differing if name in lines[0])
+        found.append({"graph": graph, "contestant": contestant or str(parameters), **_joined(lines)})
+    return pd.DataFrame(found)
+
+
+def _columns_of_parameters(table: pd.DataFrame) -> list[str]:
+    named = [name for each in PARAMETERS for name in (each, f"{each}_json") if name in table]
+    return named if "algorithm" not in table else [*named, "algorithm"]
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in line.items()} for line in table.to_dict("records")]
+
+
+def _is_held(value: object) -> bool:
+    return value is not None and value is not pd.NA and not (isinstance(value, float) and np.isnan(value))
+
+
+def _word(name: str, value: object) -> str:
+    """Return a parameter as text; of an object, the names of what is set."""
+    if isinstance(value, str) and name.endswith("_json"):
+        held = json.loads(value)
+        return (
+            "+".join(key if each is True else f"{key}={each}" for key, each in held.items() if each)
+            if isinstance(held, dict)
+            else "+".join(map(str, held))
+        )
+    return value if isinstance(value, str) else f"{name}={value}"
+
+
+def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the observation of all repetitions of a contestant; all but the samples are of the first."""
+    first = lines[0]
+    samples = [sample for line in lines for sample in _samples(line)]
+    seconds = float(np.median(samples)) if samples else np.nan
+    counts = _iterations(first)
+    error = next((name for name in _ERRORS if first.get(name, 0) > 0), "")
+    traffic = next((name for name in _TRAFFIC if first.get(name, 0) > 0), "")
+    return {
+        "engine": first.get("engine", first.get("name", "")),
+        "layout": first.get("layout", ""),
+        "seconds": seconds,
+        "samples": samples,
+        "by_bits": _seconds_by_bits(first, counts, seconds),
+        "bits": float(np.average([*counts], weights=[*counts.values()])) if counts else np.nan,
+        "fewest_bits": min(counts, default=64),
+        "error": float(first.get(error, np.nan)),
+        "error_name": error,
+        "traffic": float(first.get(traffic, np.nan)),
+        "traffic_name": traffic,
+        "history": _history(first),
+        "prepare": float(first.get("prepare_s", 0.0)),
+    }
+
+
+def _samples(line: dict[str, Any]) -> list[float]:
+    """Return the samples of a result in seconds; of conversions, the time of their bytes at the measured rate."""
+    for name, factor in _TIMES.items():
+        sampled = line.get(f"{name.removesuffix('_s')}_samples_s_json")
+        if sampled:
+            return [float(each) for each in json.loads(sampled) if each > 0]
+        if line.get(name, 0) > 0:
+            return [factor * float(line[name])]
+    return [line["bytes"] / (1e9 * line["convert_gbps"])] if line.get("convert_gbps", 0) > 0 else []
+
+
+def _iterations(line: dict[str, Any]) -> dict[int, float]:
+    """Return iterations by bits read; of a result without iterations, one at the bits of its values."""
+    counted = json.loads(line.get("iterations_by_bits_json", line.get("bits_json", "{}")))
+    if isinstance(counted, list):
+        return {int(bits): float(counted.count(bits)) for bits in counted}
+    if counted:
+        return {int(bits): float(count) for bits, count in counted.items() if count}
+    if line.get("bits", 0) > 0:
+        return {int(line["bits"]): 1.0}
+    try:
+        return {format_named(line["storage"]).bits(None): 1.0}
+    except (KeyError, TypeError, InputError):
+        return {}
+
+
+def _seconds_by_bits(line: dict[str, Any], counts: dict[int, float], seconds: float) -> dict[int, float]:
+    """Return the time of a result by bits read; nothing where several were read and their times are not recorded."""
+    if "seconds_by_bits_s_json" in line:
+        return {int(bits): float(value) for bits, value in json.loads(line["seconds_by_bits_s_json"]).items()}
+    steps, bits = json.loads(line.get("step_s_json", "[]")), json.loads(line.get("bits_json", "[]"))
+    if steps and len(steps) == len(bits):
+        pairs = list(zip(steps, bits, strict=True))
+        return {each: sum(step for step, other in pairs if other == each) for each in set(bits)}
+    return dict.fromkeys(counts, seconds) if len(counts) == 1 and seconds > 0 else {}
+
+
+def _history(line: dict[str, Any]) -> list[tuple[int, float, int]]:
+    """Return iteration, residual and bits of each recorded iteration."""
+    recorded = json.loads(line.get("history_json", "[]"))
+    if "ways_found" in line or (recorded and "used" in line):
+        return [(int(number), float(residual), int(bits)) for number, residual, bits, *_ in recorded]
+    return [(place, float(residual), int(bits)) for place, (residual, bits, *_) in enumerate(recorded, 1)]

@@ -1,0 +1,393 @@
+"""Figures of any experiment, drawn from its rows without a program: one function of a few lines each.
+
+A colour means bits and a marker the engine or layout, in every figure. Times are medians; speed-ups are geometric means
+over graphs with the percentile interval of the bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
+chapter 13), over graphs and over the samples of each. Figures are as wide as one column of a journal or two, with text
+of at least 7 points at that size. The cost is that of Matplotlib.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cpms.base.errors import InputError
+from cpms.base.text.escape import abbreviate
+from cpms.experiment.report.observations import observations
+from cpms.experiment.report.palette import PALETTE
+from cpms.experiment.rows.rows import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTHS = {"single": 3.3, "double": 7.0}
+"""Widths of figures in inches: one column of a journal, and two."""
+STYLE: dict[str, Any] = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.title_fontsize": 7,
+    "savefig.bbox": None,
+}
+"""Sizes of text in points, none below 7."""
+_MARKERS = "osD^vP*X<>hp"
+_MOST_LINES = 40
+"""The most bars or points in a column of names."""
+_MOST_HISTORIES = 6
+_DRAWS = 400
+
+
+class Drawing(NamedTuple):
+    """A figure with its texts.
+
+    Parameters
+    ----------
+    name : str
+        The name of the template.
+    figure : matplotlib.figure.Figure
+    caption : str
+        What is shown, machine, commit, repetitions and spread.
+    alt : str
+        Alternative text: the figure in words, with the ends of its range.
+    experiment : str
+    cells : list of str
+        The rows that it is drawn from.
+    """
+
+    name: str
+    figure: Figure
+    caption: str
+    alt: str
+    experiment: str
+    cells: list[str]
+
+
+def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None = None) -> Iterator[Drawing]:
+    """Yield the figures that the rows of one experiment allow.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of one experiment.
+    width : str
+        ``single`` or ``double``, see `WIDTHS`.
+    baseline : str, optional
+        Part of the name of the contestant that speed-ups are over; by default the first that stores float64.
+
+    Raises
+    ------
+    InputError
+        If the width or the baseline does not exist.
+    """
+    import matplotlib
+
+    if width not in WIDTHS:
+        raise InputError(f"width {width!r} does not exist; it can be {' or '.join(WIDTHS)}")
+    found = observations(rows)
+    if found.empty:
+        return
+    for name, template in TEMPLATES.items():
+        with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+            made = template(found, WIDTHS[width], baseline)
+        if made is not None:
+            cells = [row["cell"] for row in rows if row["status"] == "ok"]
+            caption = f"Experiment {rows[0]['experiment']}: {made[1]}. {_provenance(rows, found)}"
+            yield Drawing(name, made[0], caption, made[2], rows[0]["experiment"], cells)
+
+
+Made = tuple["Figure", str, str] | None
+
+
+def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
+    """Draw the time of each contestant as a bar, stacked by the bits that were read, and its preparation."""
+    del baseline
+    found, some = _first(found[found.by_bits.map(bool)].sort_values(["graph", "seconds"]))
+    if found.empty:
+        return None
+    figure, axes = _lines(found, width)
+    ends = np.zeros(len(found))
+    for bits in sorted({bits for each in found.by_bits for bits in each}, reverse=True):
+        part = np.array([each.get(bits, 0.0) for each in found.by_bits])
+        axes.barh(range(len(found)), part, left=ends, color=colour(bits), height=0.7)
+        ends += part
+    if (found.prepare > 0).any():
+        axes.barh(
+            range(len(found)), found.prepare, left=ends, color="none", edgecolor="#666666", height=0.7, hatch="////"
+        )
+    axes.set_xlabel("time in s; hatched: preparation with conversion")
+    _legend(figure, found)
+    return figure, f"median time by bits read{some}", _range_of(found, "seconds", "Bars of the time", "s")
+
+
+def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
+    """Draw the speed-up of each contestant over the baseline, with a bootstrap interval of 95 percent."""
+    base = _baseline(found, baseline)
+    found = found[found.seconds > 0]
+    if base is None:
+        return None
+    samples = {line.graph: line.samples for line in _each(found[found.contestant == base])}
+    lines = []
+    for name, group in found[found.graph.isin(samples)].groupby("contestant", sort=False):
+        if name != base:
+            pairs = [(samples[line.graph], line.samples) for line in _each(group)]
+            lines.append({**group.iloc[0], "graph": "", **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
+    table, some = _first(pd.DataFrame(lines, columns=[*found.columns, *_SPEED]).sort_values("speedup", ascending=False))
+    if table.empty:
+        return None
+    figure, axes = _lines(table, width)
+    marker = _markers(table)
+    for place, line in enumerate(_each(table)):
+        error = [[line.speedup - line.low], [line.high - line.speedup]]
+        axes.errorbar(
+            line.speedup, place, xerr=error, color=colour(line.fewest_bits), marker=marker[place], markersize=4
+        )
+    axes.axvline(1.0, color="#666666", linewidth=0.6)
+    axes.set_xscale("log")
+    _plain_ticks(axes)
+    axes.set_xlabel(f"speed-up over {abbreviate(base, 30)}")
+    _legend(figure, table)
+    text = f"speed-up over {base}, geometric mean over graphs, with 95 % bootstrap interval{some}"
+    return figure, text, _range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
+
+
+_SPEED = ("speedup", "low", "high")
+
+
+def bootstrap(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[float, float, float]:
+    """Return the geometric mean of ratios of medians, and the ends of its bootstrap interval of 95 percent.
+
+    Parameters
+    ----------
+    pairs : sequence of two sequences of float
+        For each graph, the samples of the baseline and of the contestant, in seconds.
+
+    Examples
+    --------
+    >>> bootstrap([([2.0, 2.0], [1.0, 1.0]), ([8.0], [1.0])])
+    (4.0, 2.0, 8.0)
+    """
+    random = np.random.default_rng(0)
+    mean = float(np.exp(np.mean([np.log(np.median(base) / np.median(own)) for base, own in pairs])))
+    drawn = np.array([_medians(random, base) - _medians(random, own) for base, own in pairs])
+    chosen = random.integers(len(pairs), size=drawn.shape)
+    means = np.take_along_axis(drawn, chosen, axis=0).mean(axis=0)
+    low, high = np.exp(np.quantile(means, [0.025, 0.975]))
+    return round(mean, 12), round(min(mean, float(low)), 12), round(max(mean, float(high)), 12)
+
+
+def _medians(random: np.random.Generator, samples: Sequence[float]) -> Any:
+    """Return logarithms of the medians of resampled samples."""
+    return np.log(np.median(random.choice(samples, (_DRAWS, len(samples))), axis=1))
+
+
+def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
+    """Draw residual against iteration, each point in the colour of the bits that were read."""
+    del baseline
+    found = found[found.history.map(bool)].iloc[:_MOST_HISTORIES]
+    if found.empty:
+        return None
+    figure, axes = _panel(width, 2.4)
+    for marker, line in zip(_MARKERS, _each(found), strict=False):
+        iterations, values, bits = (np.array(each) for each in zip(*line.history, strict=True))
+        axes.plot(iterations, values, color="#bbbbbb", linewidth=0.6, zorder=1)
+        axes.scatter(
+            iterations,
+            values,
+            s=6,
+            c=[colour(each) for each in bits],
+            marker=marker,
+            zorder=2,
+            linewidths=0,
+            clip_on=False,
+        )
+        axes.plot([], [], marker, color="#666666", markersize=3, label=abbreviate(_named(line), 32))
+    axes.set(yscale="log", xlabel="iteration", ylabel="residual")
+    axes.legend(loc="best", handletextpad=0.2)
+    _legend(figure, found)
+    last = min(line[-1][1] for line in found.history)
+    return (
+        figure,
+        "residual against iteration by bits read",
+        f"{len(found)} falling curves; the least ends at {last:.1e}.",
+    )
+
+
+def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
+    """Draw time against bytes, coloured by bits."""
+    del baseline
+    found = found[(found.seconds > 0) & (found.traffic > 0)]
+    if found.empty:
+        return None
+    figure, axes = _scatter(found, width, "traffic", "seconds")
+    names = ", ".join(dict.fromkeys(found.traffic_name))
+    axes.set(xscale="log", yscale="log", xlabel=f"bytes ({names})", ylabel="time in s")
+    return figure, f"time against bytes ({names}) by bits", _range_of(found, "seconds", "Points of the time", "s")
+
+
+def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
+    """Draw the error against the mean number of bits read."""
+    del baseline
+    found = found[(found.error > 0) & (found.bits > 0)]
+    if found.empty:
+        return None
+    figure, axes = _scatter(found, width, "bits", "error")
+    names = ", ".join(dict.fromkeys(found.error_name))
+    axes.set(yscale="log", xlabel="mean bits read", ylabel=f"error ({names})")
+    return figure, f"error ({names}) against mean bits read", _range_of(found, "error", "Points of the error", "")
+
+
+TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
+    "time": time_by_precision,
+    "speedup": speedup,
+    "residual": residuals,
+    "traffic": traffic,
+    "error": error_by_bits,
+}
+"""The templates by name; a figure's file has the name of its experiment and of its template."""
+
+
+def colour(bits: int) -> str:
+    """Return the colour of a number of bits, the nearest one that has a colour.
+
+    Examples
+    --------
+    >>> colour(16) == colour(17) != colour(64)
+    True
+    """
+    return PALETTE[min(PALETTE, key=lambda known: abs(known - bits))]
+
+
+def _provenance(rows: Sequence[Row], found: pd.DataFrame) -> str:
+    machines = dict.fromkeys(str(row.get("gpu") or row.get("cpu", "unknown")) for row in rows)
+    commits = dict.fromkeys(str(row.get("git_commit") or "unknown")[:10] for row in rows)
+    counts = [len(each) for each in found.samples if each]
+    spreads = [_spread(each) for each in found.samples if len(each) > 1]
+    count = f"{min(counts)} to {max(counts)}" if len(set(counts)) > 1 else str(max(counts, default=0))
+    spread = f"median interquartile range {100 * np.median(spreads):.1f} % of the median" if spreads else "no spread"
+    return (
+        f"Machine: {', '.join(machines)}. Commit: {', '.join(commits)}. "
+        f"Samples of each result: {count}; {spread}."
+    )  # fmt: skip
+
+
+def _spread(samples: Sequence[float]) -> float:
+    low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75])
+    return float((high - low) / middle)
+
+
+def _range_of(found: pd.DataFrame, column: str, what: str, unit: str) -> str:
+    ordered: list[Any] = [each for _, each in found.sort_values(column).iterrows()]
+    least, most = ordered[0], ordered[-1]
+    texts = [f"{each[column]:.3g} {unit}".strip() + f" ({_named(each)})" for each in (least, most)]
+    return f"{what} of {len(found)} contestants, from {texts[0]} to {texts[1]}."
+
+
+def _each(found: pd.DataFrame) -> list[Any]:
+    """Return the lines of a table as named tuples."""
+    return list(found.itertuples())
+
+
+def _named(line: Any) -> str:
+    return " ".join(filter(None, [line.contestant, str(line.graph) if isinstance(line.graph, str) else ""]))
+
+
+def _first(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return as many lines as a figure has room for, evenly chosen, and the text about the others."""
+    if len(found) <= _MOST_LINES:
+        return found.reset_index(drop=True), ""
+    kept = np.linspace(0, len(found) - 1, _MOST_LINES).round().astype(int)
+    return found.iloc[kept].reset_index(drop=True), f"; {_MOST_LINES} of {len(found)} contestants, evenly chosen"
+
+
+def _baseline(found: pd.DataFrame, baseline: str | None) -> str | None:
+    """Return the contestant that speed-ups are over; None if there is one contestant alone."""
+    names: list[str] = list(dict.fromkeys(found.contestant))
+    if baseline is not None:
+        match = next((name for name in names if name == baseline), None)
+        match = match or next((name for name in names if baseline in name), None)
+        if match is None:
+            raise InputError(f"no contestant is called {baseline!r}; there is {', '.join(names[:12])}")
+        return match
+    if len(names) < 2:
+        return None
+    counts = found.groupby("contestant").graph.nunique().to_dict()
+    return max(names, key=lambda name: ("fp64" in name, counts.get(name, 0)))
+
+
+def _panel(width: float, height: float) -> tuple[Figure, Axes]:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, height), layout="constrained")
+
+
+def _lines(found: pd.DataFrame, width: float) -> tuple[Figure, Axes]:
+    """Return a panel with the names of contestants along its vertical axis."""
+    figure, axes = _panel(width, 0.9 + 0.15 * len(found))
+    most = 26 if width < 5 else 60
+    axes.set_yticks(range(len(found)), [abbreviate(_named(line), most) for line in _each(found)])
+    axes.set_ylim(len(found) - 0.5, -0.5)
+    return figure, axes
+
+
+def _scatter(found: pd.DataFrame, width: float, x: str, y: str) -> tuple[Figure, Axes]:
+    figure, axes = _panel(width, 2.4)
+    marker = _markers(found)
+    for each in dict.fromkeys(marker):
+        part = found[[one == each for one in marker]]
+        axes.scatter(
+            part[x],
+            part[y],
+            s=9,
+            c=[colour(bits) for bits in part.fewest_bits],
+            marker=each,
+            linewidths=0,
+            clip_on=False,
+        )
+    _legend(figure, found)
+    return figure, axes
+
+
+def _kinds(found: pd.DataFrame) -> list[str]:
+    """Return the engine of each line, or its layout where all have one engine."""
+    column = "engine" if len(set(found.engine)) > 1 else "layout"
+    return [str(each) for each in found[column]]
+
+
+def _markers(found: pd.DataFrame) -> list[str]:
+    kinds = _kinds(found)
+    by_kind = dict(zip(dict.fromkeys(kinds), itertools.cycle(_MARKERS), strict=False))
+    return [by_kind[kind] for kind in kinds]
+
+
+def _legend(figure: Figure, found: pd.DataFrame) -> None:
+    """Explain colours and, where there are several, markers, below the panel."""
+    from matplotlib.lines import Line2D
+
+    bits = sorted({bits for each in found.by_bits for bits in each} | set(found.fewest_bits), reverse=True)
+    entries = [Line2D([], [], color=colour(each), marker="s", linestyle="", label=f"{each} bits") for each in bits[:8]]
+    kinds = dict(zip(_kinds(found), _markers(found), strict=True))
+    if 1 < len(kinds) <= len(_MARKERS):
+        entries += [
+            Line2D([], [], color="#666666", marker=m, linestyle="", label=abbreviate(k, 20))
+            for k, m in kinds.items()
+            if k
+        ]
+    columns = 3 if figure.get_figwidth() < 5 else 6
+    figure.legend(handles=entries, loc="outside lower center", ncols=columns, handletextpad=0.1, columnspacing=0.8)
+
+
+def _plain_ticks(axes: Axes) -> None:
+    """Write the ticks of a logarithmic axis as decimal numbers, at most five of them."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=6))
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_formatter(NullFormatter())

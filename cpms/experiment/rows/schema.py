@@ -1,0 +1,325 @@
+"""The schema of flattened rows: the type, the unit and the meaning of each column, from one table.
+
+``docs/rows.md`` is generated from it, and a test holds it against the recorded rows and the kinds of experiments. Units
+are those of the SI with binary exceptions written out; "1" is a pure number (ISO 80000-1). It costs nothing until read.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+TYPES = ("text", "integer", "number", "boolean", "JSON")
+
+
+class Column(NamedTuple):
+    """A column of flattened rows.
+
+    Parameters
+    ----------
+    name : str
+    type : str
+        One of `TYPES`; JSON is text that holds a list or an object.
+    unit : str
+        "1" for pure numbers and counts, empty for texts and truth values.
+    meaning : str
+    """
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+
+
+_TABLE = """
+experiment|text||name of the experiment
+cell|text||hash of the cell's parameters
+result|integer|1|place of the result within its cell
+graph|text||the graph or matrix, as the configuration names it
+parameters|text||the parameters that tell the result from the others of its cell
+status|text||ok; CONVERGED and so on of linear systems; else why it was not measured
+reason|text||why it was not measured, or a method or format chosen
+kind|text||kind of the experiment
+name|text||name of a contestant of other software
+contestant|text||name of a contestant for top-k
+version|text||its version
+variant_json|JSON||its settings
+repetition|integer|1|number of the repetition
+rounds|integer|1|samples in turn
+samples|integer|1|samples of each measurement
+warmup|integer|1|unmeasured runs before
+solves|integer|1|solves a rank
+sweeps|integer|1|sweeps a sample
+queries|integer|1|queries of a batch
+seed|integer|1|seed of random choices
+values|integer|1|length of the array
+bytes|number|bytes|memory traffic of a sweep, or the size of the array
+graph_name|text||the graph that was loaded
+stand_in_for|text||the graph in whose place a generated one was taken
+nodes|integer|1|nodes of the graph
+edges|integer|1|edges of the graph
+dangling|text||policy for nodes without outgoing edges; of kind graphs their number
+rows|integer|1|rows of the matrix
+columns|integer|1|columns of the matrix
+entries|integer|1|entries of the matrix
+symmetric|text||which half of a symmetric file is read
+weights|text||how weights of edges are used
+engine|text||engine that ran it
+method|text||method that was asked for
+used|text||method that was chosen
+storage|text||format of the stored values
+stored_as|text||format that was chosen
+storages_json|JSON||formats of a cell
+engines_json|JSON||engines of a cell
+layout|text||layout of the sparse matrix
+indices|text||storage of column indices
+algorithm|text||algorithm of a library
+device|text||device that ran it
+devices|integer|1|number of devices
+devices_json|JSON||devices of a cell
+vectors|text||format of the vectors of a product
+vectors_json|JSON||formats of the vectors
+preconditioner|text||preconditioner
+rhs|text||right-hand side
+compute|text||format of arithmetic
+policy_json|JSON||controller of precision
+write_ahead|integer|1|levels written ahead
+most_read|integer|1|segments that sweeps read at most
+read|integer|1|segments that are read
+whole|boolean||whole vectors are converted
+plain|boolean||native types alone
+batch|integer|1|queries at a time; 0 for one after another
+start|text||first iterate
+penalty|number|1|penalty of the first iterate
+limit|integer|1|iterations at most
+pattern|text||order of the values
+dtype|text||type of the values
+k|integer|1|entries that are selected
+ks_json|JSON||numbers of selected entries
+add|text||how sums are accumulated
+adds_json|JSON||ways to accumulate
+work_group|integer|1|work items of a group
+work_groups_json|JSON||sizes of work groups
+cores|integer|1|compute units in use
+cores_json|JSON||numbers of compute units
+stage|text||stage of the algorithm
+stages_json|JSON||stages of a cell
+others_json|JSON||engines beside
+also_json|JSON||further contestants
+ours_json|JSON||contestants of cpms
+peers_json|JSON||contestants of other software
+local|text||engine of each rank
+local_json|JSON||engines of each rank
+ways_json|JSON||solvers of a linear system
+purpose|text||aim of a cell of kind opencl
+scaling|text||strong or weak
+exchange|text||how ranks exchange values
+fixed|boolean||contestant is taken at its own tolerance
+only_json|JSON||graphs to which a contestant is restricted
+refused_json|JSON||contestants that could not run, with reasons
+arrangement_json|JSON||arrangement of the edges
+arrangements_json|JSON||arrangements of a cell
+renumbered|boolean||nodes were reordered
+in_bins|boolean||tiles of x were staged in shared memory
+ranks|integer|1|processes
+ranks_json|JSON||numbers of processes
+threads_a_rank|integer|1|threads of a process
+damping|number|1|damping factor
+norm|text||norm of the stopping criterion
+tol|number|1|tolerance that was asked for
+reference_tol|number|1|tolerance of the reference solution
+max_iterations|integer|1|iterations at most
+record_history|boolean||whether histories are recorded
+certify|boolean||whether answers are certified
+timeout_s|number|s|time at most
+converged|boolean||the certified residual is within the tolerance
+solver_status|text||status by the solver
+iterations|integer|1|iterations
+iterations_json|JSON|1|iterations of each query
+iterations_by_bits_json|JSON|1|iterations by bits read
+iterations_by_bits_written_json|JSON|1|iterations by bits written
+bits|number|bits|bits of a value that are read
+bits_json|JSON|bits|bits read: of each iteration, or iterations by bits
+history_json|JSON|1, bits, 1, s|each iteration: residual, bits, mass, s; linear: number, residual, bits, bytes
+residual|number|1|certified relative residual
+residual_l1|number|1|certified residual in the 1-norm
+reference_residual_l1|number|1|residual of the reference in the 1-norm
+error_bound|number|1|bound of the error in the 1-norm
+error_l1|number|1|error against the reference in the 1-norm
+error|number|1|largest relative error, or the error that contestants are to reach
+difference_l1|number|1|difference from the answer on one device in the 1-norm
+mass|number|1|sum of the ranks
+top_json|JSON|1|nodes of the highest ranks, with these
+top20_overlap|number|1|share of the 20 highest ranks that the reference has too
+top20_accuracy|number|1|share of the 20 highest ranks at the reference's places
+certified|integer|1|queries that are certified
+answered|integer|1|queries with an answer
+certified_answers|integer|1|answers that were certified
+certified_converged|integer|1|certified answers within the tolerance
+solver_converged|integer|1|queries that the solver reports as converged
+zero_share|number|1|share of values that are zero
+subnormal_share|number|1|share of values that are subnormal
+same_values|boolean||the selected values are those of the reference
+same_places|boolean||the selected places are those of the reference
+counts_json|JSON|1|systems by outcome for each solver
+solve_s|number|s|one solve, the median of its samples
+solve_samples_s_json|JSON|s|samples of one solve
+solves_s|number|s|one solve on all ranks
+step_s_json|JSON|s|time of each iteration
+seconds_by_bits_s_json|JSON|s|time of iterations by bits read
+sweep_s_by_bits_json|JSON|s|one sweep by bits read
+query_s|number|s|one query
+query_samples_s_json|JSON|s|samples of one query
+run_s|number|s|one run on the device
+run_samples_s_json|JSON|s|samples of one run
+begin_s|number|s|part of a run: start of a sweep
+add_s|number|s|part of a run: sums
+norms_s|number|s|part of a run: norms
+copy_on_device_s|number|s|copy of the vector on the device
+copy_through_host_s|number|s|copy of the vector through the host
+copy_in_memory_s|number|s|copy of the vector in main memory
+prepare_s|number|s|preparation of the operator, conversion included
+build_s|number|s|building of the matrix or solver
+load_s|number|s|loading of the graph
+numbering_s|number|s|reordering of the nodes
+certify_s|number|s|certification of the answer
+check_s|number|s|check of the answer
+reset_s|number|s|change of the teleport vector
+join_s|number|s|start of the ranks
+waited_s|number|s|waiting for other ranks
+cell_s|number|s|the whole cell
+exchange_64_bits_s|number|s|exchange of values of 64 bits
+exchange_16_bits_s|number|s|exchange of values of 16 bits
+median_ms|number|ms|median of samples
+least_ms|number|ms|least of samples
+most_ms|number|ms|most of samples
+sweep_us|number|us|one sweep, the median of samples
+least_us|number|us|least of the samples of a sweep
+most_us|number|us|most of the samples of a sweep
+gather_us|number|us|gathers of a sweep alone
+copy_json|JSON|ms|copy of the array: median, least, most
+copy_gbps|number|1e9 bytes/s|copy
+copy_least_gbps|number|1e9 bytes/s|copy, least of samples
+copy_most_gbps|number|1e9 bytes/s|copy, most of samples
+convert_gbps|number|1e9 bytes/s|conversion to the format
+convert_least_gbps|number|1e9 bytes/s|conversion to the format, least of samples
+convert_most_gbps|number|1e9 bytes/s|conversion to the format, most of samples
+restore_gbps|number|1e9 bytes/s|conversion back
+restore_least_gbps|number|1e9 bytes/s|conversion back, least of samples
+restore_most_gbps|number|1e9 bytes/s|conversion back, most of samples
+gather_2_byte_giga_per_s|number|1e9/s|gathers of 2 bytes
+gather_4_byte_giga_per_s|number|1e9/s|gathers of 4 bytes
+gather_8_byte_giga_per_s|number|1e9/s|gathers of 8 bytes
+ceilings_json|JSON|1e9 bytes/s, 1e9/s|copy and gather rates of the device
+launches_a_sample|integer|1|launches that a sample times
+as_one_graph|boolean||launches were one CUDA graph
+matrix_bytes|integer|bytes|size of the stored matrix
+matrix_bytes_by_rank_json|JSON|bytes|size of the stored matrix of each rank
+edges_by_rank_json|JSON|1|edges of each rank
+foreign_values_by_rank_json|JSON|1|values that each rank receives a sweep
+held_bytes|integer|bytes|memory that the solver holds
+least_bytes|integer|bytes|memory traffic of a product at least
+bytes_read|integer|bytes|bytes of matrix and vectors that were read
+peak_memory_bytes|integer|bytes|highest memory of the process
+received_bytes|integer|bytes|bytes received a sweep
+exchange_64_bits_received_bytes|integer|bytes|bytes received at 64 bits
+exchange_16_bits_received_bytes|integer|bytes|bytes received at 16 bits
+busy_cores|number|1|processor time over time
+load_average_before|number|1|load of the machine before
+empty_rows|integer|1|rows without entries
+self_loops|integer|1|edges from a node to itself
+row_quantiles_json|JSON|1|quantiles of the row lengths
+row_histogram_json|JSON|1|rows by length, from powers of two
+column_quantiles_json|JSON|1|quantiles of the column lengths
+column_histogram_json|JSON|1|columns by length, from powers of two
+cpms_version|text||version of cpms
+code_digest|text||digest of its code
+git_commit|text||commit of its code
+git_dirty|boolean||the code differed from the commit
+config_sha256|text||digest of the configuration
+plugins_json|JSON||plug-ins that ran
+time_utc|text||when it was measured
+threads|integer|1|threads of the process
+cpu|text||processor
+cpu_mhz|number|MHz|its clock before the cell
+cpu_least_mhz|number|MHz|its lowest clock
+cpu_most_mhz|number|MHz|its highest clock
+affinity|text||processors of the process
+os|text||operating system
+kernel|text||its kernel
+gpu|text||GPU
+gpu_most_mhz|number|MHz|highest clock of the GPU
+gpu_memory_most_mhz|number|MHz|highest clock of its memory
+cuda_driver|integer|1|version of the CUDA driver
+cuda_runtime|integer|1|version of the CUDA runtime
+opencl_device|text||OpenCL device
+opencl_platform|text||OpenCL platform
+opencl_cores|integer|1|its compute units
+mpi_library|text||MPI library
+nccl_version|integer|1|version of NCCL
+version_python|text||version of Python
+version_numpy|text||version of NumPy
+version_scipy|text||version of SciPy
+version_numba|text||version of Numba
+version_cupy_cuda13x|text||version of CuPy
+version_cupy_cuda12x|text||version of CuPy
+version_pyopencl|text||version of PyOpenCL
+version_mpi4py|text||version of mpi4py
+version_torch|text||version of PyTorch
+"""
+
+
+@cache
+def columns() -> dict[str, Column]:
+    """Return the columns by name.
+
+    Examples
+    --------
+    >>> columns()["solve_s"].type, columns()["solve_s"].unit
+    ('number', 's')
+    """
+    made = [Column(*line.split("|")) for line in _TABLE.strip().splitlines()]
+    return {column.name: column for column in made}
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a column; of a column that the schema lacks, by the ending of its name.
+
+    Examples
+    --------
+    >>> unit_of("sweep_us"), unit_of("my_own_s"), unit_of("colour")
+    ('us', 's', '')
+    """
+    endings = {"_s": "s", "_ms": "ms", "_us": "us", "_gbps": "1e9 bytes/s", "_bytes": "bytes", "_mhz": "MHz"}
+    known = columns().get(name)
+    return known.unit if known else next((unit for end, unit in endings.items() if name.endswith(end)), "")
+
+
+def page() -> str:
+    """Return the page ``docs/rows.md``."""
+    lines = [f"| `{each.name}` | {each.type} | {each.unit} | {each.meaning} |" for each in columns().values()]
+    return _HEAD + "\n".join(["| column | type | unit | meaning |", "|---|---|---|---|", *lines]) + "\n"
+
+
+_HEAD = """# Columns of rows
+
+This page is generated by `cpms.experiment.rows.schema.page`. A test compares it with the recorded rows.
+
+    cpms rows out                         # experiments and columns of a folder, as text
+    cpms rows topk --csv topk.csv         # one line a result
+    cpms rows out --parquet rows.parquet
+
+In Python:
+
+```python
+from cpms.experiment.rows.flat import read_table
+
+table = read_table("topk")
+print(table.groupby(["contestant", "k"]).median_ms.median())
+```
+
+Each line is one result. Columns of a cell are repeated on each of its results. Lists and objects are JSON in columns
+that end in `_json`. Unit 1 is a pure number. A column that a plug-in adds has the unit of its ending: `_s`, `_ms`,
+`_us`, `_gbps` (1e9 bytes a second), `_bytes`, `_mhz`.
+
+"""

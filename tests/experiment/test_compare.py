@@ -1,0 +1,186 @@
+"""Comparison of runs: laws of ratios, error rates of the test in simulated runs, and the command."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpms.base.errors import InputError
+from cpms.cli.main import main
+from cpms.experiment.report.compare import compare, mean_ratio, significant
+from cpms.experiment.rows.series import Series, series_of
+
+OPPOSITE = {"slower": "faster", "faster": "slower"}
+TRIALS, ALPHA = 1000, 0.02
+
+times = st.lists(st.floats(1e-6, 1e3), min_size=5, max_size=12)
+factors = st.floats(1e-3, 1e3)
+
+
+def series(samples, name="a", unit="s"):
+    return Series("mine", "path", name, "solve", unit, tuple(map(float, samples)))
+
+
+def one(before, after, **options):
+    return compare([series(before)], [series(after)], **options)[0]
+
+
+@given(times, times)
+def test_swapped_runs_give_the_inverse_ratio_and_the_opposite_conclusion(x, y):
+    there, back = one(x, y), one(y, x)
+    assert there.ratio * back.ratio == pytest.approx(1.0)
+    assert there.conclusion == OPPOSITE.get(back.conclusion, back.conclusion)
+    assert there.outliers == back.outliers
+    if not math.isnan(there.low):
+        assert there.low * back.high == pytest.approx(1.0)
+        assert there.p_value == pytest.approx(back.p_value)
+        assert there.low <= there.ratio * (1 + 1e-12)
+        assert there.ratio <= there.high * (1 + 1e-12)
+
+
+@given(times, factors)
+def test_a_run_scaled_by_a_factor_has_that_ratio_to_itself(x, factor):
+    assert one(x, factor * np.array(x)).ratio == pytest.approx(factor, rel=1e-9)
+    assert one(x, x).conclusion in ("no difference", "too few samples")
+
+
+@given(times, times)
+def test_rates_are_the_inverse_of_times(x, y):
+    timed = one(x, y)
+    rated = compare([series(1 / np.array(x), unit="gbps")], [series(1 / np.array(y), unit="gbps")])[0]
+    assert rated.ratio == pytest.approx(timed.ratio)
+    assert rated.conclusion == timed.conclusion
+
+
+@given(times, times, st.permutations(range(5)))
+def test_the_order_of_samples_does_not_matter(x, y, order):
+    shuffled = [x[k] for k in order] + x[5:]
+    assert one(shuffled, y) == one(x, y)._replace(before=series(shuffled))
+
+
+def simulated(random, slowdown):
+    """Return ten times of a run: log-normal noise, outliers, and a drift within the run."""
+    noise = np.exp(0.025 * random.standard_normal(10))
+    outliers = np.where(random.random(10) < 0.02, 1.5, 1.0)
+    return slowdown * noise * outliers * np.linspace(1.0, 1.01, 10)
+
+
+def shares(slowdown):
+    """Return the share of each conclusion in simulated pairs of runs."""
+    random = np.random.default_rng(20)
+    runs = [[series(simulated(random, each), str(k)) for k in range(TRIALS)] for each in (1.0, slowdown)]
+    found = [each.conclusion for each in compare(*runs, alpha=ALPHA)]
+    return {name: found.count(name) / TRIALS for name in set(found)}
+
+
+def test_equal_runs_seldom_raise_an_alarm():
+    assert 1 - shares(1.0)["no difference"] <= 0.03
+
+
+def test_a_slowdown_of_five_percent_is_found():
+    assert shares(1.05)["slower"] >= 0.9
+
+
+def test_correction_keeps_false_alarms_of_many_series_rare():
+    random = np.random.default_rng(3)
+    runs = [[series(simulated(random, 1.0), str(k)) for k in range(400)] for _ in range(2)]
+    found = compare(*runs, alpha=ALPHA)
+    assert any(each.conclusion == "slower" for each in found)
+    assert len(significant(found, "slower", alpha=ALPHA)) <= 1
+
+
+def test_the_mean_ratio_lies_within_its_interval():
+    random = np.random.default_rng(1)
+    before = [series(simulated(random, 1.0), str(k)) for k in range(20)]
+    after = [each._replace(samples=tuple(simulated(random, 1.2))) for each in before]
+    mean, low, high = mean_ratio(compare(before, after))
+    assert low < mean < high
+    assert mean == pytest.approx(1.2, rel=0.03)
+
+
+def test_few_samples_have_a_ratio_and_no_test():
+    found = one([1, 1, 1, 1], [2, 2, 2, 2])
+    assert (found.ratio, found.conclusion) == (2.0, "too few samples")
+    assert math.isnan(found.p_value)
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.0}, {"alpha": 1.0}, {"margin": -0.1}, {"alpha": math.nan}])
+def test_levels_out_of_range_are_refused(options):
+    with pytest.raises(InputError, match="alpha lies between 0 and 1"):
+        one([1.0], [1.0], **options)
+
+
+def test_runs_without_a_common_series_are_refused():
+    with pytest.raises(InputError, match="no measurement in common"):
+        compare([series([1.0], "a")], [series([1.0], "b")])
+
+
+def test_series_come_of_every_shape_of_rows():
+    row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path"}
+    samples = {"solve_s": 2.0, "solve_samples_s": [1.0, 2.0, 3.0]}
+    way = {"method": "cg", "storage": "fp64", "status": "CONVERGED", "solve_s": 0.5}
+    rows = [
+        {**row, "results": [{"engine": "cpu", **samples}, {"engine": "cuda", "status": "unsupported", "reason": "no"}]},
+        {**row, "contestants": [{"engine": "cpu", "copy_gbps": 7.0, "copy_least_gbps": 6.0}]},
+        {**row, "ways_found": [way, {**way, "storage": "fp16", "status": "MAX_ITERATIONS"}]},
+        {**row, "status": "unavailable", "engine": "cuda", "solve_s": 1.0},
+    ]
+    found = [(each.contestant, each.quantity, each.unit, each.samples) for each in series_of(rows)]
+    assert found == [
+        ("cpu", "solve", "s", (1.0, 2.0, 3.0)),
+        ("cpu", "copy", "gbps", (7.0,)),
+        ("cg fp64", "solve", "s", (0.5,)),
+    ]
+
+
+def file_of_rows(path, factor, **columns):
+    random = np.random.default_rng(int(10 * factor))
+    rows = [
+        {"cell": str(k), "experiment": "mine", "status": "ok", "graph": f"g{k}", "engine": "cpu", "repetition": 0}
+        | {"solve_samples_s": [factor * t for t in simulated(random, 1.0)], "cpu": "some", **columns}
+        for k in range(3)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_the_command_ends_with_1_where_something_is_slower(tmp_path, capsys):
+    before, after = file_of_rows(tmp_path / "a.jsonl", 1.0), file_of_rows(tmp_path / "b.jsonl", 1.3)
+    assert main(["compare", before, after]) == 1
+    assert "slower after Holm's correction: 3" in capsys.readouterr().out
+    assert main(["compare", after, before]) == 0
+    assert main(["compare", before, before]) == 0
+    assert "3 no difference" in capsys.readouterr().out
+
+
+def test_json_is_the_same_comparison(tmp_path, capsys):
+    before, after = file_of_rows(tmp_path / "a.jsonl", 1.0), file_of_rows(tmp_path / "b.jsonl", 1.3, gpu="other")
+    assert main(["compare", before, after, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["machines"] == ["some", "other"]
+    assert [each["conclusion"] for each in found["comparisons"]] == ["slower"] * 3
+    assert all(each["low"] <= each["ratio"] <= each["high"] for each in found["comparisons"])
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["missing.jsonl"], "no such file or folder"),
+        (["b.jsonl", "--quantity", "copy"], "it has solve; give --quantity"),
+        (["b.jsonl", "--experiment", "other"], "it has none"),
+        (["b.jsonl", "--alpha", "2"], "alpha lies between 0 and 1"),
+    ],
+)
+def test_bad_input_of_the_command_is_a_line(options, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file_of_rows(tmp_path / "a.jsonl", 1.0)
+    file_of_rows(tmp_path / "b.jsonl", 1.0)
+    assert main(["compare", "a.jsonl", *options]) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert "Traceback" not in error

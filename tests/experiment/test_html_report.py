@@ -1,0 +1,138 @@
+"""The page of a report: its numbers are those of the rows, all text is escaped, and it needs no network."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from cpms.cli.main import main
+from cpms.experiment.report.html_report import NUMBERS, html_report
+from cpms.experiment.rows.flat import flatten, read_rows
+
+HOSTILE = '</script><img src=x onerror="alert(1)">{{TITLE}}&amp;\u202e'
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+class Page(HTMLParser):
+    """Collects the tables, scripts and attributes of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.lines, self.heads, self.attributes, self.scripts, self.tags = [], [], [], [], []
+        self._into = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag == "tr" and dict(attrs).get("data-cell"):
+            self.lines.append([])
+        if tag == "td":
+            self.lines[-1].append("")
+        if tag == "table":
+            self.heads.append([])
+        if tag == "th":
+            self.heads[-1].append("")
+        if tag == "script":
+            self.scripts.append("")
+        self._into = tag
+
+    def handle_data(self, data):
+        if self._into == "td":
+            self.lines[-1][-1] += data
+        elif self._into == "button" and self.heads:
+            self.heads[-1][-1] += data
+        elif self._into == "script":
+            self.scripts[-1] += data
+
+    def handle_endtag(self, tag):
+        del tag
+        self._into = None
+
+
+def rows_of(name):
+    return read_rows(name)
+
+
+def test_numbers_of_the_page_are_those_of_the_rows():
+    rows = rows_of("table2")
+    page, table = Page(html_report(rows)), flatten(rows)
+    numbers = [name for name in NUMBERS if name in table and table[name].notna().any()]
+    assert [head.split(" [")[0] for head in page.heads[0]][3:] == numbers
+    assert len(page.lines) == len(table)
+    for cells, line in zip(page.lines, table.to_dict("records"), strict=True):
+        for cell, name in zip(cells[3:], numbers, strict=True):
+            assert float(cell) == line[name] if cell else math.isnan(line[name])
+
+
+def test_the_provenance_of_each_line_is_on_the_page():
+    rows = rows_of("table2")
+    provenance = json.loads(Page(html_report(rows)).scripts[0])
+    for row in rows:
+        assert provenance[f"table2/{row['cell']}"]["git_commit"] == row["git_commit"]
+
+
+def test_the_page_needs_no_network():
+    text = html_report(rows_of("gpu_conversion"))
+    assert not re.search(r"(?:https?:)?//[\w.-]+\.\w", text)
+    for name, value in Page(text).attributes:
+        if name in ("src", "href", "xlink:href", "action", "data"):
+            assert value.startswith(("#", "data:"))
+
+
+def test_hostile_texts_stay_texts():
+    rows = [
+        {
+            "cell": f"{k}{HOSTILE}",
+            "experiment": "m" + HOSTILE,
+            "status": "ok",
+            "graph": HOSTILE + str(k),
+            "cpu": HOSTILE,
+        }
+        | {"engine": engine, "solve_s": 0.5 + k, "storage": "fp64"}
+        for k, engine in enumerate(["cpu", HOSTILE])
+    ]
+    page = Page(html_report(rows, title=HOSTILE))
+    assert "img" not in page.tags
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert len(page.scripts) == 2
+    assert len(page.lines) == 2
+    assert json.loads(page.scripts[0])[f"{rows[0]['experiment']}/{rows[0]['cell']}"]["cpu"] == HOSTILE
+
+
+def test_names_within_the_page_are_unique():
+    ids = [value for name, value in Page(html_report(rows_of("gpu_conversion"))).attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_command_writes_the_page(tmp_path, capsys):
+    assert main(["report", "gpu_conversion", "--output", str(tmp_path / "a.html"), "--title", "Mine"]) == 0
+    assert "<title>Mine</title>" in (tmp_path / "a.html").read_text()
+    assert main(["report", str(tmp_path / "none"), "--output", str(tmp_path / "b.html")]) == 2
+    assert main(["report", "gpu_conversion", "--output", str(tmp_path / "no" / "b.html")]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_browser_shows_it_without_errors(tmp_path):
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser is None:
+        pytest.skip("no Chromium is installed")
+    path = tmp_path / "a.html"
+    path.write_text(html_report(rows_of("gpu_conversion")))
+    command = [browser, "--headless", "--no-sandbox", "--enable-logging=stderr", "--window-size=390,800", "--dump-dom"]
+    done = subprocess.run([*command, path.as_uri()], capture_output=True, text=True, timeout=60, check=True)
+    assert "CONSOLE" not in done.stderr
+    assert 'class="n"' in done.stdout
+
+
+@pytest.mark.slow
+def test_the_page_of_all_recorded_rows_is_small():
+    assert len(html_report(rows_of(Path("experiments/results"))).encode()) < 5e6

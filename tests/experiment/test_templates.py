@@ -1,0 +1,114 @@
+"""Figures without a program: they hold the rows' numbers, are printable, and the same rows give the same bytes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpms.base.errors import InputError
+from cpms.cli.main import main
+from cpms.experiment.report.observations import observations
+from cpms.experiment.report.palette import PALETTE
+from cpms.experiment.report.show import _matplotlib
+from cpms.experiment.report.templates import TEMPLATES, WIDTHS, bootstrap, colour, drawings
+
+matplotlib = _matplotlib()
+CONFIG = 'name = "mine"\nkind = "pagerank"\ngraphs = ["weblike:nodes=300,edges=1200", "rgg:scale=7"]\n'
+CONFIG += 'storages = ["fp64", "cpms2"]\nrepetitions = 3\nrecord_history = true\nreference_tol = 1e-13\n'
+
+
+@pytest.fixture(scope="module")
+def folder_of_rows(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mine")
+    (folder / "mine.toml").write_text(CONFIG)
+    assert main(["run", str(folder / "mine.toml"), "--output", str(folder), "--show"]) == 0
+    return folder
+
+
+@pytest.fixture
+def rows(folder_of_rows):
+    return [json.loads(line) for line in (folder_of_rows / "mine.jsonl").read_text().splitlines()]
+
+
+def test_run_with_show_draws_every_template_with_its_texts(folder_of_rows, rows):
+    for name in TEMPLATES:
+        described = json.loads((folder_of_rows / f"mine_{name}.json").read_text())
+        assert "Commit:" in described["caption"]
+        assert "Samples of each result: 3" in described["caption"]
+        assert described["cells"] == [row["cell"] for row in rows]
+        assert len(described["alt"]) > 20
+        pdf = (folder_of_rows / f"mine_{name}.pdf").read_bytes()
+        assert b"/Type3" not in pdf
+        assert b"/FontFile2" in pdf
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_figures_have_their_width_and_legible_text(rows, width):
+    for drawing in drawings(rows, width=width):
+        assert drawing.figure.get_figwidth() == WIDTHS[width]
+        drawing.figure.canvas.draw()
+        texts = drawing.figure.findobj(matplotlib.text.Text)
+        assert min(text.get_fontsize() for text in texts if text.get_text()) >= 7
+        matplotlib.pyplot.close(drawing.figure)
+
+
+def test_bars_are_the_medians_of_the_rows_in_the_colours_of_bits(rows):
+    found = {drawing.name: drawing.figure for drawing in drawings(rows)}
+    bars = [bar for bar in found["time"].axes[0].patches if bar.get_fill() and bar.get_width() > 0]
+    assert {matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in bars} <= {*PALETTE.values(), "#000000"}
+    seconds = [row["solve_s"] for row in rows if row["storage"] == "fp64" and row["graph"] == rows[0]["graph"]]
+    assert np.median(seconds) in observations(rows).seconds.tolist()
+    for figure in found.values():
+        matplotlib.pyplot.close(figure)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), st.floats(1e-2, 1e2))
+def test_a_speedup_by_one_factor_has_no_width(times, factor):
+    found = bootstrap([([time], [time / factor]) for time in times])
+    assert found == pytest.approx((factor,) * 3)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=4), min_size=2, max_size=8))
+def test_the_inverse_speedup_lies_within_its_interval(samples):
+    pairs = list(zip(samples[::2], samples[1::2], strict=False))
+    mean, low, high = bootstrap(pairs)
+    assert low <= mean <= high
+    assert bootstrap([pair[::-1] for pair in pairs])[0] * mean == pytest.approx(1)
+
+
+def test_the_same_rows_give_the_same_bytes(folder_of_rows, tmp_path, capsys):
+    config = str(folder_of_rows / "mine.toml")
+    assert main(["show", config, "--results", str(folder_of_rows), "--output", str(tmp_path)]) == 0
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert len(files) == 4 * len(TEMPLATES)
+    assert all((tmp_path / name).read_bytes() == (folder_of_rows / name).read_bytes() for name in files)
+
+
+def test_a_recorded_experiment_is_drawn_by_its_name(tmp_path, capsys):
+    assert main(["show", "gpu_conversion", "--results", "experiments/results", "--output", str(tmp_path)]) == 0
+    assert (tmp_path / "gpu_conversion_time.pdf").is_file()
+
+
+def test_baselines_are_named(rows):
+    found = {drawing.name: drawing for drawing in drawings(rows, baseline="cpms2")}
+    assert "over cpms2" in found["speedup"].caption
+    with pytest.raises(InputError, match="there is fp64, cpms2"):
+        list(drawings(rows, baseline="posit"))
+    with pytest.raises(InputError, match="single or double"):
+        list(drawings(rows, width="triple"))
+    matplotlib.pyplot.close("all")
+
+
+def test_rows_without_measurements_have_no_figures(rows):
+    assert list(drawings([{**row, "status": "unavailable"} for row in rows])) == []
+
+
+def test_every_number_of_bits_has_a_colour():
+    assert all(colour(bits) == shade for bits, shade in PALETTE.items())
+    assert colour(2) == PALETTE[8]
