@@ -19,7 +19,7 @@ from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.compile import exclude_cupy_compilation
 from cpms.backends.opencl import program
 from cpms.base import threads, work_clock
-from cpms.engines import cuda, opencl
+from cpms.engines import opencl
 from cpms.formats.formats import FP16
 from cpms.problems.pagerank import Problem
 
@@ -142,7 +142,7 @@ def test_solves_take_no_longer_where_kernels_are_compiled(slow_compilers, monkey
 
 @pytest.mark.parametrize("method", ["power", "refine"])
 def test_batches_take_no_longer_where_kernels_are_compiled(slow_compilers, monkeypatch, host_backend, method):
-    monkeypatch.setattr(cuda, "missing", lambda: None)
+    monkeypatch.setattr(device_engine, "missing", lambda: None)
     forget_kernels(monkeypatch, host_backend)
     with current.using(host_backend):
         results = cpms.personalized_pagerank(GRAPH, [0, 1], engine="cuda", method=method)
