@@ -116,7 +116,8 @@ def residual(system: LinearSystem, b: Floats, x: Floats) -> Residual:
 
 
 def norm(values: Floats) -> float:
-    """Return the 2-norm to a relative error below 2**-49, or an absolute one of 2**-1074, without overflow.
+    """Return the 2-norm to a relative error below 2**-49, or an absolute one of 2**-1074; infinite
+    if it is beyond float64.
 
     Examples
     --------
@@ -130,7 +131,10 @@ def norm(values: Floats) -> float:
     scale = math.ldexp(1.0, -exponent)
     parts = threads.ranges(len(values), at_least=_ROWS)
     squares = math.fsum(threads.each(lambda part: float(linear_loops.sum_of_squares(values, scale, *part)), parts))
-    return math.ldexp(math.sqrt(squares), exponent)
+    try:
+        return math.ldexp(math.sqrt(squares), exponent)
+    except OverflowError:
+        return math.inf
 
 
 def certificate(

@@ -155,6 +155,8 @@ class Solver:
             else at_least(0, "max_iterations", max_iterations)
         )
         b_norm = certify.norm(right)
+        if math.isinf(b_norm):
+            raise InputError("the norm of b is beyond float64; divide b by a power of two, and multiply x by it")
         if b_norm == 0.0:
             return self._solution(np.zeros(size), right, asked, Recorder(0, 1.0, None, work_clock.now), 0.0, compiled)
         # Scaled by a power of two, so that norms neither overflow nor vanish; nothing is rounded.
