@@ -116,8 +116,9 @@ def residual(system: LinearSystem, b: Floats, x: Floats) -> Residual:
 
 
 def norm(values: Floats) -> float:
-    """Return the 2-norm to a relative error below 2**-49, or an absolute one of 2**-1074; infinite
-    if it is beyond float64.
+    """Return the 2-norm, infinite if it is beyond float64.
+
+    Its relative error is below 2**-49, or its absolute one is 2**-1074.
 
     Examples
     --------
