@@ -73,7 +73,7 @@ def test_every_figure_and_table_of_hostile_names_is_made(tmp_path, drawn):
     hostile_names.renamed(RECORDED, tmp_path)
     said = []
     written = show.show("all", results=tmp_path, output=tmp_path / "out", echo=said.append)
-    assert len([path for path in written if path.suffix == ".png"]) == len(drawn) == 25
+    assert len([path for path in written if path.suffix == ".png"]) == len(drawn) == 26
     assert all(map(safe, said))
     for path in written:
         if path.suffix == ".tex":
@@ -146,9 +146,9 @@ def test_errors_name_hostile_files_in_one_line(tmp_path, capsys, monkeypatch):
 
 def test_recorded_rows_are_shown_where_the_folder_holds_none(tmp_path, capsys, monkeypatch, drawn):
     monkeypatch.chdir(tmp_path)
-    assert main.main(["show", "conversion"]) == 0
+    assert main.main(["show", "road"]) == 0
     assert f"those that come with cpms are shown, of {RECORDED}" in capsys.readouterr().out
-    assert "conversion.png" in drawn
+    assert "road.png" in drawn
     assert main.main(["show", "quickstart"]) == 2
     assert "cpms run quickstart" in capsys.readouterr().err
 

@@ -60,7 +60,8 @@
          const __grid_constant__ cpms::PropagationBlocking inner_blocking, PARAMETERS) { \
         __shared__ cpms::SellWorkspace workspace;                                        \
         const cpms::Grid grid(partials, arrived);                                        \
-        cpms::BlockedPropagation residual_strategy{residual_blocking, workspace, grid},  \
-            inner_strategy{inner_blocking, workspace, grid};                             \
+        cpms::BlockedPropagation residual_strategy{residual_blocking, workspace, grid};  \
+        [[maybe_unused]] cpms::BlockedPropagation inner_strategy{                        \
+            inner_blocking, workspace, grid};                                            \
         RUN(residual_strategy, inner_strategy, __VA_ARGS__)                              \
     }
