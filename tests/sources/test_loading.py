@@ -86,7 +86,7 @@ def test_options_reach_generated_graphs():
     [
         ("wiki-vote", "'wiki-vote' is no file, no data set and no generator; did you mean wiki-Vote"),
         ("web-Gogle", "did you mean web-Google"),
-        ("qqqq", "'cpms datasets' lists the names; files end in .mtx, .*generators look like"),
+        ("qqqq", "'cpms datasets' lists the names; files have an ending such as .mtx, .*generators look like"),
         ("", "'' is no file, no data set and no generator"),
         ("no\0such", "is no file"),
         ("x" * 5000, "is no file"),
