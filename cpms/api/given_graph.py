@@ -51,4 +51,5 @@ def _numeric(pair: tuple[Any, Any]) -> bool:
 def _computes_on_device(engine: str) -> bool:
     if engine == "auto":
         return engines.finds_device()
-    return isinstance(engine, str) and engine in engines.names() and engines.get_any(engine).takes_device_arrays
+    engines.check_name(engine)
+    return engines.get_any(engine).takes_device_arrays

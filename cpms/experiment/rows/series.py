@@ -172,7 +172,7 @@ def _text(parameters: dict[str, Any]) -> str:
     """Return parameters as short text: values alone where they are texts, else ``name=value``."""
     parts = []
     for name, value in parameters.items():
-        if value in (None, False, [], {}) or (name in ("write_ahead",) and value == 0):
+        if value in (None, False, [], {}) or (name == "write_ahead" and value == 0):
             continue
         parts.append(value if isinstance(value, str) else f"{name}={json.dumps(value, sort_keys=True)}")
     return " ".join(parts)
