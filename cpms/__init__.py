@@ -13,6 +13,7 @@ from cpms.base.package_data import __version__ as __version__
 _HOMES = {
     "AdaptiveReduction": "precision.refinement_policy",
     "FixedReduction": "precision.refinement_policy",
+    "InnerPlan": "precision.refinement_policy",
     "RefinementPolicy": "precision.refinement_policy",
     "CpmsError": "base.errors",
     "InputError": "base.errors",
@@ -129,6 +130,7 @@ if TYPE_CHECKING:
     from cpms.precision.controllers import WriteAhead as WriteAhead
     from cpms.precision.refinement_policy import AdaptiveReduction as AdaptiveReduction
     from cpms.precision.refinement_policy import FixedReduction as FixedReduction
+    from cpms.precision.refinement_policy import InnerPlan as InnerPlan
     from cpms.precision.refinement_policy import RefinementPolicy as RefinementPolicy
     from cpms.problems.initial_guess import penalised_start as penalised_start
     from cpms.sources.generators import generate as generate

@@ -10,7 +10,7 @@ from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
 from cpms.graph.graph import Graph
-from cpms.sources import specification
+from cpms.base.text import specification
 
 
 def names() -> list[str]:

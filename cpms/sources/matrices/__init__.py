@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
-from cpms.sources import specification
+from cpms.base.text import specification
 
 if TYPE_CHECKING:
     import scipy.sparse

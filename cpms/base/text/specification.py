@@ -1,4 +1,4 @@
-"""Specifications ``NAME:KEY=VALUE,…`` of generated graphs and matrices: text that becomes keyword arguments."""
+"""Specifications ``NAME:KEY=VALUE,…`` of graphs, matrices and controllers: text that becomes keyword arguments."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 
 from cpms.base.errors import InputError
 from cpms.base.validation import described, shortened
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_ANY = "int | float | str"
 
 
 def call(function: Callable[..., Any], spec: str, text: str) -> Any:
@@ -33,35 +36,40 @@ def call(function: Callable[..., Any], spec: str, text: str) -> Any:
 
 def arguments(function: Callable[..., Any], spec: str, text: str) -> dict[str, Any]:
     """Return the keyword arguments that ``text`` gives, without calling the function."""
-    parameters = list(inspect.signature(function).parameters.values())
+    parameters = [each for each in inspect.signature(function).parameters.values() if each.kind in _BY_NAME]
+    name = getattr(function, "__name__", spec.partition(":")[0])
     known = {parameter.name: parameter for parameter in parameters}
     given: dict[str, Any] = {}
-    for place, item in enumerate(_items(spec, text)):
+    for place, item in enumerate(items(spec, text)):
         key, equals, value = item.partition("=")
         if not equals or item.startswith("("):
-            key, value = (parameters[0].name, item) if place == 0 else (item, "")
+            key, value = (parameters[0].name, item) if place == 0 and parameters else (item, "")
         key = key.strip()
         if key not in known or key in given:
             reason = "is given twice" if key in given else "is not known"
             raise InputError(
-                f"{shortened(spec)}: {described(key)} {reason}; {spec.partition(':')[0]} takes {', '.join(known)}"
+                f"{shortened(spec)}: {described(key)} {reason}; {name} takes {', '.join(known) or 'nothing'}"
             )
-        given[key] = _value(spec, key, value.strip(), str(known[key].annotation))
+        given[key] = _value(spec, key, value.strip(), _annotation(known[key]))
     missing = [p.name for p in parameters if p.default is inspect.Parameter.empty and p.name not in given]
     if missing:
-        raise InputError(
-            f"{shortened(spec)}: {', '.join(missing)} must be given; {spec.partition(':')[0]} takes {', '.join(known)}"
-        )
+        raise InputError(f"{shortened(spec)}: {', '.join(missing)} must be given; {name} takes {', '.join(known)}")
     return given
 
 
-def _items(spec: str, text: str) -> list[str]:
-    """Split at commas that are not inside parentheses."""
-    items, depth, current = [], 0, ""
+def items(spec: str, text: str) -> list[str]:
+    """Split the text of a specification at commas that are not inside parentheses; errors show the specification.
+
+    Examples
+    --------
+    >>> items("copies", "of=(rmat:scale=8,seed=1),count=3")
+    ['of=(rmat:scale=8,seed=1)', 'count=3']
+    """
+    found, depth, current = [], 0, ""
     for character in text:
         depth += (character == "(") - (character == ")")
         if character == "," and depth == 0:
-            items.append(current)
+            found.append(current)
             current = ""
         else:
             current += character
@@ -69,7 +77,12 @@ def _items(spec: str, text: str) -> list[str]:
             break
     if depth != 0:
         raise InputError(f"{shortened(spec)}: its parentheses do not match")
-    return [item for item in [*items, current] if item]
+    return [item for item in [*found, current] if item]
+
+
+def _annotation(parameter: inspect.Parameter) -> str:
+    """Return the types of a parameter as text; without any, a number or else text."""
+    return _ANY if parameter.annotation is inspect.Parameter.empty else str(parameter.annotation)
 
 
 def _value(spec: str, key: str, value: str, annotation: str) -> Any:
