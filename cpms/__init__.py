@@ -52,6 +52,7 @@ _HOMES = {
     "StartAt": "precision.controllers",
     "Threshold": "precision.controllers",
     "WriteAhead": "precision.controllers",
+    "Layout": "sparse.arrangement",
     "StoredMatrix": "api.matrix",
     "matrix": "api.matrix",
     "PageRank": "api.prepared",
@@ -135,6 +136,7 @@ if TYPE_CHECKING:
     from cpms.problems.initial_guess import penalised_start as penalised_start
     from cpms.sources.generators import generate as generate
     from cpms.sources.loading import load as load
+    from cpms.sparse.arrangement import Layout as Layout
     from cpms.storage.array import SegmentedArray as SegmentedArray
     from cpms.storage.array import convert_inplace as convert_inplace
     from cpms.storage.array import encode as encode

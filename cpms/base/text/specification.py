@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import re
 from collections.abc import Callable
 from typing import Any
 
+from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.validation import described, shortened
 
@@ -32,6 +34,39 @@ def call(function: Callable[..., Any], spec: str, text: str) -> Any:
         return function(**arguments(function, spec, text))
     except TypeError as error:
         raise InputError(f"{shortened(spec)}: {error}") from None
+
+
+def call_plugin(function: Callable[..., Any], spec: str, text: str) -> Any:
+    """Call a plug-in's function as `call` does; an error in its code becomes a sentence that names it."""
+    given = arguments(function, spec, text)
+    with plugins.running(function):
+        return function(**given)
+
+
+def split_plugin(group: str, spec: str) -> tuple[str, str]:
+    """Return the name of a plug-in that a specification begins with, and the text of its arguments; empty for none.
+
+    ``module:function`` is told from ``NAME:VALUE`` by whether there is such a module.
+
+    Examples
+    --------
+    >>> split_plugin("generators", "mine.py:ring:nodes=4,seed=1"), split_plugin("generators", "standin:adaptive")
+    (('mine.py:ring', 'nodes=4,seed=1'), ('', ''))
+    """
+    first, _, rest = spec.partition(":")
+    if first in plugins.declared(group):
+        return first, rest
+    second, _, text = rest.partition(":")
+    name = f"{first}:{second}"
+    is_named = plugins.is_reference(name) and (first.endswith(".py") or "." in first or _is_module(first))
+    return (name, text) if is_named else ("", "")
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def arguments(function: Callable[..., Any], spec: str, text: str) -> dict[str, Any]:
