@@ -158,6 +158,11 @@ def called(plugin: object) -> str | None:
     return _state.names.get(id(plugin)) or _state.names.get(id(type(plugin)))
 
 
+def origins_of(plugin: object) -> list[dict[str, str | None]]:
+    """Return where an object came from that was loaded as a plug-in, as a row records it; nothing for any other."""
+    return as_columns({origin: None for origin in _state.origins if origin.name == called(plugin)})
+
+
 def described_plugin(plugin: object, otherwise: str | None = None) -> str:
     """Return how an error names an object of a user: as a plug-in, or ``otherwise``, or by its own name or its class.
 
@@ -204,15 +209,41 @@ def load(group: str, name: str, kinds: Any) -> Any | None:
     point = declared(group).get(name)
     if point is None and not is_reference(name):
         return None
-    what = f"plug-in {shortened(name)} of cpms.{group}"
-    if not _state.allowed:
-        raise InputError(f"{what} would run code, which --no-plugins refuses; leave the option out, or the plug-in")
+    what = _require_allowed(group, name)
     match = _REFERENCE.fullmatch(name) if point is None else _DECLARED.fullmatch(point.value.strip())
     if match is None:
         raise InputError(f"{what} is declared as {point.value if point else name!r}; give module:attribute")
-    home, attribute = match["home"], match["attribute"]
+    version = point.dist.version if point is not None and point.dist is not None else None
+    return _loaded(group, name, match["home"], match["attribute"], kinds, version)
+
+
+def load_file(group: str, file: str) -> ModuleType:
+    """Return the module of a file that is a plug-in as a whole, as `load` does."""
+    _require_allowed(group, file)
+    module: ModuleType = _loaded(group, file, file, None, ModuleType, None)
+    return module
+
+
+def _require_allowed(group: str, name: str) -> str:
+    """Return how errors name a plug-in; refuse it where plug-ins are refused."""
+    what = f"plug-in {shortened(name)} of cpms.{group}"
+    if not _state.allowed:
+        raise InputError(f"{what} would run code, which --no-plugins refuses; leave the option out, or the plug-in")
+    return what
+
+
+def _loaded(group: str, name: str, home: str, attribute: str | None, kinds: Any, version: str | None) -> Any:
+    """Return a plug-in, imported anew where its file has changed, and note that it was asked for."""
+    what = f"plug-in {shortened(name)} of cpms.{group}"
     if home.endswith(".py"):
         home = str(Path(home).expanduser().resolve())
+        if home in _state.digests and _state.digests[home] != _digest(home):
+            sys.modules.pop(_module_name(home), None)
+            for changed in [key for key in _state.found if key[1] == home]:
+                _state.names.pop(id(_state.found[changed]), None)
+                del _state.found[changed]
+    elif version is None:
+        version = _version_of(home.partition(".")[0])
     _announce(what, home)
     key = group, home, attribute
     if key not in _state.found:
@@ -221,7 +252,7 @@ def load(group: str, name: str, kinds: Any) -> Any | None:
     _state.names[id(found)] = name
     if type(found).__module__ == _module_name(home):
         _state.names.setdefault(id(type(found)), name)
-    origin = Origin(name, group, _version(point, home), _state.digests[home])
+    origin = Origin(name, group, version, _state.digests[home])
     for notes in (_state.origins, *_state.notes):
         notes[origin] = None
     return found
@@ -278,15 +309,9 @@ def _place(traceback: TracebackType | None) -> str | None:
     return next((f"{Path(file).name} line {line}" for file, line in reversed(places) if file in files), None)
 
 
-def _version(point: metadata.EntryPoint | None, home: str) -> str | None:
-    """Return the version of the distribution that declares a plug-in, or that holds its module."""
-    if point is not None:
-        return point.dist.version if point.dist is not None else None
-    return None if home.endswith(".py") else _version_of(home.partition(".")[0])
-
-
 @lru_cache
 def _version_of(package: str) -> str | None:
+    """Return the version of the distribution that holds a package."""
     from importlib import metadata
 
     holders = metadata.packages_distributions().get(package)

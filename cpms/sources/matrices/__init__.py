@@ -107,8 +107,14 @@ def _function(spec: str) -> tuple[Callable[..., Any], str, str]:
     name, _, text = spec.partition(":")
     if name in _MODULES:
         return getattr(import_module(f"cpms.sources.matrices.{_MODULES[name]}"), name), spec, text
-    plugin, text = specification.split_plugin("matrices", spec)
-    function = plugins.load("matrices", plugin, Callable) if plugin else None
-    if function is None:
-        raise InputError(unknown("generator of matrices", name, names(), ", or file.py:function"))
+    function, text = plugin(spec)
     return function, spec, text
+
+
+def plugin(spec: str) -> tuple[Callable[..., Any], str]:
+    """Return the function of a plug-in's specification, and the text of its arguments."""
+    name, text = specification.split_plugin("matrices", spec)
+    function = plugins.load("matrices", name, Callable) if name else None
+    if function is None:
+        raise InputError(unknown("generator of matrices", spec.partition(":")[0], names(), ", or file.py:function"))
+    return function, text

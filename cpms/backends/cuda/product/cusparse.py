@@ -84,7 +84,7 @@ class CusparseProduct(CudaVectors):
         """The product by the algorithm that took the least time on this matrix."""
         held = self.held
         rows, columns = (held.indptr, held.indices) if self.request.layout == "csr" else (held.row, held.col)
-        return SparseProduct(self.request.layout, self.shape[0], rows, columns, held.data, 1.0, self.shape[1])
+        return SparseProduct(self.request.layout_name, self.shape[0], rows, columns, held.data, 1.0, self.shape[1])
 
     @property
     def algorithm(self) -> str:
