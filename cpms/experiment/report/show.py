@@ -52,8 +52,8 @@ def show(
     name : str
         A program in ``experiments/figures``, or one elsewhere: the path of a file that ends in ``.py``, or
         ``file.py:NAME``, ``module:NAME`` or an entry point of the group ``cpms.show_programs``, of an object with
-        ``NEEDS`` and ``show``; a configuration that ends in ``.toml``, whose key ``show`` may name a program; or the name of an
-        experiment without a program.
+        ``NEEDS`` and ``show``; a configuration that ends in ``.toml``, whose key ``show`` may name a program; or the
+        name of an experiment without a program.
     results : Path or Recorded, optional
         Folder of the rows, or its rows if they have been read; those recorded with the package by default.
     output : Path
