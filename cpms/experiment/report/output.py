@@ -104,7 +104,7 @@ class Output:
             self._echo(line)
 
     def figure(
-        self, figure: Figure, *, suffix: str = "", caption: str = "", alt: str = "", of: Sequence[str] = ()
+        self, figure: Figure, *, suffix: str = "", caption: str = "", alt: str = "", of: Sequence[str] | None = None
     ) -> None:
         """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
 
@@ -121,7 +121,7 @@ class Output:
         alt : str
             Alternative text: the figure in words.
         of : sequence of str
-            Experiments whose rows are drawn; by default all.
+            Experiments whose rows are drawn; by default all; none for a picture of formats or layouts.
         """
         if self._note:
             note = ("†: " if self._daggers else "") + self._note
@@ -129,7 +129,7 @@ class Output:
             figure.supxlabel("\n".join(filter(None, [text, note])), fontsize=8 if text else 7)
         self._daggers = False
         figure.set_label(alt)
-        rows, apart = ([row for row in held if not of or row["experiment"] in of] for held in (self._rows, self._apart))
+        rows, apart = ([row for row in held if of is None or row["experiment"] in of] for held in (self._rows, self._apart))
         described = {
             "caption": " ".join(filter(None, [caption and f"{caption.rstrip('.')}.", self._provenance(rows, apart)])),
             "alt": alt,
