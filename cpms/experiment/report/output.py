@@ -75,10 +75,15 @@ class Output:
         """Whether figures are as wide as two columns."""
         return self.width > WIDTHS["single"]
 
-    def names(self, graphs: Iterable[str], most: int | None = None) -> list[str]:
-        """Return names of graphs for a figure: short, with a star for a stand-in, and a dagger without a commit."""
-        most = most or (30 if self.double else 20)
-        apart = {each for row in self._apart for each in _names_of(row)}
+    def names(self, graphs: Iterable[str], most: int | None = None, *, of: Sequence[str] = ()) -> list[str]:
+        """Return names of graphs for a figure: short, with a star for a stand-in.
+
+        Those of rows that no commit explains get a dagger if they are fewer than the others. Rows are those of the
+        experiments ``of``, by default of all.
+        """
+        most = most or (30 if self.double else 23)
+        rows, some_apart = self._of(of)
+        apart = {name for row in some_apart for name in _names_of(row)} if 2 * len(some_apart) < len(rows) else set()
         found = []
         for name in graphs:
             marks = ["*" if name.endswith(_STAND_IN) else "", " †" if name in apart else ""]
@@ -89,6 +94,12 @@ class Output:
     def say(self, text: str) -> None:
         """Pass a line on to the user."""
         self._echo(text)
+
+    def _of(self, experiments: Sequence[str]) -> tuple[list[Row], list[Row]]:
+        """Return the rows of some experiments, and those among them that no commit explains."""
+        of = set(experiments)
+        rows, apart = ([row for row in held if not of or row["experiment"] in of] for held in (self._rows, self._apart))
+        return rows, apart
 
     def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "", best: Best | None = None) -> None:
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
@@ -130,7 +141,7 @@ class Output:
         of : sequence of str
             Experiments whose rows are drawn; by default all.
         """
-        rows, apart = ([row for row in held if not of or row["experiment"] in of] for held in (self._rows, self._apart))
+        rows, apart = self._of(of)
         note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows)).strip("; ")
         below = ["*: generated stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
         text = figure.get_supxlabel()
@@ -166,8 +177,10 @@ class Output:
 
     def _provenance(self, rows: Sequence[Row], apart: Sequence[Row], note: str) -> str:
         """Return machine, commit, repetitions and spread, and the graphs of rows that no commit explains."""
-        graphs = some(dict.fromkeys(label(row) for row in apart if row.get("graph_name")))
-        note = ": ".join(filter(None, [note, graphs if len(apart) < len(rows) else ""]))
+        few = 2 * len(apart) < len(rows)
+        named = apart if few else [row for row in rows if row not in apart]
+        graphs = some(dict.fromkeys(label(row) for row in named if row.get("graph_name"))) if apart else ""
+        note = (": " if few else ", all but ").join(filter(None, [note, graphs]))
         return " ".join(filter(None, [provenance(rows) if rows else "", f"({note})" if note else ""]))
 
     def leave_out(self, what: str, reason: str) -> None:

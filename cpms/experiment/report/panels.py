@@ -26,7 +26,7 @@ FILLED: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "mar
 HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 """The entry of hollow marks in a legend."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_CHARACTER_IN = 0.058
+_CHARACTER_IN = 0.054
 """Width of a character of 7 points."""
 _ENTRY_IN = 0.3
 """Width of the mark of a legend's entry, and of the space after it."""
@@ -132,6 +132,13 @@ def beside(place: int, count: int, room: float = 0.7) -> float:
 def unity(axes: Axes, *, across: bool = False) -> None:
     """Draw the line at 1: neither faster nor slower."""
     (axes.axhline if across else axes.axvline)(1.0, color=NEUTRAL, linewidth=0.7, zorder=0)
+
+
+def headroom(axes: Axes, share: float) -> None:
+    """Raise the upper end of a vertical axis by a share of its length, to have room for a legend within."""
+    low, high = axes.get_ylim()
+    logarithm = axes.get_yscale() == "log"
+    axes.set_ylim(top=high * (high / low) ** share if logarithm else high + share * (high - low))
 
 
 def marker(name: str, others: Sequence[str] = ()) -> str:

@@ -97,7 +97,7 @@ def faster_figure(table: pd.DataFrame, out: Output, by: str, *, suffix: str, of:
         The experiment.
     """
     out.figure(
-        _figure(table, out, by),
+        _figure(table, out, by, of),
         suffix=suffix,
         caption=f"Times faster {by}, by bits of a value; lines are intervals: from the least to the most of the "
         "samples of sweeps, of solves the bootstrap's of 95 %",
@@ -106,9 +106,9 @@ def faster_figure(table: pd.DataFrame, out: Output, by: str, *, suffix: str, of:
     )
 
 
-def _figure(table: pd.DataFrame, out: Output, by: str) -> Figure:
+def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> Figure:
     graphs, widths = list(dict.fromkeys(table.graph)), sorted(set(table.bits.tolist()))
-    names = out.names(graphs)
+    names = out.names(graphs, of=of)
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.07 + 0.05 * len(widths)))
     for line in table.to_dict("records"):
         place = graphs.index(line["graph"]) + panels.beside(widths.index(line["bits"]), len(widths))
