@@ -91,7 +91,8 @@ def _escape(figure: Figure) -> None:
         axes.title.set_text(_wrapped(axes.get_title(), _title_characters(figure, axes)))
     labels = [axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
     for label in (*figure.texts, *labels):
-        label.set_text(escape.mathtext(label.get_text(), _LONGEST_LABEL))
+        lines = label.get_text().split("\n") if label in figure.texts else [label.get_text()]
+        label.set_text("\n".join(escape.mathtext(line, _LONGEST_LABEL) for line in lines))
         label.set_wrap(True)
     shared = {id(axis.major): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
     for axis in shared.values():

@@ -20,12 +20,16 @@ from cpms.experiment.report.captions import provenance, some
 from cpms.experiment.report.palette import PALETTE as PALETTE
 from cpms.experiment.report.style import WIDTHS, inches
 from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.standing import not_committed
 from cpms.formats.formats import format_named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cpms.experiment.report.templates import Drawing
+
+
+_STAND_IN = " (stand-in)"
 
 
 class Output:
@@ -61,7 +65,7 @@ class Output:
         width: str = "single",
     ) -> None:
         self._target, self._name, self._echo, self._note = target, name, echo, note
-        self._rows, self._apart, self._daggers = rows, apart, False
+        self._rows, self._apart, self._marks = rows, apart, set[str]()
         self.width = inches(width)
         self.written: list[Path] = []
         self.left_out: list[str] = []
@@ -71,17 +75,31 @@ class Output:
         """Whether figures are as wide as two columns."""
         return self.width > WIDTHS["single"]
 
-    def names(self, graphs: Iterable[str], most: int | None = None) -> list[str]:
-        """Return names of graphs for a figure: short, and with a dagger where no commit explains their rows."""
-        most = most or (30 if self.double else 20)
-        marked = {each for row in self._apart for each in _names_of(row)}
-        found = [escape.abbreviate(name, most) + (" †" if name in marked else "") for name in graphs]
-        self._daggers |= any(name.endswith(" †") for name in found)
+    def names(self, graphs: Iterable[str], most: int | None = None, *, of: Sequence[str] = ()) -> list[str]:
+        """Return names of graphs for a figure: short, with a star for a stand-in.
+
+        Those of rows that no commit explains get a dagger if they are fewer than the others. Rows are those of the
+        experiments ``of``, by default of all.
+        """
+        most = most or (30 if self.double else 23)
+        rows, some_apart = self._of(of)
+        apart = {name for row in some_apart for name in _names_of(row)} if 2 * len(some_apart) < len(rows) else set()
+        found = []
+        for name in graphs:
+            marks = ["*" if name.endswith(_STAND_IN) else "", " †" if name in apart else ""]
+            found.append(escape.abbreviate(name.removesuffix(_STAND_IN), most) + "".join(marks))
+            self._marks.update(filter(None, map(str.strip, marks)))
         return found
 
     def say(self, text: str) -> None:
         """Pass a line on to the user."""
         self._echo(text)
+
+    def _of(self, experiments: Sequence[str]) -> tuple[list[Row], list[Row]]:
+        """Return the rows of some experiments, and those among them that no commit explains."""
+        of = set(experiments)
+        rows, apart = ([row for row in held if not of or row["experiment"] in of] for held in (self._rows, self._apart))
+        return rows, apart
 
     def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "", best: Best | None = None) -> None:
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
@@ -123,15 +141,18 @@ class Output:
         of : sequence of str
             Experiments whose rows are drawn; by default all; none for a picture of formats or layouts.
         """
-        if self._note:
-            note = ("†: " if self._daggers else "") + self._note
-            text = figure.get_supxlabel()
-            figure.supxlabel("\n".join(filter(None, [text, note])), fontsize=8 if text else 7)
-        self._daggers = False
+        rows, apart = ([], []) if of is not None and not of else self._of(of or ())
+        note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows)).strip("; ")
+        below = ["*: generated stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
+        text = figure.get_supxlabel()
+        lines = list(filter(None, [text, *map(escape.terminal, below if note else below[:1])]))
+        if lines != [text]:
+            figure.supxlabel("\n".join(lines), fontsize=8 if text else 7)
+        self._marks.clear()
         figure.set_label(alt)
-        rows, apart = ([row for row in held if of is None or row["experiment"] in of] for held in (self._rows, self._apart))
+        said = self._provenance(rows, apart, note)
         described = {
-            "caption": " ".join(filter(None, [caption and f"{caption.rstrip('.')}.", self._provenance(rows, apart)])),
+            "caption": " ".join(filter(None, [caption and f"{caption.rstrip('.')}.", said])),
             "alt": alt,
             "experiments": list(dict.fromkeys(str(row["experiment"]) for row in rows)),
             "cells": [row["cell"] for row in rows],
@@ -154,13 +175,13 @@ class Output:
         else:
             self.leave_out(f"figure {name}", "the rows hold nothing to draw in one of its panels")
 
-    def _provenance(self, rows: Sequence[Row], apart: Sequence[Row]) -> str:
+    def _provenance(self, rows: Sequence[Row], apart: Sequence[Row], note: str) -> str:
         """Return machine, commit, repetitions and spread, and the graphs of rows that no commit explains."""
-        if not rows:
-            return f"({self._note})" if self._note else ""
-        graphs = some(dict.fromkeys(label(row) for row in apart if row.get("graph_name")))
-        note = ": ".join(filter(None, [self._note, graphs if len(apart) < len(rows) else ""]))
-        return provenance(rows) + (f" ({note})" if note else "")
+        few = 2 * len(apart) < len(rows)
+        named = apart if few else [row for row in rows if row not in apart]
+        graphs = some(dict.fromkeys(label(row) for row in named if row.get("graph_name"))) if apart else ""
+        note = (": " if few else ", all but ").join(filter(None, [note, graphs]))
+        return " ".join(filter(None, [provenance(rows) if rows else "", f"({note})" if note else ""]))
 
     def leave_out(self, what: str, reason: str) -> None:
         """Report that a table or figure cannot be made of the rows, and the reason."""
@@ -181,7 +202,7 @@ def printed(name: str) -> pd.DataFrame:
 def label(row: Any) -> str:
     """Return the name of a graph, marked where it is a stand-in."""
     stand_in = row.get("stand_in_for")
-    return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in} (stand-in)"
+    return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in}{_STAND_IN}"
 
 
 def _names_of(row: Row) -> tuple[str, ...]:
@@ -208,6 +229,8 @@ def shortened(name: str) -> str:
     --------
     >>> shortened("weblike:nodes=10000000,edges=52000000,seed=1"), shortened("wiki-Vote")
     ('weblike, 52M edges', 'wiki-Vote')
+    >>> shortened("models:family=small-world,nodes=500000,degree=8,seed=1"), shortened("torus:side=200,seed=3")
+    ('small-world, 500k nodes', 'torus 200')
     >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
     '3 x wiki-Vote by chance'
     >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
@@ -219,6 +242,13 @@ def shortened(name: str) -> str:
         inner = shortened(found[1][1:-1] if found[1].startswith("(") else found[1])
         return f"{found[3]} x {inner}" if found[2] == "count" else f"{inner} by {found[3]}"
     given = dict(part.partition("=")[::2] for part in parameters.split(","))
-    if "edges" in given:
-        return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
-    return f"{kind} {given['scale']}" if "scale" in given else name
+    kind = given.get("family", kind)
+    for counted in ("edges", "nodes"):
+        if given.get(counted, "").isdigit():
+            return f"{kind}, {_count(int(given[counted]))} {counted}"
+    sized = given.get("scale") or given.get("side")
+    return f"{kind} {sized}" if sized else name
+
+
+def _count(count: int) -> str:
+    return f"{count / 1e6:.0f}M" if count >= 10**6 else f"{count / 1e3:.0f}k" if count >= 10**3 else str(count)

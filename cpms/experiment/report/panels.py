@@ -26,7 +26,7 @@ FILLED: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "mar
 HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 """The entry of hollow marks in a legend."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_CHARACTER_IN = 0.058
+_CHARACTER_IN = 0.054
 """Width of a character of 7 points."""
 _ENTRY_IN = 0.3
 """Width of the mark of a legend's entry, and of the space after it."""
@@ -76,7 +76,7 @@ def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
 
 def point(
     axes: Axes, x: float, y: float, bits: float, marker: str = "o", *, ends: tuple[float, float] | None = None,
-    across: bool = True, filled: bool = True, size: float = 4.0,
+    across: bool = True, filled: bool = True, size: float = 4.0, light: bool = False,
 ) -> None:  # fmt: skip
     """Draw a mark in the colour of its bits, and an interval through it.
 
@@ -93,7 +93,11 @@ def point(
     filled : bool
     size : float
         Of the mark, in points.
+    light : bool
+        Whether the interval is from the least sample to the most, which is wide: its line is thin and pale.
     """
+    from matplotlib.colors import to_rgba
+
     at = x if across else y
     error: list[list[float]] | None = None
     if ends is not None and all(np.isfinite(ends)):
@@ -108,14 +112,33 @@ def point(
         markersize=size,
         markerfacecolor=None if filled else "white",
         markeredgewidth=0.7,
-        elinewidth=0.8,
+        ecolor=to_rgba(colour(bits), 0.5 if light else 1.0),
+        elinewidth=0.6 if light else 0.8,
         linestyle="",
     )
+
+
+def beside(place: int, count: int, room: float = 0.7) -> float:
+    """Return the distance of one of several marks on a row from its middle, in rows.
+
+    Examples
+    --------
+    >>> beside(0, 3, 0.6), beside(1, 3, 0.6), beside(0, 1)
+    (-0.2, 0.0, 0.0)
+    """
+    return room * (place - (count - 1) / 2) / count
 
 
 def unity(axes: Axes, *, across: bool = False) -> None:
     """Draw the line at 1: neither faster nor slower."""
     (axes.axhline if across else axes.axvline)(1.0, color=NEUTRAL, linewidth=0.7, zorder=0)
+
+
+def headroom(axes: Axes, share: float) -> None:
+    """Raise the upper end of a vertical axis by a share of its length, to have room for a legend within."""
+    low, high = axes.get_ylim()
+    logarithm = axes.get_yscale() == "log"
+    axes.set_ylim(top=high * (high / low) ** share if logarithm else high + share * (high - low))
 
 
 def marker(name: str, others: Sequence[str] = ()) -> str:
@@ -151,12 +174,20 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40) -> None:
     """Explain marks above the panels, in as many columns as there is room for."""
     for entry in entries:
         entry.set_label(abbreviate(str(entry.get_label()), most))
-    longest = max((len(str(entry.get_label())) for entry in entries), default=1)
-    columns = max(1, int(figure.get_figwidth() / (_CHARACTER_IN * longest + _ENTRY_IN)))
+    lengths = [len(str(entry.get_label())) for entry in entries]
+    columns = next(
+        (count for count in range(len(lengths), 1, -1) if _legend_inches(lengths, count) <= figure.get_figwidth()), 1
+    )
     figure.legend(
-        handles=list(entries), loc="outside upper center", ncols=min(columns, len(entries) or 1), handletextpad=0.3,
+        handles=list(entries), loc="outside upper center", ncols=columns, handletextpad=0.3,
         columnspacing=0.9, borderaxespad=0.1, handlelength=1.2,
     )  # fmt: skip
+
+
+def _legend_inches(lengths: Sequence[int], columns: int) -> float:
+    """Return the width of a legend, whose entries fill column by column."""
+    parts = np.array_split(np.asarray(lengths), columns)
+    return sum(_CHARACTER_IN * int(part.max()) + _ENTRY_IN for part in parts if part.size)
 
 
 def logarithmic(axes: Axes, which: str = "x", *, digits: Sequence[float] = (1.0, 2.0, 5.0), most: int = 6) -> None:

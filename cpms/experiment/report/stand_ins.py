@@ -1,4 +1,4 @@
-"""Stand-ins of a paper's graphs in figures: their names with a star, and a sentence on what each is.
+"""Stand-ins of a paper's graphs in captions: a sentence on what each is, and their order.
 
 The ten graphs of the CPMS paper are not at hand; `cpms.sources.generators.standin` makes graphs of their kind and size.
 A figure that shows one says so beside it.
@@ -24,28 +24,17 @@ KINDS = {
 """What stands for each graph of the CPMS paper."""
 
 
-def starred(names: Iterable[str]) -> list[str]:
-    """Return names of graphs with a star in place of the words for a stand-in.
-
-    Examples
-    --------
-    >>> starred(["adaptive (stand-in)", "wiki-Vote"])
-    ['adaptive*', 'wiki-Vote']
-    """
-    return [name.replace(_MARK, "*") for name in names]
-
-
 def explained(labels: Iterable[str]) -> str:
     """Return a sentence on the stand-ins among graphs; empty if there are none.
 
     Examples
     --------
     >>> explained(["Stanford (stand-in)", "wiki-Vote"])
-    "* a stand-in of the paper's graph, of its kind and size: Stanford by cnr-2000 transposed."
+    "Stand-ins (*) are of the kind and size of the paper's graphs: Stanford by cnr-2000 transposed."
     """
     found = [name.removesuffix(_MARK) for name in dict.fromkeys(labels) if name.endswith(_MARK)]
     texts = "; ".join(f"{name} by {KINDS[name]}" if name in KINDS else name for name in found)
-    return f"* a stand-in of the paper's graph, of its kind and size: {texts}." if found else ""
+    return f"Stand-ins (*) are of the kind and size of the paper's graphs: {texts}." if found else ""
 
 
 def in_order(labels: Iterable[str]) -> list[str]:

@@ -80,7 +80,7 @@ class Recorded:
         drawn = [row for row in self.of(experiments) if (row["experiment"], row["cell"]) not in gone]
         apart = [row for row in drawn if not committed(row)]
         if apart:
-            notes.append(f"{len(apart)} of {_rows(len(drawn))} by code that was not committed")
+            notes.append(not_committed(apart, drawn))
         return Chosen(drawn, "; ".join(notes), left_out, apart)
 
     def counts(self, experiments: Sequence[str] | None = None) -> str:
@@ -109,6 +109,17 @@ def committed(row: rows.Row) -> bool:
         return True
     digest = row.get("code_digest")
     return isinstance(digest, str) and digest in commits.by_digest(repository())
+
+
+def not_committed(apart: Sequence[rows.Row], drawn: Sequence[rows.Row]) -> str:
+    """Return the caveat on rows that no commit explains; empty where there are none.
+
+    Examples
+    --------
+    >>> not_committed([{}], [{}, {}])
+    '1 of 2 rows by code that was not committed'
+    """
+    return f"{len(apart)} of {_rows(len(drawn))} by code that was not committed" if apart else ""
 
 
 def _rows(count: int) -> str:

@@ -23,8 +23,8 @@ def show(rows, out):
     )
     out.figure(
         _figure(rows, out),
-        caption="Conversion in place: bytes read plus written in a second over those of a copy of the same array in one "
-        "run, medians; lines: least to most of the samples, where the rows hold them. Blocked formats permute "
+        caption="Conversion in place: bytes read plus written in a second over those of a copy of the same array in "
+        "one run, medians; lines: least to most of the samples, where the rows hold them. Blocked formats permute "
         "within cache lines, planes across the array",
         alt=ends(
             pd.concat([table.assign(ratio=table[f"{way} / copy"], way=way) for way in WAYS]),

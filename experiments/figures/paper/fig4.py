@@ -9,7 +9,7 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label, printed, shortened
-from cpms.experiment.report.stand_ins import explained, in_order, starred
+from cpms.experiment.report.stand_ins import explained, in_order
 
 NEEDS = ["gpu_spmv"]
 SHOWN = [("cpms2", 1), ("cpms2", 2), ("cpms4", 1), ("cpms4", 2), ("cpms4", 3), ("cpms4", 4)]
@@ -110,7 +110,7 @@ def _figure(drawn, out, refused):
     layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
     graphs = in_order(drawn.graph)
     theirs = _printed() if drawn.stand_in.any() else pd.DataFrame()
-    names = [*starred(out.names((shortened(graph) for graph in graphs), 40)), OURS, *([THEIRS] if len(theirs) else [])]
+    names = [*out.names((shortened(graph) for graph in graphs)), OURS, *([THEIRS] if len(theirs) else [])]
     height = panels.rows_height(names, 0.2, 0.55)
     figure, axes = panels.grid(out.width, len(layouts), height, columns=(1, 2), sharex=True)
     for panel, layout in zip(axes, layouts, strict=True):
@@ -137,7 +137,7 @@ def _figure(drawn, out, refused):
         panels.logarithmic(panel, digits=(1, 1.5, 2, 3, 5))
     if len(axes) > 1 and out.double:
         axes[1].set_yticklabels([])
-    figure.supxlabel("times faster than float64, same layout" + (" (* stand-in)" if len(theirs) else ""))
+    figure.supxlabel("times faster than float64, same layout")
     panels.legend(figure, panels.key(drawn.bits, MARKS))
     return figure
 

@@ -5,7 +5,7 @@ import numpy as np
 from cpms.experiment.report import panels
 from cpms.experiment.report.output import label, printed, shortened
 from cpms.experiment.report.palette import colour
-from cpms.experiment.report.stand_ins import explained, in_order, starred
+from cpms.experiment.report.stand_ins import explained, in_order
 
 NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
 BESIDE = ["gpu_systems"]
@@ -86,10 +86,10 @@ def _figure(solved, out):
                 for k, storage in enumerate(STORAGES[1:]):
                     ratio = line[f"total_{storage}_ms"] / line.total_fp64_ms
                     panel.plot(ratio, place + k * 0.27, "D", ms=3.6, mfc="white", mec=BLACK, mew=0.7, zorder=4)
-        panels.named_rows(panel, starred(out.names((shortened(name) for name in graphs), 40)))
+        panels.named_rows(panel(out.names((shortened(name) for name in graphs), 40)))
         panel.axvline(1.0, color=panels.NEUTRAL, linewidth=0.6, zorder=0)
         panel.set_title(layout.upper())
-    figure.supxlabel("time over the float64 solve" + (" (* stand-in)" if "csr" in solved else ""))
+    figure.supxlabel("time over the float64 solve")
     bits = sorted(seen - {CHANGE})
     square = {"marker": "s", "linestyle": ""}
     diamond = {"color": BLACK, "marker": "D", "mfc": "white", "mew": 0.7, "ms": 4.5, "linestyle": ""}

@@ -7,7 +7,7 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric, ratio_ends
 from cpms.experiment.report.output import label, printed, shortened, storage_of
-from cpms.experiment.report.stand_ins import explained, in_order, starred
+from cpms.experiment.report.stand_ins import explained, in_order
 
 NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
 BESIDE = ["gpu_systems"]
@@ -121,10 +121,10 @@ def _figure(drawn, out):
                 mean = geometric(theirs)["mean"]
                 panels.point(panel, mean, len(own) + _offset(storage), BITS[storage], "D", filled=False, size=4.8)
         panels.unity(panel)
-        panels.named_rows(panel, [*starred(out.names(map(shortened, own), 40)), "geometric mean"])
+        panels.named_rows(panel, [*out.names(map(shortened, own)), "geometric mean"])
         panel.axhline(len(own) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
         panel.set_title(layout.upper())
-    figure.supxlabel("times faster than float64, same kernels" + (" (* stand-in)" if "csr" in layouts else ""))
+    figure.supxlabel("times faster than float64, same kernels")
     panels.legend(figure, _entries(drawn))
     return figure
 
