@@ -110,7 +110,7 @@ def _figure(drawn, out, refused):
     layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
     graphs = in_order(drawn.graph)
     theirs = _printed() if drawn.stand_in.any() else pd.DataFrame()
-    names = [*out.names((shortened(graph) for graph in graphs)), OURS, *([THEIRS] if len(theirs) else [])]
+    names = [*out.names(map(shortened, graphs)), OURS, *([THEIRS] if len(theirs) else [])]
     height = panels.rows_height(names, 0.2, 0.55)
     figure, axes = panels.grid(out.width, len(layouts), height, columns=(1, 2), sharex=True)
     for panel, layout in zip(axes, layouts, strict=True):

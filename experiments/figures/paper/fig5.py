@@ -86,7 +86,7 @@ def _figure(solved, out):
                 for k, storage in enumerate(STORAGES[1:]):
                     ratio = line[f"total_{storage}_ms"] / line.total_fp64_ms
                     panel.plot(ratio, place + k * 0.27, "D", ms=3.6, mfc="white", mec=BLACK, mew=0.7, zorder=4)
-        panels.named_rows(panel(out.names((shortened(name) for name in graphs), 40)))
+        panels.named_rows(panel, out.names(map(shortened, graphs)))
         panel.axvline(1.0, color=panels.NEUTRAL, linewidth=0.6, zorder=0)
         panel.set_title(layout.upper())
     figure.supxlabel("time over the float64 solve")
