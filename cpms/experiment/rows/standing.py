@@ -1,4 +1,4 @@
-"""The standing of recorded rows: clean, of code that was not committed, or of a changed configuration."""
+"""The standing of recorded rows: clean, of code that was not committed, of a changed configuration, or quoted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cpms.experiment.rows.configured import Cells, of_rows
 from cpms.experiment.rows.outcome import measured
 from cpms.experiment.rows.provenance import repository
 
-CLEAN, NOT_COMMITTED, CHANGED = "clean", "code not committed", "config changed"
+CLEAN, NOT_COMMITTED, CHANGED, QUOTED = "clean", "code not committed", "config changed", "quoted"
 
 
 class Chosen(NamedTuple):
@@ -56,6 +56,8 @@ class Recorded:
 
     def standing(self, row: rows.Row) -> str:
         """Return the standing of a row; a changed configuration has precedence over code that was not committed."""
+        if "source" in row:
+            return QUOTED
         cells = self._cells(row["experiment"])
         if cells is not None and not cells.hold(row):
             return CHANGED
@@ -94,8 +96,9 @@ class Recorded:
         """
         some = self.rows if experiments is None else self.of(experiments)
         counts = Counter(map(self.standing, some))
-        without = sum("code_digest" not in row for row in some)
+        without = sum("code_digest" not in row and "source" not in row for row in some)
         texts = ", ".join(f"{counts[standing]} {standing}" for standing in (CLEAN, NOT_COMMITTED, CHANGED))
+        texts += f", {counts[QUOTED]} {QUOTED}" if counts[QUOTED] else ""
         return f"{_rows(len(some))}: {texts}" + (f"; {without} have no digest of their code" if without else "")
 
     def _cells_of(self, experiment: str) -> Cells | None:
@@ -104,7 +107,9 @@ class Recorded:
 
 
 def committed(row: rows.Row) -> bool:
-    """Return whether a commit has the code of a row, by the row itself or by the digest of a commit."""
+    """Return whether a commit has the code of a row, by the row itself or by a digest; quoted rows count."""
+    if "source" in row:
+        return True
     if row.get("git_commit") and row.get("git_dirty") is False:
         return True
     digest = row.get("code_digest")

@@ -20,9 +20,9 @@ def show(rows, out):
     storage = rows.storage.iloc[0]
     out.figure(
         _figure(rows, out),
-        caption=f"Residual in L1 of power iteration in {storage}, coloured by the bits that each iteration reads; dashed: "
+        caption=f"Residual in L1 of power iteration in {storage}, coloured by the bits each iteration reads; dashed: "
         "10 / 2^m where m bits of the mantissa are read, below which the paper's rule reads another segment",
-        alt=f"{len(rows)} panels of falling curves, each in up to {format_named(storage).segments} colours from few bits "
+        alt=f"{len(rows)} panels of falling curves, in up to {format_named(storage).segments} colours from few bits "
         f"to all; the least residual is {last:.1e}.",
     )
 
@@ -40,10 +40,12 @@ def _figure(rows, out):
         for read in range(1, storage.segments):
             panel.axhline(10 * 2.0 ** -storage.mantissa_kept(read), zorder=0, **LIMIT)
         panel.set_title(name)
-        panels.logarithmic(panel, "y", most=4)
+        panel.set_yticks([1, 1e-3, 1e-6, 1e-9], ["1", "10⁻³", "10⁻⁶", "10⁻⁹"])
+        panel.minorticks_off()
+        if panel.get_subplotspec().is_first_col():
+            panel.set_ylabel("residual (L1)")
     figure.supxlabel("iteration")
-    figure.supylabel("residual (L1)")
-    panels.legend(figure, panels.key(seen, lines={"10 / 2^m": LIMIT}))
+    panels.legend(figure, panels.key(seen, lines={"10 / 2ᵐ": LIMIT}))
     return figure
 
 

@@ -8,8 +8,8 @@ from cpms.experiment.report.stand_ins import explained, in_order
 NEEDS = ["table2", "standins"]
 CAPTION = "Iterations by bits written, as the paper counts the sweep of a rise, which reads fewer"
 PRINTED = (
-    "What the paper prints in its Table II, parts and total, and by how much our iterations differ: in all, and at each "
-    "number of bits; 0 is as printed. A printed total that is not the sum of its parts is marked"
+    "What the paper prints in its Table II, parts and total, and by how much our iterations differ: in all, and at "
+    "each number of bits; 0 is as printed. A printed total that is not the sum of its parts is marked"
 )
 COLUMNS = {"fp64": (64,), "cpms2": (32, 64), "cpms4": (16, 32, 48, 64)}
 
