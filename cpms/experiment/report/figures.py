@@ -93,7 +93,7 @@ def _escape(figure: Figure) -> None:
     for label in (*figure.texts, *labels):
         lines = label.get_text().split("\n") if label in figure.texts else [label.get_text()]
         label.set_text("\n".join(escape.mathtext(line, _LONGEST_LABEL) for line in lines))
-        label.set_wrap(True)
+        label.set_wrap(label not in figure.texts or label.get_rotation() == 0)  # A turned text would leave the page.
     shared = {id(axis.major): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
     for axis in shared.values():
         _escape_ticks(axis)

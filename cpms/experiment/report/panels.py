@@ -217,14 +217,14 @@ def logarithmic(axes: Axes, which: str = "x", *, digits: Sequence[float] = (1.0,
 
 
 def number(value: float) -> str:
-    """Return a number as a tick: plain up to five digits, else as a power of ten with raised digits.
+    """Return a number as a tick: plain up to four digits, else as a power of ten with raised digits.
 
     Examples
     --------
     >>> number(0.5), number(1e-10), number(2000), number(2e6)
     ('0.5', '10⁻¹⁰', '2000', '2×10⁶')
     """
-    if value == 0 or 1e-3 <= abs(value) < 1e5:
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:g}"
     power = int(np.floor(np.log10(abs(value)) + 1e-9))
     first = f"{value / 10.0**power:.3g}"

@@ -142,12 +142,12 @@ def _drawn(found):
     if "long" in found:
         long = found["long"]
         title = f"6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}"
-        drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda r: 1e3)
+        drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append((1.9, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
+        drawn.append((1.6, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-groups, {found['work_groups'].graph.iloc[0]}"
-        drawn.append((1.9, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
+        drawn.append((1.6, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
     return drawn
 
 
@@ -181,14 +181,12 @@ def _stage_panels(stages):
     def of_ten(result):
         return 1e4 / result.iterations
 
-    drawn = _bars(f"1: ten iterations, {graph}", pd.concat([naive, serial]), ten, of_ten)
-    drawn += _bars(f"2: calc, {graph}", naive, lambda r: 1e3 * r.add_s)
     exchanged = atomic[atomic.layout == "coo_exchange"]
+    drawn = _bars(f"1 and 4: ten iterations, {graph}", pd.concat([naive, exchanged, serial]), ten, of_ten)
+    drawn += _bars(f"2: calc, {graph}", naive, lambda r: 1e3 * r.add_s)
     if len(naive) and len(exchanged):
         first, second = naive.iloc[-1], exchanged.iloc[-1]
-        drawn.append((1.0, f"3: copy, {graph}", lambda axes: _copies(axes, first, second)))
-    both = atomic[atomic.layout.isin(["coo", "coo_exchange"])]
-    drawn += _bars(f"4: with exchange, {graph}", both, ten, of_ten)
+        drawn.append((1.0, f"3: copy, {graph}, ms", lambda axes: _copies(axes, first, second)))
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
     return drawn + _bars(f"5: calc, {stages.graph.iloc[-1]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
 
@@ -211,9 +209,8 @@ def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
                 axes.plot([low, high], [place, place], color="#222222", linewidth=0.8)
         panels.named_rows(axes, names)
         axes.grid(visible=False)
-        axes.set_xlabel("ms")
 
-    return [(0.55 + 0.15 * len(names), title, draw)]
+    return [(0.42 + 0.15 * len(names), f"{title}, ms", draw)]
 
 
 def _copies(axes, naive, exchanged):
@@ -226,7 +223,6 @@ def _copies(axes, naive, exchanged):
     axes.barh(range(len(values)), [1e3 * value for value in values.values()], color=colour(32), height=0.7)
     panels.named_rows(axes, list(values))
     axes.grid(visible=False)
-    axes.set_xlabel("ms")
 
 
 def _speedup_panel(axes, results):
@@ -237,7 +233,7 @@ def _speedup_panel(axes, results):
     panels.logarithmic(axes, "y")
     axes.set_xlabel("million nodes")
     axes.set_ylabel("speedup")
-    panels.headroom(axes, 0.55)
+    panels.headroom(axes, 0.9)
     axes.legend(loc="upper left", handletextpad=0.4, borderaxespad=0)
 
 
@@ -253,9 +249,11 @@ def _work_group_panel(axes, results):
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("work-items in a group (dotted: driver's)")
+    axes.set_xlabel("work-items in a work-group")
     axes.set_ylabel("ms an iteration")
-    axes.legend(handletextpad=0.4, borderaxespad=0)
+    axes.plot([], [], linestyle=":", linewidth=0.8, color=NEUTRAL, label="driver's choice")
+    panels.headroom(axes, 1.1)
+    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0)
 
 
 def _name(result):
@@ -272,4 +270,4 @@ def _place(result):
 
 
 def _where(result):
-    return result.place if result.engine == "opencl" else ""
+    return result.place.removeprefix("NVIDIA ") if result.engine == "opencl" else ""
