@@ -29,17 +29,17 @@ def show(rows, out, beside):
     best = _best_of(beside)
     out.table(
         _table(solved, best),
-        caption=f"Whole solves in float64 to {tol:g} on {gpu}, medians in turn; top {FEW}: time of the {FEW} largest of "
-        "an array of random values of the next recorded length, by our merge of sorted lists, which is theirs with a "
-        "rule for ties. Engine reduce_by_key keeps the mass of dangling nodes and a damping of 0.85, where the program "
-        "drops it and damps by 0.2, so no time of its own is quoted: it prints none",
+        caption=f"Whole solves in float64 to {tol:g} on {gpu}, medians in turn; top {FEW}: time of the {FEW} largest "
+        "of an array of random values of the next recorded length, by our merge of sorted lists, which is theirs with "
+        "a rule for ties. Engine reduce_by_key keeps the mass of dangling nodes and a damping of 0.85, where the "
+        "program drops it and damps by 0.2, so no time of its own is quoted: it prints none",
         best={f"{name}, ms": "row least" for name, _ in SOLVES.values()},
     )
     out.figure(
         _figure(solved, out),
         caption=f"Whole solves in float64 to {tol:g} on {gpu} by four ways to sum the rows of one matrix, medians with "
-        "95 % bootstrap intervals: CUB's reduction by key, as PageRank_Thrust, edges by warps, cuSPARSE in CSR, and one "
-        "fused kernel. The geometric mean over the fastest of a graph is "
+        "95 % bootstrap intervals: CUB's reduction by key, as PageRank_Thrust, edges by warps, cuSPARSE in CSR, and "
+        "one fused kernel. The geometric mean over the fastest of a graph is "
         + ", ".join(f"{ratio:.2f} ({name})" for name, ratio in _means(solved).items()),
         alt=ends(solved[solved.engine == "reduce_by_key"], "ms", ["graph"], "Solves by reduction by key", "ms"),
         of=["gpu_systems"],
@@ -114,5 +114,5 @@ def _figure(solved, out):
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
     axes.set_xlabel("ms a solve")
-    panels.legend(figure, panels.key(marks={name: mark for name, mark in SOLVES.values()}))
+    panels.legend(figure, panels.key(marks=dict(SOLVES.values())))
     return figure

@@ -13,7 +13,7 @@ NEEDS = ["scaling_cpu", "scaling_large_cpu", "scaling_gpu"]
 STYLE = {
     "printed": {"color": NEUTRAL, "marker": "x", "linestyle": "--", "markersize": 3.5},
     "as defined": {"color": NEUTRAL, "marker": "o", "linestyle": "-", "markersize": 3, "markerfacecolor": "white"},
-    "ours, processors": {"color": panels.colour(64), "marker": "s", "linestyle": "", "markersize": 4},
+    "ours, processors": {"color": panels.colour(64), "marker": "s", "linestyle": "", "markersize": 3, "mfc": "white"},
     "ours, GPUs, float64": {"color": panels.colour(64), "marker": "D", "linestyle": "-", "markersize": 3.5},
     "ours, GPUs, 16 bits": {"color": panels.colour(16), "marker": "D", "linestyle": "-", "markersize": 3.5},
 }
