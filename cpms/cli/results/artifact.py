@@ -28,6 +28,12 @@ def add(parsers: Any) -> None:
         metavar="FILE.py",
         help="a program of your own that draws figures, as 'cpms show' takes it; may be repeated",
     )
+    parser.add_argument(
+        "--paper",
+        type=Path,
+        metavar="FILE.tex",
+        help="a paper that takes its figures and numbers from the folder; it is compiled there",
+    )
     parser.add_argument("--width", choices=("single", "double"), default="single", help="columns of figures (single)")
 
 
@@ -35,7 +41,7 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.experiment.artifact.pack import artifact
 
-    options = {"width": arguments.width, "programs": arguments.program}
+    options = {"width": arguments.width, "programs": arguments.program, "paper": arguments.paper}
     files = artifact(arguments.source, arguments.output, echo=say, **options)
     say(f"{len(files)} files in {arguments.output}; 'python {arguments.output / 'rebuild.py'}' draws the figures again")
     return 0

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from cpms.base.atomic_files import replacing
-from cpms.base.errors import InputError
+from cpms.base.errors import InputError, UnavailableError
 from cpms.base.package_data import show_programs
 from cpms.experiment.artifact import software, texts
 from cpms.experiment.artifact.numbers import by_experiment, machine, numbers
+from cpms.experiment.artifact.paper import compiled
 from cpms.experiment.report import templates
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.show import needs_of, show, styled
@@ -53,6 +54,7 @@ def artifact(
     *,
     width: str = "single",
     programs: Sequence[Path] = (),
+    paper: Path | None = None,
     echo: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the artifact of the rows of a file, a folder or an experiment, and return its files.
@@ -66,13 +68,15 @@ def artifact(
         Of the figures: ``single`` or ``double`` column.
     programs : sequence of Path
         Programs of one's own that draw figures, as `cpms.experiment.report.show.show` takes them.
+    paper : Path, optional
+        A LaTeX file that inputs ``numbers`` and includes figures from ``figures``. It is copied and compiled.
     echo : callable
         Called with each line for the user.
 
     Raises
     ------
     InputError
-        If there are no rows, a program cannot draw them, or the folder holds something.
+        If there are no rows, a program cannot draw them, the paper does not compile, or the folder holds something.
     """
     rows = read_rows(source)
     if not rows:
@@ -95,12 +99,16 @@ def artifact(
         "numbers.tex": numbers(rows, figures),
         "appendix.md": texts.appendix(rows, figures, drawn_s=time.perf_counter() - began),
         "environment.txt": "\n".join(software.environment()) + "\n",
-        "Containerfile": software.container(),
+        "Containerfile": software.container(with_latex=paper is not None),
         "rebuild.py": _REBUILD,
-        "manifest.json": json.dumps({"width": width, "figures": figures}, indent=1) + "\n",
+        "manifest.json": json.dumps({"width": width, "figures": figures, "paper": paper and paper.name}, indent=1)
+        + "\n",
     }
     for name, text in written.items():
         _write(target / name, text)
+    if paper is not None:
+        shutil.copy(paper, target)
+        _compile(target / paper.name, rows, echo)
     files = sorted(path for path in target.rglob("*") if path.is_file())
     _write(target / "ro-crate-metadata.json", texts.crate(rows, target, files))
     return [*files, target / "ro-crate-metadata.json"]
@@ -124,8 +132,17 @@ def rebuild(folder: Path, *, echo: Callable[[str], None] = lambda _: None) -> in
     others = sorted(name for name in held.keys() | again.keys() if held.get(name) != again.get(name))
     for name in others:
         echo(f"differs from the manifest: {name}")
+    if manifest["paper"]:
+        _compile(folder / manifest["paper"], read_rows(folder / "rows"), echo)
     echo(f"{len(held.keys() | again.keys()) - len(others)} figures and tables are those of the manifest")
     return int(bool(others))
+
+
+def _compile(paper: Path, rows: Sequence[Row], echo: Callable[[str], None]) -> None:
+    try:
+        echo(str(compiled(paper, rows)))
+    except UnavailableError as error:
+        echo(f"left out: {paper.with_suffix('.pdf').name}: {error}")
 
 
 def _draw(folder: Path, name: str, width: str, echo: Callable[[str], None]) -> list[texts.Entry]:

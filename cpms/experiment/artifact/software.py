@@ -16,6 +16,7 @@ from pathlib import Path
 
 import cpms
 from cpms.base.package_data import folder
+from cpms.experiment.artifact.paper import PACKAGES
 from cpms.experiment.rows import commits, provenance
 from cpms.experiment.rows.rows import Row
 
@@ -60,11 +61,12 @@ def environment() -> list[str]:
     return [f"{name}=={version}" for name, version in sorted(found.items()) if name != "cpms"]
 
 
-def container() -> str:
-    """Return a container file whose image rebuilds the figures; its Python is the one of the lock."""
+def container(*, with_latex: bool) -> str:
+    """Return a container file whose image rebuilds figures and paper; its Python is the one of the lock."""
+    latex = f"RUN apt-get update && apt-get install -y --no-install-recommends {' '.join(PACKAGES)}\n"
     python = ".".join(platform.python_version_tuple()[:2])
     return (
-        f"FROM python:{python}-slim\nWORKDIR /artifact\nCOPY . .\n"
+        f"FROM python:{python}-slim\n{latex if with_latex else ''}WORKDIR /artifact\nCOPY . .\n"
         "RUN pip install --no-cache-dir -r environment.txt\n"
         "ENV PYTHONPATH=/artifact/code\n"
         'CMD ["python", "rebuild.py"]\n'
