@@ -1,8 +1,8 @@
 r"""Numbers of rows as LaTeX macros with their units, so that no number of a paper is typed.
 
 ``\cpmsnumber{experiment/graph/contestant/seconds}`` prints a median, and names that the rows lack stop LaTeX. The names
-need no package: TeX keeps them as control sequences of one expansion each. Quartiles and ratios over the baseline stand
-beside the medians; ``\cpmsnumber{experiment/machine}`` and others print provenance.
+are those of the rows, with a hyphen for spaces and for characters that LaTeX reads as commands. Quartiles and ratios over
+the baseline stand beside the medians; ``\cpmsnumber{experiment/machine}`` and others print provenance.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _of_experiment(name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def _key(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9:./-]+", "-", text)
+    return re.sub(r"[^A-Za-z0-9:./=,_+()-]+", "-", text)
 
 
 def quantity(value: float, unit: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -83,13 +84,31 @@ def artifact(
         raise InputError(f"{source}: holds no rows; 'cpms run CONFIG.toml --output DIR' makes some")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target}: is no empty folder; give another --output")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as made:
+        _fill(Path(made) / "artifact", rows, source_folder(source), width, programs, paper, echo)
+        if target.exists():
+            target.rmdir()
+        (Path(made) / "artifact").rename(target)
+    return sorted(path for path in target.rglob("*") if path.is_file())
+
+
+def _fill(
+    target: Path,
+    rows: list[Row],
+    source: Path,
+    width: str,
+    programs: Sequence[Path],
+    paper: Path | None,
+    echo: Callable[[str], None],
+) -> None:
     for name in ("rows", "programs"):
         (target / name).mkdir(parents=True)
     for name, own in by_experiment(rows).items():
         _write(target / "rows" / f"{name}.jsonl", "".join(json.dumps(row, allow_nan=False) + "\n" for row in own))
         for copied in (f"{name}.config.toml", f"{name}.toml"):
-            if (source_folder(source) / copied).is_file():
-                shutil.copy(source_folder(source) / copied, target / "rows")
+            if (source / copied).is_file():
+                shutil.copy(source / copied, target / "rows")
     for program in programs:
         shutil.copy(program, target / "programs")
     software.copy_package(target / "code", rows)
@@ -111,7 +130,6 @@ def artifact(
         _compile(target / paper.name, rows, echo)
     files = sorted(path for path in target.rglob("*") if path.is_file())
     _write(target / "ro-crate-metadata.json", texts.crate(rows, target, files))
-    return [*files, target / "ro-crate-metadata.json"]
 
 
 def rebuild(folder: Path, *, echo: Callable[[str], None] = lambda _: None) -> int:
@@ -140,7 +158,7 @@ def rebuild(folder: Path, *, echo: Callable[[str], None] = lambda _: None) -> in
 
 def _compile(paper: Path, rows: Sequence[Row], echo: Callable[[str], None]) -> None:
     try:
-        echo(str(compiled(paper, rows)))
+        compiled(paper, rows)
     except UnavailableError as error:
         echo(f"left out: {paper.with_suffix('.pdf').name}: {error}")
 

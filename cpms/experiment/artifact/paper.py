@@ -44,7 +44,7 @@ def compiled(source: Path, rows: Sequence[Row]) -> Path:
         if done.returncode:
             log = done.stdout.decode(errors="replace")
             errors = re.findall(r"^(?:.+:\d+: |! )(.+)$", log, re.MULTILINE)
-            raise InputError(f"{source}: LaTeX stops: {errors[0] if errors else log[-300:]}")
+            raise InputError(f"{source.name}: LaTeX stops: {errors[0] if errors else log[-300:]}")
     for ending in (".aux", ".out"):
         source.with_suffix(ending).unlink(missing_ok=True)
     return source.with_suffix(".pdf")
