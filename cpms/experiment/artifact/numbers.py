@@ -1,8 +1,8 @@
 r"""Numbers of rows as LaTeX macros with their units, so that no number of a paper is typed.
 
 ``\cpmsnumber{experiment/graph/contestant/seconds}`` prints a median, and names that the rows lack stop LaTeX. The names
-are those of the rows, with a hyphen for spaces and for characters that LaTeX reads as commands. Quartiles and ratios over
-the baseline stand beside the medians; ``\cpmsnumber{experiment/machine}`` and others print provenance.
+are those of the rows, with a hyphen for spaces and for characters that LaTeX reads as commands. Quartiles and ratios
+over the baseline stand beside the medians; ``\cpmsnumber{experiment/machine}`` and others print provenance.
 """
 
 from __future__ import annotations
