@@ -18,7 +18,8 @@ from cpms.base.package_data import experiments, folder, show_programs
 from cpms.base.text.suggestions import nearest
 from cpms.experiment import config
 from cpms.experiment.report import templates
-from cpms.experiment.report.output import _STYLE, Output
+from cpms.experiment.report.output import Output
+from cpms.experiment.report.style import STYLE
 from cpms.experiment.rows import outcome, rows
 from cpms.experiment.rows.outcome import measured, why_not
 from cpms.experiment.rows.standing import Recorded
@@ -53,7 +54,7 @@ def show(
     output : Path
         Folder to draw into; made if need be.
     width : str
-        Of figures without a program: ``single`` or ``double`` column.
+        Of figures: ``single`` or ``double`` column.
     baseline : str, optional
         Of figures without a program: the contestant that speed-ups are over.
     echo : callable
@@ -87,9 +88,9 @@ def show(
             continue
         beside = [_table(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
         found = of_folder.chosen([*dict.fromkeys([*module.NEEDS, *getattr(module, "BESIDE", [])])])
-        target = Output(output, program, echo, found.note)
+        target = Output(output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width)
         try:
-            with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+            with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
                 if hasattr(module, "show"):
                     module.show(recorded, target, *beside)
                 else:
@@ -139,7 +140,7 @@ def _matplotlib() -> Any:
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in the common style of figures, without a display."""
-    with _matplotlib().rc_context(_STYLE):
+    with _matplotlib().rc_context(STYLE):
         yield
 
 

@@ -26,11 +26,14 @@ class Chosen(NamedTuple):
         A caveat for readers of the figure; empty if there is none.
     left_out : list of str
         A sentence for each experiment with omitted rows.
+    apart : list of dict
+        The rows among ``rows`` that no commit explains.
     """
 
     rows: list[rows.Row]
     note: str
     left_out: list[str]
+    apart: list[rows.Row]
 
 
 class Recorded:
@@ -75,10 +78,10 @@ class Recorded:
             elif others:
                 notes.append(f"rows of {experiment} are of an earlier configuration")
         drawn = [row for row in self.of(experiments) if (row["experiment"], row["cell"]) not in gone]
-        apart = sum(not committed(row) for row in drawn)
+        apart = [row for row in drawn if not committed(row)]
         if apart:
-            notes.append(f"{apart} of {_rows(len(drawn))} by code that was not committed")
-        return Chosen(drawn, "; ".join(notes), left_out)
+            notes.append(not_committed(apart, drawn))
+        return Chosen(drawn, "; ".join(notes), left_out, apart)
 
     def counts(self, experiments: Sequence[str] | None = None) -> str:
         """Return the number of rows of each standing, of some experiments or of all.
@@ -106,6 +109,17 @@ def committed(row: rows.Row) -> bool:
         return True
     digest = row.get("code_digest")
     return isinstance(digest, str) and digest in commits.by_digest(repository())
+
+
+def not_committed(apart: Sequence[rows.Row], drawn: Sequence[rows.Row]) -> str:
+    """Return the caveat on rows that no commit explains; empty where there are none.
+
+    Examples
+    --------
+    >>> not_committed([{}], [{}, {}])
+    '1 of 2 rows by code that was not committed'
+    """
+    return f"{len(apart)} of {_rows(len(drawn))} by code that was not committed" if apart else ""
 
 
 def _rows(count: int) -> str:
