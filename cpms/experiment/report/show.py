@@ -155,6 +155,18 @@ def has_rows(name: str, recorded: Recorded) -> bool:
     return any(recorded.of(_program(path).NEEDS) for path in _chosen(name, recorded.source).values())
 
 
+def needs_of(name: str) -> list[str]:
+    """Return the experiments whose rows a show program requires, given by its name or its path.
+
+    Examples
+    --------
+    >>> needs_of("table2")
+    ['table2', 'standins']
+    """
+    (path,) = _chosen(name, Path()).values()
+    return list(_program(path).NEEDS)
+
+
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the named experiments in a folder, the last one of each cell.
 
