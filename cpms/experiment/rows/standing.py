@@ -87,13 +87,14 @@ class Recorded:
         --------
         >>> from cpms.base.package_data import folder
         >>> Recorded(folder("experiments") / "results").counts(["topk"])
-        '12 rows: 12 clean, 0 code not committed, 0 config changed; 12 have no digest of their code'
+        '12 rows: 12 clean, 0 code not committed, 0 config changed; rows no commit explains: 0 of 12'
         """
         some = self.rows if experiments is None else self.of(experiments)
         counts = Counter(map(self.standing, some))
         without = sum("code_digest" not in row for row in some)
         texts = ", ".join(f"{counts[standing]} {standing}" for standing in (CLEAN, NOT_COMMITTED, CHANGED))
-        return f"{_rows(len(some))}: {texts}" + (f"; {without} have no digest of their code" if without else "")
+        digests = f"; {without} have no digest of their code" if without else ""
+        return f"{_rows(len(some))}: {texts}{digests}; {unexplained(some)}"
 
     def _cells_of(self, experiment: str) -> Cells | None:
         present = of_rows(self.source, experiment)
@@ -101,11 +102,38 @@ class Recorded:
 
 
 def committed(row: rows.Row) -> bool:
-    """Return whether a commit has the code of a row, by the row itself or by the digest of a commit."""
-    if row.get("git_commit") and row.get("git_dirty") is False:
-        return True
-    digest = row.get("code_digest")
-    return isinstance(digest, str) and digest in commits.by_digest(repository())
+    """Return whether a commit has the code of a row, by the digest of a commit or by the row itself."""
+    return commit_of(row) is not None
+
+
+def commit_of(row: rows.Row) -> str | None:
+    """Return the commit that has the code of a row; None if no commit is known to.
+
+    The digest of the code proves it. A copy of the repository may have a stale Git state, so the commit that the row
+    names counts only where the row has no digest, or where Git's history is not at hand, and only if the code did not
+    differ from it.
+
+    Examples
+    --------
+    >>> commit_of({"git_commit": "0123456789", "git_dirty": False}), commit_of({"git_commit": "01", "git_dirty": True})
+    ('0123456789', None)
+    """
+    digest, named = row.get("code_digest"), row.get("git_commit")
+    proven = commits.by_digest(repository()).get(digest) if isinstance(digest, str) else None
+    return proven or (str(named) if named and row.get("git_dirty") is False else None)
+
+
+def unexplained(some: Sequence[rows.Row]) -> str:
+    """Return the number of rows whose code no commit has, and their experiments.
+
+    Examples
+    --------
+    >>> unexplained([{"experiment": "mine", "git_commit": None}, {"experiment": "topk", "git_commit": "01", "git_dirty": False}])
+    'rows no commit explains: 1 of 2 (1 of mine)'
+    """
+    counts = Counter(row["experiment"] for row in some if not committed(row))
+    named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
+    return f"rows no commit explains: {counts.total()} of {len(some)}" + (f" ({named})" if named else "")
 
 
 def _rows(count: int) -> str:
