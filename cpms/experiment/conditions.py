@@ -1,8 +1,8 @@
 """The conditions under which cells are measured: the processors that the process may use, and the order of the cells.
 
 Pinning keeps the operating system from moving threads, which costs caches and, between sockets, bandwidth. A shuffled
-order keeps a drift of the machine's clock from falling on the last cells alone (Fisher, The Design of Experiments, 1935,
-section 20). Neither costs anything while cells are measured.
+order keeps a drift of the machine's clock from falling on the last cells alone (Fisher, The Design of Experiments,
+1935, section 20). Neither costs anything while cells are measured.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ def pinned(processors: Sequence[int] | None) -> Iterator[None]:
     present = os.sched_getaffinity(0)
     if lacking := set(processors) - present:
         raise UnavailableError(
-            f"affinity names processors {ranges(lacking)}, which this process may not use; it can be of {ranges(present)}"
+            f"affinity names processors {ranges(lacking)}, which this process may not use; it can be of "
+            f"{ranges(present)}"
         )
     before = {task: os.sched_getaffinity(task) for task in _tasks()}
-    _set(dict.fromkeys(before, set(processors)))
+    _set({task: set(processors) for task in before})
     try:
         yield
     finally:

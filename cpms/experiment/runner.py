@@ -39,8 +39,9 @@ def run(
 
     A cell with a row in the file is not run again, unless ``only`` names it, its row has other ``threads``, another
     ``warmup``, ``affinity`` or treatment of ``outliers`` than the configuration, the graph's file has changed, or a
-    parameter that its name omits has another value. Changed code alone repeats no cell. A cell that cannot run is recorded with its reason; the next run tries it again unless its
-    ``status`` is "unsupported", which holds on every machine.
+    parameter that its name omits has another value. Changed code alone repeats no cell. A cell that cannot run is
+    recorded with its reason; the next run tries it again unless its ``status`` is "unsupported", which holds on every
+    machine.
 
     A copy of the configuration is written beside the rows, ``output/NAME.config.toml``, unless it ships with cpms;
     `cpms.experiment.report.show.show` finds the rows of the present configuration by it.
@@ -52,8 +53,8 @@ def run(
     output : Path
         Folder of the rows; made if need be.
     only : str, optional
-        Run only the cells with a parameter of this text; or the cell of this name, which ``dry_run`` lists and rows have
-        as ``cell``, again. The first six or more digits of a name suffice.
+        Run only the cells with a parameter of this text; or the cell of this name, which ``dry_run`` lists and rows
+        have as ``cell``, again. The first six or more digits of a name suffice.
     dry_run : bool
         Report the cells through ``echo`` and do nothing.
     echo : callable
@@ -137,8 +138,8 @@ def _chosen(experiment: config.Experiment, only: str | None) -> tuple[dict[str, 
         columns = {key: dict.fromkeys(repr(str(cell[key])) for cell in cells) for key in _distinguishing(cells)}
         texts = [f"{key} {', '.join(values)}" for key, values in columns.items()]
         raise InputError(
-            f"no cell of {experiment.name} has {only!r}; --only can be one of: {'; '.join(texts)}; or the name of a cell "
-            "as --dry-run lists it"
+            f"no cell of {experiment.name} has {only!r}; --only can be one of: {'; '.join(texts)}; or the name of a "
+            "cell as --dry-run lists it"
         )
     return found, False
 

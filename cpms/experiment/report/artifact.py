@@ -26,6 +26,7 @@ from cpms.experiment.report.output import Output
 from cpms.experiment.report.show import styled
 from cpms.experiment.rows.flat import read_rows
 from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.standing import commit_of, committed
 
 _REBUILD = '''"""Draw the figures of this artifact from its rows, and compare them with those of the manifest."""
 
@@ -110,8 +111,8 @@ def _entry(path: Path, drawing: templates.Drawing, rows: list[Row]) -> dict[str,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "experiment": drawing.experiment,
         "cells": drawing.cells,
-        "commits": sorted({str(row.get("git_commit")) for row in rows}),
-        "not_committed": sum(row.get("git_dirty") is not False for row in rows),
+        "commits": _commits(rows),
+        "not_committed": sum(not committed(row) for row in rows),
         "machines": _machines(rows),
         "caption": drawing.caption,
     }
@@ -168,8 +169,8 @@ def environment() -> list[str]:
 
 
 def _appendix(rows: list[Row], described: list[dict[str, Any]]) -> str:
-    commits = sorted({str(row.get("git_commit")) for row in rows})
-    dirty = sum(row.get("git_dirty") is not False for row in rows)
+    commits = _commits(rows)
+    dirty = sum(not committed(row) for row in rows)
     graphs = sorted({str(row["graph"]) for row in rows if row.get("graph")})
     figures = "\n".join(f"- `figures/{each['file']}`: {escape.markdown(each['caption'])}" for each in described)
     return f"""# Artifact description
@@ -222,6 +223,11 @@ def _crate(rows: list[Row], files: list[str]) -> str:
     }
     parts = [{"@id": name, "@type": "File", "name": Path(name).name} for name in files]
     return json.dumps({"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": [head, root, *parts]}, indent=1)
+
+
+def _commits(rows: Iterable[Row]) -> list[str]:
+    """Return the commits of rows: those that have their code, else those that their code was changed from."""
+    return sorted({commit_of(row) or str(row.get("git_commit")) for row in rows})
 
 
 def _machines(rows: Iterable[Row]) -> list[str]:

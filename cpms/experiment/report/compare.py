@@ -1,10 +1,10 @@
 """The comparison of two runs: the ratio of each series with an interval, a rank test and a conclusion.
 
 Samples of time are positive and skewed, so all is done on their logarithms. Outliers (Hampel's identifier, see
-`cpms.experiment.rows.outliers`) are set aside: an interrupted sample says nothing about the code. The ratio is the Hodges-Lehmann estimate, the median of all ratios of a sample of one run
-to a sample of the other; its interval is that of Moses. A difference counts if the Mann-Whitney test rejects that the
-ratio lies within a margin about 1. See Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition,
-chapter 4. The cost is the product of the numbers of samples.
+`cpms.experiment.rows.outliers`) are set aside. The ratio is the Hodges-Lehmann estimate, the median of all ratios of a
+sample of one run to a sample of the other; its interval is that of Moses. A difference counts if the Mann-Whitney test
+rejects that the ratio lies within a margin about 1. See Hollander, Wolfe and Chicken, Nonparametric Statistical
+Methods, 3rd edition, chapter 4. The cost is the product of the numbers of samples.
 """
 
 from __future__ import annotations

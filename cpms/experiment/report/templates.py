@@ -20,6 +20,7 @@ from cpms.base.text.escape import abbreviate
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.palette import PALETTE
 from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.standing import commit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -267,7 +268,7 @@ def colour(bits: int) -> str:
 
 def _provenance(rows: Sequence[Row], found: pd.DataFrame) -> str:
     machines = dict.fromkeys(str(row.get("gpu") or row.get("cpu", "unknown")) for row in rows)
-    commits = dict.fromkeys(str(row.get("git_commit") or "unknown")[:10] for row in rows)
+    commits = dict.fromkeys(map(commit_text, rows))
     counts = [len(each) for each in found.samples if each]
     spreads = [_spread(each) for each in found.samples if len(each) > 1]
     count = f"{min(counts)} to {max(counts)}" if len(set(counts)) > 1 else str(max(counts, default=0))

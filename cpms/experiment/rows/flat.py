@@ -116,7 +116,13 @@ def read_table(source: Path | str) -> pd.DataFrame:
 
 
 def read_rows(source: Path | str) -> list[Row]:
-    """Return the rows of `read_table`'s sources, before they are flattened."""
+    """Return the rows of `read_table`'s sources, before they are flattened.
+
+    Raises
+    ------
+    InputError
+        If the source does not exist.
+    """
     path, recorded = Path(source), folder("experiments") / "results"
     if not path.exists() and (recorded / f"{source}.jsonl").is_file():
         path = recorded / f"{source}.jsonl"

@@ -1,8 +1,8 @@
 """Outliers among samples of a time: Hampel's identifier on logarithms, for comparisons and for rows.
 
 Times are positive and skewed, so distances are those of logarithms. A sample is an outlier if it is farther from the
-median than six median absolute deviations, scaled to the standard deviation of normal noise (Hampel, The influence curve
-and its role in robust estimation, JASA 69 (1974)): an interrupted sample says nothing about the code.
+median than six median absolute deviations, scaled to the standard deviation of normal noise (Hampel, The influence
+curve and its role in robust estimation, JASA 69 (1974)): an interrupted sample says nothing about the code.
 """
 
 from __future__ import annotations

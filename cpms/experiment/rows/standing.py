@@ -87,14 +87,18 @@ class Recorded:
         --------
         >>> from cpms.base.package_data import folder
         >>> Recorded(folder("experiments") / "results").counts(["topk"])
-        '12 rows: 12 clean, 0 code not committed, 0 config changed; rows no commit explains: 0 of 12'
+        '12 rows: 12 clean, 0 code not committed, 0 config changed; 12 have no digest of their code'
         """
         some = self.rows if experiments is None else self.of(experiments)
         counts = Counter(map(self.standing, some))
         without = sum("code_digest" not in row for row in some)
         texts = ", ".join(f"{counts[standing]} {standing}" for standing in (CLEAN, NOT_COMMITTED, CHANGED))
         digests = f"; {without} have no digest of their code" if without else ""
-        return f"{_rows(len(some))}: {texts}{digests}; {unexplained(some)}"
+        return f"{_rows(len(some))}: {texts}{digests}"
+
+    def unexplained(self, experiments: Sequence[str] | None = None) -> str:
+        """Return the number of rows whose code no commit has, of some experiments or of all."""
+        return unexplained(self.rows if experiments is None else self.of(experiments))
 
     def _cells_of(self, experiment: str) -> Cells | None:
         present = of_rows(self.source, experiment)
@@ -110,8 +114,7 @@ def commit_of(row: rows.Row) -> str | None:
     """Return the commit that has the code of a row; None if no commit is known to.
 
     The digest of the code proves it. A copy of the repository may have a stale Git state, so the commit that the row
-    names counts only where the row has no digest, or where Git's history is not at hand, and only if the code did not
-    differ from it.
+    names counts only where no commit at hand has that digest, and only if the code did not differ from it.
 
     Examples
     --------
@@ -123,12 +126,26 @@ def commit_of(row: rows.Row) -> str | None:
     return proven or (str(named) if named and row.get("git_dirty") is False else None)
 
 
+def commit_text(row: rows.Row) -> str:
+    """Return the commit of a row for a caption; where no commit has its code, the one it was changed from.
+
+    Examples
+    --------
+    >>> commit_text({"git_commit": "0123456789ab", "git_dirty": True}), commit_text({})
+    ('0123456789 with changes', 'unknown')
+    """
+    found = commit_of(row)
+    if found is not None:
+        return found[:10]
+    return f"{row['git_commit'][:10]} with changes" if row.get("git_commit") else "unknown"
+
+
 def unexplained(some: Sequence[rows.Row]) -> str:
     """Return the number of rows whose code no commit has, and their experiments.
 
     Examples
     --------
-    >>> unexplained([{"experiment": "mine", "git_commit": None}, {"experiment": "topk", "git_commit": "01", "git_dirty": False}])
+    >>> unexplained([{"experiment": "mine", "git_commit": None}, {"git_commit": "01", "git_dirty": False}])
     'rows no commit explains: 1 of 2 (1 of mine)'
     """
     counts = Counter(row["experiment"] for row in some if not committed(row))
