@@ -93,6 +93,8 @@ def calls(rows):
         totals.setdefault(row["graph"], {}).setdefault(row["engine"], []).append(
             (row, row["prepare_s"] + row["solve_s"] + row["certify_s"])
         )
+    if not totals:
+        raise LookupError("gpu_calls")
     sooner = []
     for by_engine in totals.values():
         one = by_engine["cuda"][0][0]

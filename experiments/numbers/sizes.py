@@ -43,8 +43,8 @@ def large(rows):
 def queries(rows):
     """Yield the time of a personalised query on a GPU, alone and in batches."""
     chosen = rows.measured("gpu_ppr", method="refine", storage="fp16", tol=1e-10)
-    alone = next(row for row in chosen if row["batch"] == 0)
-    together = next(row for row in chosen if row["batch"] == 100)
+    by_batch = {row["batch"]: row for row in chosen}
+    alone, together = by_batch[0], by_batch[100]
     name = shortened(label(alone))
     means = [alone["query_s"]], [together["query_s"]]
     yield median(
@@ -83,7 +83,8 @@ def several(rows):
                 pair = ([100 * s for s in fastest[method]["solve_samples_s"]], result["solve_samples_s"])
                 yield ratio(f"gpus.weak.{kind}.{method}", what, [pair], [row], "scaling_gpu", "%")
         if row["scaling"] == "weak":
-            one = next(r for r in row["results"] if (r["engine"], r["method"], r["ranks"]) == ("mpi_cuda", "refine", 1))
+            found = {(result["engine"], result["method"], result["ranks"]): result for result in row["results"]}
+            one = found["mpi_cuda", "refine", 1]
             what = f"time of a rank alone over one GPU without ranks, `refine`, {kind}"
             pair = (one["solve_samples_s"], fastest["refine"]["solve_samples_s"])
             yield ratio(f"gpus.alone.{kind}", what, [pair], [row], "scaling_gpu")

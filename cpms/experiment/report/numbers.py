@@ -217,6 +217,6 @@ def all_numbers(source: Path, *, lenient: bool = False) -> dict[str, Number]:
 def _made(function: Callable[[Rows], Iterator[Number]], rows: Rows, lenient: bool) -> Iterator[Number]:
     try:
         yield from function(rows)
-    except (InputError, LookupError, TypeError, ValueError, StopIteration) as error:
+    except (InputError, LookupError, TypeError, ValueError) as error:
         if not lenient:
             raise InputError(f"{function.__name__} of experiments/numbers finds no rows: {error!r}") from error
