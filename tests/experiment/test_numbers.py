@@ -232,4 +232,4 @@ def test_a_digest_proves_the_commit_where_the_copy_says_another_one():
 def test_standing_names_experiments():
     lines = measured_page.unexplained_lines([Recorded(RESULTS), Recorded(RESULTS / "h100")])
     assert re.fullmatch(r"Rows no commit explains: \d+ of \d+\.", lines[0])
-    assert any("`h100/gpu_refine`" in line for line in lines)
+    assert any("`experiments/results/h100/gpu_refine.jsonl`" in line for line in lines)

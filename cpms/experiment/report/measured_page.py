@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from cpms.base.errors import InputError
-from cpms.base.package_data import experiments
+from cpms.base.package_data import experiments, folder
 from cpms.experiment.report.numbers import Number, plain
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.standing import Recorded, commit_of, committed
@@ -129,8 +129,7 @@ def unexplained_lines(recorded: Iterable[Recorded]) -> list[str]:
         counts = Counter(row["experiment"] for row in each.rows if not committed(row))
         total, all_rows = total + counts.total(), all_rows + len(each.rows)
         lines += [
-            f"| `{each.source.name}/{name}` | {count} of {len(each.of([name]))} |"
-            for name, count in sorted(counts.items())
+            f"| `{_file(each, name)}` | {count} of {len(each.of([name]))} |" for name, count in sorted(counts.items())
         ]
     head = [f"Rows no commit explains: {total} of {all_rows}.", ""]
     return [*head, "| experiment | rows |", "|---|---|", *lines] if lines else head[:1]
@@ -143,10 +142,15 @@ def changed_lines(recorded: Iterable[Recorded]) -> list[str]:
     for each in recorded:
         counts = Counter(row["experiment"] for row in each.rows if _differs(row, digests))
         lines += [
-            f"| `{each.source.name}/{name}` | {count} of {len(each.of([name]))} |"
-            for name, count in sorted(counts.items())
+            f"| `{_file(each, name)}` | {count} of {len(each.of([name]))} |" for name, count in sorted(counts.items())
         ]
     return ["| experiment | rows |", "|---|---|", *lines] if lines else ["None."]
+
+
+def _file(recorded: Recorded, experiment: str) -> str:
+    """Return the path of an experiment's rows, from the folder of the project."""
+    path, root = (recorded.source / f"{experiment}.jsonl").resolve(), folder("experiments").parent.resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _differs(row: Row, digests: Mapping[str, str]) -> bool:
