@@ -65,8 +65,8 @@ def _type(schema: dict[str, Any], parts: dict[str, Any]) -> str:
         keys = parts[schema["$ref"].rpartition("/")[2]].get("properties", {})
         return f"table of {', '.join(f'`{key}`' for key in keys)}" if keys else "text"
     if "anyOf" in schema:
-        named = dict.fromkeys(_type(each, parts) for each in schema["anyOf"] if each.get("type") != "null")
-        return " or ".join(named)
+        either = dict.fromkeys(_type(each, parts) for each in schema["anyOf"] if each.get("type") != "null")
+        return " or ".join(either)
     if "enum" in schema or "const" in schema:
         return " or ".join(json.dumps(each) for each in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":
