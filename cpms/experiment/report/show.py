@@ -111,7 +111,9 @@ def show(
         written += target.written
         drawn += [*module.NEEDS, *getattr(module, "BESIDE", [])]
     if drawn:
-        echo(of_folder.counts(None if name == "all" else drawn))
+        counted = None if name == "all" else drawn
+        echo(of_folder.unexplained(counted))
+        echo(of_folder.counts(counted))
     else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
