@@ -139,6 +139,12 @@ class Format:
         """Return codes of `encode` as float64 values, from the first ``read`` levels (all by default)."""
         raise UnsupportedError(f"{self.name} has a compiled codec; use cpms.encode(values, {self.name!r}).decode()")
 
+    def segment_of(self, codes: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+        """Return the part of codes that level k adds to those before, from 0 on, as a view: the codes, of one level."""
+        if self.levels == 1:
+            return codes
+        raise UnsupportedError(f"{self.name} does not say where level {k} lies in its codes; give it a segment_of")
+
     def numba_codec(self) -> Codec | None:
         """Return the codec as two functions that Numba compiles, for the engine ``cpu``; None for none.
 

@@ -1,4 +1,4 @@
-"""Rounding of arrays to a format without storing them, and counts of what does not fit.
+"""Rounding of arrays to a format without storing them.
 
 Values pass through codes a tile at a time, in a core's cache, so that an array is read once and written once. The
 result equals ``encode(x, format).decode()``. Arrays in device memory are encoded and decoded there, in two passes.
@@ -7,7 +7,7 @@ result equals ``encode(x, format).decode()``. Arrays in device memory are encode
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,11 @@ from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, f
 from cpms.storage.array import SegmentedArray, array_exponent, encode
 from cpms.storage.codecs import compiled_loops
 from cpms.storage.device import on_device
+from cpms.storage.ranges import Counts as Counts
+from cpms.storage.ranges import Overflow
 from cpms.storage.segment_layout import ROUNDING_MODES, clip_to_range
 
 _TILE = 1 << 13
-OVERFLOW = ("raise", "saturate", "inf")
 
 
 def quantize(x: Any, format: Format | str, *, rounding: Rounding | None = None, seed: int = 0) -> Any:
@@ -120,34 +121,13 @@ def _by_tiles(values: Floats, format: Format) -> Floats:
     return found
 
 
-class Counts(NamedTuple):
-    """Values that a format did not keep.
+def encode_counted(values: npt.ArrayLike, format: Format | str, *, overflow: Overflow) -> tuple[SegmentedArray, Counts]:
+    """Return ``cpms.encode(values, format, overflow=overflow)``, and its counts.
 
     Parameters
     ----------
-    overflow : int
-        Finite values beyond the largest number of the format, at the array's exponent.
-    underflow : int
-        Values other than 0 that became 0.
-    nan : int
-        Values that were NaN.
-    """
-
-    overflow: int
-    underflow: int
-    nan: int
-
-
-def encode_counted(values: npt.ArrayLike, format: Format | str, *, overflow: str) -> tuple[SegmentedArray, Counts]:
-    """Return values in a format, and how many of them it did not keep.
-
-    Parameters
-    ----------
-    values, format
-        As in `cpms.encode`, in main memory.
-    overflow : {"raise", "saturate", "inf"}
-        Whether values beyond the largest number are refused, become that number, or an infinity, which is NaN in
-        formats without one.
+    values, format, overflow
+        As in `cpms.encode`.
 
     Examples
     --------
@@ -155,22 +135,6 @@ def encode_counted(values: npt.ArrayLike, format: Format | str, *, overflow: str
     >>> stored.decode().tolist(), counts
     ([65504.0, 0.0, 2.0], Counts(overflow=1, underflow=1, nan=0))
     """
-    if not isinstance(overflow, str) or overflow not in OVERFLOW:
-        raise InputError(f"overflow is {described(overflow)}; it can be one of {', '.join(OVERFLOW)}")
-    storage, given = format_of(format), doubles("values", values).reshape(-1)
-    exponent = array_exponent(given, storage)
-    most = float(np.ldexp(storage.max_finite, -exponent))
-    beyond = np.isfinite(given) & (np.abs(given) > most)
-    if overflow == "raise" and beyond.any():
-        at = int(np.argmax(beyond))
-        raise InputError(
-            f"value {at}, {float(given[at])}, is beyond {storage.name}, which ends at {most}; "
-            "give overflow='saturate' or 'inf'"
-        )
-    if overflow == "inf" and beyond.any() and not (storage.has_infinity or storage.has_nan):
-        raise InputError(f"{storage.name} has no infinity and no NaN; give overflow='saturate' or 'raise'")
-    outside = most if overflow == "saturate" else (np.inf if storage.has_infinity else np.nan)
-    fitting = np.where(beyond, np.copysign(outside, given), given)
-    stored = encode(fitting, storage)
-    lost = (stored.decode() == 0.0) & (given != 0.0)
-    return stored, Counts(int(beyond.sum()), int(lost.sum()), int(np.isnan(given).sum()))
+    stored = encode(values, format, overflow=overflow)
+    assert stored.counts is not None  # noqa: S101  # As overflow is given.
+    return stored, stored.counts

@@ -128,9 +128,44 @@ def test_quantize_is_encode_and_decode():
         cpms.quantize([1.0], "posit16", rounding="zero")
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "saturated", "infinite", "counts"),
+    [
+        ("fp16", [65505.0, 65520.0, -1e9, 1e-9], [65504.0, 65504.0, -65504.0, 0.0], [65504.0, np.inf, -np.inf, 0.0], 2),
+        ("fp16-zero", [65505.0, 2.0], [65504.0, 2.0], [np.inf, 2.0], 1),
+        ("e4m3fn", [448.0, 465.0, 2.0], [448.0, 448.0, 2.0], [448.0, np.nan, 2.0], 1),
+        ("posit8", [2.0**24, -(2.0**30)], [2.0**24, -(2.0**24)], [2.0**24, np.nan], 1),
+        ("int8", [-128.4, -129.0, 200.0], [-128.0, -128.0, 127.0], None, 2),
+        ("mxfp8-e4m3", [1e300, 2.0], [448.0 * 2.0**127, 0.0], [np.nan, np.nan], 1),
+        ("gse", [1e300, -1e-300], [1e300, -1e-300], [1e300, -1e-300], 0),
+        ("cpms4-nearest", [1e308, 2.0], [1e308, 2.0], [1e308, 2.0], 0),
+    ],
+)
+def test_overflow_saturates_or_is_infinite_or_refused(name, values, saturated, infinite, counts):
+    stored = cpms.encode(values, name, overflow="saturate")
+    np.testing.assert_array_equal(stored.decode(), saturated)
+    assert stored.counts.overflow == counts
+    assert stored.counts.underflow == sum(a != 0.0 and b == 0.0 for a, b in zip(values, saturated, strict=True))
+    if infinite is None:
+        with pytest.raises(InputError, match="no infinity and no NaN"):
+            cpms.encode(values, name, overflow="inf")
+    else:
+        np.testing.assert_array_equal(cpms.encode(values, name, overflow="inf").decode(), infinite)
+    if counts:
+        with pytest.raises(InputError, match=f"is beyond {name}, which ends at"):
+            cpms.encode(values, name, overflow="raise")
+    else:
+        assert cpms.encode(values, name, overflow="raise").equals(cpms.encode(values, name))
+    assert cpms.encode(values, name).counts is None
+
+
 def test_what_does_not_fit_is_counted_or_refused():
     values = [1e9, -1e-9, np.nan, 2.0]
     assert tuple(cpms.encode_counted(values, "fp16", overflow="inf")[1]) == (1, 1, 1)
+    few = cpms.encode(np.array([[1.79e308], [1.0]]), "cpms4-nearest", segments=1, overflow="saturate")
+    assert (few.counts.overflow, few.shape, np.isfinite(few.decode(1)).all()) == (1, (2, 1), True)
+    with pytest.raises(InputError, match="overflow is 'wrap'; it can be one of raise, saturate, inf"):
+        cpms.encode(values, "fp16", overflow="wrap")
     assert cpms.encode_counted(values, "e4m3fn", overflow="saturate")[0].decode()[0] == 448.0
     with pytest.raises(InputError, match="value 0, 1000000000.0, is beyond fp16, which ends at 65504.0"):
         cpms.encode_counted(values, "fp16", overflow="raise")
