@@ -17,7 +17,7 @@ from cpms.base import threads
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.types import Floats
 from cpms.base.validation import shortened
-from cpms.formats.protocol import Format
+from cpms.formats.protocol import Format, require_facts
 
 _PART_VALUES = 1 << 14
 _COMPILED_FORMATS = 64
@@ -114,9 +114,13 @@ def compiled_loops(format: Format) -> Loops | None:
     Raises
     ------
     InputError
-        If the codec cannot be compiled.
+        If the codec cannot be compiled, or a fact of the format is none.
     """
-    codec = format.numba_codec()
+    require_facts(format)
+    try:
+        codec = format.numba_codec()
+    except Exception as error:
+        raise InputError(f"numba_codec of {shortened(format.name)} fails ({_reason(error)})") from error
     if codec is None:
         return None
     from cpms.base.jit import numba
@@ -206,6 +210,7 @@ def _checked(format: Format, name: str, call: Any, shape: tuple[int, ...], dtype
 
 
 def _reason(error: Exception) -> str:
-    """Return the kind of an error and its first line."""
+    """Return the kind of an error and its first line; of compilation, the first that says what is wrong."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Failed in")] or lines
     return shortened(": ".join([type(error).__name__, *lines[:1]]))

@@ -135,7 +135,8 @@ def _overflowing(
         return infinite
     # Two's complement has a negative number more, one step beyond the others: values are rounded to it, too.
     step = np.abs(found) - most
-    return beyond & ~((step > 0.0) & (2.0 * np.abs(sizes - np.abs(found)) <= step))
+    rounded: npt.NDArray[np.bool_] = beyond & ~((step > 0.0) & (2.0 * np.abs(sizes - np.abs(found)) <= step))
+    return rounded
 
 
 def _replaced(given: Floats, beyond: npt.NDArray[np.bool_], format: Format, most: float, overflow: Overflow) -> Floats:
