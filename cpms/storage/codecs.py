@@ -24,10 +24,14 @@ _COMPILED_FORMATS = 64
 
 
 class Loops(NamedTuple):
-    """Compiled loops of a format: over codes or groups from ``low`` to ``high``."""
+    """Compiled loops of a format: over codes or groups from ``low`` to ``high``.
+
+    ``rounded`` encodes and decodes value by value; it is None for groups, and compiled when it is first called.
+    """
 
     encode: Any
     decode: Any
+    rounded: Any = None
 
 
 def encode_values(values: Floats, format: Format, memory: npt.NDArray[np.uint8], exponent: int = 0) -> None:
@@ -129,7 +133,7 @@ def compiled_loops(format: Format) -> Loops | None:
         load, store = codec
         inlined: Any = numba.njit(forceinline=True, error_model="numpy")
         make = _loops_of_codes if format.group == 1 else _loops_of_groups
-        loops = make(numba.njit(nogil=True, error_model="numpy"), inlined(load), inlined(store))
+        loops = make(numba.njit(nogil=True, error_model="numpy"), inlined(load), inlined(store), format)
         _try(format, loops)
     except CpmsError:
         raise
@@ -151,7 +155,9 @@ def _try(format: Format, loops: Loops) -> None:
     loops.decode(codes, values, 1, 0, 1)
 
 
-def _loops_of_codes(jit: Any, load: Any, store: Any) -> Loops:
+def _loops_of_codes(jit: Any, load: Any, store: Any, format: Format) -> Loops:
+    code_type, levels = format.code_type.type, format.levels
+
     @jit  # type: ignore[untyped-decorator, unused-ignore]
     def encode(values: Any, codes: Any, low: Any, high: Any) -> None:
         for i in range(low, high):
@@ -162,10 +168,16 @@ def _loops_of_codes(jit: Any, load: Any, store: Any) -> Loops:
         for i in range(low, high):
             values[i] = load(np.int64(codes[i]), read)
 
-    return Loops(encode, decode)
+    @jit  # type: ignore[untyped-decorator, unused-ignore]
+    def rounded(values: Any, out: Any, factor: Any) -> None:
+        back = 1.0 / factor
+        for i in range(len(values)):
+            out[i] = load(np.int64(code_type(store(values[i] * factor))), levels) * back
+
+    return Loops(encode, decode, rounded)
 
 
-def _loops_of_groups(jit: Any, load: Any, store: Any) -> Loops:
+def _loops_of_groups(jit: Any, load: Any, store: Any, format: Format) -> Loops:  # noqa: ARG001
     @jit  # type: ignore[untyped-decorator, unused-ignore]
     def encode(values: Any, codes: Any, low: Any, high: Any) -> None:
         for i in range(low, high):

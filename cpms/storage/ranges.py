@@ -65,8 +65,9 @@ def shared_exponent(values: Floats, format: FloatFormat) -> int:
     >>> shared_exponent(np.array([1e-6]), FP16)
     34
     """
-    sizes = np.abs(values[np.isfinite(values)])
-    largest = sizes.max(initial=0.0)
+    largest = max(values.max(initial=0.0), -values.min(initial=0.0))
+    if not np.isfinite(largest):
+        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     return 0 if largest == 0 else int(format.bias - np.frexp(largest)[1])
 
 

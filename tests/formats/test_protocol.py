@@ -22,6 +22,7 @@ import cpms
 from cpms import InputError, UnsupportedError, format_named
 from cpms.base import plugins
 from cpms.formats import minifloats as mini
+from cpms.formats.fixed_point import FixedPointFormat
 from cpms.precision.controller_specs import controller_of
 
 OF_ML_DTYPES = {
@@ -119,9 +120,20 @@ def test_names_of_data_types_are_those_of_formats():
 
 def test_quantize_is_encode_and_decode():
     values = numbers(3000).reshape(-1, 5)
-    for name in ("fp16", "fp16-scaled", "cpms4-nearest", "e4m3fn", "posit16", "tf32", "bf16-stochastic"):
-        expected = cpms.encode(values.ravel(), name).decode().reshape(values.shape)
-        np.testing.assert_array_equal(cpms.quantize(values, name), expected)
+    names = "fp16 fp16-scaled fp16-zero fp16-zero-scaled bf16-zero e11m20 e11m20-zero e2m5 fp32 cpms4-nearest e4m3fn "
+    for name in (names + "posit16 tf32 bf16-stochastic mxfp4").split():
+        given = np.nan_to_num(values, nan=1.0) if "scaled" in name else values
+        with np.errstate(all="ignore"):
+            several = given, given * 1e-30, given.astype(np.float32)
+        for x in several:
+            expected = cpms.encode(x.ravel(), name).decode().reshape(x.shape).astype(x.dtype)
+            assert cpms.quantize(x, name).tobytes() == expected.tobytes(), name
+    fixed = FixedPointFormat("q", 16, 9)
+    given = np.concatenate([np.arange(-70000, 70000) / 1024, [np.inf, -np.inf, 1e300, -0.0]])
+    np.testing.assert_array_equal(cpms.quantize(given, fixed), cpms.encode(given, fixed).decode())
+    np.testing.assert_array_equal(cpms.encode(given, fixed).units, fixed.encode(given))
+    with pytest.raises(InputError, match="int8 has no NaN"):
+        cpms.quantize([np.nan], "int8")
     assert cpms.quantize(np.float32([[0.1]]), "fp16").dtype == np.float32
     assert cpms.quantize([1.0 + 2.0**-12], "fp16", rounding="zero").tolist() == [1.0]
     with pytest.raises(UnsupportedError, match="posit16 does not round 'zero'"):
