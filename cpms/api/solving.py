@@ -49,7 +49,7 @@ def solve(
     began = work_clock.now()
     if isinstance(prepared, Refinement):
         request = request.with_residual_format(prepared.default_residual_format)
-        prepared.warm_up(request.policy.init()[0].storage)
+        prepared.warm_up(prepared.readable(request.policy.init()[0].storage))
         prepare_s += work_clock.now() - began
         began, matrix_bytes = work_clock.now(), prepared.nbytes
         ranks, status, history = reduce_then_iterate(
