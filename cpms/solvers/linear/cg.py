@@ -66,7 +66,7 @@ def _until(task: SolveTask, iterations: CgIterations, target: float) -> SolveSta
     recorder, done, count, size = task.recorder, 0, 1, math.inf
     while done < _MOST_BETWEEN and recorder.left > 0:
         before = size
-        for step in iterations.run(min(count, recorder.left)):
+        for step in iterations.run(min(count, recorder.left), target):
             status = _fault(step)
             if status is not None:
                 return status
@@ -125,7 +125,7 @@ class VectorIterations(CgIterations):
                 self._product = float(self._operator.dots([self._p], r).tolist()[0])
         return size
 
-    def run(self, count: int) -> list[CgStep]:
+    def run(self, count: int, target: float = 0.0) -> list[CgStep]:  # noqa: ARG002
         """Iterate."""
         found: list[CgStep] = []
         for _ in range(count):
