@@ -126,17 +126,24 @@ def _multiply_whole(of_row, pattern_starts, distances, table, factor, p, q, sums
                     at += 1
                 q[one] = factor * ((a + b) + (c + d))
         else:
-            count = stop - row
+            count, first = u64(stop - row), u64(row)
             for i in range(count):
                 sums[i] = 0.0
-            for at in range(begin, end):
-                value, first = table[at], row + distances[at]
-                near = p[first : first + count]
+            at = begin
+            while at + 3 <= end:
+                u, v, w = table[u64(at)], table[u64(at + 1)], table[u64(at + 2)]
+                to_u, to_v = first + u64(distances[u64(at)]), first + u64(distances[u64(at + 1)])
+                to_w = first + u64(distances[u64(at + 2)])
                 for i in range(count):
-                    sums[i] += value * np.float64(near[i])
-            here = q[row:stop]
+                    sums[i] += u * np.float64(p[to_u + i]) + v * np.float64(p[to_v + i]) + w * np.float64(p[to_w + i])
+                at += 3
+            while at < end:
+                u, to_u = table[u64(at)], first + u64(distances[u64(at)])
+                for i in range(count):
+                    sums[i] += u * np.float64(p[to_u + i])
+                at += 1
             for i in range(count):
-                here[i] = factor * sums[i]
+                q[first + i] = factor * sums[i]
         row = stop
 
 
