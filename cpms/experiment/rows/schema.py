@@ -111,6 +111,7 @@ peers_json|JSON||contestants of other software
 local|text||engine of each rank
 local_json|JSON||engines of each rank
 ways_json|JSON||solvers of a linear system
+clock|text||where the clock of a contestant starts: its matrix, or edges
 purpose|text||aim of a cell of kind opencl
 scaling|text||strong or weak
 exchange|text||how ranks exchange values
@@ -165,6 +166,8 @@ counts_json|JSON|1|systems by outcome for each solver
 solve_s|number|s|one solve, the median of its samples
 solve_samples_s_json|JSON|s|samples of one solve
 solves_s|number|s|one solve on all ranks
+road_s|number|s|from edges in memory to ranks, the median of its samples
+road_samples_s_json|JSON|s|samples from edges to ranks
 step_s_json|JSON|s|time of each iteration
 seconds_by_bits_s_json|JSON|s|time of iterations by bits read
 sweep_s_by_bits_json|JSON|s|one sweep by bits read
