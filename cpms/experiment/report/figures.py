@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
 
 from cpms.base.atomic_files import replacing
@@ -56,6 +55,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 def svg(figure: Figure) -> str:
     """Return a figure as SVG with texts as texts, close it; empty for a figure with an empty panel."""
+    import matplotlib
     import matplotlib.pyplot as plt
 
     held = io.StringIO()

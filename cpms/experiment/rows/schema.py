@@ -269,7 +269,25 @@ version_cupy_cuda12x|text||version of CuPy
 version_pyopencl|text||version of PyOpenCL
 version_mpi4py|text||version of mpi4py
 version_torch|text||version of PyTorch
+solvers_json|JSON||methods, each with its engine
+old_rounds|integer|1|samples of the road over processors
+compile_s|number|s|compilation in the unmeasured runs
+graph_digest|text||digest of the graph's arrays
+graph_files_digest|text||digest of the files of the graph
+difference_bound|number|1|sum of both certified error bounds
+difference_from_processors_l1|number|1|L1 distance from the processors' answer
+residual_on_processors_l1|number|1|L1 residual by the certificate on processors
 """
+_WAYS = {
+    "road": "edges in main memory to certified ranks there",
+    "old_road": "the road with graph and certificate on processors",
+    "call": "call with a graph in main memory",
+    "prepared": "solve of a prepared object",
+    "device_road": "edges on the device to certified ranks there",
+    "device_prepared": "solve of an object prepared on the device",
+}
+"""The ways that kind ``road`` times, each whole and by stage."""
+_STAGES = {"": "", "_prepare": "preparation in a ", "_solve": "iterations in a ", "_certify": "certificate in a "}
 
 
 @cache
@@ -282,6 +300,10 @@ def columns() -> dict[str, Column]:
     ('number', 's')
     """
     made = [Column(*line.split("|")) for line in _TABLE.strip().splitlines()]
+    for way, meaning in _WAYS.items():
+        for stage, of in _STAGES.items():
+            made.append(Column(f"{way}{stage}_s", "number", "s", f"{of}{meaning}, the median of samples"))
+            made.append(Column(f"{way}{stage}_samples_s_json", "JSON", "s", f"samples of it: {of}{meaning}"))
     return {column.name: column for column in made}
 
 
