@@ -50,7 +50,7 @@ def solve(
     began = work_clock.now()
     if isinstance(prepared, Refinement):
         request = request.with_residual_format(prepared.default_residual_format)
-        prepared.warm_up(first_plan(request.policy)[0].storage)
+        prepared.warm_up(prepared.readable(first_plan(request.policy)[0].storage))
         prepare_s += work_clock.now() - began
         began, matrix_bytes = work_clock.now(), prepared.nbytes
         ranks, status, history = reduce_then_iterate(

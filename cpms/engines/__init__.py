@@ -131,7 +131,8 @@ def chosen(
     work : {"power", "refine", "batch"}
         A method, or many queries at once.
     storage, layout
-        Of ``power``; the others keep their matrix as power iteration in fp64 and pattern (csr, with weights) does.
+        Of ``power``, and of ``refine`` the format of the residual; but for ``power``, the matrix is kept as power
+        iteration in fp64 and pattern (csr, with weights) keeps it.
 
     Raises
     ------
@@ -148,11 +149,12 @@ def chosen(
     """
     if not isinstance(name, str) or name != "auto":
         return get(name)
+    residual = storage if work == "refine" else FP64
     if work != "power":
         storage, layout = FP64, "pattern" if problem.graph.weights is None else "csr"
     for preferred in filter(_may_run, PREFERRED[:-1]):
         engine = get_any(preferred)
         able = engine.supports(work) and not engine.refuses_weights(problem, work) and not engine.missing()
-        if able and not engine.unsupported(problem, storage, layout):
+        if able and not (engine.refuses_residual(residual) or engine.unsupported(problem, storage, layout)):
             return engine
     return get(PREFERRED[-1])

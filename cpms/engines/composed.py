@@ -16,6 +16,7 @@ from cpms.base import host_memory, plugins
 from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
 from cpms.contracts.linear_operator import LinearOperator
+from cpms.contracts.own_codecs import TakesCodecs
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import CodeFormat, ValueFormat
 from cpms.formats.formats import CPMS2, FP32, FP64, FloatFormat, Format
@@ -58,6 +59,11 @@ class ComposedEngine(Engine):
         self._products = products
         if products == "cpu":  # Its products decode what is stored in fewer bits before they read it.
             self.default_residual_format = FP32
+
+    @property
+    def refines_in_codecs(self) -> TakesCodecs:  # type: ignore[override]
+        """Products on the processor decode vectors of any format."""
+        return "numba" if self._products == "cpu" else "none"
 
     def missing(self) -> str | None:
         """Return which requirement is missing: CuPy or a device, for products on one."""

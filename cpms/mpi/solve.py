@@ -169,7 +169,7 @@ def _on_devices(
     else:
         policy = default_policy(storage)
         refinement = DeviceRefinement(own)
-        refinement.warm_up(first_plan(policy)[0].storage)
+        refinement.warm_up(refinement.readable(first_plan(policy)[0].storage))
         solved = outer_iteration(refinement, initial, policy, stopping, confirmed=certifier.is_below_tolerance)
     return solved, own.nbytes, transport.received_bytes - received_before
 

@@ -194,7 +194,7 @@ class History:
 
     def _record(self, outer_step: OuterStep, plan: InnerPlan, began_s: float) -> None:
         first, residual = len(self._steps) + 1, outer_step.found
-        inner, inner_bits = outer_step.inner_l1, plan.storage.width if plan.storage else 64
+        inner, inner_bits = outer_step.inner_l1, plan.storage.bits(1) if plan.storage else 64
         sweeps = zip(
             (residual.of(self.stopping.norm), *inner),
             (_INNER if outer_step.from_rounded else FLOAT64, *[_INNER] * len(inner)),
@@ -223,7 +223,7 @@ def _iterate(
         plan = driver.plan
         remaining = (stopping.iterations or stopping.max_iterations) - history.done
         outer_steps = operator.outer_steps(
-            plan.storage,
+            operator.readable(plan.storage),
             inner_reduction=plan.inner_reduction,
             noise_tolerance=policy.noise_tolerance,
             tol=0.0 if stopping.iterations else stopping.tol,

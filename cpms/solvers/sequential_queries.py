@@ -39,7 +39,7 @@ class SequentialQueries(RefinementBatch):
     def solve(self, queries: list[Query], first: Floats, policy: RefinementPolicy, stopping: Stopping) -> Solved:
         """Refine one query after the other; each begins at ``first`` and is timed by itself."""
         solved: Solved = []
-        self._refinement.warm_up(first_plan(policy)[0].storage)
+        self._refinement.warm_up(self._refinement.readable(first_plan(policy)[0].storage))
         for query in queries:
             teleport = query.teleport(self.problem.graph.nodes)
             self._refinement.set_teleport(teleport)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu import product_loops
-from cpms.backends.cpu.cg import CpuCg
+from cpms.backends.cpu.krylov.cg import CgMatrix, CpuCg
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
@@ -184,7 +184,12 @@ class CpuProduct(CpuVectors):
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
         """Return iterations whose passes over vectors are fused, for plain vectors without a preconditioner."""
-        return CpuCg(self, task, x) if CpuCg.fits(task) else None
+        matrix = self._cg_matrix if CpuCg.fits(task) else None
+        return None if matrix is None else CpuCg(self, matrix, task, x)
+
+    @cached_property
+    def _cg_matrix(self) -> CgMatrix | None:
+        return None if len(self.row_exponents) else CgMatrix.of(self.arrangement, self.values, self.bytes_read())
 
     def _multiply(self, x: Any, out: Any, finish: tuple[Any, ...], spec: tuple[Any, Any], read: int | None) -> float:
         layout, real = self.arrangement, _REAL[self.request.compute]

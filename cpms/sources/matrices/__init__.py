@@ -25,6 +25,7 @@ _MODULES = {
     "stencil": "stencils",
     "convection": "stencils",
     "recirculation": "stencils",
+    "diffusion": "stencils",
     "elasticity": "elasticity",
     "banded": "banded",
     "elements": "finite_elements",
