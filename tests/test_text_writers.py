@@ -12,7 +12,14 @@ WRITERS = {
     "tqdm": {"cpms/base/text/progress.py"},
     "to_csv": {"cpms/base/text/table_text.py"},
     "savefig": {"cpms/experiment/report/figures.py"},
-    "write_text": {"cpms/experiment/report/output.py", "cpms/backends/cuda/runtime/host_emulation.py"},
+    "write_text": {
+        "cpms/experiment/report/output.py",
+        "cpms/experiment/artifact/pack.py",
+        "cpms/experiment/artifact/software.py",
+        "cpms/experiment/rows/flat.py",
+        "cpms/cli/results/report.py",
+        "cpms/backends/cuda/runtime/host_emulation.py",
+    },
     "escape": {"cpms/base/text/escape.py"},
     **{name: set() for name in ("to_latex", "to_markdown", "to_html", "to_string", "to_excel", "pprint", "writerow")},
 }
@@ -20,7 +27,11 @@ WRITERS = {
 STREAMS = ("stdout", "stderr")
 MARKUP = (r"\begin{", r"\caption", r"\toprule", "<table", "<td", "|---")
 """What only a writer of LaTeX, HTML or Markdown has in its texts."""
-MARKUP_WRITERS = {f"cpms/base/text/{name}.py" for name in ("html_table", "latex_table", "table_text")}
+MARKUP_WRITERS = {
+    *(f"cpms/base/text/{name}.py" for name in ("html_table", "latex_table", "table_text")),
+    "cpms/experiment/report/html_report.py",
+    "cpms/experiment/rows/schema.py",
+}
 SOURCES = sorted([*(ROOT / "cpms").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")])
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     *("rank", "solve", "run", "show", "compare", "rows", "report", "artifact", "convert"),
-    *("inspect", "check", "datasets", "formats", "engines", "doctor"),
+    *("inspect", "check", "datasets", "formats", "engines", "doctor", "completion"),
 )
 _OF_RESULTS = ("compare", "rows", "report", "artifact")
 _NUMPY_MIB = 100, 41

@@ -182,11 +182,7 @@ def write_ranks(path: Path, result: Result) -> None:
             with temporary.open("wb") as file:
                 np.save(file, result.ranks, allow_pickle=False)
             return
-        import pandas as pd
-
-        graph = result.graph
-        nodes = graph.names if graph.names is not None else np.arange(graph.nodes) + graph.first_id
-        table = pd.DataFrame({"node": nodes, "rank": result.ranks})
+        table = result.to_frame()
         if path.suffix == ".csv":
             write_csv(table, temporary, float_format="%.17g")
         else:

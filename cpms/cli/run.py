@@ -29,13 +29,13 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--only",
         metavar="NAME",
-        help="run only cells whose graph, storage or engine, say, is NAME",
+        help="run only cells whose graph, storage or engine, say, is NAME; or the cell of that name, again",
     )
     parser.add_argument(
         "--no-plugins", action="store_true", help="refuse formats, controllers, engines and kinds that run other code"
     )
     parser.add_argument("--show", action="store_true", help="draw the rows afterwards, into the same folder")
-    parser.add_argument("--dry-run", action="store_true", help="list the cells and stop")
+    parser.add_argument("--dry-run", action="store_true", help="list the cells with their names and stop")
 
 
 def call(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,11 +30,18 @@ class Strict(BaseModel):
 
 
 class Experiment(Strict):
-    """The fields of every kind of experiment; a kind adds its own fields and lists their cells."""
+    """The fields of every kind of experiment; a kind adds its own fields and lists their cells.
+
+    ``affinity`` lists the processors that may be used, ``shuffle`` is the seed of the order in which cells run, and
+    ``outliers`` says whether outlying samples count in medians or have a column of their own.
+    """
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     kind: str
     threads: int | None = Field(default=None, ge=1)
+    affinity: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, min_length=1)
+    shuffle: int | None = Field(default=None, ge=0)
+    outliers: Literal["keep", "set aside"] = "keep"
 
     def cells(self) -> list[Cell]:
         """Return the parameters of each cell, in the order in which they run."""

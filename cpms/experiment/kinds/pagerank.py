@@ -6,8 +6,10 @@ A cell is one solve after a warm-up. Repetitions are the outer loop, so that con
 from __future__ import annotations
 
 import itertools
+import os
 import resource
 import sys
+import time
 from collections import defaultdict
 from typing import Annotated, Any, Literal
 
@@ -169,8 +171,16 @@ class Context:
             for _ in range(self._config.warmup):
                 _solve(graph, cell)
             self._warm.add(contestant)
+        load_average, busy_s, began = os.getloadavg()[0], time.process_time(), time.monotonic()
         result = _solve(graph, cell)
-        return {"warmup": self._config.warmup, **_columns(graph, result, cell), **self._accuracy(result, cell)}
+        busy = (time.process_time() - busy_s) / (time.monotonic() - began)
+        return {
+            "warmup": self._config.warmup,
+            "load_average_before": load_average,
+            "busy_cores": busy,
+            **_columns(graph, result, cell),
+            **self._accuracy(result, cell),
+        }
 
     def _load(self, cell: Cell) -> Graph:
         options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}

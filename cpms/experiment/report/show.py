@@ -18,7 +18,8 @@ from cpms.base.package_data import experiments, folder, show_programs
 from cpms.base.text.suggestions import nearest
 from cpms.experiment import config
 from cpms.experiment.report import templates
-from cpms.experiment.report.output import _STYLE, Output
+from cpms.experiment.report.output import Output
+from cpms.experiment.report.style import STYLE
 from cpms.experiment.rows import outcome, rows
 from cpms.experiment.rows.outcome import measured, why_not
 from cpms.experiment.rows.standing import Recorded
@@ -53,7 +54,7 @@ def show(
     output : Path
         Folder to draw into; made if need be.
     width : str
-        Of figures without a program: ``single`` or ``double`` column.
+        Of figures: ``single`` or ``double`` column.
     baseline : str, optional
         Of figures without a program: the contestant that speed-ups are over.
     echo : callable
@@ -87,9 +88,9 @@ def show(
             continue
         beside = [_table(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
         found = of_folder.chosen([*dict.fromkeys([*module.NEEDS, *getattr(module, "BESIDE", [])])])
-        target = Output(output, program, echo, found.note)
+        target = Output(output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width)
         try:
-            with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+            with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
                 if hasattr(module, "show"):
                     module.show(recorded, target, *beside)
                 else:
@@ -110,7 +111,9 @@ def show(
         written += target.written
         drawn += [*module.NEEDS, *getattr(module, "BESIDE", [])]
     if drawn:
-        echo(of_folder.counts(None if name == "all" else drawn))
+        counted = None if name == "all" else drawn
+        echo(of_folder.unexplained(counted))
+        echo(of_folder.counts(counted))
     else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
@@ -139,7 +142,7 @@ def _matplotlib() -> Any:
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in the common style of figures, without a display."""
-    with _matplotlib().rc_context(_STYLE):
+    with _matplotlib().rc_context(STYLE):
         yield
 
 
@@ -152,6 +155,18 @@ def has_rows(name: str, recorded: Recorded) -> bool:
         If there is no such program.
     """
     return any(recorded.of(_program(path).NEEDS) for path in _chosen(name, recorded.source).values())
+
+
+def needs_of(name: str) -> list[str]:
+    """Return the experiments whose rows a show program requires, given by its name or its path.
+
+    Examples
+    --------
+    >>> needs_of("table2")
+    ['table2', 'standins']
+    """
+    (path,) = _chosen(name, Path()).values()
+    return list(_program(path).NEEDS)
 
 
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:

@@ -48,6 +48,8 @@ repetition|integer|1|number of the repetition
 rounds|integer|1|samples in turn
 samples|integer|1|samples of each measurement
 warmup|integer|1|unmeasured runs before
+shuffle|integer|1|seed of the order of the cells
+outliers|text||keep; set aside: outliers are in columns of their own
 solves|integer|1|solves a rank
 sweeps|integer|1|sweeps a sample
 queries|integer|1|queries of a batch
@@ -111,7 +113,8 @@ peers_json|JSON||contestants of other software
 local|text||engine of each rank
 local_json|JSON||engines of each rank
 ways_json|JSON||solvers of a linear system
-purpose|text||aim of a cell of kind opencl
+purpose|text||aim of a cell of kind opencl; of a quoted time, what it covers
+source|text||of a quoted row, where its number is from
 scaling|text||strong or weak
 exchange|text||how ranks exchange values
 fixed|boolean||contestant is taken at its own tolerance
@@ -165,6 +168,7 @@ same_places|boolean||the selected places are those of the reference
 counts_json|JSON|1|systems by outcome for each solver
 solve_s|number|s|one solve, the median of its samples
 solve_samples_s_json|JSON|s|samples of one solve
+solve_set_aside_s_json|JSON|s|outliers of these, which its median leaves out
 solves_s|number|s|one solve on all ranks
 step_s_json|JSON|s|time of each iteration
 seconds_by_bits_s_json|JSON|s|time of iterations by bits read
@@ -267,10 +271,31 @@ version_cupy_cuda12x|text||version of CuPy
 version_pyopencl|text||version of PyOpenCL
 version_mpi4py|text||version of mpi4py
 version_torch|text||version of PyTorch
+<<<<<<< HEAD
 version_pychop|text||version of pychop
 version_gfloat|text||version of gfloat
 version_ml_dtypes|text||version of ml_dtypes
+=======
+solvers_json|JSON||methods, each with its engine
+old_rounds|integer|1|samples of the road over processors
+compile_s|number|s|compilation in the unmeasured runs
+graph_digest|text||digest of the graph's arrays
+graph_files_digest|text||digest of the files of the graph
+difference_bound|number|1|sum of both certified error bounds
+difference_from_processors_l1|number|1|L1 distance from the processors' answer
+residual_on_processors_l1|number|1|L1 residual by the certificate on processors
+>>>>>>> main
 """
+_WAYS = {
+    "road": "edges in main memory to certified ranks there",
+    "old_road": "the road with graph and certificate on processors",
+    "call": "call with a graph in main memory",
+    "prepared": "solve of a prepared object",
+    "device_road": "edges on the device to certified ranks there",
+    "device_prepared": "solve of an object prepared on the device",
+}
+"""The ways that kind ``road`` times, each whole and by stage."""
+_STAGES = {"": "", "_prepare": "preparation in a ", "_solve": "iterations in a ", "_certify": "certificate in a "}
 
 
 @cache
@@ -283,6 +308,10 @@ def columns() -> dict[str, Column]:
     ('number', 's')
     """
     made = [Column(*line.split("|")) for line in _TABLE.strip().splitlines()]
+    for way, meaning in _WAYS.items():
+        for stage, of in _STAGES.items():
+            made.append(Column(f"{way}{stage}_s", "number", "s", f"{of}{meaning}, the median of samples"))
+            made.append(Column(f"{way}{stage}_samples_s_json", "JSON", "s", f"samples of it: {of}{meaning}"))
     return {column.name: column for column in made}
 
 

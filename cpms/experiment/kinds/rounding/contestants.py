@@ -39,12 +39,13 @@ _OF_GFLOAT = {
 def module(name: str) -> Any:
     """Return a package, or None where it is not installed."""
     try:
-        return importmodule(name)
+        return import_module(name)
     except ImportError:
         return None
 
 
 def by_pychop(storage: Format, values: Floats) -> dict[str, Work]:
+    """Return the rounding of pychop: of floats, of fixed point, or of OCP's blocks."""
     pychop = module("pychop")
     if pychop is None:
         return {}
@@ -62,10 +63,11 @@ def by_pychop(storage: Format, values: Floats) -> dict[str, Work]:
 
 
 def by_gfloat(storage: Format, values: Floats) -> dict[str, Work]:
+    """Return the rounding of gfloat: of arrays, or of OCP's blocks one by one."""
     gfloat = module("gfloat")
     if gfloat is None:
         return {}
-    known = importmodule("gfloat.formats")
+    known = import_module("gfloat.formats")
     if isinstance(storage, MicroscalingFormat):
         info = getattr(known, f"format_info_{_block_name(storage.name)}", None)
         blocks, scale = values.reshape(-1, GROUP), gfloat.compute_scale_amax
