@@ -271,11 +271,9 @@ version_cupy_cuda12x|text||version of CuPy
 version_pyopencl|text||version of PyOpenCL
 version_mpi4py|text||version of mpi4py
 version_torch|text||version of PyTorch
-<<<<<<< HEAD
 version_pychop|text||version of pychop
 version_gfloat|text||version of gfloat
 version_ml_dtypes|text||version of ml_dtypes
-=======
 solvers_json|JSON||methods, each with its engine
 old_rounds|integer|1|samples of the road over processors
 compile_s|number|s|compilation in the unmeasured runs
@@ -284,7 +282,6 @@ graph_files_digest|text||digest of the files of the graph
 difference_bound|number|1|sum of both certified error bounds
 difference_from_processors_l1|number|1|L1 distance from the processors' answer
 residual_on_processors_l1|number|1|L1 residual by the certificate on processors
->>>>>>> main
 """
 _WAYS = {
     "road": "edges in main memory to certified ranks there",

@@ -6,6 +6,7 @@ Each function returns the work of a contestant by its name, or nothing where it 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
