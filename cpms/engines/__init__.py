@@ -51,7 +51,12 @@ def names() -> list[str]:
     >>> "cpu" in names()
     True
     """
-    return sorted({*_HOMES, *_others(), *plugins.declared("engines")})
+    return sorted({*own_names(), *plugins.offered("engines")})
+
+
+def own_names() -> list[str]:
+    """Return the names of the package's engines."""
+    return sorted({*_HOMES, *_others()})
 
 
 def _others() -> list[str]:
@@ -80,7 +85,7 @@ def get(name: str) -> Engine:
 
 def check_name(name: str) -> None:
     """Raise `InputError` if there is no engine of that name; it names the nearest."""
-    is_known = isinstance(name, str) and (name in _HOMES or name in names() or plugins.is_reference(name))
+    is_known = isinstance(name, str) and (name in _HOMES or name in names() or plugins.is_named("engines", name))
     if not is_known:
         raise InputError(unknown("engine", name, names(), ", or auto for solves"))
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.base import host_memory
+from cpms.base import host_memory, plugins
 from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
 from cpms.contracts.linear_operator import LinearOperator
@@ -73,8 +73,9 @@ class ComposedEngine(Engine):
         return reason
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: stochastic rounding, or what the products do not have."""
-        reason = super().unsupported(problem, storage, layout)
+        """Return why not: stochastic rounding, or what the products do not have; on processors, own layouts run."""
+        own = self._products == "cpu" and isinstance(layout, str) and plugins.is_named("layouts", layout)
+        reason = super().unsupported(problem, storage, self.layouts[0] if own else layout)
         if reason is None and isinstance(storage, FloatFormat) and storage.rounding == "stochastic":
             reason = f"engine {self.name} rounds every sweep alike, not as {storage.name} does; use cpu or cuda"
         return reason or self._operator.refusal(self._request(storage, layout))

@@ -42,6 +42,8 @@ class Experiment(Strict):
     affinity: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, min_length=1)
     shuffle: int | None = Field(default=None, ge=0)
     outliers: Literal["keep", "set aside"] = "keep"
+    show: str | None = None
+    """A program that draws the rows in place of the figures for any experiment: ``file.py``, or a plug-in."""
 
     def cells(self) -> list[Cell]:
         """Return the parameters of each cell, in the order in which they run."""
@@ -76,14 +78,15 @@ class WarmedUp(Repeated):
 
 
 def kind_names() -> list[str]:
-    """Return the kinds of experiments: the modules in ``cpms/experiment/kinds``.
+    """Return the kinds of experiments: the modules in ``cpms/experiment/kinds``, and plug-ins.
 
     Examples
     --------
     >>> "pagerank" in kind_names()
     True
     """
-    return sorted(module.name for module in iter_modules(kinds.__path__))
+    own = [module.name for module in iter_modules(kinds.__path__)]
+    return sorted({*own, *plugins.offered("experiment_kinds")})
 
 
 def kind_of(name: str) -> Any:

@@ -68,6 +68,19 @@ def run(
     UnavailableError, UnsupportedError
         At the end, if no cell could be measured.
     """
+    with plugins.noted() as noted:
+        return _run(path, output, only, dry_run, echo, noted)
+
+
+def _run(
+    path: Path,
+    output: Path,
+    only: str | None,
+    dry_run: bool,
+    echo: Callable[[str], None],
+    noted: dict[plugins.Origin, None],
+) -> Path:
+    """Run an experiment as `run` does; ``noted`` holds the plug-ins that it has loaded so far."""
     experiment, content = config.read_once(path)
     chosen, is_named = _chosen(experiment, only)
     target = output / f"{experiment.name}.jsonl"
@@ -91,7 +104,7 @@ def run(
         if is_named:
             held = {}
         waiting = ordered([cell for key, cell in chosen.items() if held.get(key, "missing")], experiment.shuffle)
-        measuring, found = _Measuring(experiment, content, kind.Context(experiment)), []
+        measuring, found = _Measuring(experiment, content, kind.Context(experiment), noted), []
         with Bar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
@@ -154,8 +167,10 @@ def _distinguishing(cells: list[config.Cell]) -> list[str]:
 class _Measuring:
     """Measures cells and makes their rows; code, machine and graphs are recorded outside all timed regions."""
 
-    def __init__(self, experiment: config.Experiment, content: bytes, context: Any) -> None:
-        self._experiment, self._context = experiment, context
+    def __init__(
+        self, experiment: config.Experiment, content: bytes, context: Any, noted: dict[plugins.Origin, None]
+    ) -> None:
+        self._experiment, self._context, self._noted = experiment, context, noted
         self._config_sha256 = hashlib.sha256(content).hexdigest()
 
     def row(self, cell: config.Cell) -> rows.Row:
@@ -184,7 +199,7 @@ class _Measuring:
             "graph_digest": graph.digest(cell["graph"]) if graph else None,
             "graph_files_digest": files_digest,
             **provenance(self._config_sha256, experiment.threads),
-            **({"plugins": plugins.used()} if plugins.used() else {}),
+            **({"plugins": plugins.as_columns(self._noted)} if self._noted else {}),
         }
 
 

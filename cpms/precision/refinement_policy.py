@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.validation import described, real
 from cpms.formats.formats import FP16, FP32, FP64, Format, format_of
@@ -200,12 +201,26 @@ def _planned(state: PolicyState) -> tuple[InnerPlan, PolicyState]:
     return state.plan, state
 
 
+def first_plan(policy: RefinementPolicy) -> tuple[InnerPlan, Any]:
+    """Return the first plan and the state, checked; errors in a plug-in's code name it."""
+    with plugins.running(policy):
+        planned = policy.init()
+    return checked_plan(policy, planned)
+
+
+def next_plan(policy: RefinementPolicy, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:
+    """Return the next plan and the new state, as `first_plan` does."""
+    with plugins.running(policy):
+        planned = policy.update(state, promised, found)
+    return checked_plan(policy, planned)
+
+
 def checked_plan(policy: RefinementPolicy, planned: Any) -> tuple[InnerPlan, Any]:
     """Return the plan and the state that a policy returned; refuse anything but such a pair."""
     if not isinstance(planned, tuple | list) or len(planned) != 2 or not isinstance(planned[0], InnerPlan):
         raise InputError(
-            f"{type(policy).__name__} planned {described(planned)}; "
-            "a policy must return a pair: a cpms.precision.refinement_policy.InnerPlan and a state"
+            f"{plugins.described_plugin(policy)} planned {described(planned)}; "
+            "a policy must return a pair: a cpms.InnerPlan and a state"
         )
     return planned[0], planned[1]
 
@@ -279,7 +294,7 @@ def planned_storage(policy: RefinementPolicy | None, given: Format | None, other
         return given or otherwise
     if not isinstance(policy, RefinementPolicy):
         raise InputError(f"policy is {described(policy)}; give one such as cpms.AdaptiveReduction((cpms.FP16,))")
-    plan, _ = checked_plan(policy, policy.init())
+    plan, _ = first_plan(policy)
     if given is None:
         return plan.storage or FP64
     if plan.storage is not None and plan.storage != residual_format(given):
