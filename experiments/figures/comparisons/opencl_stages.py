@@ -144,10 +144,10 @@ def _drawn(found):
         title = f"6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append((1.6, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
+        drawn.append((1.5, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-groups, {found['work_groups'].graph.iloc[0]}"
-        drawn.append((1.6, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
+        drawn.append((1.5, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
     return drawn
 
 
@@ -230,10 +230,11 @@ def _speedup_panel(axes, results):
     axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color=NEUTRAL, ms=4, label="printed, GPU / CPU of 4")
     for ratio, marker in zip(table.columns[-3:-1], "s^", strict=True):
         axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour(32), ms=4, label=ratio)
-    panels.logarithmic(axes, "y")
+    axes.set_yscale("log")
     axes.set_xlabel("million nodes")
     axes.set_ylabel("speedup")
     panels.headroom(axes, 0.9)
+    panels.logarithmic(axes, "y")
     axes.legend(loc="upper left", handletextpad=0.4, borderaxespad=0)
 
 
@@ -253,7 +254,7 @@ def _work_group_panel(axes, results):
     axes.set_ylabel("ms an iteration")
     axes.plot([], [], linestyle=":", linewidth=0.8, color=NEUTRAL, label="driver's choice")
     panels.headroom(axes, 1.1)
-    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0)
+    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0, frameon=True, framealpha=1, edgecolor="none")
 
 
 def _name(result):
