@@ -6,7 +6,8 @@ import pandas as pd
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import median_ends
-from cpms.experiment.report.output import label, printed, shortened
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.rows.quoted import cugraph
 
 NEEDS = ["gpu_road", "gpu_road_held"]
 WAYS = {
@@ -25,7 +26,7 @@ MARKS = {"refine": "o", "power": "s", HOSTED: "^", QUOTED: "X"}
 def show(rows, out):
     rows = rows[rows.status == "ok"].drop_duplicates(["experiment", "graph"], keep="last")
     found = [(row, result) for _, row in rows.iterrows() for result in row.results if result["status"] == "ok"]
-    quoted = printed("cugraph").set_index("graph")[["road_ms", "device_road_ms"]].dropna()
+    quoted = cugraph().set_index("graph")[["road_ms", "device_road_ms"]].dropna()
     table = pd.DataFrame([_line(row, result, quoted) for row, result in found])
     machine = " and ".join([rows.cpu.iloc[0], *rows.get("gpu", pd.Series()).dropna().unique()])
     out.table(
