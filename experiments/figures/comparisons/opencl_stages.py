@@ -236,7 +236,7 @@ def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
         panels.named_rows(axes, names)
         axes.grid(visible=False)
 
-    return [(0.42 + 0.15 * len(names), f"{title}, ms", draw)]
+    return [(0.4 + 0.14 * len(names), f"{title}, ms", draw)]
 
 
 def _copies(axes, naive, exchanged):
