@@ -100,7 +100,7 @@ def test_the_files_embed_their_fonts_and_hold_the_alternative_text(tmp_path):
 
 
 def test_few_rows_that_no_commit_explains_are_named(tmp_path):
-    row = {"experiment": "x", "graph_name": "g", "stand_in_for": None, "git_commit": "c" * 40, "cpu": "a CPU"}
+    row = {"experiment": "x", "stand_in_for": None, "git_commit": "c" * 40, "git_dirty": False, "cpu": "a CPU"}
     rows = [{**row, "cell": str(cell), "graph_name": f"g{cell}"} for cell in range(3)]
     out = output.Output(tmp_path, "x", print, "1 of 3 rows by code that was not committed", rows=rows, apart=rows[:1])
     assert out.names(["g0", "g1", "g2 (stand-in)"]) == ["g0 †", "g1", "g2*"]
@@ -108,7 +108,7 @@ def test_few_rows_that_no_commit_explains_are_named(tmp_path):
     axes.plot([1], [1])
     out.figure(figure, caption="Points")
     caption = json.loads((tmp_path / "x.json").read_text())["caption"]
-    assert caption.startswith("Points. Machine: a CPU. Commit: ccccccc.")
+    assert caption.startswith("Points. Machine: a CPU. Commit: cccccccccc.")
     assert caption.endswith("(1 of 3 rows by code that was not committed: g0)")
     assert figure.get_supxlabel() == "*: generated stand-in\n†: 1 of 3 rows by code that was not committed"
 
