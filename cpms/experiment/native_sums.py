@@ -1,6 +1,6 @@
 """Personalised PageRank with values, products and sums in one native float, edge by edge: half precision as once tried.
 
-Belotti and Izzo report that half precision gave poor scores. Their kernels add the product of an edge into its row by an
+Belotti and Izzo report that half precision gave poor scores. Their kernels add the product of an edge to its row by an
 atomic addition in the type of the vectors, so every addition rounds. NumPy's `add.at` does the same in the order of the
 edges. The engines of `cpms.engines` sum in float32 or float64 and would not show it. Slow: about 0.1 s for a million
 edges and an iteration.
