@@ -231,6 +231,8 @@ def shortened(name: str) -> str:
     ('weblike, 52M edges', 'wiki-Vote')
     >>> shortened("models:family=small-world,nodes=500000,degree=8,seed=1"), shortened("torus:side=200,seed=3")
     ('small-world, 500k nodes', 'torus 200')
+    >>> shortened("stencil:points=7,side=64")
+    '7-point 64'
     >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
     '3 x wiki-Vote by chance'
     >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
@@ -246,6 +248,8 @@ def shortened(name: str) -> str:
     for counted in ("edges", "nodes"):
         if given.get(counted, "").isdigit():
             return f"{kind}, {_count(int(given[counted]))} {counted}"
+    if "points" in given and "side" in given:
+        return f"{given['points']}-point {given['side']}"
     sized = given.get("scale") or given.get("side")
     return f"{kind} {sized}" if sized else name
 

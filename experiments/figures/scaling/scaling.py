@@ -149,6 +149,7 @@ def _figure(table2, several, out):
     for name, (column, style) in lines.items():
         axes[0].plot(table2.p, table2[column], markersize=3.5, label=name, **style)
     axes[0].set(xlabel="processes", ylabel="Karp-Flatt metric, theirs")
+    axes[0].xaxis.get_major_locator().set_params(integer=True)
     panels.headroom(axes[0], 0.15)
     axes[0].legend(borderaxespad=0, handletextpad=0.4)
     for place, ((program, ranks), group) in enumerate(several.groupby(["program", "ranks"])):

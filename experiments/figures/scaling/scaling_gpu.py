@@ -42,9 +42,9 @@ def show(rows, out):
     drawn = ours[ours.engine == "mpi_cuda"]
     out.figure(
         _figure(drawn, out),
-        caption=f"Scaling over {host}, medians with 95 % bootstrap intervals of the samples: speed-up of one graph over "
-        "the faster engine of one GPU (dotted: one for one), and efficiency of a sweep where the graph grows with the "
-        "GPUs; colour: fewest bits, marker: graph, hollow: method refine",
+        caption=f"Scaling over {host}, medians with 95 % bootstrap intervals of the samples: speed-up of one graph "
+        "over the faster engine of one GPU (dotted: one for one), and efficiency of a sweep where the graph grows with "
+        "the GPUs; colour: fewest bits, marker: graph, hollow: method refine",
         alt=ends(drawn[drawn.scaling == "strong"], "psi", ["graph", "method", "ranks"], "Speed-up", "times")
         + " " + ends(drawn[drawn.scaling == "weak"], "efficiency a sweep", ["graph", "ranks"], "Efficiency of a sweep"),
     )  # fmt: skip
