@@ -37,7 +37,7 @@ def show(rows, out, beside):
         caption=f"Whole solves on {gpu} over float64 in the same kernels and layout, medians with 95 % bootstrap "
         "intervals. Red: cpms4, orange: cpms2; circles: the faster of two kernels of ours, squares: the paper's "
         "kernel, hollow diamonds: the authors' V100, from their raw timings, which are of CSR. ELL: all graphs whose "
-        f"solves were measured; the mean is over the graphs shown. {explained(drawn.graph)}",
+        f"solves were measured{lacks}. Means are over the graphs shown. {explained(drawn.graph)}",
         alt=ends(drawn, "over own fp64", ["graph", "layout", "engine", "storage"], "Speed-up of solves", "times"),
     )
 
