@@ -32,6 +32,9 @@ def show(rows, out, beside):
     if drawn.empty:
         out.leave_out("figure fig6", f"no graph was solved by engine cuda in fp64 and in one of {', '.join(BITS)}")
         return
+    in_ell, in_csr = (set(drawn[drawn.layout == layout].graph) for layout in ("ell", "csr"))
+    lacking = ", ".join(name.removesuffix(" (stand-in)") for name in in_order(drawn.graph) if name in in_csr - in_ell)
+    lacks = f", of which there are none of {lacking}" if in_ell and lacking else ""
     out.figure(
         _figure(drawn, out),
         caption=f"Whole solves on {gpu} over float64 in the same kernels and layout, medians with 95 % bootstrap "
