@@ -29,7 +29,9 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "rhs", metavar="RHS", nargs="?", help="one number a line, .npy, or Matrix Market (default: ones)"
     )
-    parser.add_argument("--method", choices=_METHODS, default="auto", help="auto chooses by the matrix (default)")
+    parser.add_argument(
+        "--method", default="auto", metavar="NAME", help=f"{', '.join(_METHODS)} or file.py:function (default: auto)"
+    )
     parser.add_argument("--storage", default="auto", metavar="NAME", help="of the matrix; see 'cpms formats'")
     parser.add_argument("--vectors", default="auto", metavar="NAME[,NAME…]", help="from the fewest bits on")
     parser.add_argument("--preconditioner", choices=("jacobi", "block_jacobi", "chebyshev"))

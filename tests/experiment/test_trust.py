@@ -75,7 +75,8 @@ def test_recorded_rows_keep_their_names():
     for path in (folder("experiments") / "results").rglob("*.jsonl"):
         for row in rows.read(path):
             if "source" in row:  # Quoted: no configuration makes it.
-                assert row["kind"] == "quoted" and "git_commit" not in row
+                assert row["kind"] == "quoted"
+                assert "git_commit" not in row
                 continue
             cells = NAMES.setdefault(row["experiment"], configured.Cells(config.read(experiments()[row["experiment"]])))
             assert cells.hold(row), (path, row["cell"])

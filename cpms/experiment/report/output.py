@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cpms.base import plugins
 from cpms.base.atomic_files import replacing
+from cpms.base.errors import InputError
 from cpms.base.package_data import folder
 from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
@@ -183,6 +185,12 @@ class Output:
         note = (": " if few else ", all but ").join(filter(None, [note, graphs]))
         return " ".join(filter(None, [provenance(rows) if rows else "", f"({note})" if note else ""]))
 
+    def origin(self, origins: list[dict[str, str | None]], experiments: list[str]) -> None:
+        """Write beside the figures of a plug-in which one it is, by a file ``.json``; nothing for other programs."""
+        if origins:
+            text = json.dumps({"plugins": origins, "experiments": experiments}, indent=1)
+            self._write(self._target / f"{self._name}.json", f"{text}\n")
+
     def leave_out(self, what: str, reason: str) -> None:
         """Report that a table or figure cannot be made of the rows, and the reason."""
         self.left_out.append(f"{what}: {reason}")
@@ -219,7 +227,13 @@ def storage_of(result: Any) -> str:
     ('cpms4', 'cpms4 to 32 bits')
     """
     name, most_read = result["storage"], result.get("most_read")
-    return name if most_read is None else f"{name} to {format_named(name).bits(most_read)} bits"
+    if most_read is None:
+        return str(name)
+    try:
+        with plugins.allowed(False):  # A row is data: it runs no code.
+            return f"{name} to {format_named(name).bits(most_read)} bits"
+    except InputError:
+        return f"{name} to level {most_read}"
 
 
 def shortened(name: str) -> str:

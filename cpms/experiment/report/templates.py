@@ -118,18 +118,10 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
 def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the speed-up of each contestant over the baseline, with a bootstrap interval of 95 percent."""
     base = _baseline(found, baseline)
-    found = found[found.seconds > 0]
-    if base is None:
+    lines = speedups(found, baseline)
+    if base is None or not lines:
         return None
-    samples = {line.graph: line.samples for line in _each(found[found.contestant == base])}
-    lines = []
-    for name, group in found[found.graph.isin(samples)].groupby("contestant", sort=False):
-        if name != base:
-            pairs = [(samples[line.graph], line.samples) for line in _each(group)]
-            lines.append({**group.iloc[0], "graph": "", **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
-    table, some = _first(pd.DataFrame(lines, columns=[*found.columns, *_SPEED]).sort_values("speedup", ascending=False))
-    if table.empty:
-        return None
+    table, some = _first(pd.DataFrame(lines).sort_values("speedup", ascending=False))
     figure, axes = _lines(table, width)
     marker = _markers(table)
     for place, line in enumerate(_each(table)):
@@ -147,6 +139,21 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
 
 
 _SPEED = ("speedup", "low", "high")
+
+
+def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str, Any]]:
+    """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``."""
+    base = _baseline(found, baseline)
+    found = found[found.seconds > 0]
+    if base is None:
+        return []
+    samples = {line.graph: line.samples for line in _each(found[found.contestant == base])}
+    lines = []
+    for name, group in found[found.graph.isin(samples)].groupby("contestant", sort=False):
+        if name != base:
+            pairs = [(samples[line.graph], line.samples) for line in _each(group)]
+            lines.append({**group.iloc[0], "graph": "", **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
+    return lines
 
 
 def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:

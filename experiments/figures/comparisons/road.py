@@ -7,7 +7,7 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import median_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.quoted import cugraph
+from cpms.experiment.rows.quoted import cugraph
 
 NEEDS = ["gpu_road", "gpu_road_held"]
 WAYS = {

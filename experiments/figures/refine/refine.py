@@ -10,7 +10,7 @@ from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import geometric, ratio_ends
 from cpms.experiment.report.output import label, shortened, storage_of
 from cpms.experiment.report.palette import colour
-from cpms.experiment.report.quoted import cugraph
+from cpms.experiment.rows.quoted import cugraph
 
 NEEDS = ["gpu_refine"]
 BESIDE = ["gpu_speedup", "table2"]
