@@ -1,7 +1,8 @@
 """The whole road from edges to certified ranks, and whole calls."""
 
 from cpms.experiment.pages.numbers import counted, median, ratio
-from cpms.experiment.report.output import label, printed, shortened
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.rows.quoted import cugraph
 
 SHOW = "road"
 WAYS = {
@@ -49,7 +50,7 @@ def over_processors(rows):
 
 def over_cugraph(rows):
     """Yield cuGraph's quoted times, and their ratios to ours."""
-    quoted = printed("cugraph").set_index("graph").road_ms.dropna()
+    quoted = cugraph().set_index("graph").road_ms.dropna()
     for row, result in _solved(rows, "gpu_road").values():
         theirs = float(quoted[row["graph"]])
         name = _name(row).replace(", ", "-").split(" ")[0]
