@@ -94,5 +94,6 @@ class NativeSums:
         sums = np.zeros(self._graph.nodes, self._real)
         np.add.at(sums, self._targets, self._values * x[self._graph.sources])
         dangling = x[self._graph.dangling_nodes].sum(dtype=self._real)
-        spread = self._damping * (dangling / self._real(self._graph.nodes))
+        # The number of nodes need not be a number of the type.
+        spread = self._real(float(self._damping) * float(dangling) / self._graph.nodes)
         return self._damping * sums + spread + (self._real(1) - self._damping) * self._teleport
