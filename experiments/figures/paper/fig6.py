@@ -24,7 +24,10 @@ def show(rows, out, beside):
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, paper, row.layout)])
     gpu = rows.gpu.iloc[0]
     told = table.drop(columns=["low", "high"])
-    out.table(told, caption=f"Whole solves on {gpu}, medians; the V100 columns are the authors' timings")
+    out.table(
+        told,
+        caption=f"Whole solves on {gpu}, medians; the V100 columns are the authors' timings. {explained(table.graph)}",
+    )
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs; low, high: bootstrap, 95 %")
     drawn = table[table.engine.isin(MARKS) & table.storage.isin(BITS) & table["over own fp64"].notna()]
     drawn = drawn[drawn.tol == (1e-10 if (drawn.tol == 1e-10).any() else drawn.tol.min())]
