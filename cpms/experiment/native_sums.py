@@ -93,7 +93,7 @@ class NativeSums:
         """Return d P x + d s / n + (1 - d) v, each operation rounded to the type."""
         sums = np.zeros(self._graph.nodes, self._real)
         np.add.at(sums, self._targets, self._values * x[self._graph.sources])
-        dangling = x[self._graph.dangling_nodes].sum(dtype=self._real)
+        dangling: Any = x[self._graph.dangling_nodes].sum(dtype=self._real)
         # The number of nodes need not be a number of the type.
         spread = self._real(float(self._damping) * float(dangling) / self._graph.nodes)
         return self._damping * sums + spread + (self._real(1) - self._damping) * self._teleport
