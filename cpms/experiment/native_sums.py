@@ -62,7 +62,8 @@ class NativeSums:
             )
         began = work_clock.now()
         self._real: Any = _TYPES[cell["storage"]]
-        self._graph, self._damping, self._initial = graph, self._real(cell["damping"]), initial
+        self._damping: Any = self._real(cell["damping"])
+        self._graph, self._initial = graph, initial
         self._stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
         self._targets, self._values = graph.targets, edge_values(graph).astype(self._real)
         self._teleport = np.zeros(graph.nodes, self._real)
@@ -93,7 +94,7 @@ class NativeSums:
         """Return d P x + d s / n + (1 - d) v, each operation rounded to the type."""
         sums = np.zeros(self._graph.nodes, self._real)
         np.add.at(sums, self._targets, self._values * x[self._graph.sources])
-        dangling: Any = x[self._graph.dangling_nodes].sum(dtype=self._real)
+        dangling = x[self._graph.dangling_nodes].sum(dtype=self._real)
         # The number of nodes need not be a number of the type.
         spread = self._real(float(self._damping) * float(dangling) / self._graph.nodes)
         return self._damping * sums + spread + (self._real(1) - self._damping) * self._teleport
