@@ -105,6 +105,8 @@ def _source(rows: Sequence[Row]) -> str:
 
 
 def _commit(row: Row) -> str:
+    if "source" in row:
+        return "quoted"
     found = commit_of(row)
     return found[:7] if found else f"{str(row.get('git_commit'))[:7]}, changed"
 
