@@ -50,6 +50,17 @@ def test_peers_rank_as_we_do(name):
         assert seconds > 0
 
 
+@pytest.mark.parametrize("name", external_solvers.PEERS)
+def test_peers_rank_as_we_do_from_edges_in_any_order(name):
+    if not installed(name):
+        pytest.skip(f"{name} is not installed")
+    peer, graph = external_solvers.PEERS[name], awkward_graph()
+    order = np.random.default_rng(0).permutation(graph.edges)
+    ends = (ids.astype(np.int32)[order] for ids in (graph.sources, graph.targets))
+    ranks, _ = peer.solve(peer.build_from_edges(*ends, graph.nodes), peer.variants[0], 1e-11)
+    assert np.abs(ranks - cpms.pagerank(graph, tol=1e-14).ranks).sum() < 1e-9
+
+
 def test_a_peer_that_is_not_installed_says_so():
     with pytest.raises(UnavailableError, match="pip install"):
         external_solvers._imported("no_such_library")
@@ -62,6 +73,21 @@ def recorded(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(external_solvers.Networkit, "build", lambda *_: external_solvers._imported("no_such_library"))
         return run(output / "cpu_peers.toml", output=output)
+
+
+def test_the_clock_may_start_at_edges(tmp_path):
+    text = CONFIG.replace("cpu_peers", "cpu_peers_road") + 'clock = "edges"\npeers = ["scipy", "GraphBLAS"]\n'
+    (tmp_path / "cpu_peers_road.toml").write_text(text)
+    found = rows.read(run(tmp_path / "cpu_peers_road.toml", output=tmp_path))
+    for result in (result for row in found for result in row["results"] if result["status"] == "ok"):
+        assert result["error_l1"] <= found[0]["error"]
+        assert len(result["road_samples_s"]) == 2
+        assert "solve_s" not in result
+    assert {result["name"] for result in found[0]["results"]} >= {"cpms refine auto", "scipy"}
+    written = show.show("cpu_peers_road", results=tmp_path, output=tmp_path / "out")
+    means = pd.read_csv(tmp_path / "out" / "cpu_peers_road_means.csv")
+    assert "cpu_peers_road.pdf" in {path.name for path in written}
+    assert (means.graphs == 2).all()
 
 
 def test_rows_hold_all_contestants_at_the_error_asked_for(recorded):

@@ -113,6 +113,7 @@ peers_json|JSON||contestants of other software
 local|text||engine of each rank
 local_json|JSON||engines of each rank
 ways_json|JSON||solvers of a linear system
+clock|text||where the clock of a contestant starts: its matrix, or edges
 purpose|text||aim of a cell of kind opencl; of a quoted time, what it covers
 source|text||of a quoted row, where its number is from
 scaling|text||strong or weak
