@@ -105,7 +105,7 @@ def slower(rows, card="", also=""):
     for graph in graphs:
         name = shortened(label(suite.rows[graph]))
         pairs = [(_samples(suite.own(graph)), _samples(suite.refine(graph)))]
-        what = f"speed of `refine` over our float64{also} on {name}"
+        what = f"speed of `refine` over our float64{also}, on {name}"
         yield ratio(f"refine{card}.slower.{name}", what, pairs, suite.all([graph]), SHOW)
 
 
