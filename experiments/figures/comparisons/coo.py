@@ -26,6 +26,7 @@ def show(rows, out, beside):
     gpu = rows.gpu.iloc[0]
     out.table(
         pd.DataFrame(lines),
+        best={f"{name}, ms": "row least" for name in ("cuSPARSE CSR", "cuSPARSE COO", *OURS)},
         caption=f"Products on {gpu}, medians; times: of cuSPARSE in COO, which chose the algorithm named",
     )
     beside = beside[beside.status == "ok"] if len(beside) else beside
