@@ -18,6 +18,7 @@ from pathlib import Path
 
 from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder
+from cpms.base.text import escape
 from cpms.experiment.pages.numbers import Number, plain
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.standing import Recorded, commit_of, committed
@@ -109,7 +110,7 @@ def _commit(row: Row) -> str:
     if "source" in row:
         return "quoted"
     found = commit_of(row)
-    return found[:7] if found else f"{str(row.get('git_commit'))[:7]}+"
+    return escape.markdown(found[:7] if found else f"{str(row.get('git_commit'))[:7]}+")
 
 
 def _machine(row: Row) -> str:
@@ -121,8 +122,8 @@ def _machine(row: Row) -> str:
     ('H100', 'AMD EPYC, 2 threads')
     """
     if row.get("gpu"):
-        return str(row["gpu"]).removeprefix("NVIDIA ").split()[0]
-    return f"{row.get('cpu', 'unknown')}, {row.get('threads')} threads"
+        return escape.markdown(str(row["gpu"]).removeprefix("NVIDIA ").split()[0])
+    return escape.markdown(f"{row.get('cpu', 'unknown')}, {row.get('threads')} threads")
 
 
 def unexplained_lines(recorded: Iterable[Recorded]) -> list[str]:
