@@ -20,7 +20,7 @@ from cpms.contracts.engine import Engine
 from cpms.engines.mpi import LOCAL
 from cpms.formats.formats import format_named
 from cpms.sources import datasets, generators, readers
-from cpms.sparse.arrangement import layout_of
+from cpms.sparse.arrangement import Layout
 
 AUTO = "auto"
 
@@ -81,7 +81,8 @@ def _layout_plugin(name: str) -> object | None:
     """Return a layout of a plug-in: one of its own, or one that an engine has."""
     if any(name in engines.get_any(engine).layouts for engine in plugins.offered("engines")):
         return name
-    return layout_of(name)
+    own: object = plugins.load("layouts", name, Layout)
+    return own
 
 
 def loadable(name: str) -> str:

@@ -143,14 +143,14 @@ class Arrangement:
 
 
 def layout_name(layout: str | Layout) -> str:
-    """Return the name of a layout.
+    """Return the name of a layout, of a plug-in that by which it was loaded.
 
     Examples
     --------
     >>> layout_name("csr")
     'csr'
     """
-    return layout if isinstance(layout, str) else layout.name
+    return layout if isinstance(layout, str) else plugins.called(layout) or layout.name
 
 
 def layout_of(given: str | Layout) -> str | Layout:

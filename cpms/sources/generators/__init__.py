@@ -71,7 +71,7 @@ def generate(spec: str) -> Graph:
             f"{plugins.described_plugin(function)} returned {described(returned)}; it must return a cpms.Graph, "
             "a tuple of sources and targets, a data frame, or a sparse matrix"
         )
-    return replace(found, name=spec) if found.name == Graph.name else found
+    return replace(found, name=spec, read=None) if found.name == Graph.name else found
 
 
 def checked(spec: str) -> str:
