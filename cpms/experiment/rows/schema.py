@@ -115,6 +115,7 @@ local_json|JSON||engines of each rank
 ways_json|JSON||solvers of a linear system
 clock|text||where the clock of a contestant starts: its matrix, or edges
 purpose|text||aim of a cell of kind opencl; of a quoted time, what it covers
+sums|text||storage where products and sums are rounded to the storage's type, edge by edge
 source|text||of a quoted row, where its number is from
 scaling|text||strong or weak
 exchange|text||how ranks exchange values
