@@ -6,8 +6,8 @@ Partial sums belong to ranges of values whose number does not depend on threads,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
-from weakref import WeakKeyDictionary
+from typing import Any, ClassVar, Literal, TypeAlias
+from weakref import finalize
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from cpms.storage.device import host_float64
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
-_prepared: WeakKeyDictionary[Any, dict[int | None, tuple[Any, Any, float]]] = WeakKeyDictionary()
-"""Views and kernels of stored vectors by level: a basis is read hundreds of times."""
+Prepared: TypeAlias = dict[int | None, tuple[Any, Any, float]]
+_prepared: dict[int, Prepared] = {}
+"""Views and kernels of stored vectors by identity and level: a basis is read hundreds of times."""
 
 
 def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -172,13 +173,22 @@ def _readable(v: Any, level: int | None, length: int) -> tuple[Any, Any, float]:
         raise InputError(f"vectors of {len(v)} and {length} values do not go together")
     if not isinstance(v, STORED):
         return v, ((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
-    held = _prepared.setdefault(v, {})
+    held = _held(v)
     if level in held:
         return held[level]
     if has_own_codec(v.format):  # Its values are decoded at each call.
         return native(v, level), kernel_spec(v.format, level), 1.0
     held[level] = native(v, level), kernel_spec(v.format, level), 2.0**-v.exponent
     return held[level]
+
+
+def _held(v: Any) -> Prepared:
+    """Return what is prepared of a stored vector, until that ends; stored vectors compare value by value."""
+    held = _prepared.get(id(v))
+    if held is None:
+        held = _prepared[id(v)] = {}
+        finalize(v, _prepared.pop, id(v), None).atexit = False
+    return held
 
 
 def _ranges(length: int) -> list[tuple[int, int]]:
