@@ -6,7 +6,7 @@ Partial sums belong to ranges of values whose number does not depend on threads,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 from weakref import finalize
 
 import numpy as np
@@ -27,9 +27,8 @@ from cpms.storage.device import host_float64
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
-Prepared: TypeAlias = dict[int | None, tuple[Any, Any, float]]
-_prepared: dict[int, Prepared] = {}
-"""Views and kernels of stored vectors by identity and level: a basis is read hundreds of times."""
+_prepared: dict[int, dict[int | None, tuple[Any, Any, float]]] = {}
+"""Views and kernels of stored vectors by identity, while these live, and level: a basis is read hundreds of times."""
 
 
 def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -173,22 +172,16 @@ def _readable(v: Any, level: int | None, length: int) -> tuple[Any, Any, float]:
         raise InputError(f"vectors of {len(v)} and {length} values do not go together")
     if not isinstance(v, STORED):
         return v, ((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
-    held = _held(v)
+    held = _prepared.get(id(v))
+    if held is None:
+        held = _prepared[id(v)] = {}
+        finalize(v, _prepared.pop, id(v)).atexit = False
     if level in held:
         return held[level]
     if has_own_codec(v.format):  # Its values are decoded at each call.
         return native(v, level), kernel_spec(v.format, level), 1.0
     held[level] = native(v, level), kernel_spec(v.format, level), 2.0**-v.exponent
     return held[level]
-
-
-def _held(v: Any) -> Prepared:
-    """Return what is prepared of a stored vector, until that ends; stored vectors compare value by value."""
-    held = _prepared.get(id(v))
-    if held is None:
-        held = _prepared[id(v)] = {}
-        finalize(v, _prepared.pop, id(v), None).atexit = False
-    return held
 
 
 def _ranges(length: int) -> list[tuple[int, int]]:
