@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 
 from cpms.base.package_data import folder
 from cpms.base.text import escape
+from cpms.base.text.progress import Bar
 from cpms.experiment.report import figures, templates
 from cpms.experiment.report.show import styled
 from cpms.experiment.rows.flat import flatten
@@ -67,7 +69,7 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
     names = list(dict.fromkeys(row["experiment"] for row in rows))
     sections = [
         _section(place, name, [row for row in rows if row["experiment"] == name], baseline)
-        for place, name in enumerate(names)
+        for place, name in enumerate(Bar(names, desc="drawing", disable=not sys.stderr.isatty(), leave=False))
     ]
     provenance = {f"{row['experiment']}/{row['cell']}": _provenance(row) for row in rows}
     links = "\n".join(f'<a href="#{_anchor(name)}">{escape.html(name)}</a>' for name in names)
