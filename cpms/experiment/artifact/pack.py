@@ -31,7 +31,7 @@ from cpms.experiment.report.output import Output
 from cpms.experiment.report.show import needs_of, show, styled
 from cpms.experiment.rows.flat import read_rows, source_folder
 from cpms.experiment.rows.rows import Row
-from cpms.experiment.rows.standing import Recorded
+from cpms.experiment.rows.standing import Recorded, commit_of
 
 _REBUILD = '''"""Draw the figures of this artifact from its rows, and compare them with those of the manifest."""
 
@@ -207,8 +207,8 @@ def _entry(path: Path, rows: Iterable[Row]) -> texts.Entry:
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "experiments": list(dict.fromkeys(row["experiment"] for row in own)),
         "cells": cells,
-        "commits": sorted({commit for row in own if (commit := texts.commit_of(row))}),
-        "not_committed": sum(texts.commit_of(row) is None for row in own),
+        "commits": sorted({commit for row in own if (commit := commit_of(row))}),
+        "not_committed": sum(commit_of(row) is None for row in own),
         "machines": sorted(set(map(machine, own))),
         "caption": described.get("caption") or f"Of experiments {', '.join(sorted({r['experiment'] for r in own}))}.",
     }

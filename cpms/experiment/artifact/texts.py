@@ -19,8 +19,8 @@ import cpms
 from cpms.base.text import escape
 from cpms.base.text.table_text import markdown
 from cpms.experiment.artifact.numbers import by_experiment, machine
-from cpms.experiment.rows import commits, provenance
 from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.standing import commit_of
 
 Entry = dict[str, Any]
 """A figure in the manifest."""
@@ -38,13 +38,6 @@ _TYPES = {
     ".tex": "application/x-tex",
 }
 """Media types by the endings of files; other files are plain text."""
-
-
-def commit_of(row: Row) -> str | None:
-    """Return the commit that has the code of a row; None if no commit is known to have it."""
-    if row.get("git_commit") and row.get("git_dirty") is False:
-        return str(row["git_commit"])
-    return commits.by_digest(provenance.repository()).get(str(row.get("code_digest")))
 
 
 def appendix(rows: Sequence[Row], figures: Sequence[Entry], *, drawn_s: float) -> str:

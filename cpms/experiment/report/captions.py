@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.standing import commit_text
 
 _SAMPLED = ("solve", "solves", "run", "query", "road", "old_road", "call", "prepared", "device_road", "device_prepared")
 """Names of the times of which rows hold samples."""
@@ -33,12 +34,12 @@ def provenance(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None = 
 
     Examples
     --------
-    >>> row = {"cpu": "a CPU", "git_commit": "0123456789", "results": [{"solve_samples_s": [1.0, 2.0, 3.0]}]}
+    >>> row = {"cpu": "a", "results": [{"solve_samples_s": [1.0, 2.0, 3.0]}]}
     >>> provenance([row])
-    'Machine: a CPU. Commit: 0123456. Samples of each result: 3; median interquartile range 50 % of the median.'
+    'Machine: a. Commit: unknown. Samples of each result: 3; median interquartile range 50 % of the median.'
     """
     machines = dict.fromkeys(str(row.get("gpu") or row.get("cpu", "unknown")) for row in rows)
-    commits = dict.fromkeys(str(row.get("git_commit") or "unknown")[:7] for row in rows)
+    commits = dict.fromkeys(map(commit_text, rows))
     plural = "s" if len(commits) > 1 else ""
     return f"Machine: {', '.join(machines)}. Commit{plural}: {some(commits)}. {_repetitions(rows, samples)}."
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cpms.base import plugins
 from cpms.base.atomic_files import replacing
+from cpms.base.errors import InputError
 from cpms.base.package_data import folder
 from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
@@ -122,7 +124,7 @@ class Output:
             self._echo(line)
 
     def figure(
-        self, figure: Figure, *, suffix: str = "", caption: str = "", alt: str = "", of: Sequence[str] = ()
+        self, figure: Figure, *, suffix: str = "", caption: str = "", alt: str = "", of: Sequence[str] | None = None
     ) -> None:
         """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
 
@@ -139,9 +141,9 @@ class Output:
         alt : str
             Alternative text: the figure in words.
         of : sequence of str
-            Experiments whose rows are drawn; by default all.
+            Experiments whose rows are drawn; by default all; none for a picture of formats or layouts.
         """
-        rows, apart = self._of(of)
+        rows, apart = ([], []) if of is not None and not of else self._of(of or ())
         note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows)).strip("; ")
         below = ["*: generated stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
         text = figure.get_supxlabel()
@@ -183,6 +185,12 @@ class Output:
         note = (": " if few else ", all but ").join(filter(None, [note, graphs]))
         return " ".join(filter(None, [provenance(rows) if rows else "", f"({note})" if note else ""]))
 
+    def origin(self, origins: list[dict[str, str | None]], experiments: list[str]) -> None:
+        """Write beside the figures of a plug-in which one it is, by a file ``.json``; nothing for other programs."""
+        if origins:
+            text = json.dumps({"plugins": origins, "experiments": experiments}, indent=1)
+            self._write(self._target / f"{self._name}.json", f"{text}\n")
+
     def leave_out(self, what: str, reason: str) -> None:
         """Report that a table or figure cannot be made of the rows, and the reason."""
         self.left_out.append(f"{what}: {reason}")
@@ -219,7 +227,13 @@ def storage_of(result: Any) -> str:
     ('cpms4', 'cpms4 to 32 bits')
     """
     name, most_read = result["storage"], result.get("most_read")
-    return name if most_read is None else f"{name} to {format_named(name).bits(most_read)} bits"
+    if most_read is None:
+        return str(name)
+    try:
+        with plugins.allowed(False):  # A row is data: it runs no code.
+            return f"{name} to {format_named(name).bits(most_read)} bits"
+    except InputError:
+        return f"{name} to level {most_read}"
 
 
 def shortened(name: str) -> str:
@@ -231,6 +245,8 @@ def shortened(name: str) -> str:
     ('weblike, 52M edges', 'wiki-Vote')
     >>> shortened("models:family=small-world,nodes=500000,degree=8,seed=1"), shortened("torus:side=200,seed=3")
     ('small-world, 500k nodes', 'torus 200')
+    >>> shortened("stencil:points=7,side=64")
+    '7-point 64'
     >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
     '3 x wiki-Vote by chance'
     >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
@@ -246,6 +262,8 @@ def shortened(name: str) -> str:
     for counted in ("edges", "nodes"):
         if given.get(counted, "").isdigit():
             return f"{kind}, {_count(int(given[counted]))} {counted}"
+    if "points" in given and "side" in given:
+        return f"{given['points']}-point {given['side']}"
     sized = given.get("scale") or given.get("side")
     return f"{kind} {sized}" if sized else name
 

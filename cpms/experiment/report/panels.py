@@ -203,16 +203,15 @@ def logarithmic(axes: Axes, which: str = "x", *, digits: Sequence[float] = (1.0,
     most : int
         Number of ticks.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     getattr(axes, f"set_{which}scale")("log")
     axis = getattr(axes, f"{which}axis")
     low, high = axis.get_view_interval()
     decades = np.log10(high / low) if high > low > 0 else 1.0
-    subs = digits if decades < 2.2 else (1.0,)
-    axis.set_major_locator(LogLocator(subs=subs, numticks=most if decades < 2.2 else max(3, most)))
+    axis.set_major_locator(LogLocator(subs=digits if decades < 2.2 else (1.0,), numticks=most))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axis.set_minor_locator(LogLocator(subs=[2, 3, 4, 5, 6, 7, 8, 9], numticks=100))
+    axis.set_minor_locator(LogLocator(subs=[2, 3, 4, 5, 6, 7, 8, 9], numticks=100) if decades < 4.5 else NullLocator())
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -116,7 +116,13 @@ def read_table(source: Path | str) -> pd.DataFrame:
 
 
 def read_rows(source: Path | str) -> list[Row]:
-    """Return the rows of `read_table`'s sources, before they are flattened."""
+    """Return the rows of `read_table`'s sources, before they are flattened.
+
+    Raises
+    ------
+    InputError
+        If the source does not exist.
+    """
     path = _found(source)
     held = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     return list({(row["experiment"], row["cell"]): row for file in held for row in files.read(file)}.values())

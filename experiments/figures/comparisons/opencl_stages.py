@@ -18,12 +18,14 @@ ADDS = {"add_atomically": "atomic sum", "add_plainly": "plain sum (wrong)", "add
 def show(rows, out):
     rows = rows[rows.status == "ok"]
     for experiment in NEEDS:
-        here = rows[rows.experiment == experiment]
+        here, others = rows[rows.experiment == experiment], rows[rows.experiment != experiment]
         if len(here):
-            _tables_and_figures(here, out, experiment, "_gpu" if experiment.startswith("gpu") else "")
+            gpu = experiment.startswith("gpu")
+            _tables_and_figures(here, out, experiment, "_gpu" if gpu else "", others if gpu else others[:0])
 
 
-def _tables_and_figures(rows, out, experiment, suffix):
+def _results(rows):
+    """Return a line a contestant."""
     results = pd.DataFrame(
         [
             {"purpose": row.purpose, "graph": row.graph_name, "nodes": row.nodes, "edges": row.edges,
@@ -33,6 +35,11 @@ def _tables_and_figures(rows, out, experiment, suffix):
     )  # fmt: skip
     results["ms an iteration"] = 1e3 * results.run_s / results.iterations
     results["place"] = [_place(result) for _, result in results.iterrows()]
+    return results
+
+
+def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
+    results = _results(rows)
     first = rows.iloc[0]
     where = f"{first.opencl_platform} on {first.opencl_cores} shared cores, {first.cpu}"
     if suffix:
@@ -41,18 +48,32 @@ def _tables_and_figures(rows, out, experiment, suffix):
     for purpose, write in {"stages": _stages, "work_groups": _work_groups, "scaling": _scaling}.items():
         if purpose in found:
             write(found[purpose], where, out, suffix)
+    processors = _on_processors(elsewhere[elsewhere.purpose == "long"])
+    if "long" in found:
+        found["long"] = pd.concat([found["long"], processors])
     drawn = _drawn(found)
     if drawn:
         out.figure(
             _figure(drawn, out),
             suffix=suffix,
             caption=f"Figures 1 to 7 of Jiang's report, and work-group sizes, on {where}: medians; lines are 95 % "
-            "bootstrap intervals where rows hold samples, as they do of whole runs; colour: bits, grey: as printed",
+            "bootstrap intervals where rows hold samples, as they do of whole runs; colour: bits, grey: as printed. "
+            "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing"
+            + (f". Cores of {elsewhere.cpu.iloc[0]} in 6 are of another run" if len(processors) else ""),
             alt=ends(results, "ms an iteration", ["graph", "layout", "place"], "Time of an iteration", "ms"),
-            of=[experiment],
+            of=[experiment, *(elsewhere.experiment.unique() if len(processors) else ())],
         )
     else:
         out.leave_out(f"figure opencl_stages{suffix}", "its panels compare contestants that the rows do not have")
+
+
+def _on_processors(rows):
+    """Return the contestants of the long runs of another machine, with its name where they ran."""
+    if rows.empty:
+        return rows
+    found = _results(rows)
+    found = found[found.engine == "opencl"]
+    return found.assign(place=[f"{place} of {rows.cpu.iloc[0]}" for place in found.place])
 
 
 def _stages(results, where, out, suffix):
@@ -75,7 +96,8 @@ def _stages(results, where, out, suffix):
             "error": results.error_l1,
         }
     )
-    out.table(table, suffix=f"{suffix}_parts", caption=f"Figures 1 to 5: {where}; medians")
+    caption = f"Figures 1 to 5: {where}; medians; spread: interquartile range of whole runs over their median"
+    out.table(table, suffix=f"{suffix}_parts", caption=caption, best={"ms an iteration": "least by graph,storage"})
 
 
 def _work_groups(results, where, out, suffix):
@@ -144,10 +166,10 @@ def _drawn(found):
         title = f"6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append((1.6, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
+        drawn.append((1.5, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-groups, {found['work_groups'].graph.iloc[0]}"
-        drawn.append((1.6, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
+        drawn.append((1.5, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
     return drawn
 
 
@@ -183,12 +205,17 @@ def _stage_panels(stages):
 
     exchanged = atomic[atomic.layout == "coo_exchange"]
     drawn = _bars(f"1 and 4: ten iterations, {graph}", pd.concat([naive, exchanged, serial]), ten, of_ten)
-    drawn += _bars(f"2: calc, {graph}", naive, lambda r: 1e3 * r.add_s)
+    drawn += _bars(f"2: calc, {graph}", pd.concat([naive, serial]), _calc)
     if len(naive) and len(exchanged):
         first, second = naive.iloc[-1], exchanged.iloc[-1]
         drawn.append((1.0, f"3: copy, {graph}, ms", lambda axes: _copies(axes, first, second)))
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
     return drawn + _bars(f"5: calc, {stages.graph.iloc[-1]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
+
+
+def _calc(result):
+    """Return the time of the sums of an iteration; of the serial program, of a whole one."""
+    return result["ms an iteration"] if result.engine == "serial" else 1e3 * result.add_s
 
 
 def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
@@ -210,7 +237,7 @@ def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
         panels.named_rows(axes, names)
         axes.grid(visible=False)
 
-    return [(0.42 + 0.15 * len(names), f"{title}, ms", draw)]
+    return [(0.4 + 0.14 * len(names), f"{title}, ms", draw)]
 
 
 def _copies(axes, naive, exchanged):
@@ -230,10 +257,11 @@ def _speedup_panel(axes, results):
     axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color=NEUTRAL, ms=4, label="printed, GPU / CPU of 4")
     for ratio, marker in zip(table.columns[-3:-1], "s^", strict=True):
         axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour(32), ms=4, label=ratio)
-    panels.logarithmic(axes, "y")
+    axes.set_yscale("log")
     axes.set_xlabel("million nodes")
     axes.set_ylabel("speedup")
     panels.headroom(axes, 0.9)
+    panels.logarithmic(axes, "y")
     axes.legend(loc="upper left", handletextpad=0.4, borderaxespad=0)
 
 
@@ -253,7 +281,7 @@ def _work_group_panel(axes, results):
     axes.set_ylabel("ms an iteration")
     axes.plot([], [], linestyle=":", linewidth=0.8, color=NEUTRAL, label="driver's choice")
     panels.headroom(axes, 1.1)
-    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0)
+    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0, frameon=True, framealpha=1, edgecolor="none")
 
 
 def _name(result):

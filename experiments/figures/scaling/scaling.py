@@ -20,6 +20,7 @@ def show(rows, out, beside):
     machine = f"two shared CPU cores ({rows.cpu.iloc[0]}; load average {low:.1f} to {high:.1f} before a graph's solves)"
     out.table(
         ours.drop(columns=["vertices", "edges", "low", "high"]),
+        best={"ms": "least by graph"},
         caption=f"Solves over ranks on {machine}, one thread a rank, medians in milliseconds; psi and e against the "
         "serial program, and against one rank; waited: share of a solve in which a rank waits for the others",
     )
@@ -149,6 +150,7 @@ def _figure(table2, several, out):
     for name, (column, style) in lines.items():
         axes[0].plot(table2.p, table2[column], markersize=3.5, label=name, **style)
     axes[0].set(xlabel="processes", ylabel="Karp-Flatt metric, theirs")
+    axes[0].xaxis.get_major_locator().set_params(integer=True)
     panels.headroom(axes[0], 0.15)
     axes[0].legend(borderaxespad=0, handletextpad=0.4)
     for place, ((program, ranks), group) in enumerate(several.groupby(["program", "ranks"])):

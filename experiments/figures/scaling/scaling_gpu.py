@@ -19,6 +19,7 @@ def show(rows, out):
     if len(strong):
         out.table(
             strong.drop(columns=["scaling", "vertices", "efficiency a sweep", "low", "high", "bits"]),
+            best={"ms": "least by graph"},
             caption=f"One graph on more and more of {host}, to 1e-10; median solves. psi, efficiency and e "
             "(Karp-Flatt) against one GPU with the same method, by the faster of engines mpi_cuda and cuda_fused; GB: "
             "what rank 0 is sent in a solve; exchange: of whole vectors, or of what rows read of other ranks, sent "
@@ -42,9 +43,9 @@ def show(rows, out):
     drawn = ours[ours.engine == "mpi_cuda"]
     out.figure(
         _figure(drawn, out),
-        caption=f"Scaling over {host}, medians with 95 % bootstrap intervals of the samples: speed-up of one graph over "
-        "the faster engine of one GPU (dotted: one for one), and efficiency of a sweep where the graph grows with the "
-        "GPUs; colour: fewest bits, marker: graph, hollow: method refine",
+        caption=f"Scaling over {host}, medians with 95 % bootstrap intervals of the samples: speed-up of one graph "
+        "over the faster engine of one GPU (dotted: one for one), and efficiency of a sweep where the graph grows with "
+        "the GPUs; colour: fewest bits, marker: graph, hollow: method refine",
         alt=ends(drawn[drawn.scaling == "strong"], "psi", ["graph", "method", "ranks"], "Speed-up", "times")
         + " " + ends(drawn[drawn.scaling == "weak"], "efficiency a sweep", ["graph", "ranks"], "Efficiency of a sweep"),
     )  # fmt: skip
