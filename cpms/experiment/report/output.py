@@ -187,7 +187,7 @@ class Output:
 
     def origin(self, origins: list[dict[str, str | None]], experiments: list[str]) -> None:
         """Write beside the figures of a plug-in which one it is, by a file ``.json``; nothing for other programs."""
-        if origins:
+        if origins and self.written:
             text = json.dumps({"plugins": origins, "experiments": experiments}, indent=1)
             self._write(self._target / f"{self._name}.json", f"{text}\n")
 
