@@ -60,7 +60,8 @@ class Preparation:
         if request.queries is not None:
             work = prepare_batch(engine, problem, request.policy if is_refined else None)
         elif is_refined:
-            work = engine.refinement(problem)
+            prepare = engine.refinement if request.start is None else engine.refinement_from_start
+            work = prepare(problem)
         else:
             work = engine.prepare(problem, request.storage, request.layout)
         return cls(problem, work, engine.takes_device_arrays, recomputation)

@@ -112,3 +112,7 @@ class Engine(ABC):
     def refinement(self, problem: Problem) -> Refinement:  # noqa: ARG002
         """Prepare for method ``refine``, without values if there are no weights; engines that have it implement it."""
         raise UnsupportedError(f"engine {self.name} has no method 'refine'; use cpu or cuda")
+
+    def refinement_from_start(self, problem: Problem) -> Refinement:
+        """Prepare as `refinement` does, for a solve that begins at given ranks: without what such solves skip."""
+        return self.refinement(problem)

@@ -80,6 +80,11 @@ class Refinement(ABC):
         """The fastest format of the residual for this problem; None: the engine's default."""
         return None
 
+    @property
+    def unreduced_residual_format(self) -> FloatFormat | None:
+        """The same for solves that skip `solve_reduced`, such as those that begin at given ranks."""
+        return self.default_residual_format
+
     def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Any | None:  # noqa: ARG002
         """Return x, of sum 1, by a reduced problem; None if the graph has no useful reduction.
 
