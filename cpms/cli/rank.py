@@ -124,7 +124,7 @@ def call(arguments: argparse.Namespace) -> int:
             max_iterations=arguments.max_iterations,
             personalization=None if arguments.personalize is None else nodes_named(arguments.personalize),
             dangling=arguments.dangling,
-            on_step=bar.step,
+            on_step=None if bar.bar is None else bar.step,
         )
     if arguments.output:
         write_ranks(arguments.output, result)
@@ -246,22 +246,20 @@ class _progress:  # noqa: N801
     """A bar on a terminal's standard error that fills as the residual's exponent approaches tol's."""
 
     def __init__(self, tol: float) -> None:
-        from cpms.base.text.progress import Bar
-
         self.digits = max(1.0, -float(np.log10(tol))) if tol > 0 else 1.0
-        self.bar = Bar(
-            total=round(self.digits, 1),
-            disable=not sys.stderr.isatty(),
-            leave=False,
-            desc="residual",
-            bar_format="{desc} |{bar}| {elapsed}",
-        )
+        self.bar: Any = None
+        if sys.stderr.isatty():
+            from cpms.base.text.progress import Bar
+
+            total, shape = round(self.digits, 1), "{desc} |{bar}| {elapsed}"
+            self.bar = Bar(total=total, leave=False, desc="residual", bar_format=shape)
 
     def __enter__(self) -> _progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bar.close()
+        if self.bar is not None:
+            self.bar.close()
 
     def step(self, step: Step) -> None:
         """Show one iteration."""
