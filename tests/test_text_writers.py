@@ -14,7 +14,8 @@ WRITERS = {
     "savefig": {"cpms/experiment/report/figures.py"},
     "write_text": {
         "cpms/experiment/report/output.py",
-        "cpms/experiment/report/artifact.py",
+        "cpms/experiment/artifact/pack.py",
+        "cpms/experiment/artifact/software.py",
         "cpms/experiment/rows/flat.py",
         "cpms/cli/results/report.py",
         "cpms/backends/cuda/runtime/host_emulation.py",

@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from itertools import chain, islice
@@ -95,7 +95,50 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
     count = min(threads or available(), len(parts))
     if count <= 1 or _in_pool():
         return [work(part) for part in parts]
-    return list(_pool(count).map(work_clock.counted_for_caller(work), parts))
+    return _in_turn(work_clock.counted_for_caller(work), parts, count)
+
+
+@contextmanager
+def _on_own_processor(thread: int, of: int) -> Iterator[None]:
+    """Keep this thread on a processor of its own within the block, if there are as many as threads.
+
+    Threads that have just been woken may share a processor for milliseconds before the system spreads them, and lanes
+    that yield to each other at barriers much longer.
+    """
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_setaffinity") else set()
+    if len(allowed) != of:
+        yield
+        return
+    with suppress(OSError):
+        os.sched_setaffinity(0, {sorted(allowed)[thread]})
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setaffinity(0, allowed)
+
+
+def _in_turn(work: Callable[[Part], Answer], parts: Sequence[Part], count: int) -> list[Answer]:
+    """Let each of ``count`` threads take the next part until none is there: a part costs no task of the pool."""
+    answers: dict[int, Answer] = {}
+    places = deque(range(len(parts)))  # Whose pops are thread-safe.
+
+    def take(thread: int) -> None:
+        with _on_own_processor(thread, count):
+            while places:
+                try:
+                    place = places.popleft()
+                except IndexError:
+                    return
+                answers[place] = work(parts[place])
+
+    futures = [_pool(count).submit(take, thread) for thread in range(count)]
+    try:
+        for future in futures:
+            future.result()
+    finally:
+        wait(futures)
+    return [answers[place] for place in range(len(parts))]
 
 
 def in_order(work: Callable[[Part], Answer], parts: Iterable[Part]) -> Iterator[Answer]:
@@ -175,8 +218,13 @@ def run_lanes(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
 def _submit_lanes(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]:
     pool, work = _pool(lanes), work_clock.counted_for_caller(work)
     futures: list[Future[Answer]] = []
+
+    def on_own_processor(lane: int) -> Answer:
+        with _on_own_processor(lane, lanes):
+            return work(lane, lanes)
+
     try:
-        futures += [pool.submit(work, lane, lanes) for lane in range(lanes)]
+        futures += [pool.submit(on_own_processor, lane) for lane in range(lanes)]
         return [future.result() for future in futures]
     finally:
         wait(futures)

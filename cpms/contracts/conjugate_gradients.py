@@ -34,5 +34,8 @@ class CgIterations(ABC):
         """Bring x up to date, find r = b - A x in float64, and p conjugate to its predecessor; return ||r||."""
 
     @abstractmethod
-    def run(self, count: int) -> list[CgStep]:
-        """Do so many iterations; fewer if one of them has no direction to go."""
+    def run(self, count: int, target: float = 0.0) -> list[CgStep]:
+        """Do so many iterations; fewer if one of them has no direction to go.
+
+        They may end with the first whose residual is at most ``target``.
+        """

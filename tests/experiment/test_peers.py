@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,9 @@ import pytest
 
 import cpms
 from cpms import Graph, UnavailableError
+from cpms.base.package_data import folder
 from cpms.experiment import external_solvers
+from cpms.experiment.pages.numbers import all_numbers
 from cpms.experiment.report import show
 from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
@@ -114,15 +115,15 @@ def test_rows_are_shown(recorded, tmp_path):
     assert (table["over refine auto"] <= table["over refine auto alone"]).all()
 
 
-def test_the_readme_states_means_with_their_least(tmp_path):
-    readme = (Path(__file__).parents[2] / "docs" / "measured.md").read_text(encoding="utf-8")
+def test_numbers_of_pages_are_the_means_that_show_computes(tmp_path):
+    numbers = all_numbers(folder("experiments") / "results")
     show.show("cpu_peers", output=tmp_path)
     means = pd.read_csv(tmp_path / "cpu_peers_means.csv").query("ours == 'refine auto'")
-    with_loop, alone = (means.iloc[line] for line in (0, 1))
-    both = f"{with_loop['geometric mean']:.1f} ({with_loop.least:.2f})"
-    assert f"{alone['geometric mean']:.1f} times the fastest ({alone.least:.1f} at least); {both} where" in readme
+    for line, key in enumerate(("peers.loop", "peers.programs")):
+        assert numbers[key].value == pytest.approx(means["geometric mean"].iloc[line])
+        assert numbers[f"{key}.least"].value == pytest.approx(means.least.iloc[line])
     show.show("refine", output=tmp_path)
     refined = pd.read_csv(tmp_path / "refine_means.csv").set_index("storage").loc["auto"]
-    mean, least = refined["over best own fp64"], refined["least over best own fp64"]
-    assert f"own best float64 power iteration, 20 graphs | {mean:.1f} times" in readme
-    assert f"| delaunay_n16 and wiki-Vote, of float64's speed | {least:.2f} and " in readme
+    for base, column in (("fp64", "over best own fp64"), ("cusparse", "over cuSPARSE"), ("library", "over CSR or COO")):
+        assert numbers[f"refine.{base}.all"].value == pytest.approx(refined[column])
+        assert numbers[f"refine.{base}.least"].value == pytest.approx(refined[f"least {column}"])

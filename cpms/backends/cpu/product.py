@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu import product_loops
-from cpms.backends.cpu.cg import CpuCg
+from cpms.backends.cpu.krylov.cg import CgMatrix, CpuCg
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
@@ -24,7 +24,7 @@ from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
 from cpms.contracts.own_codecs import codec_refusal, has_own_codec
 from cpms.contracts.product_request import ProductRequest
-from cpms.sparse.arrangement import ELL_ROWS, SLICE_ROWS, Arrangement, arranged
+from cpms.sparse.arrangement import ELL_ROWS, OWN, SLICE_ROWS, Arrangement, arranged
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import StoredValues, bytes_of, row_exponents, stored_values
 from cpms.storage.array import SegmentedArray
@@ -184,18 +184,25 @@ class CpuProduct(CpuVectors):
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
         """Return iterations whose passes over vectors are fused, for plain vectors without a preconditioner."""
-        return CpuCg(self, task, x) if CpuCg.fits(task) else None
+        matrix = self._cg_matrix if CpuCg.fits(task) else None
+        return None if matrix is None else CpuCg(self, matrix, task, x)
+
+    @cached_property
+    def _cg_matrix(self) -> CgMatrix | None:
+        return None if len(self.row_exponents) else CgMatrix.of(self.arrangement, self.values, self.bytes_read())
 
     def _multiply(self, x: Any, out: Any, finish: tuple[Any, ...], spec: tuple[Any, Any], read: int | None) -> float:
         layout, real = self.arrangement, _REAL[self.request.compute]
         if layout.slice_rows:
             kernel = product_loops.slices_kernel(*spec)
             arguments = (*self._slices(read), x, out, *finish, real)
-        elif layout.layout == "coo":
+        elif layout.row_numbers is not None:
             kernel = product_loops.coo_kernel(*spec)
             arguments = (layout.row_numbers, layout.columns, self._values(read), x, out, *finish, real)
-            starts = layout.starts
+            starts, rows = layout.starts, layout.rows
             cuts = [(int(starts[low]), int(starts[high]), low, high) for low, high in self._parts]
+            if rows is not None:
+                cuts = [(begin, end, int(rows[low]), int(rows[high])) for begin, end, low, high in cuts]
             return float(sum(threads.each(lambda part: kernel(*arguments, *part), cuts)))
         else:
             kernel = product_loops.csr_kernel(*spec)
@@ -206,6 +213,13 @@ class CpuProduct(CpuVectors):
         self, x: Any, out: Any, alpha: float, beta: float, spec: tuple[Any, Any], read: int | None
     ) -> None:
         layout = self.arrangement
+        if layout.layout == OWN:
+            finish = (alpha, beta, 1.0), self.row_exponents, _NO_VECTOR, _NO_VECTOR
+            for j in range(x.shape[1]):
+                column = np.ascontiguousarray(out[:, j])
+                self._multiply(np.ascontiguousarray(x[:, j]), column, finish, spec, read)
+                out[:, j] = column
+            return
         if layout.slice_rows:
             kernel, first = product_loops.slices_of_block_kernel(*spec), self._slices(read)
         else:
@@ -230,7 +244,7 @@ class CpuProduct(CpuVectors):
 
     @cached_property
     def _parts(self) -> list[tuple[int, int]]:
-        """Ranges of rows, or of places in slices, of about equal work; they begin at whole blocks."""
+        """Ranges of rows, of places in slices, or of ranges of an own layout; they begin at whole blocks."""
         layout = self.arrangement
         starts = layout.starts.astype(np.int64)
         block = 1

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 
+from cpms.backends.cpu.lane_barrier import meet
 from cpms.base.jit import compiled, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.formats.quantization import WIDE_EXPONENT_BITS
@@ -48,44 +49,6 @@ COLUMNS = 6
 ENDED = COLUMNS
 """Column of the report after the sums: the seconds after which a sweep ended, NaN where the system has no
 clock for it."""
-_SPINS = 2000
-"""The loads of a counter before a waiting thread yields its processor: some microseconds."""
-
-
-@_instruction
-def _arrive(typing_context, control):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Add 1 to ``control[0]``, an int64, atomically."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        counter = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        builder.atomic_rmw("add", counter, ir.Constant(ir.IntType(64), 1), "seq_cst")
-        return context.get_dummy_value()
-
-    return types.none(control), generate
-
-
-@_instruction
-def _arrived(typing_context, control):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Return ``control[0]``; the writes of other threads before their arrival are visible after it."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        counter = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        return builder.load_atomic(counter, "seq_cst", 8)
-
-    return types.int64(control), generate
-
-
-@_instruction
-def _yield_processor(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Yield the processor to another thread, where the system has a call for it."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
-        if os.name == "posix":
-            signature_of_call = ir.FunctionType(ir.IntType(32), [])
-            builder.call(_declared(builder.module, signature_of_call, "sched_yield"), [])
-        return context.get_dummy_value()
-
-    return types.none(), generate
 
 
 @_instruction
@@ -308,17 +271,6 @@ def _block_workspace():  # type: ignore[no-untyped-def]
     workspace = np.empty(BLOCK_ROWS + 7)
     first = -(workspace.ctypes.data >> 3) & 7
     return workspace[first : first + BLOCK_ROWS]
-
-
-@inlined
-def _wait(control, arrivals):  # type: ignore[no-untyped-def]
-    # A barrier: all threads have arrived when the counter is ``arrivals``.
-    spins = 0
-    _arrive(control)
-    while _arrived(control) < arrivals:
-        spins += 1
-        if spins > _SPINS:
-            _yield_processor()
 
 
 @inlined
@@ -606,7 +558,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                     sums[2, row_range],
                 )  # fmt: skip
             barriers += lanes
-            _wait(control, barriers)
+            meet(control, barriers)
             _reduce(sums[2], total)
             scalars = damping / total[0], damping * total[1] / total[0], 1.0 - damping, 1.0 / total[0]
             for row_range in range(first, last):
@@ -615,7 +567,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                     bounds[row_range], bounds[row_range + 1], sums[3, row_range], scratch[0], exponent_bits,
                 )  # fmt: skip
             barriers += lanes
-            _wait(control, barriers)
+            meet(control, barriers)
             _reduce(sums[3], total)
             if lane == 0:
                 _write_sums(report[count], total)
@@ -639,7 +591,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                     bounds[row_range + 1], sums[1, row_range], scratch, exponent_bits, mantissa_bits, mode,
                 )  # fmt: skip
             barriers += lanes
-            _wait(control, barriers)
+            meet(control, barriers)
             _reduce(sums[1], total)
             lost = total[LOST]
             until = _inner_tolerance(inner_reduction, tol, damping, size, found)
@@ -655,7 +607,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                             exponent_bits, mantissa_bits,
                         )  # fmt: skip
                     barriers += lanes
-                    _wait(control, barriers)
+                    meet(control, barriers)
                     _sum_products(products, all_products)
                     _coefficients(all_products, matrix, g)
                     weights[:] = 0.0
@@ -672,7 +624,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                             exponent_bits, mantissa_bits, mode,
                         )  # fmt: skip
                     barriers += lanes
-                    _wait(control, barriers)
+                    meet(control, barriers)
                     _reduce(sums[4], total)
                     lost, slot_in = found_sums[0] - total[LOST], 0
                     slots = HISTORY_VECTORS if _is_worthwhile(all_products, g) else 2
@@ -686,7 +638,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                         sums[parity, row_range], scratch, exponent_bits, mantissa_bits, mode,
                     )  # fmt: skip
                 barriers += lanes
-                _wait(control, barriers)
+                meet(control, barriers)
                 _reduce(sums[parity], total)
                 if lane == 0:
                     _write_sums(report[count], total)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from cpms.storage.device import host_float64
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
+_prepared: WeakKeyDictionary[Any, dict[int | None, tuple[Any, Any, float]]] = WeakKeyDictionary()
+"""Views and kernels of stored vectors by level: a basis is read hundreds of times."""
 
 
 def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -167,10 +170,15 @@ def _readable(v: Any, level: int | None, length: int) -> tuple[Any, Any, float]:
     """Return what a kernel reads of a vector, what it is compiled for, and the factor to real values."""
     if len(v) != length:
         raise InputError(f"vectors of {len(v)} and {length} values do not go together")
-    if isinstance(v, STORED):
-        back = 1.0 if has_own_codec(v.format) else 2.0**-v.exponent
-        return native(v, level), kernel_spec(v.format, level), back
-    return v, ((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
+    if not isinstance(v, STORED):
+        return v, ((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
+    held = _prepared.setdefault(v, {})
+    if level in held:
+        return held[level]
+    if has_own_codec(v.format):  # Its values are decoded at each call.
+        return native(v, level), kernel_spec(v.format, level), 1.0
+    held[level] = native(v, level), kernel_spec(v.format, level), 2.0**-v.exponent
+    return held[level]
 
 
 def _ranges(length: int) -> list[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """Honesty of solvers: how often an answer is called converged while ||b - A x|| is above the tolerance.
 
-`cpms.solve` and SciPy's methods get the same fuzzed systems and tolerances. Answers are judged by sums in long double,
+`cpms.solve` and SciPy's methods get the same fuzzed systems, tolerances and iterations at most. Answers are judged by sums in long double,
 whose 11 bits more than float64's decide all but ties; what is within a thousandth of the tolerance is counted as a tie.
 """
 
@@ -18,6 +18,8 @@ from cpms.experiment.config import Cell, Repeated
 from cpms.sources.fuzzed_systems import Fuzzed, fuzzed
 
 _TIE = 1e-3
+_RESTART = 20
+"""Of SciPy's GMRES, whose ``maxiter`` counts restarts."""
 
 
 class Config(Repeated):
@@ -86,7 +88,9 @@ def _scipy(system: Fuzzed, method: str, most: int) -> tuple[Any, bool]:
         warnings.simplefilter("ignore")
         try:
             solver = getattr(scipy.sparse.linalg, method)
-            x, info = solver(system.A, system.b, rtol=system.tol, maxiter=most)
+            cycles = {"restart": _RESTART} if method == "gmres" else {}
+            rounds = -(-most // _RESTART) if method == "gmres" else most
+            x, info = solver(system.A, system.b, rtol=system.tol, maxiter=rounds, **cycles)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError):
             return system.b, False
     return x, info == 0

@@ -48,6 +48,8 @@ repetition|integer|1|number of the repetition
 rounds|integer|1|samples in turn
 samples|integer|1|samples of each measurement
 warmup|integer|1|unmeasured runs before
+shuffle|integer|1|seed of the order of the cells
+outliers|text||keep; set aside: outliers are in columns of their own
 solves|integer|1|solves a rank
 sweeps|integer|1|sweeps a sample
 queries|integer|1|queries of a batch
@@ -112,7 +114,8 @@ local|text||engine of each rank
 local_json|JSON||engines of each rank
 ways_json|JSON||solvers of a linear system
 clock|text||where the clock of a contestant starts: its matrix, or edges
-purpose|text||aim of a cell of kind opencl
+purpose|text||aim of a cell of kind opencl; of a quoted time, what it covers
+source|text||of a quoted row, where its number is from
 scaling|text||strong or weak
 exchange|text||how ranks exchange values
 fixed|boolean||contestant is taken at its own tolerance
@@ -165,9 +168,8 @@ same_places|boolean||the selected places are those of the reference
 counts_json|JSON|1|systems by outcome for each solver
 solve_s|number|s|one solve, the median of its samples
 solve_samples_s_json|JSON|s|samples of one solve
+solve_set_aside_s_json|JSON|s|outliers of these, which its median leaves out
 solves_s|number|s|one solve on all ranks
-road_s|number|s|from edges in memory to ranks, the median of its samples
-road_samples_s_json|JSON|s|samples from edges to ranks
 step_s_json|JSON|s|time of each iteration
 seconds_by_bits_s_json|JSON|s|time of iterations by bits read
 sweep_s_by_bits_json|JSON|s|one sweep by bits read

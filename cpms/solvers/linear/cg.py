@@ -9,10 +9,11 @@ product and passes over r, p and x; a replacement one product more, in float64.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format
+from cpms.formats.codes import VectorFormat
 from cpms.solvers.linear.widening import widened
 
 _REDUCTION = 0.1
@@ -24,7 +25,14 @@ _STALLS = 3
 _SMALLER = 0.9
 
 
-def cg(task: SolveTask, x: Any) -> SolveStatus:
+class Later(NamedTuple):
+    """A format that r and p are stored in from a residual on, relative to that of the start; None is float64."""
+
+    storage: VectorFormat | None
+    reduction: float
+
+
+def cg(task: SolveTask, x: Any, *, later: Later | None = None) -> SolveStatus:
     """Improve x until ||b - A x|| is at the goal, with vectors in the task's formats, each in turn.
 
     Parameters
@@ -33,14 +41,20 @@ def cg(task: SolveTask, x: Any) -> SolveStatus:
         Of a symmetric positive definite matrix, and a preconditioner that is one too.
     x : vector of float64
         The start, and the answer.
+    later : Later, optional
+        A second format; the direction is kept.
     """
+    if later is not None:
+        return _in_one_format(task, x, later)
     return widened(_in_one_format, task, x)
 
 
-def _in_one_format(task: SolveTask, x: Any) -> SolveStatus:
-    iterations = task.stored.conjugate_gradients(task, x) or VectorIterations(task, x)
+def _in_one_format(task: SolveTask, x: Any, later: Later | None = None) -> SolveStatus:
+    fused = None if later is not None else task.stored.conjugate_gradients(task, x)
+    iterations = fused or VectorIterations(task, x)
     recorder = task.recorder
     size = best = iterations.replace_residual()
+    turn = 0.0 if later is None else later.reduction * size
     stalls = 0
     while size > task.goal:
         if not math.isfinite(size):
@@ -48,6 +62,8 @@ def _in_one_format(task: SolveTask, x: Any) -> SolveStatus:
         if recorder.left <= 0:
             return SolveStatus.MAX_ITERATIONS
         status = _until(task, iterations, max(_REDUCTION * size, 0.5 * task.goal))
+        if later is not None and isinstance(iterations, VectorIterations) and size * _REDUCTION <= turn:
+            iterations.store_in(later.storage)
         size = iterations.replace_residual()
         recorder.correct(size)
         if size <= task.goal:
@@ -66,7 +82,7 @@ def _until(task: SolveTask, iterations: CgIterations, target: float) -> SolveSta
     recorder, done, count, size = task.recorder, 0, 1, math.inf
     while done < _MOST_BETWEEN and recorder.left > 0:
         before = size
-        for step in iterations.run(min(count, recorder.left)):
+        for step in iterations.run(min(count, recorder.left), target):
             status = _fault(step)
             if status is not None:
                 return status
@@ -103,16 +119,26 @@ class VectorIterations(CgIterations):
 
     def __init__(self, task: SolveTask, x: Any) -> None:
         self._task, self._operator, self._x = task, task.stored, x
-        self._storage = task.formats[0]
-        self._is_plain = bits_of(self._storage) >= 32  # Of arrays that are updated in place.
-        self._q = self._operator.empty((task.size,), "float64" if self._storage is None else "float32")
         self._r: Any = None
         self._p: Any = None
         self._curvature = self._product = 0.0
-        self.bits = bits_of(self._storage)
+        self._set(task.formats[0])
+
+    def _set(self, storage: VectorFormat | None) -> None:
+        task = self._task
+        self._storage = storage
+        self._is_plain = bits_of(storage) >= 32  # Of arrays that are updated in place.
+        self._q = self._operator.empty((task.size,), "float64" if storage is None else "float32")
+        self.bits = bits_of(storage)
         of_preconditioner = 0 if task.preconditioner is None else task.preconditioner.nbytes
-        vectors = 6 * self.bits // 8 + 3 * (8 if self._storage is None else 4) + 8
+        vectors = 6 * self.bits // 8 + 3 * (8 if storage is None else 4) + 8
         self.bytes_read = self._operator.bytes_read(task.read) + vectors * task.size + of_preconditioner
+
+    def store_in(self, storage: VectorFormat | None) -> None:
+        """Store p, and r when it is next replaced, in another format."""
+        if storage != self._storage:
+            self._p = in_format(self._operator, self._operator.convert(self._p, None), storage)
+            self._set(storage)
 
     def replace_residual(self) -> float:
         """Find r in float64, then store it."""
@@ -125,7 +151,7 @@ class VectorIterations(CgIterations):
                 self._product = float(self._operator.dots([self._p], r).tolist()[0])
         return size
 
-    def run(self, count: int) -> list[CgStep]:
+    def run(self, count: int, target: float = 0.0) -> list[CgStep]:  # noqa: ARG002
         """Iterate."""
         found: list[CgStep] = []
         for _ in range(count):

@@ -99,6 +99,53 @@ def recirculation(*, side: int, peclet: float = 10.0) -> scipy.sparse.csr_array:
     return made
 
 
+def diffusion(*, side: int, dimensions: int = 3, contrast: float = 1000.0, seed: int = 1) -> scipy.sparse.csr_array:
+    """Return diffusion in a material that differs from cell to cell, by finite volumes; positive definite.
+
+    Parameters
+    ----------
+    side : int
+    dimensions : {2, 3}
+    contrast : float
+        The largest coefficient over the smallest, 1 or more; logarithms are uniform, and the flow through a face is by
+        the harmonic mean of its two cells. No two rows have the same values.
+    seed : int
+
+    Examples
+    --------
+    >>> diffusion(side=3, dimensions=2, contrast=1.0).toarray()[4].tolist()
+    [0.0, -1.0, 0.0, -1.0, 4.0, -1.0, 0.0, -1.0, 0.0]
+    """
+    import scipy.sparse
+
+    if dimensions not in (2, 3) or not contrast >= 1.0 or seed < 0:
+        raise InputError(
+            f"diffusion in {dimensions} dimensions of contrast {contrast}, seed {seed}; give 2 or 3 dimensions, a "
+            "contrast from 1, and a seed from 0"
+        )
+    sides = _box(dimensions, side)[3 - dimensions :]
+    cells = contrast ** np.random.default_rng(seed).random(sides)
+    centre = np.zeros(cells.size)
+    strides = [side ** (dimensions - 1 - axis) for axis in range(dimensions)]
+    bands: dict[int, Any] = {}
+    for axis, stride in enumerate(strides):
+        low, high = np.take(cells, range(side - 1), axis), np.take(cells, range(1, side), axis)
+        inner = 2.0 * low * high / (low + high)
+        faces = np.concatenate([np.take(cells, [0], axis), inner, np.take(cells, [side - 1], axis)], axis)
+        before, after = (np.take(faces, range(k, side + k), axis).ravel() for k in (0, 1))
+        centre += before + after
+        if side > 1:
+            after = np.where(np.arange(cells.size) // stride % side == side - 1, 0.0, after)
+            bands[stride] = bands[-stride] = -after[: cells.size - stride]
+    bands[0] = centre
+    made: scipy.sparse.csr_array = scipy.sparse.csr_array(
+        scipy.sparse.diags_array([bands[each] for each in sorted(bands)], offsets=sorted(bands))
+    )
+    made.eliminate_zeros()
+    made.indices, made.indptr = made.indices.astype(np.int32), made.indptr.astype(np.int32)
+    return made
+
+
 def _box(dimensions: int, side: int) -> tuple[int, int, int]:
     if side < 1 or side**dimensions > _MOST_ROWS:
         raise InputError(f"a grid of side {side} in {dimensions} dimensions has no rows, or more than {_MOST_ROWS:,}")

@@ -84,7 +84,7 @@ class CudaCg(CgIterations):
             self._has_direction = True
         return size
 
-    def run(self, count: int) -> list[CgStep]:
+    def run(self, count: int, target: float = 0.0) -> list[CgStep]:  # noqa: ARG002
         """Iterate; a second run of as many iterations is captured in a CUDA graph, and those after replay it."""
         if count not in self._graphs:
             self._graphs[count] = None

@@ -1,0 +1,1 @@
+"""Krylov iterations in main memory, compiled as one call on all threads."""

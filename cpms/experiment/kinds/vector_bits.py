@@ -1,0 +1,137 @@
+"""Bits of vectors: iterations of GMRES by the format of its basis, and of conjugate gradients by that of r and p.
+
+Counts do not depend on the machine. Every answer is certified as those of `cpms.solve`. Two formats of conjugate
+gradients follow one another, the second from a relative residual of ``switch`` on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from cpms.api.given_matrix import given_matrix
+from cpms.api.linear.choice import chosen, vector_format
+from cpms.api.linear.prepared_system import PreparedSystem
+from cpms.api.linear.solve import Solver
+from cpms.base import work_clock
+from cpms.certify import linear_system as certify
+from cpms.contracts.linear_solve import LinearStep, Recorder, SolveTask
+from cpms.experiment.config import Cell, Repeated
+from cpms.problems.linear_system import LinearSystem
+from cpms.solvers.linear.cg import Later, cg
+from cpms.solvers.linear.gmres import RESTART
+from cpms.sources import matrices
+from cpms.sparse.matrix import Matrix
+
+_BELOW = 0.9
+
+
+class Config(Repeated):
+    """Matrices by name, right-hand sides, and formats of vectors; figures compare with the first."""
+
+    matrices: list[str] = Field(min_length=1)
+    right_hand_sides: list[Literal["ones", "random"]] = Field(default=["ones"], min_length=1)
+    method: Literal["gmres", "cg"]
+    vectors: list[list[str]] = Field(min_length=1)
+    engine: str = "cpu"
+    tol: float = Field(default=1e-10, gt=0)
+    switch: float = Field(default=1e-5, gt=0)
+    restart: int = Field(default=RESTART, ge=1)
+    max_iterations: int = Field(default=3000, ge=1)
+
+    @field_validator("vectors")
+    @classmethod
+    def known(cls, ladders: list[list[str]]) -> list[list[str]]:
+        """Refuse names of no format, and more than two of conjugate gradients."""
+        for ladder in ladders:
+            for name in ladder:
+                if name not in ("bytes", "blocks"):
+                    vector_format(name)
+            if not 1 <= len(ladder) <= 2:
+                raise ValueError(f"vectors are {ladder}; give a format, or two that follow one another")
+        return ladders
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a matrix and right-hand side."""
+        keys = ("method", "vectors", "engine", "tol", "switch", "restart", "max_iterations")
+        shared = {key: getattr(self, key) for key in keys}
+        return [
+            {"graph": name, "rhs": rhs, "repetition": repetition, **shared}
+            for name in self.matrices
+            for rhs in self.right_hand_sides
+            for repetition in range(self.repetitions)
+        ]
+
+
+class Context:
+    """Holds the matrix at hand."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+        self._name, self._matrix = "", Matrix.from_dense([[1.0]])
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Solve once with each format."""
+        name = cell["graph"]
+        if name != self._name:
+            self._matrix = given_matrix(matrices.generate(name) if matrices.is_name(name) else name, None)
+            self._name = name
+        rows = self._matrix.rows
+        b = np.ones(rows) if cell["rhs"] == "ones" else np.random.default_rng(1).standard_normal(rows)
+        lines = [_line(self._matrix, b, ladder, cell) for ladder in cell["vectors"]]
+        return {"rows": rows, "entries": self._matrix.entries, "ways_found": lines}
+
+
+def _line(matrix: Matrix, b: Any, ladder: list[str], cell: Cell) -> dict[str, Any]:
+    if len(ladder) == 2:
+        steps, residual = _two_formats(matrix, b, ladder, cell)
+    else:
+        solver = Solver(
+            matrix, method=cell["method"], vectors=ladder[0], engine=cell["engine"], restart=cell["restart"]
+        )
+        found = solver.solve(b, tol=cell["tol"], max_iterations=cell["max_iterations"])
+        steps, residual = found.history, found.residual
+    bits = basis_bits(steps) if cell["method"] == "gmres" else sum(s.bits for s in steps) / max(1, len(steps))
+    return {
+        "vectors": ladder,
+        "status": "CONVERGED" if residual <= cell["tol"] else "NOT CONVERGED",
+        "residual": residual,
+        "iterations": len(steps),
+        "mean_bits": bits,
+        "bytes_read": sum(step.bytes_read for step in steps),
+    }
+
+
+def _two_formats(matrix: Matrix, b: Any, ladder: list[str], cell: Cell) -> tuple[list[LinearStep], float]:
+    system = LinearSystem(matrix)
+    first, second = map(vector_format, ladder)
+    choice = chosen(system, "cg", "auto", first, cell["engine"])
+    prepared = PreparedSystem.of(system, choice, cell["engine"], "auto", None)
+    b_norm = certify.norm(b)
+    recorder = Recorder(cell["max_iterations"], b_norm, None, work_clock.now)
+    task = SolveTask(
+        prepared.exact, prepared.stored, b, _BELOW * cell["tol"] * b_norm, recorder, choice.vectors, prepared.read
+    )
+    x = task.zeros()
+    cg(task, x, later=Later(second, cell["switch"]))
+    return recorder.steps, certify.certificate(system, b, prepared.exact.to_host(x)).relative
+
+
+def basis_bits(steps: Any) -> float:
+    """Return the mean bits of a value that GMRES reads of its basis; a cycle ends with a residual that is exact.
+
+    Examples
+    --------
+    >>> basis_bits([LinearStep(1, 0.1, 64, 0, 0.0, False), LinearStep(2, 0.01, 16, 0, 0.0, True)])
+    48.0
+    """
+    total, values, cycle = 0, 0, []
+    for step in steps:
+        cycle.append(step.bits)
+        total += sum(cycle)
+        values += len(cycle)
+        if step.exact:
+            cycle = []
+    return total / max(1, values)
