@@ -117,4 +117,4 @@ def ranks(rows):
     yield median("ranks.two", f"{name}: two ranks", "ms", two, [row], "scaling", 1e3)
 
 
-NUMBERS = [peers, formats_of_refine, scipy, ranks, largest]
+NUMBERS = [peers, peers_from_edges, formats_of_refine, scipy, ranks, largest]
