@@ -267,8 +267,7 @@ def systems(*, max_size: int = 40, kinds: tuple[str, ...] = KINDS) -> st.SearchS
     largest = _count("max_size", max_size, 2)
     if not isinstance(kinds, tuple | list) or not kinds or not all(_is_one_of(kind, KINDS) for kind in kinds):
         raise InputError(f"kinds is {described(kinds)}; give some of {KINDS}")
-    kind, rest = st.sampled_from(kinds), st.integers(0, 1 << 20)
-    # A seed's remainder is the kind of its system.
+    kind, rest = st.sampled_from(kinds), st.integers(0, 1 << 20)  # A seed's remainder is the kind of its system.
     return st.builds(lambda kind, rest: fuzzed(len(KINDS) * rest + KINDS.index(kind), largest), kind, rest)
 
 

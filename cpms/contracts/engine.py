@@ -38,7 +38,7 @@ class Engine(ABC):
     """Whether operators load arrays in device memory without a copy to the host."""
     takes_codecs: ClassVar[TakesCodecs] = "none"
     """Which codec a format of the protocol must bring to be stored here."""
-    refines_in_codecs: ClassVar[TakesCodecs] = "none"
+    residual_codecs: ClassVar[TakesCodecs] = "none"
     """Which codec a format of the protocol must bring to be that of the residual of method ``refine``."""
     mass_roundoff: ClassVar[float] = 0.0
     """Relative error of the dangling mass, for engines that compute it as a difference of two sums; else 0."""
@@ -70,12 +70,12 @@ class Engine(ABC):
         """Return a sentence that says why method ``refine`` does not read the residual in a format; None if it does."""
         if not has_own_codec(storage):
             return None
-        if self.refines_in_codecs == "none":
+        if self.residual_codecs == "none":
             return (
                 f"method 'refine' of engine {self.name} reads the residual in segments or a packed float, not in "
                 f"{storage.name}; use engine cpu or reference, or method 'power'"
             )
-        return codec_refusal(self.name, self.refines_in_codecs, storage)
+        return codec_refusal(self.name, self.residual_codecs, storage)
 
     def refuses_weights(self, problem: Problem, work: str) -> str | None:
         """Return a sentence that says why a method, or ``batch``, does not take a graph with weights; None if it does.

@@ -61,7 +61,7 @@ class ComposedEngine(Engine):
             self.default_residual_format = FP32
 
     @property
-    def refines_in_codecs(self) -> TakesCodecs:  # type: ignore[override]
+    def residual_codecs(self) -> TakesCodecs:  # type: ignore[override]
         """Products on the processor decode vectors of any format."""
         return "numba" if self._products == "cpu" else "none"
 

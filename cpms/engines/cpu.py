@@ -163,7 +163,7 @@ class CpuEngine(Engine):
     methods: tuple[str, ...] = ("power", "refine")
     works_with_weights: tuple[str, ...] = ("power", "refine", "batch")
     takes_codecs: ClassVar[TakesCodecs] = "numba"
-    refines_in_codecs: ClassVar[TakesCodecs] = "numba"
+    residual_codecs: ClassVar[TakesCodecs] = "numba"
     # In a core's own cache, turning 16 bits into numbers costs more than reading 32.
     default_residual_format: FloatFormat = FP32
     repeatable = True

@@ -225,7 +225,7 @@ class ReferenceEngine(Engine):
     methods: tuple[str, ...] = ("power", "refine")
     works_with_weights: tuple[str, ...] = ("power", "refine")
     takes_codecs: ClassVar[TakesCodecs] = "numpy"
-    refines_in_codecs: ClassVar[TakesCodecs] = "numpy"
+    residual_codecs: ClassVar[TakesCodecs] = "numpy"
     repeatable = True
 
     def missing(self) -> str | None:

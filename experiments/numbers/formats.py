@@ -63,6 +63,23 @@ def conversions(rows):
             yield spread(key, what, "%", shares, held, "conversion", of="least")
 
 
+def roundings(rows):
+    """Yield the time of others that round arrays to a format over that of `cpms.quantize`, the least over formats."""
+    for experiment, called in (("rounding_cpu", "an array"), ("rounding_blocks_cpu", "blocks of OCP's formats")):
+        measured = list(rows.measured(experiment))
+        for name in ("gfloat", "pychop", "cast"):
+            ratios, held = [], []
+            for row in measured:
+                times = {result["contestant"]: result["median_ms"] for result in row["results"]}
+                if name in times:
+                    ratios.append(times[name] / times["cpms"])
+                    held.append(row)
+            if held:
+                by = "a cast of NumPy or ml_dtypes" if name == "cast" else name
+                what = f"time of {by} over `cpms.quantize`, {called}, least of {len(held)} formats"
+                yield spread(f"{experiment}.{name}", what, "times", ratios, held, "rounding", of="least")
+
+
 def iterations(rows):
     """Yield on how many graphs the formats need as many iterations as float64, to within one."""
     found = {}
@@ -142,4 +159,14 @@ def differing_iterations(rows):
                 yield counted(f"iterations.{label(row)}.{storage}", what, "iterations", more, [row], "table2")
 
 
-NUMBERS = [on_processors, whole_solves, on_a_v100, conversions, coo, products, iterations, differing_iterations]
+NUMBERS = [
+    on_processors,
+    whole_solves,
+    on_a_v100,
+    conversions,
+    roundings,
+    coo,
+    products,
+    iterations,
+    differing_iterations,
+]

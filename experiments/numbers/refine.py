@@ -4,7 +4,6 @@ from collections import Counter
 
 from cpms.experiment.pages.numbers import Rows, counted, ratio, spread
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.rows.quoted import cugraph
 
 SHOW = "refine"
 MERGED = "web-Google-scc"
@@ -106,7 +105,7 @@ def slower(rows, card="", also=""):
     for graph in graphs:
         name = shortened(label(suite.rows[graph]))
         pairs = [(_samples(suite.own(graph)), _samples(suite.refine(graph)))]
-        what = f"speed of `refine` over our float64{also} on {name}"
+        what = f"speed of `refine` over our float64{also}, on {name}"
         yield ratio(f"refine{card}.slower.{name}", what, pairs, suite.all([graph]), SHOW)
 
 
@@ -117,11 +116,12 @@ def slower_on_h100(rows):
 
 def over_cugraph(rows):
     """Yield the ratio over cuGraph's quoted times of solves alone."""
-    suite, quoted = Suite(rows), cugraph().set_index("graph")["fp64_1e-10_ms"].dropna()
-    graphs = [graph for graph in suite.rows if graph in quoted.index]
-    pairs = [([float(quoted[graph]) / 1e3], _samples(suite.refine(graph))) for graph in graphs]
+    suite = Suite(rows)
+    quoted = {row["graph"]: row for row in rows.measured("cugraph_quoted", purpose="solve", storage="fp64")}
+    graphs = [graph for graph in suite.rows if graph in quoted]
+    pairs = [([quoted[graph]["solve_s"]], _samples(suite.refine(graph))) for graph in graphs]
     what = f"solves alone against cuGraph in float64, quoted, {len(graphs)} graphs"
-    yield ratio("refine.cugraph", what, pairs, suite.all(graphs), SHOW)
+    yield ratio("refine.cugraph", what, pairs, [*suite.all(graphs), *(quoted[graph] for graph in graphs)], SHOW)
 
 
 def bits(rows):

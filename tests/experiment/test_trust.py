@@ -335,7 +335,10 @@ def test_rows_of_code_that_was_not_committed_are_marked_until_it_is(here, clean_
     said_by_run()
     said, text = shown(here)
     assert text.startswith("Mine (1 of 1 row by code that was not committed)\n")
-    assert said[-1] == "1 row: 0 clean, 1 code not committed, 0 config changed"
+    assert said[-2:] == [
+        "rows no commit explains: 1 of 1 (1 of x)",
+        "1 row: 0 clean, 1 code not committed, 0 config changed",
+    ]
     monkeypatch.setattr(commits, "by_digest", lambda _: {"d": "e" * 40})
     said, text = shown(here)
     assert text.startswith("Mine\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from cpms.storage.device import host_float64
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
-_prepared: WeakKeyDictionary[Any, dict[int | None, tuple[Any, Any, float]]] = WeakKeyDictionary()
-"""Views and kernels of stored vectors by level: a basis is read hundreds of times."""
+_prepared: dict[int, dict[int | None, tuple[Any, Any, float]]] = {}
+"""Views and kernels of stored vectors by identity, while these live, and level: a basis is read hundreds of times."""
 
 
 def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -172,7 +172,10 @@ def _readable(v: Any, level: int | None, length: int) -> tuple[Any, Any, float]:
         raise InputError(f"vectors of {len(v)} and {length} values do not go together")
     if not isinstance(v, STORED):
         return v, ((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
-    held = _prepared.setdefault(v, {})
+    held = _prepared.get(id(v))
+    if held is None:
+        held = _prepared[id(v)] = {}
+        finalize(v, _prepared.pop, id(v)).atexit = False
     if level in held:
         return held[level]
     if has_own_codec(v.format):  # Its values are decoded at each call.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Best = Mapping[str, str]
 """Rules of the best cells, see `is_best`."""
-_RULES = ("least", "most", "row least", "row most")
+_RULE = re.compile(r"(row )?(least|most)(?: by (.+))?")
 _NUMBER = re.compile(r"([+-]?\d+)((?:\.\d+)?(?:e[+-]\d+)?%?)")
 LONGEST_WORD = 60
 """Characters of a word in a table for people; longer words are complete in CSV alone."""
@@ -80,8 +80,9 @@ def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
     ----------
     table : DataFrame
     best : dict, optional
-        For a column ``least`` or ``most``, the best of the column; or ``row least`` or ``row most``, the best of those
-        columns in a row. Columns that the table lacks count for nothing.
+        For a column ``least`` or ``most``, the best of the column; ``least by graph,tol``, the best of the lines that
+        have those columns in common; or ``row least``, the best of the columns with that rule in a row. Columns that
+        the table lacks count for nothing.
 
     Raises
     ------
@@ -93,20 +94,27 @@ def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
     >>> import pandas as pd
     >>> is_best(pd.DataFrame({"a": [1.0, 4.0], "b": [2.0, 3.0]}), {"a": "row least", "b": "row least"})
     [[True, False], [False, True]]
+    >>> is_best(pd.DataFrame({"graph": ["g", "g", "h"], "ms": [1.0, 2.0, 3.0]}), {"ms": "least by graph"})[1]
+    [True, False, True]
     """
     chosen = {column: rule for column, rule in (best or {}).items() if column in table}
-    if wrong := sorted(set(chosen.values()) - set(_RULES)):
-        raise InputError(f"{wrong[0]!r} is no rule for the best cells; it can be {', '.join(_RULES)}")
     found = {}
     for column, rule in chosen.items():
+        matched = _RULE.fullmatch(rule)
+        if matched is None:
+            raise InputError(
+                f"{rule!r} is no rule for the best cells; it can be least, most, row least or least by NAME"
+            )
+        across, by = bool(matched[1]), matched[3]
+        end: Any = "min" if matched[2] == "least" else "max"
         values = table[column].astype(float)
-        peers = table[[other for other, same in chosen.items() if same == rule]].astype(float)
-        limit = {
-            "least": values.min(),
-            "most": values.max(),
-            "row least": peers.min(axis=1),
-            "row most": peers.max(axis=1),
-        }[rule]
+        limit: Any
+        if across:
+            limit = table[[other for other, same in chosen.items() if same == rule]].astype(float).agg(end, axis=1)
+        elif by:
+            limit = values.groupby([table[name].astype(str) for name in by.split(",")]).transform(end)
+        else:
+            limit = values.agg(end)
         found[column] = (values == limit).tolist()
     return [found.get(column, [False] * len(table)) for column in table.columns]
 

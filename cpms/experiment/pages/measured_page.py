@@ -18,6 +18,7 @@ from pathlib import Path
 
 from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder
+from cpms.base.text import escape
 from cpms.experiment.pages.numbers import Number, plain
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.standing import Recorded, commit_of, committed
@@ -68,7 +69,7 @@ def keys(template: str) -> list[str]:
 
 
 def chosen(numbers: Mapping[str, Number], patterns: Sequence[str]) -> list[Number]:
-    """Return the numbers whose keys match, in the order of the patterns, each once.
+    """Return the numbers whose keys match, in the order of the patterns, each once; ``!`` before a pattern excludes.
 
     Raises
     ------
@@ -76,12 +77,13 @@ def chosen(numbers: Mapping[str, Number], patterns: Sequence[str]) -> list[Numbe
         If a pattern matches nothing.
     """
     found: dict[str, Number] = {}
-    for pattern in patterns:
+    for pattern in (each for each in patterns if not each.startswith("!")):
         matching = {key: number for key, number in numbers.items() if fnmatchcase(key, pattern)}
         if not matching:
             raise InputError(f"a page asks for numbers {pattern!r}, which experiments/numbers does not yield")
         found = {**found, **{key: number for key, number in matching.items() if key not in found}}
-    return list(found.values())
+    excluded = [each[1:] for each in patterns if each.startswith("!")]
+    return [number for key, number in found.items() if not any(fnmatchcase(key, each) for each in excluded)]
 
 
 def line(number: Number) -> str:
@@ -105,8 +107,10 @@ def _source(rows: Sequence[Row]) -> str:
 
 
 def _commit(row: Row) -> str:
+    if "source" in row:
+        return "quoted"
     found = commit_of(row)
-    return found[:7] if found else f"{str(row.get('git_commit'))[:7]}, changed"
+    return escape.markdown(found[:7] if found else f"{str(row.get('git_commit'))[:7]}+")
 
 
 def _machine(row: Row) -> str:
@@ -118,8 +122,8 @@ def _machine(row: Row) -> str:
     ('H100', 'AMD EPYC, 2 threads')
     """
     if row.get("gpu"):
-        return str(row["gpu"]).removeprefix("NVIDIA ").split()[0]
-    return f"{row.get('cpu', 'unknown')}, {row.get('threads')} threads"
+        return escape.markdown(str(row["gpu"]).removeprefix("NVIDIA ").split()[0])
+    return escape.markdown(f"{row.get('cpu', 'unknown')}, {row.get('threads')} threads")
 
 
 def unexplained_lines(recorded: Iterable[Recorded]) -> list[str]:

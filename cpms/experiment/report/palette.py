@@ -20,6 +20,7 @@ MARKERS = {
     "pattern": "o",
     "csr": "s",
     "ell": "D",
+    "sell": "<",
     "coo": "^",
     "coo_exchange": "v",
 }

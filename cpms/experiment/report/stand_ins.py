@@ -32,7 +32,7 @@ def explained(labels: Iterable[str]) -> str:
     >>> explained(["Stanford (stand-in)", "wiki-Vote"])
     "Stand-ins (*) are of the kind and size of the paper's graphs: Stanford by cnr-2000 transposed."
     """
-    found = [name.removesuffix(_MARK) for name in dict.fromkeys(labels) if name.endswith(_MARK)]
+    found = [name.removesuffix(_MARK) for name in in_order(labels) if name.endswith(_MARK)]
     texts = "; ".join(f"{name} by {KINDS[name]}" if name in KINDS else name for name in found)
     return f"Stand-ins (*) are of the kind and size of the paper's graphs: {texts}." if found else ""
 

@@ -26,6 +26,7 @@ def show(rows, out, beside):
     gpu = rows.gpu.iloc[0]
     out.table(
         pd.DataFrame(lines),
+        best={f"{name}, ms": "row least" for name in ("cuSPARSE CSR", "cuSPARSE COO", *OURS)},
         caption=f"Products on {gpu}, medians; times: of cuSPARSE in COO, which chose the algorithm named",
     )
     beside = beside[beside.status == "ok"] if len(beside) else beside
@@ -110,15 +111,17 @@ def _figure(kernels, out):
     graphs = kernels.sort_values("product share")
     names = [
         f"{name}, {ms:.2g} ms"
-        for name, ms in zip(out.names(map(shortened, graphs.graph), 20), graphs["sweep, ms"], strict=True)
+        for name, ms in zip(
+            out.names(map(shortened, graphs.graph), 20, of=["gpu_coo", "gpu_systems"]), graphs["sweep, ms"], strict=True
+        )
     ]
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.26))
     for place, line in enumerate(graphs.to_dict("records")):
         share = min(line["product share"], 1.0)
-        axes.barh(place - 0.14, share, height=0.3, **STYLE["product"])
-        axes.barh(place - 0.14, 1 - share, left=share, height=0.3, **STYLE["update, distance, waits"])
+        axes.barh(place - 0.06, share, height=0.34, **STYLE["product"])
+        axes.barh(place - 0.06, 1 - share, left=share, height=0.34, **STYLE["update, distance, waits"])
         if line["dangling share"] > 0:
-            axes.barh(place + 0.18, line["dangling share"], height=0.2, **STYLE["dangling mass, at least"])
+            axes.barh(place + 0.24, line["dangling share"], height=0.2, **STYLE["dangling mass, at least"])
     panels.named_rows(axes, names)
     axes.set_xlim(0, 1)
     axes.set_xlabel("share of a sweep")

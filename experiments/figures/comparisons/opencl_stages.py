@@ -96,7 +96,8 @@ def _stages(results, where, out, suffix):
             "error": results.error_l1,
         }
     )
-    out.table(table, suffix=f"{suffix}_parts", caption=f"Figures 1 to 5: {where}; medians")
+    caption = f"Figures 1 to 5: {where}; medians; spread: interquartile range of whole runs over their median"
+    out.table(table, suffix=f"{suffix}_parts", caption=caption, best={"ms an iteration": "least by graph,storage"})
 
 
 def _work_groups(results, where, out, suffix):
@@ -165,10 +166,10 @@ def _drawn(found):
         title = f"6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append((1.6, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
+        drawn.append((1.5, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-groups, {found['work_groups'].graph.iloc[0]}"
-        drawn.append((1.6, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
+        drawn.append((1.5, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
     return drawn
 
 
@@ -236,7 +237,7 @@ def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
         panels.named_rows(axes, names)
         axes.grid(visible=False)
 
-    return [(0.42 + 0.15 * len(names), f"{title}, ms", draw)]
+    return [(0.4 + 0.14 * len(names), f"{title}, ms", draw)]
 
 
 def _copies(axes, naive, exchanged):
@@ -256,10 +257,11 @@ def _speedup_panel(axes, results):
     axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color=NEUTRAL, ms=4, label="printed, GPU / CPU of 4")
     for ratio, marker in zip(table.columns[-3:-1], "s^", strict=True):
         axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour(32), ms=4, label=ratio)
-    panels.logarithmic(axes, "y")
+    axes.set_yscale("log")
     axes.set_xlabel("million nodes")
     axes.set_ylabel("speedup")
     panels.headroom(axes, 0.9)
+    panels.logarithmic(axes, "y")
     axes.legend(loc="upper left", handletextpad=0.4, borderaxespad=0)
 
 
@@ -279,7 +281,7 @@ def _work_group_panel(axes, results):
     axes.set_ylabel("ms an iteration")
     axes.plot([], [], linestyle=":", linewidth=0.8, color=NEUTRAL, label="driver's choice")
     panels.headroom(axes, 1.1)
-    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0)
+    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0, frameon=True, framealpha=1, edgecolor="none")
 
 
 def _name(result):

@@ -40,7 +40,7 @@ def _device(row):
 
 def _figure(rows, out):
     devices, storages = (list(dict.fromkeys(rows[column])) for column in ("device", "storage"))
-    height = panels.rows_height(storages, 0.17, 0.6)
+    height = panels.rows_height(storages, 0.2, 0.75)
     figure, axes = panels.grid(out.width, len(devices), height, columns=(1, 2), sharex=True)
     for panel, device in zip(axes, devices, strict=True):
         for row in rows[rows.device == device].to_dict("records"):

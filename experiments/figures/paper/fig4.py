@@ -28,7 +28,7 @@ def show(rows, out):
             _table(times[times.engine == engine]),
             suffix=suffix,
             caption=f"Product on {rows.gpu.iloc[0]}, engine {engine}: times faster than float64 in the same layout; "
-            "bold: the fastest reading of a graph",
+            f"bold: the fastest reading of a graph. {explained(times.graph)}",
             best={_column(storage, read): "row most" for storage, read in SHOWN},
         )
     drawn = times[(times.engine == "cuda") & times.over_fp64.notna() & (times.storage != "fp64")]

@@ -24,7 +24,10 @@ def show(rows, out, beside):
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, paper, row.layout)])
     gpu = rows.gpu.iloc[0]
     told = table.drop(columns=["low", "high"])
-    out.table(told, caption=f"Whole solves on {gpu}, medians; the V100 columns are the authors' timings")
+    out.table(
+        told,
+        caption=f"Whole solves on {gpu}, medians; the V100 columns are the authors' timings. {explained(table.graph)}",
+    )
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs; low, high: bootstrap, 95 %")
     drawn = table[table.engine.isin(MARKS) & table.storage.isin(BITS) & table["over own fp64"].notna()]
     drawn = drawn[drawn.tol == (1e-10 if (drawn.tol == 1e-10).any() else drawn.tol.min())]
@@ -32,12 +35,15 @@ def show(rows, out, beside):
     if drawn.empty:
         out.leave_out("figure fig6", f"no graph was solved by engine cuda in fp64 and in one of {', '.join(BITS)}")
         return
+    in_ell, in_csr = (set(drawn[drawn.layout == layout].graph) for layout in ("ell", "csr"))
+    lacking = ", ".join(name.removesuffix(" (stand-in)") for name in in_order(drawn.graph) if name in in_csr - in_ell)
+    lacks = f", of which there are none of {lacking}" if in_ell and lacking else ""
     out.figure(
         _figure(drawn, out),
         caption=f"Whole solves on {gpu} over float64 in the same kernels and layout, medians with 95 % bootstrap "
         "intervals. Red: cpms4, orange: cpms2; circles: the faster of two kernels of ours, squares: the paper's "
         "kernel, hollow diamonds: the authors' V100, from their raw timings, which are of CSR. ELL: all graphs whose "
-        f"solves were measured; the mean is over the graphs shown. {explained(drawn.graph)}",
+        f"solves were measured{lacks}. Means are over the graphs shown. {explained(drawn.graph)}",
         alt=ends(drawn, "over own fp64", ["graph", "layout", "engine", "storage"], "Speed-up of solves", "times"),
     )
 

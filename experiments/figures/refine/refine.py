@@ -31,6 +31,7 @@ def show(rows, out, beside):
     gpu = rows.gpu.iloc[0]
     out.table(
         table,
+        best={"solve ms": "least by graph"},
         caption=f"Whole solves on {gpu}, medians, contestants in turn: full sweeps read 64 bits, low ones those of the "
         "storage ('auto': of that which the engine chooses), extrapolated, or keeping what rounding loses where each "
         "sweep leaves little, over the core alone where passes over the other nodes pay; 'all nodes' takes no "

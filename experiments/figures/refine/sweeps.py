@@ -30,6 +30,7 @@ def show(rows, out, beside):
     ends_of_sweeps = ["low", "high", "bits"]
     out.table(
         table.drop(columns=ends_of_sweeps),
+        best={"sweep us": "least by graph,storage"},
         caption=f"A sweep on {rows.gpu.iloc[0]}, medians, and how far apart the least and the most are: 'bytes' "
         "at the copy bandwidth of the same run, 'gathers' "
         "alone in a kernel of their own, but none where bins gather from shared memory; 'reached' the larger of the "

@@ -27,6 +27,7 @@ def _table_and_figure(rows, out, where, experiment, suffix):
     out.table(
         table.drop(columns=["low", "high", "bits"]).dropna(axis="columns", how="all"),
         suffix=suffix,
+        best={"ms": "least by graph,tol"},
         caption=f"Whole solves on {where}, medians of contestants in turn; one that has not converged ended where its "
         "residual no longer fell, "
         + (
@@ -79,7 +80,7 @@ def _status(row, result):
 def _figure(table, out, experiment):
     graphs, contestants = (list(dict.fromkeys(table[column])) for column in ("graph", "contestant"))
     names = out.names(graphs, of=[experiment])
-    figure, axes = panels.grid(out.width, len(graphs), 2.0, columns=(2, 4), sharex=True)
+    figure, axes = panels.grid(out.width, len(graphs), 2.5 if out.double else 2.0, columns=(2, 4), sharex=True)
     marks = dict(zip(contestants, "o^sDXvP<>", strict=False))
     bits = table.groupby("contestant").bits.min()
     for panel, graph, name in zip(axes, graphs, names, strict=True):

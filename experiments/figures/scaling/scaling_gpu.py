@@ -19,6 +19,7 @@ def show(rows, out):
     if len(strong):
         out.table(
             strong.drop(columns=["scaling", "vertices", "efficiency a sweep", "low", "high", "bits"]),
+            best={"ms": "least by graph"},
             caption=f"One graph on more and more of {host}, to 1e-10; median solves. psi, efficiency and e "
             "(Karp-Flatt) against one GPU with the same method, by the faster of engines mpi_cuda and cuda_fused; GB: "
             "what rank 0 is sent in a solve; exchange: of whole vectors, or of what rows read of other ranks, sent "
