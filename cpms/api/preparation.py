@@ -63,7 +63,8 @@ class Preparation:
             work = prepare_batch(engine, problem, request.policy if is_refined else None)
         elif is_refined:
             codecs = any(has_own_codec(storage) for storage in planned_formats(request.policy))
-            work = engine.codec_refinement(problem) if codecs else engine.refinement(problem)
+            prepare = engine.refinement if request.start is None else engine.refinement_from_start
+            work = engine.codec_refinement(problem) if codecs else prepare(problem)
         else:
             work = engine.prepare(problem, request.storage, request.layout)
         return cls(problem, work, engine.takes_device_arrays, recomputation)

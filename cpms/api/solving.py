@@ -49,13 +49,16 @@ def solve(
     certifier, answer = Certifier(problem, stopping, recomputation), _Answer(on_device_only=recomputation is not None)
     began = work_clock.now()
     if isinstance(prepared, Refinement):
-        request = request.with_residual_format(prepared.default_residual_format)
+        skip_reduction = request.start is not None or stopping.iterations is not None
+        request = request.with_residual_format(
+            prepared.unreduced_residual_format if skip_reduction else prepared.default_residual_format
+        )
         prepared.warm_up(prepared.readable(first_plan(request.policy)[0].storage))
         prepare_s += work_clock.now() - began
         began, matrix_bytes = work_clock.now(), prepared.nbytes
         ranks, status, history = reduce_then_iterate(
             *(prepared, request.start, request.policy, stopping, certifier, answer.of_array, on_step),
-            skip_reduction=request.start is not None or stopping.iterations is not None,
+            skip_reduction=skip_reduction,
         )
         reusable = True
     else:

@@ -131,7 +131,7 @@ def call(arguments: argparse.Namespace) -> int:
             max_iterations=arguments.max_iterations,
             personalization=None if arguments.personalize is None else nodes_named(arguments.personalize),
             dangling=arguments.dangling,
-            on_step=bar.step,
+            on_step=None if bar.bar is None else bar.step,
         )
     if arguments.output:
         write_ranks(arguments.output, result)

@@ -126,6 +126,10 @@ class Engine(ABC):
         """Prepare for method ``refine``, without values if there are no weights; engines that have it implement it."""
         raise UnsupportedError(f"engine {self.name} has no method 'refine'; use cpu or cuda")
 
+    def refinement_from_start(self, problem: Problem) -> Refinement:
+        """Prepare as `refinement` does, for a solve that begins at given ranks: without what such solves skip."""
+        return self.refinement(problem)
+
     def codec_refinement(self, problem: Problem) -> Refinement:
         """Prepare for method ``refine`` with a residual in a format of the protocol that `refuses_residual` accepts."""
         return self.refinement(problem)

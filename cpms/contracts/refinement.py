@@ -81,6 +81,11 @@ class Refinement(ABC):
         """The fastest format of the residual for this problem; None: the engine's default."""
         return None
 
+    @property
+    def unreduced_residual_format(self) -> FloatFormat | None:
+        """The same for solves that skip `solve_reduced`, such as those that begin at given ranks."""
+        return self.default_residual_format
+
     def readable(self, storage: Format | None) -> Any:
         """Return the format that inner sweeps read of one that a policy plans.
 

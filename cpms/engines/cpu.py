@@ -18,7 +18,7 @@ from cpms.backends.cpu.batch import CpuBatch
 from cpms.backends.cpu.codec_operator import CodecOperator
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product import CpuProduct
-from cpms.backends.cpu.reduced_refinement import prepared
+from cpms.backends.cpu.reduced_refinement import prepared, prepared_from_start
 from cpms.base import host_memory, threads
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
@@ -199,6 +199,10 @@ class CpuEngine(Engine):
     def refinement(self, problem: Problem) -> Refinement:
         """Build the pattern of the core, and split its rows into parts of equal work; store weights where they are."""
         return prepared(problem) if problem.graph.weights is None else composed.refinement(problem, CpuProduct)
+
+    def refinement_from_start(self, problem: Problem) -> Refinement:
+        """Build the pattern of the whole graph, without trimming it."""
+        return prepared_from_start(problem) if problem.graph.weights is None else self.refinement(problem)
 
     def codec_refinement(self, problem: Problem) -> Refinement:
         """Store the weights, and compose sweeps of products, which decode any vector before they read it."""

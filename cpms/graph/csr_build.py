@@ -31,8 +31,8 @@ class Compressed(NamedTuple):
     weights: Floats | None
 
 
-_FEWEST_COMPILED, _FEWEST_TO_IMPORT = 1 << 14, 1 << 17
-"""Edges from which compiled loops are faster than NumPy's sort: once Numba is imported, and with its import."""
+_FEWEST_COMPILED, _FEWEST_TO_LOAD, _FEWEST_TO_IMPORT = 1 << 14, 1 << 16, 1 << 17
+"""Edges from which compiled loops repay: once they are loaded, with their loading, and with Numba's import too."""
 _BUCKET = 1 << 15
 """Edges and nodes of a bucket: more would leave a core's second-level cache, and fewer make too many write streams."""
 _MOST_BUCKETS = 2048
@@ -59,7 +59,9 @@ def by_target(sources: Ints, targets: Ints, weights: Floats | None, nodes: int) 
     >>> by_target(np.array([2, 0]), np.array([1, 1]), None, 3)
     Compressed(indptr=array([0, 0, 2, 2]), sources=array([0, 2], dtype=int32), weights=None)
     """
-    fewest = _FEWEST_COMPILED if "cpms.base.jit" in sys.modules else _FEWEST_TO_IMPORT
+    fewest = _FEWEST_TO_LOAD if "cpms.base.jit" in sys.modules else _FEWEST_TO_IMPORT
+    if "cpms.graph.csr_loops" in sys.modules:
+        fewest = _FEWEST_COMPILED
     sort = _sorted_by_numpy if len(sources) < fewest or nodes > _MOST_NODES else _sorted_by_buckets
     return sort(sources, targets, weights, nodes, np.dtype(np.int32 if nodes < 2**31 else np.int64))
 

@@ -39,6 +39,27 @@ def peers(rows):
         )
 
 
+def peers_from_edges(rows):
+    """Yield `refine` against the fastest other program on each graph, from edges in memory to ranks."""
+    held, pairs, least = rows.measured("cpu_peers_road"), [], {}
+    for row in held:
+        found = {r["name"]: r for r in row["results"] if r["status"] == "ok"}
+        ours = found["cpms refine auto"]
+        others = [result for name, result in found.items() if not name.startswith("cpms")]
+        fastest = min(others, key=lambda result: result["road_s"])
+        pairs.append((fastest["road_samples_s"], ours["road_samples_s"]))
+        least[row["graph"]] = (fastest["road_s"] / ours["road_s"], pairs[-1], row)
+    called = "SciPy, PRPACK, NetworKit, SuiteSparse GraphBLAS, from edges to ranks"
+    what = f"`refine` on two threads against the fastest of {called}, {len(held)} graphs"
+    yield ratio("peers.road", what, pairs, held, "cpu_peers_road")
+    _, pair, row = min(least.values(), key=lambda each: each[0])
+    what = f"`refine` on two threads against the fastest of {called}, least, on {shortened(label(row))}"
+    yield ratio("peers.road.least", what, [pair], [row], "cpu_peers_road")
+    slower = [row for value, _, row in least.values() if value < 1]
+    what = f"graphs on which it is slower than the fastest of {called}"
+    yield counted("peers.road.slower", what, "graphs", len(slower), slower, "cpu_peers_road")
+
+
 def formats_of_refine(rows):
     """Yield the time of `refine` in 16 bits over 32 where the default is 16."""
     pairs, held = [], []
@@ -96,4 +117,4 @@ def ranks(rows):
     yield median("ranks.two", f"{name}: two ranks", "ms", two, [row], "scaling", 1e3)
 
 
-NUMBERS = [peers, formats_of_refine, scipy, ranks, largest]
+NUMBERS = [peers, peers_from_edges, formats_of_refine, scipy, ranks, largest]

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -137,6 +138,33 @@ def test_close_frees_what_was_prepared_and_results_stay():
     for use in (prepared.solve, lambda: prepared.solve_many([0]), prepared.prepare, prepared.__enter__):
         with pytest.raises(InputError, match="this PageRank of web is closed; make a new one to solve again"):
             use()
+
+
+@pytest.mark.parametrize("method", [pytest.param("power", marks=pytest.mark.slow), "refine"])
+def test_memory_after_a_thousand_solves_batches_and_updates_is_that_before(method):
+    graph = web(nodes=200, edges=1000)
+    added, removed = ([5], [7]), ([5], [7])
+    with PageRank(graph, engine="cpu", method=method) as prepared:
+
+        def use(times):
+            for turn in range(times):
+                prepared.solve(personalization=[turn % 50], tol=0.1)
+                if turn % 50 == 0:
+                    prepared.solve_many([1, 2], tol=0.1)
+                    prepared.update(added, None, tol=0.1)
+                    prepared.update(None, removed, tol=0.1)
+            gc.collect()
+
+        use(100)
+        tracemalloc.start()
+        try:
+            use(50)
+            before = tracemalloc.get_traced_memory()[0]
+            use(1000)
+            grown = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+    assert grown < 100 * graph.nodes * 8  # A tenth of what keeping one array of each solve would be.
 
 
 @pytest.mark.parametrize("part", ["indptr", "sources", "weights"])

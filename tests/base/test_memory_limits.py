@@ -59,3 +59,9 @@ def test_the_least_counts(monkeypatch):
     monkeypatch.setattr(host_memory, "group_bytes", lambda: iter([]))
     monkeypatch.setattr(host_memory, "limit_bytes", lambda: psutil.Process().memory_info().vms + (1 << 20))
     assert host_memory.free_bytes() <= 1 << 20
+
+
+def test_the_machine_states_its_free_memory_or_psutil_does(tmp_path):
+    (tmp_path / "meminfo").write_text("MemTotal:  9 kB\nMemAvailable:     3 kB\n")
+    assert host_memory._available_bytes(tmp_path / "meminfo") == 3 << 10
+    assert 0 < host_memory._available_bytes(tmp_path / "none") <= psutil.virtual_memory().total

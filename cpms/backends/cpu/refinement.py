@@ -47,6 +47,11 @@ _CALL_COST = 500_000_000
 """The entries and rows of sweeps after which a call returns with its outer step, so that Ctrl-C takes effect."""
 
 
+def residual_format(nodes: int) -> FloatFormat | None:
+    """Return 16 bits if 32-bit gathers of so many values would exceed a core's own cache, else None."""
+    return FP16 if nodes >= _NODES_OF_FEW_BITS else None
+
+
 class CpuRefinement(Refinement):
     """The pattern in main memory, in ranges of rows, and the vectors of a refinement.
 
@@ -93,7 +98,7 @@ class CpuRefinement(Refinement):
     @property
     def default_residual_format(self) -> FloatFormat | None:
         """16 bits if 32-bit gathers would exceed a core's own cache."""
-        return FP16 if len(self._x) >= _NODES_OF_FEW_BITS else None
+        return residual_format(len(self._x))
 
     def set_teleport(self, teleport: Floats | None) -> bool:
         """Replace the teleport distribution, shape (nodes,); None is the uniform one."""

@@ -76,7 +76,7 @@ def _plain(name: str, value: Any) -> tuple[str, Any]:
 
 
 def _column(values: list[Any]) -> pd.Series[Any]:
-    """Return values as a column of one type: whole numbers and truth values may be missing, mixed types are text."""
+    """Return values as a column of one type: whole numbers and truth values may be missing, all else is text."""
     import pandas as pd
 
     kinds = {type(value) for value in values if value is not None}
@@ -84,10 +84,15 @@ def _column(values: list[Any]) -> pd.Series[Any]:
         return pd.Series(values, dtype="boolean" if None in values else "bool")
     if kinds == {int} and all(value is None or abs(value) < 2**63 for value in values):
         return pd.Series(values, dtype="Int64" if None in values else "int64")
-    if kinds and kinds <= {int, float}:
+    if kinds and kinds <= {int, float} and all(map(_is_exact, values)):
         return pd.Series([None if value is None else float(value) for value in values], dtype="float64")
     texts = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
     return pd.Series(texts, dtype=object)
+
+
+def _is_exact(value: float | None) -> bool:
+    """Return whether a number is one of float64, as integers beyond 2**53 may not be."""
+    return not isinstance(value, int) or float(value) == value
 
 
 def read_table(source: Path | str) -> pd.DataFrame:
