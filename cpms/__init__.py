@@ -13,6 +13,7 @@ from cpms.base.package_data import __version__ as __version__
 _HOMES = {
     "AdaptiveReduction": "precision.refinement_policy",
     "FixedReduction": "precision.refinement_policy",
+    "InnerPlan": "precision.refinement_policy",
     "RefinementPolicy": "precision.refinement_policy",
     "CpmsError": "base.errors",
     "InputError": "base.errors",
@@ -51,6 +52,7 @@ _HOMES = {
     "StartAt": "precision.controllers",
     "Threshold": "precision.controllers",
     "WriteAhead": "precision.controllers",
+    "Layout": "sparse.arrangement",
     "StoredMatrix": "api.matrix",
     "matrix": "api.matrix",
     "PageRank": "api.prepared",
@@ -129,10 +131,12 @@ if TYPE_CHECKING:
     from cpms.precision.controllers import WriteAhead as WriteAhead
     from cpms.precision.refinement_policy import AdaptiveReduction as AdaptiveReduction
     from cpms.precision.refinement_policy import FixedReduction as FixedReduction
+    from cpms.precision.refinement_policy import InnerPlan as InnerPlan
     from cpms.precision.refinement_policy import RefinementPolicy as RefinementPolicy
     from cpms.problems.initial_guess import penalised_start as penalised_start
     from cpms.sources.generators import generate as generate
     from cpms.sources.loading import load as load
+    from cpms.sparse.arrangement import Layout as Layout
     from cpms.storage.array import SegmentedArray as SegmentedArray
     from cpms.storage.array import convert_inplace as convert_inplace
     from cpms.storage.array import encode as encode

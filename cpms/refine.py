@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cpms.formats.formats import FloatFormat
+from cpms.formats.formats import Format
 from cpms.precision import refinement_policy
 from cpms.precision.refinement_policy import AdaptiveReduction, FixedReduction, InnerPlan, RefinementPolicy
 from cpms.precision.refinement_policy import default_policy as default_policy
@@ -25,7 +25,7 @@ default_gain = refinement_policy.default_inner_reduction
 class Plan(InnerPlan):
     """`cpms.precision.refinement_policy.InnerPlan` by its old name; ``gain`` is its ``inner_reduction``."""
 
-    def __init__(self, storage: FloatFormat | None, gain: float) -> None:
+    def __init__(self, storage: Format | None, gain: float) -> None:
         super().__init__(storage, gain)
 
     @property
@@ -50,7 +50,7 @@ class FixedGain(FixedReduction):
 
     trust, adapts = FixedReduction.noise_tolerance, FixedReduction.adaptive
 
-    def __init__(self, storage: FloatFormat, gain: float | None = None) -> None:
+    def __init__(self, storage: Format, gain: float | None = None) -> None:
         super().__init__(storage, gain)
 
     @property
@@ -64,10 +64,10 @@ class AdaptiveGain(AdaptiveReduction):
 
     trust, adapts = AdaptiveReduction.noise_tolerance, AdaptiveReduction.adaptive
 
-    def __init__(self, ladder: tuple[FloatFormat, ...]) -> None:
+    def __init__(self, ladder: tuple[Format, ...]) -> None:
         super().__init__(ladder)
 
     @property
-    def ladder(self) -> tuple[FloatFormat, ...]:
+    def ladder(self) -> tuple[Format, ...]:
         """Formats in order."""
         return self.formats

@@ -1,8 +1,8 @@
-"""Hypothesis strategies: raw bit patterns, storage formats and graphs, for testing cpms and what plugs into it.
+"""Hypothesis strategies: bit patterns, formats, graphs, matrices and systems, to test cpms and what plugs into it.
 
-They need Hypothesis, which the extra ``test`` installs. Each strategy leans towards the values that
-break things: NaN payloads that lie in one segment only, infinities, both zeros, subnormals, powers
-of two, mantissas of ones; arrays that end within a block; graphs with hubs and without edges.
+They need Hypothesis, which the extra ``test`` installs. Each strategy leans towards what breaks
+things: NaN payloads that lie in one segment only, infinities, both zeros, subnormals, powers of two, mantissas of
+ones; arrays that end within a block; graphs with hubs and without edges.
 
 Examples
 --------
@@ -27,8 +27,10 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError, UnavailableError
 from cpms.base.validation import described, whole
+from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_named, names
 from cpms.graph.graph import Graph
+from cpms.sources.fuzzed_systems import KINDS, Fuzzed, fuzzed
 
 try:
     from hypothesis import strategies as st
@@ -38,6 +40,7 @@ except ImportError as error:  # pragma: no cover
 __all__ = [
     "NAN_THAT_BECOMES_INF",
     "bit_patterns",
+    "block_float_formats",
     "distributions",
     "float_arrays",
     "float_formats",
@@ -48,6 +51,7 @@ __all__ = [
     "protocol_formats",
     "segment_formats",
     "segment_widths",
+    "systems",
 ]
 
 NAN_THAT_BECOMES_INF = 0x7FF0000000000001
@@ -228,6 +232,43 @@ def group_formats() -> st.SearchStrategy[Format]:
     'gse'
     """
     return st.sampled_from([format for format in _own_formats() if format.group > 1])
+
+
+def block_float_formats() -> st.SearchStrategy[BlockFloatFormat]:
+    """Return a strategy of block floating point of 16, 21 and 32 bits, in which vectors and matrices may be stored.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(block_float_formats(), lambda format: format.width > 16).name
+    'bfp21'
+    """
+    return st.sampled_from(BLOCK_FLOATS)
+
+
+def systems(*, max_size: int = 40, kinds: tuple[str, ...] = KINDS) -> st.SearchStrategy[Fuzzed]:
+    """Return a strategy of linear systems: a kind, a sparse matrix A, a right-hand side b and a tolerance.
+
+    Conditions reach 1e14, right-hand sides 1e200; some are singular, some have b = 0.
+
+    Parameters
+    ----------
+    max_size : int
+        Most unknowns.
+    kinds : tuple of str
+        Some of `cpms.sources.fuzzed_systems.KINDS`, such as ``spd``, ``indefinite`` or ``badly scaled``.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(systems(kinds=("laplacian",)), lambda system: system.A.shape == (1, 1)).A.toarray().tolist()
+    [[2.0]]
+    """
+    largest = _count("max_size", max_size, 2)
+    if not isinstance(kinds, tuple | list) or not kinds or not all(_is_one_of(kind, KINDS) for kind in kinds):
+        raise InputError(f"kinds is {described(kinds)}; give some of {KINDS}")
+    kind, rest = st.sampled_from(kinds), st.integers(0, 1 << 20)  # A seed's remainder is the kind of its system.
+    return st.builds(lambda kind, rest: fuzzed(len(KINDS) * rest + KINDS.index(kind), largest), kind, rest)
 
 
 def matrices(*, max_size: int = 12) -> st.SearchStrategy[npt.NDArray[np.float64]]:

@@ -10,7 +10,8 @@ import pytest
 PACKAGES = "array,booktabs,longtable,pdflscape"
 _SETTING = (
     r"caption|label|toprule|midrule|bottomrule|endhead|endfirsthead|endfoot|centering|begingroup|endgroup|setlength|"
-    r"tabcolsep|LTcapwidth|linewidth|raggedright|arraybackslash|normalsize|footnotesize|scriptsize"
+    r"tabcolsep|LTcapwidth|linewidth|raggedright|arraybackslash|normalsize|footnotesize|scriptsize|"
+    r"rlap|phantom|textbf"
 )
 _CHARACTERS = (
     r"times|cdot|ldots|char|textbackslash|textasciicircum|textasciitilde|textless|textgreater|textbar|"

@@ -16,37 +16,51 @@ from cpms.cli.main import main
 from cpms.storage.device import to_device
 
 PAGE = (Path(__file__).parents[1] / "docs" / "own_format.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(python|toml)\n(.*?)```", PAGE, re.DOTALL)
-DEFINED, USED, FIGURE, FAST, ON_DEVICE = (text for kind, text in BLOCKS if kind == "python")
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE, re.DOTALL)
+PROGRAM, FIGURE, FAST, ON_DEVICE = (text for kind, text in BLOCKS if kind == "python")
 (CONFIG,) = (text for kind, text in BLOCKS if kind == "toml")
+CHECK, RUN, SHOW_CONFIG, SHOW_PROGRAM = re.findall(r"^cpms (.*)$", PAGE, re.MULTILINE)
 
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "log16.py").write_text(DEFINED + FAST + ON_DEVICE)
+    (tmp_path / "log16.py").write_text(PROGRAM + FAST + ON_DEVICE)
     (tmp_path / "own.toml").write_text(CONFIG + "max_iterations = 60\n")
     (tmp_path / "bits.py").write_text(FIGURE)
     return tmp_path
 
 
-def test_the_page_prints_what_it_should(capsys):
-    exec(DEFINED + USED, {"__name__": "log16"})  # noqa: S102  # It is this project's own text.
-    out = capsys.readouterr().out
-    assert "True" in out
-    assert "CONVERGED" in out
+def test_the_program_of_20_lines_prints_what_it_should(capsys):
+    assert sum(bool(line.strip()) for line in PROGRAM.splitlines()) == 20
+    exec(PROGRAM, {"__name__": "__main__"})  # noqa: S102  # It is this project's own text.
+    stored, product, ranks = capsys.readouterr().out.splitlines()
+    assert stored.endswith("] True")
+    np.testing.assert_allclose(np.fromstring(product.strip("[]"), sep=" "), [0.5, -2.5], rtol=2e-3)
+    assert ranks.startswith("[(0, 0.33260")
 
 
-def test_the_command_line_and_an_experiment_take_it(own, capsys):
-    assert main(["check", "log16.py:Log16", "--patterns", "20000"]) == 0
-    assert main(["run", "own.toml", "--output", "out", "--only", "log16.py:Log16"]) == 0
-    assert "code of plug-in log16.py:Log16 ran" in capsys.readouterr().out
+def test_the_commands_of_the_page_run_it(own, capsys):
+    assert main(CHECK.split()) == 0
+    assert main(RUN.split()) == 0
+    err = capsys.readouterr().err
+    assert err.count("plug-in log16.py:Log16 of cpms.formats runs code of") == 2, "once a command"
+    assert err.count("plug-in log16.py:Late of cpms.controllers runs code of") == 1
     rows = [json.loads(line) for line in (own / "out" / "own.jsonl").read_text().splitlines()]
-    assert {row["status"] for row in rows} <= {"ok"}
-    assert {plugin["name"] for plugin in rows[0]["plugins"]} >= {"log16.py:Log16", "log16.py:Late"}
-    assert main(["show", "bits.py", "--results", "out", "--output", "figures"]) == 0
-    assert {path.suffix for path in (own / "figures").iterdir()} == {".pdf", ".svg", ".png"}
-    assert main(["run", "own.toml", "--output", "other", "--no-plugins"]) == 2
+    assert {row["status"] for row in rows} == {"ok"}
+    assert {(each["name"], each["group"]) for each in rows[0]["plugins"]} == {
+        ("log16.py:Log16", "formats"),
+        ("log16.py:Late", "controllers"),
+    }
+    assert all(len(each["sha256"]) == 64 for each in rows[0]["plugins"])
+    assert main(SHOW_CONFIG.split()) == 0
+    assert {"own_time.pdf", "own_residual.svg", "own_error.png"} <= {path.name for path in Path("out").iterdir()}
+    assert main(SHOW_PROGRAM.split()) == 0
+    assert {path.suffix for path in Path("out").glob("bits.*")} == {".pdf", ".svg", ".png", ".json"}
+    assert json.loads(Path("out/bits.json").read_text())["plugins"][0]["group"] == "show_programs"
+    for command in (CHECK, RUN, SHOW_CONFIG, SHOW_PROGRAM):
+        assert main([*command.split(), "--no-plugins"]) == 2
+        assert "which --no-plugins refuses" in capsys.readouterr().err
 
 
 def test_engine_cpu_takes_its_codec(own):

@@ -21,6 +21,8 @@ def test_its_python_runs(page, tmp_path, monkeypatch):
     if page.stem == "refine":  # It goes on from README.
         exec(compile(blocks(PAGES[0])[0], str(PAGES[0]), "exec"), names)  # noqa: S102  # the project's own
     for block in blocks(page):
+        if file := re.match(r"# (\w+\.py)\n", block):
+            Path(file[1]).write_text(block)
         exec(compile(block, str(page), "exec"), names)  # noqa: S102  # the project's own
     for name in list(names):
         if name.startswith("test_"):
@@ -48,7 +50,7 @@ def test_paths_that_it_names_exist(page):
 def test_experiments_that_pages_show_exist():
     known = {path.stem for path in (ROOT / "experiments" / "figures").rglob("*.py")} | {"all", "NAME"}
     for page in PAGES:
-        assert set(re.findall(r"cpms show (\w+)(?!\w*\.py)", page.read_text(encoding="utf-8"))) <= known
+        assert set(re.findall(r"cpms show (\w+)(?!\w*\.(?:py|toml))", page.read_text(encoding="utf-8"))) <= known
 
 
 @pytest.mark.quick

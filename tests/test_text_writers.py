@@ -14,7 +14,9 @@ WRITERS = {
     "savefig": {"cpms/experiment/report/figures.py"},
     "write_text": {
         "cpms/experiment/report/output.py",
-        "cpms/experiment/report/artifact.py",
+        "cpms/experiment/artifact/pack.py",
+        "cpms/experiment/artifact/software.py",
+        "cpms/experiment/pages/measured_page.py",
         "cpms/experiment/rows/flat.py",
         "cpms/cli/results/report.py",
         "cpms/backends/cuda/runtime/host_emulation.py",
@@ -29,6 +31,7 @@ MARKUP = (r"\begin{", r"\caption", r"\toprule", "<table", "<td", "|---")
 MARKUP_WRITERS = {
     *(f"cpms/base/text/{name}.py" for name in ("html_table", "latex_table", "table_text")),
     "cpms/experiment/report/html_report.py",
+    *(f"cpms/experiment/pages/{name}_page.py" for name in ("config", "measured")),
     "cpms/experiment/rows/schema.py",
 }
 SOURCES = sorted([*(ROOT / "cpms").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")])

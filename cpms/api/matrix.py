@@ -25,7 +25,7 @@ from cpms.contracts.product_request import Compute, ProductRequest, Scaling
 from cpms.formats.codes import ValueFormat
 from cpms.formats.formats import FloatFormat, SegmentFormat, format_of
 from cpms.formats.magnitude import MagnitudeSplit
-from cpms.sparse.arrangement import INDICES, LAYOUTS
+from cpms.sparse.arrangement import INDICES, Layout, layout_of
 from cpms.sparse.matrix import Matrix
 from cpms.storage.array import SegmentedArray, convert_inplace
 from cpms.storage.block_float import STORED
@@ -37,7 +37,7 @@ def matrix(
     A: Any,
     *,
     storage: ValueFormat | MagnitudeSplit | str = "fp64",
-    layout: str = "csr",
+    layout: str | Layout = "csr",
     engine: str = "auto",
     indices: str = "auto",
     compute: Compute = "fp64",
@@ -58,8 +58,8 @@ def matrix(
         ``codes8`` for codes of 8 bits into a table of at most 256 values, ``bfp16``, ``bfp21`` and ``bfp32`` for
         block floating point; a `cpms.MagnitudeSplit` or its name, such as ``split-1e-6``, for entries in several
         formats by their size. A pattern (a Matrix Market file without values) stores none.
-    layout : {"csr", "coo", "ell", "sell"}
-        See `cpms.sparse.arrangement`.
+    layout : {"csr", "coo", "ell", "sell"}, Layout or str
+        See `cpms.sparse.arrangement`; a `cpms.Layout` of one's own, or the name of a plug-in.
     engine : str
         ``auto``, or one of `cpms.api.product_engines.names`.
     indices : {"auto", "32", "64", "compressed"}
@@ -94,7 +94,7 @@ def matrix(
     (140, 80)
     """
     given = A.source if isinstance(A, StoredMatrix) else given_matrix(A, shape)
-    _require_known("layout", layout, LAYOUTS)
+    layout = layout_of(layout)
     _require_known("indices", indices, (*INDICES, "compressed"))
     _require_known("compute", compute, get_args(Compute))
     _require_known("scaling", scaling, get_args(Scaling))
@@ -137,7 +137,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
     @property
     def layout(self) -> str:
         """How entries lie in memory."""
-        return self.operator.request.layout
+        return self.operator.request.layout_name
 
     @property
     def compute(self) -> Compute:
@@ -234,7 +234,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         self,
         storage: ValueFormat | MagnitudeSplit | str | None = None,
         *,
-        layout: str | None = None,
+        layout: str | Layout | None = None,
         engine: str | None = None,
         indices: str | None = None,
         compute: Compute | None = None,

@@ -16,8 +16,7 @@ from cpms.base.types import Floats, Norm
 from cpms.contracts.status import Step
 from cpms.formats.formats import Format
 from cpms.graph.graph import Graph
-from cpms.precision.controllers import Controller
-from cpms.precision.refinement_policy import RefinementPolicy
+from cpms.precision.controller_specs import PrecisionGiven
 
 
 def pagerank(
@@ -35,7 +34,7 @@ def pagerank(
     personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
     dangling: Dangling = "teleport",
     start: Floats | None = None,
-    controller: Controller | RefinementPolicy | None = None,
+    controller: PrecisionGiven | None = None,
     certify: Certify = "auto",
     on_step: Callable[[Step], None] | None = None,
 ) -> Result:
@@ -78,8 +77,9 @@ def pagerank(
         First iterate, scaled to mass 1; uniform by default. One in device memory, known by
         ``__cuda_array_interface__`` or DLPack, is not copied if the engine works on the device. Method ``refine``
         then begins with outer steps, also on graphs that a reduced problem would solve.
-    controller : Controller or RefinementPolicy, optional
-        Precision policy of the method: the paper's rule, or `cpms.AdaptiveReduction`.
+    controller : Controller, RefinementPolicy, str or mapping, optional
+        Precision policy of the method: by default the paper's rule, or `cpms.AdaptiveReduction`. Text or a table is
+        read by `cpms.precision.controller_specs.controller_of`, such as ``"at_most:read=2,inner=threshold"``.
     certify : {"auto", "device", "host"}
         Where the residual of the answer is recomputed: ``auto`` is the device where the engine holds the graph there,
         else the processors. Both are float64 with compensated sums by code that no engine shares.

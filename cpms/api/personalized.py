@@ -11,7 +11,7 @@ from cpms.api.result import Result
 from cpms.base.types import Floats, Norm
 from cpms.formats.formats import Format
 from cpms.graph.graph import Graph
-from cpms.precision.refinement_policy import RefinementPolicy
+from cpms.precision.controller_specs import PrecisionGiven
 
 
 def personalized_pagerank(
@@ -28,7 +28,7 @@ def personalized_pagerank(
     start: Floats | None = None,
     engine: str = "auto",
     width: int | None = None,
-    policy: RefinementPolicy | None = None,
+    policy: PrecisionGiven | None = None,
 ) -> list[Result]:
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
@@ -55,8 +55,8 @@ def personalized_pagerank(
     width : int, optional
         Number of queries that share a sweep; more of them save reads of the matrix, and each needs 16 to 36 bytes a
         node. By default the fastest number that fits into memory.
-    policy : RefinementPolicy, optional
-        Precision policy of ``refine``, the same for each query by itself.
+    policy : RefinementPolicy, str or mapping, optional
+        Precision policy of ``refine``, the same for each query by itself; text as in `cpms.pagerank`.
 
     Returns
     -------

@@ -17,8 +17,10 @@ from cpms.api.request import Request
 from cpms.base.errors import UnsupportedError
 from cpms.contracts.batch import PreparedBatch
 from cpms.contracts.operator import Operator
+from cpms.contracts.own_codecs import has_own_codec
 from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.refinement import Refinement
+from cpms.precision.refinement_policy import planned_formats
 from cpms.problems.pagerank import Problem
 
 Certify = Literal["auto", "device", "host"]
@@ -60,7 +62,8 @@ class Preparation:
         if request.queries is not None:
             work = prepare_batch(engine, problem, request.policy if is_refined else None)
         elif is_refined:
-            work = engine.refinement(problem)
+            codecs = any(has_own_codec(storage) for storage in planned_formats(request.policy))
+            work = engine.codec_refinement(problem) if codecs else engine.refinement(problem)
         else:
             work = engine.prepare(problem, request.storage, request.layout)
         return cls(problem, work, engine.takes_device_arrays, recomputation)

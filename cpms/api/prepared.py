@@ -41,8 +41,7 @@ from cpms.formats.formats import Format
 from cpms.graph.edge_updates import with_edges
 from cpms.graph.fingerprint import fingerprint
 from cpms.graph.graph import Graph
-from cpms.precision.controllers import Controller
-from cpms.precision.refinement_policy import RefinementPolicy
+from cpms.precision.controller_specs import PrecisionGiven, given_precision
 from cpms.problems.pagerank import Problem
 from cpms.storage.device import free_unused
 
@@ -91,7 +90,7 @@ class PageRank:
         layout: str = "auto",
         engine: str = "auto",
         damping: float = 0.85,
-        controller: Controller | RefinementPolicy | None = None,
+        controller: PrecisionGiven | None = None,
         certify: Certify = "auto",
         solves: int = 1,
     ) -> None:
@@ -107,7 +106,7 @@ class PageRank:
         if not isinstance(engine, str) or engine != "auto":
             engines.get(engine)
         self.graph, self._engine, self._method = graph, engine, method
-        self._layout, self._precision = layout, controller
+        self._layout, self._precision = layout, given_precision(controller)
         self._options: dict[str, Any] = {"method": method, "storage": storage, "engine": engine, "damping": damping}
         self._decided: dict[str, Request] = {}
         self._held: dict[str, Preparation] = {}

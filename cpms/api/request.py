@@ -24,9 +24,10 @@ from cpms.contracts.batch import Query
 from cpms.contracts.engine import Engine
 from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import FP64, FloatFormat, Format, format_of
+from cpms.formats.quantization import quantiser
 from cpms.graph.graph import Graph
 from cpms.precision.controllers import Controller, default_controller
-from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_storage
+from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_formats, planned_storage
 from cpms.problems.initial_guess import initial_guess
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import dangling_rule, teleport_distribution
@@ -157,6 +158,7 @@ def resolve(
     choice: tuple[Controller | RefinementPolicy, Format, str]
     if method == "refine":
         choice = _refine_choice(graph, layout, precision, given, executor.default_residual_format)
+        _require_readable(executor, choice[0], batch=batch is not None)
     elif batch is not None:
         choice = _controller(precision, FP64), FP64, of_graph
     else:
@@ -300,6 +302,17 @@ def _refine_choice(
             f"method 'refine' has the layout {own!r} {given_with} weights, not {described(layout)}; use auto"
         )
     return policy, storage, own
+
+
+def _require_readable(engine: Engine, policy: Controller | RefinementPolicy, *, batch: bool) -> None:
+    """Refuse policies that plan formats which inner sweeps of the engine do not read."""
+    assert isinstance(policy, RefinementPolicy)  # noqa: S101
+    for storage in planned_formats(policy):
+        refusal = engine.refuses_residual(storage)
+        if refusal:
+            raise UnsupportedError(refusal)
+        if batch:
+            quantiser(storage)
 
 
 def require_batchable(method: str, given: Format | None, policy: Controller | RefinementPolicy | None) -> None:

@@ -22,6 +22,7 @@ from cpms.storage.device import copy_to_host, on_device
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 class _Ranks:
@@ -155,6 +156,31 @@ class Result:
         from cpms.analysis.rankings import top_k
 
         return [(self.graph.node_id(int(i)), float(self.ranks[i])) for i in top_k(self.ranks, k)]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the ranks as a table: node (id or name) and rank, in the order of the nodes."""
+        import pandas as pd
+
+        graph = self.graph
+        nodes = graph.names if graph.names is not None else np.arange(graph.nodes) + graph.first_id
+        return pd.DataFrame({"node": nodes, "rank": self.ranks})
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw residual against iteration, coloured by the bits read, into a panel of Matplotlib, and return it.
+
+        Without ``axes`` the panel is that of a new figure, one column of a journal wide.
+
+        Examples
+        --------
+        >>> import cpms, matplotlib
+        >>> matplotlib.use("Agg")
+        >>> cpms.pagerank(cpms.Graph.from_edges([0, 1, 2], [1, 2, 1])).plot().get_ylabel()
+        'residual (l1)'
+        """
+        from cpms.analysis.convergence import plot_residuals
+
+        steps = [(step.iteration, step.residual, step.bits) for step in self.history]
+        return plot_residuals(steps, tol=self.tol, label=f"residual ({self.norm})", axes=axes)
 
     def trace(self) -> pd.DataFrame:
         """Return the history as a table: iteration, residual, bits, read, write, mass, seconds."""

@@ -18,6 +18,7 @@ from cpms.contracts.operator import Operator
 from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.refinement import Refinement
 from cpms.contracts.status import Step
+from cpms.precision.refinement_policy import first_plan
 from cpms.solvers.power import power
 from cpms.solvers.refine import reduce_then_iterate
 from cpms.storage.device import copy_to_host, on_device, to_device
@@ -49,7 +50,7 @@ def solve(
     began = work_clock.now()
     if isinstance(prepared, Refinement):
         request = request.with_residual_format(prepared.default_residual_format)
-        prepared.warm_up(request.policy.init()[0].storage)
+        prepared.warm_up(prepared.readable(first_plan(request.policy)[0].storage))
         prepare_s += work_clock.now() - began
         began, matrix_bytes = work_clock.now(), prepared.nbytes
         ranks, status, history = reduce_then_iterate(

@@ -52,11 +52,12 @@ from cpms.check.products import (
 )
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.own_codecs import has_own_codec
 from cpms.contracts.status import Status
 from cpms.engines.reference import ENGINE as REFERENCE
 from cpms.engines.reference import ReferenceOperator
 from cpms.formats.formats import DOUBLE_BITS, FP64, FloatFormat, Format, format_of
-from cpms.formats.quantization import quantiser
+from cpms.formats.quantization import residual_format
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import dangling_rule, teleport_distribution
@@ -206,17 +207,23 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
     >>> refinement_is_sound(engines.get("cpu"), problem, cpms.E5M2)
     """
     engine, given = _checked(engine, problem, storage, FLOAT64)
-    storage, low = quantiser(given), whole("low", low)
+    storage, low = residual_format(given), whole("low", low)
+    if refusal := engine.refuses_residual(storage):
+        raise UnsupportedError(refusal)
     if low < 0:
         raise InputError(f"low is {low}; a round has 0 low sweeps or more")
-    refinement = engine.refinement(problem)
+    refinement = engine.codec_refinement(problem) if has_own_codec(storage) else engine.refinement(problem)
     allowed = _MASS_ERROR + UNIT * int(problem.graph.in_degree.max())
     start = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
     refinement.start(start / start.sum())
     seen: Floats | None = start / start.sum()
     for low_sweeps in (low, 0, low, 0, 0):
         found = refinement.outer_step(
-            storage if low_sweeps else None, inner_reduction=1e-300, tol=1e-300, norm="l1", max_inner=low_sweeps
+            refinement.readable(storage if low_sweeps else None),
+            inner_reduction=1e-300,
+            tol=1e-300,
+            norm="l1",
+            max_inner=low_sweeps,
         )
         if seen is not None:
             _same_residual(engine.name, problem, found.found, seen / seen.sum(), allowed)

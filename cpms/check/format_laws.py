@@ -24,13 +24,21 @@ class LawError(CpmsError, AssertionError):
     text : str
     value, got, expected : float, optional
         The value that breaks a law of formats, what came of it, and what should have.
+    segment : int, optional
+        The last segment, from 0 on, that the law read or wrote.
     """
 
     def __init__(
-        self, text: str, value: float | None = None, got: float | None = None, expected: float | None = None
+        self,
+        text: str,
+        value: float | None = None,
+        got: float | None = None,
+        expected: float | None = None,
+        *,
+        segment: int | None = None,
     ) -> None:
         super().__init__(text)
-        self.value, self.got, self.expected = value, got, expected
+        self.value, self.got, self.expected, self.segment = value, got, expected, segment
 
 
 def round_trip(format: Format | str, values: npt.ArrayLike) -> None:
@@ -69,7 +77,7 @@ def partial_read_is_mask(format: Format | str, values: npt.ArrayLike) -> None:
     stored = encode(given, storage)
     for read in range(1, storage.segments + 1):
         law = f"a read of {read} segments keeps the first {storage.bits(read)} bits"
-        _same_bits(law, storage, given, stored.decode(read), _masked(given, storage.bits(read)))
+        _same_bits(law, storage, given, stored.decode(read), _masked(given, storage.bits(read)), read - 1)
 
 
 def reading_more_never_moves_away(format: Format | str, values: npt.ArrayLike) -> None:
@@ -89,7 +97,8 @@ def reading_more_never_moves_away(format: Format | str, values: npt.ArrayLike) -
         distance = _distance(stored.decode(read), given)
         law = f"a read of {read} segments is no farther from the value than one of {read - 1}"
         # What has no infinity may store NaN for it: `specials_are_kept` has those.
-        _hold(law, storage, given, stored.decode(read), (distance <= nearest) | (np.isnan(distance) & (read == 1)))
+        closer = (distance <= nearest) | (np.isnan(distance) & (read == 1))
+        _hold(law, storage, given, stored.decode(read), closer, segment=read - 1)
         nearest = distance
 
 
@@ -107,7 +116,7 @@ def truncation_is_idempotent(format: Format | str, values: npt.ArrayLike) -> Non
         once = stored.decode(segments)
         stored.write(once, segments=segments)
         law = f"a second write of {segments} segments changes nothing"
-        _same_bits(law, storage, given, stored.decode(segments), once)
+        _same_bits(law, storage, given, stored.decode(segments), once, segments - 1)
 
 
 def relative_error(format: Format | str, values: npt.ArrayLike) -> None:
@@ -128,10 +137,11 @@ def relative_error(format: Format | str, values: npt.ArrayLike) -> None:
     whole = encode(given, storage)
     for count in range(1, storage.segments + 1):
         written = encode(given, storage, segments=count).decode(count)
-        _within(f"{count} written segments", storage, given, written, whole.exponent, storage.unit_roundoff(count))
+        bound, segment = storage.unit_roundoff(count), count - 1
+        _within(f"{count} written segments", storage, given, written, whole.exponent, bound, segment)
         if isinstance(storage, SegmentFormat):
             cut = 2.0 ** -storage.mantissa_kept(count)
-            _within(f"a read of {count} segments", storage, given, whole.decode(count), 0, cut)
+            _within(f"a read of {count} segments", storage, given, whole.decode(count), 0, cut, segment)
 
 
 def inplace_equals_out_of_place(format: SegmentFormat | str, values: npt.ArrayLike) -> None:
@@ -215,7 +225,8 @@ def codecs_agree(format: Format | str, values: npt.ArrayLike) -> None:
             its = np.ldexp(storage.decode(groups, read).reshape(-1)[: len(given)], -stored.exponent)
         law = f"the compiled codec reads {read} levels as decode does"
         mine = stored.decode(read)
-        _hold(law, storage, given, mine, (mine == its) | (np.isnan(mine) & np.isnan(its)), its)
+        same = (mine == its) | (np.isnan(mine) & np.isnan(its))
+        _hold(law, storage, given, mine, same, its, segment=read - 1)
 
 
 def _sizes_of_groups(sizes: Floats, group: int) -> Floats:
@@ -243,12 +254,21 @@ def _given(format: Format | str, values: npt.ArrayLike) -> tuple[Any, Floats]:
     return format_of(format), vector("values", values)
 
 
-def _same_bits(law: str, format: Format, given: Floats, got: Floats, expected: Floats) -> None:
-    _hold(law, format, given, got, got.view(np.uint64) == expected.view(np.uint64), expected)
+def _same_bits(
+    law: str, format: Format, given: Floats, got: Floats, expected: Floats, segment: int | None = None
+) -> None:
+    _hold(law, format, given, got, got.view(np.uint64) == expected.view(np.uint64), expected, segment=segment)
 
 
 def _hold(
-    law: str, format: Format, given: Floats, got: Floats, holds: npt.NDArray[np.bool_], expected: Floats | None = None
+    law: str,
+    format: Format,
+    given: Floats,
+    got: Floats,
+    holds: npt.NDArray[np.bool_],
+    expected: Floats | None = None,
+    *,
+    segment: int | None = None,
 ) -> None:
     """Raise unless the law holds for every value; name the first for which it does not."""
     if not holds.all():
@@ -256,7 +276,7 @@ def _hold(
         value, bits, answer = float(given[i]), int(given.view(np.uint64)[i]), float(got[i])
         wanted = value if expected is None else float(expected[i])
         text = f"{format.name}: {law}, but value {i}, {value} (bits {bits:#018x}), gives {answer}"
-        raise LawError(text, value, answer, wanted)
+        raise LawError(text, value, answer, wanted, segment=segment)
 
 
 def _masked(values: Floats, bits: int) -> Floats:
@@ -270,7 +290,7 @@ def _distance(got: Floats, given: Floats) -> Floats:
         return np.asarray(np.where(np.isnan(given) | (got == given), 0.0, np.abs(got - given)))
 
 
-def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int, bound: float) -> None:
+def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int, bound: float, segment: int) -> None:
     """Hold normal numbers that stay finite to a relative error, in exact arithmetic."""
     least, largest = float(np.finfo(np.float64).smallest_normal), float(np.finfo(np.float64).max)
     if not isinstance(format, SegmentFormat):
@@ -295,4 +315,4 @@ def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int
             if finite
             else overflows
         )
-    _hold(f"{what} are within {bound} of a normal number", format, given, got, holds)
+    _hold(f"{what} are within {bound} of a normal number", format, given, got, holds, segment=segment)

@@ -15,8 +15,8 @@ from cpms.base.types import Floats
 from cpms.base.validation import whole
 from cpms.check.format_laws import FORMAT_LAWS, LawError
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
-from cpms.formats.oracle import bits_of, value_of
-from cpms.storage.array import SegmentedArray
+from cpms.formats.oracle import bits_of, split, value_of
+from cpms.storage.array import SegmentedArray, encode
 from cpms.storage.codecs import compiled_loops
 
 _CHUNK = 1 << 17
@@ -36,9 +36,12 @@ class Counterexample:
     text : str
         The sentence of the law's error.
     value, got, expected : dict or None
-        Each a number with the fields of its float64: sign, exponent and mantissa.
+        Each a number with the fields of its float64: sign, exponent and mantissa; and of a format of segments these.
     wrong : list of str
-        The fields in which what came differs from what should have.
+        The fields in which what came differs from what should have: sign, exponent, mantissa, or ``segment k`` where
+        the mantissa of a format in several levels is wrong from that segment on.
+    stored : str or None
+        The code of the value, in bits from the sign on; of groups its first bytes.
     """
 
     law: str
@@ -47,6 +50,7 @@ class Counterexample:
     got: dict[str, str] | None
     expected: dict[str, str] | None
     wrong: list[str]
+    stored: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,10 @@ class FormatReport:
             for what in ("value", "got", "expected"):
                 shown = getattr(failure, what)
                 if shown is not None:
-                    found.append(f"  {what:9}{shown['number']:>25}  " + " ".join(shown[name] for name in _FIELDS))
+                    fields = [shown[name] for name in (*_FIELDS, "segments") if name in shown]
+                    found.append(f"  {what:9}{shown['number']:>25}  " + " ".join(fields))
+            if failure.stored is not None:
+                found.append(f"  stored   {failure.stored:>25}")
             found.append(f"  wrong: {', '.join(failure.wrong) or 'nothing that fields show'}")
         return found if self.failures else [*found, "all laws hold"]
 
@@ -121,7 +128,7 @@ def check_format(
     failures: dict[str, Counterexample] = {}
     rng = np.random.default_rng(seed)
     if not isinstance(storage, SegmentFormat | FloatFormat):
-        compiled_loops(storage)
+        compiled_loops(storage)  # Refuses facts that are none, and compiles before the clock starts.
     began, done = time.perf_counter(), 0
     for values in _patterns(storage, count, rng):
         for name, law in chosen.items():
@@ -169,17 +176,32 @@ def _counterexample(storage: Format, name: str, law: Callable[..., None], error:
     wrong: list[str] = []
     value, got, expected = found.value, found.got, found.expected
     if got is not None and expected is not None:
-        its, right = _fields(got), _fields(expected)
+        its, right = _fields(got, storage), _fields(expected, storage)
         wrong = [each for each in _FIELDS if its[each] != right[each]]
         # A rounded mantissa is no fault beside a wrong sign or exponent.
         wrong = [each for each in wrong if each != "mantissa"] or wrong
-    shown = [None if number is None else _fields(number) for number in (value, got, expected)]
-    return Counterexample(name, str(found), shown[0], shown[1], shown[2], wrong)
+    if storage.levels > 1 and found.segment is not None:
+        wrong = [each for each in wrong if each != "mantissa"] + [f"segment {found.segment}"]
+    shown = [None if number is None else _fields(number, storage) for number in (value, got, expected)]
+    stored = None if value is None else _stored(storage, value)
+    return Counterexample(name, str(found), shown[0], shown[1], shown[2], wrong, stored)
 
 
-def _fields(number: float) -> dict[str, str]:
+def _fields(number: float, storage: Format) -> dict[str, str]:
     bits = f"{bits_of(number):064b}"
-    return {"number": repr(number), "sign": bits[0], "exponent": bits[1:12], "mantissa": bits[12:]}
+    fields = {"number": repr(number), "sign": bits[0], "exponent": bits[1:12], "mantissa": bits[12:]}
+    if isinstance(storage, SegmentFormat) and storage.levels > 1:
+        parts = zip(split(bits_of(number), storage.widths), storage.widths, strict=True)
+        fields["segments"] = "[" + " ".join(f"{part:0{width // 4}x}" for part, width in parts) + "]"
+    return fields
+
+
+def _stored(storage: Format, value: float) -> str:
+    """Return the code of a value alone: in bits, or the first bytes of its group."""
+    array = encode([value], storage)
+    if storage.group == 1 and not isinstance(storage, SegmentFormat):
+        return f"{int(array.units[0]):0{storage.bits()}b}"
+    return array.memory[:8].tobytes().hex(" ") + (" ..." if len(array.memory) > 8 else "")
 
 
 def _shrunk(storage: Format, law: Callable[..., None], error: LawError) -> LawError:

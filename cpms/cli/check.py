@@ -23,18 +23,15 @@ def add(parsers: Any) -> None:
     parser.add_argument("--patterns", type=int, default=1_000_000, metavar="N", help="float64 values to try (1000000)")
     parser.add_argument("--law", action="append", metavar="NAME", help="try this law alone; may be given again")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--no-plugins", action="store_true", help="refuse formats that run other code")
 
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from cpms.base import plugins
     from cpms.base.text.progress import Bar
     from cpms.check.format_report import check_format
     from cpms.formats.formats import format_of
 
-    with plugins.allowed(not arguments.no_plugins):
-        storage = format_of(arguments.format)
+    storage = format_of(arguments.format)
     with Bar(range(1), total=arguments.patterns, unit="pattern", disable=not sys.stderr.isatty()) as bar:
         report = check_format(
             storage, patterns=arguments.patterns, laws=arguments.law, progress=lambda done: bar.update(done - bar.n)

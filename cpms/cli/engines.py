@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cpms import engines
+from cpms.base.errors import InputError
 from cpms.base.text.terminal import say
 from cpms.base.text.text_table import text_table
 
@@ -35,6 +36,10 @@ def table(names: Sequence[str]) -> list[str]:
     """Return the lines of a table of engines: name, methods, layouts and whether they run here."""
     lines = []
     for name in names:
-        engine = engines.get_any(name)
+        try:
+            engine = engines.get_any(name)
+        except InputError as error:  # Of a plug-in; it hides no other engine.
+            lines.append([name, "", "", str(error)])
+            continue
         lines.append([name, ", ".join(engine.methods), ", ".join(engine.layouts), engine.missing() or "yes"])
     return text_table(["engine", "methods", "layouts", "here"], lines)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     *("rank", "solve", "run", "show", "compare", "rows", "report", "artifact", "convert"),
-    *("inspect", "check", "datasets", "formats", "engines", "doctor"),
+    *("inspect", "check", "datasets", "formats", "engines", "plugins", "doctor", "completion"),
 )
 _OF_RESULTS = ("compare", "rows", "report", "artifact")
 _NUMPY_MIB = 100, 41
@@ -51,6 +51,9 @@ def _parsers(names: Iterable[str]) -> tuple[argparse.ArgumentParser, dict[str, a
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in names:
         _command(name).add(commands)
+        commands.choices[name].add_argument(
+            "--no-plugins", action="store_true", help="refuse plug-ins: run no code but that of cpms"
+        )
     return top, dict(commands.choices)
 
 
@@ -79,7 +82,11 @@ def _call(arguments: Sequence[str]) -> int:
     from cpms.cli.inspect import values_last
 
     chosen = _parsed(values_last(arguments))
-    code: int = _command(chosen.command).call(chosen)
+    from cpms.base import plugins
+    from cpms.base.text.terminal import note
+
+    with plugins.allowed(not chosen.no_plugins, announce=note):
+        code: int = _command(chosen.command).call(chosen)
     if sys.stdout is not None:
         sys.stdout.flush()
     return code

@@ -67,6 +67,12 @@ def add(parsers: Any) -> None:
         metavar="NAME",
         help="see 'cpms engines' (default: auto)",
     )
+    parser.add_argument(
+        "--controller",
+        metavar="RULE",
+        help="who chooses the bits: at_most:read=2,inner=(schedule:0=1,20=2), or file.py:attribute (default: the "
+        "paper's rule; refine: adaptive_reduction)",
+    )
     parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
     parser.add_argument("--damping", type=float, default=0.85, help="share of rank that follows edges (0.85)")
     parser.add_argument("--tol", type=float, default=1e-10, help="until the change is below this (1e-10)")
@@ -118,6 +124,7 @@ def call(arguments: argparse.Namespace) -> int:
             storage=arguments.storage,
             layout=arguments.layout,
             engine=arguments.engine,
+            controller=arguments.controller,
             damping=arguments.damping,
             tol=arguments.tol,
             norm=arguments.norm,
@@ -182,11 +189,7 @@ def write_ranks(path: Path, result: Result) -> None:
             with temporary.open("wb") as file:
                 np.save(file, result.ranks, allow_pickle=False)
             return
-        import pandas as pd
-
-        graph = result.graph
-        nodes = graph.names if graph.names is not None else np.arange(graph.nodes) + graph.first_id
-        table = pd.DataFrame({"node": nodes, "rank": result.ranks})
+        table = result.to_frame()
         if path.suffix == ".csv":
             write_csv(table, temporary, float_format="%.17g")
         else:

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cpms.base import plugins
 from cpms.base.package_data import experiments
 from cpms.base.text.terminal import say
 from cpms.cli import ROWS_FOLDER
@@ -29,30 +28,23 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--only",
         metavar="NAME",
-        help="run only cells whose graph, storage or engine, say, is NAME",
-    )
-    parser.add_argument(
-        "--no-plugins", action="store_true", help="refuse formats, controllers, engines and kinds that run other code"
+        help="run only cells whose graph, storage or engine, say, is NAME; or the cell of that name, again",
     )
     parser.add_argument("--show", action="store_true", help="draw the rows afterwards, into the same folder")
-    parser.add_argument("--dry-run", action="store_true", help="list the cells and stop")
+    parser.add_argument("--dry-run", action="store_true", help="list the cells with their names and stop")
 
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.experiment.runner import run
 
-    with plugins.allowed(not arguments.no_plugins):
-        rows = run(
-            _found(arguments.config), output=arguments.output, only=arguments.only, dry_run=arguments.dry_run, echo=say
-        )
-    for plugin in plugins.used():
-        say(f"code of plug-in {plugin['name']} ran (sha256 {str(plugin['sha256'])[:12]})")
+    found, options = _found(arguments.config), {"only": arguments.only, "dry_run": arguments.dry_run}
+    rows = run(found, output=arguments.output, **options, echo=say)
     say(rows)
     if arguments.show and not arguments.dry_run:
         from cpms.experiment.report.show import show
 
-        say(*show(str(_found(arguments.config)), results=arguments.output, output=arguments.output, echo=say))
+        say(*show(str(found), results=arguments.output, output=arguments.output, echo=say))
     return 0
 
 

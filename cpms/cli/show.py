@@ -24,7 +24,7 @@ def add(parsers: Any) -> None:
         "by precision, speed-up, residuals, bytes and errors, as far as its rows hold them.",
         epilog="example: cpms show table2 --output figures; names: " + ", ".join(show_programs()),
     )
-    parser.add_argument("name", metavar="NAME|all|PROGRAM.py", help="also CONFIG.toml")
+    parser.add_argument("name", metavar="NAME|all|PROGRAM.py", help="also CONFIG.toml, or a plug-in")
     parser.add_argument(
         "--results",
         type=Path,
@@ -33,7 +33,10 @@ def add(parsers: Any) -> None:
     )
     parser.add_argument("--output", type=Path, default=Path("out"), metavar="DIR", help="folder to draw into (out)")
     parser.add_argument(
-        "--width", choices=("single", "double"), default="single", help="columns of figures without a program (single)"
+        "--width",
+        choices=("single", "double"),
+        default="single",
+        help="columns of a journal that figures fill (single)",
     )
     parser.add_argument("--baseline", metavar="NAME", help="contestant that speed-ups are over (the first with fp64)")
 

@@ -8,13 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from cpms.base import plugins
 from cpms.base.atomic_files import check_writable, replacing
 from cpms.base.errors import InputError
 from cpms.base.text.table_text import write_csv
 from cpms.base.text.terminal import say, say_json
 from cpms.base.validation import finite, shortened, shown
 
-_METHODS = ("auto", "cg", "gmres", "jacobi", "chebyshev", "refine")
+
+class _Methods(tuple[str, ...]):
+    """Names of methods, which has those of plug-ins, too."""
+
+    __slots__ = ()
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and plugins.is_named("solvers", name))
+
+
+_METHODS = _Methods(("auto", "cg", "gmres", "jacobi", "chebyshev", "refine"))
 
 
 def add(parsers: Any) -> None:
@@ -29,7 +40,9 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "rhs", metavar="RHS", nargs="?", help="one number a line, .npy, or Matrix Market (default: ones)"
     )
-    parser.add_argument("--method", choices=_METHODS, default="auto", help="auto chooses by the matrix (default)")
+    parser.add_argument(
+        "--method", choices=_METHODS, default="auto", help="or file.py:function; auto chooses by the matrix (default)"
+    )
     parser.add_argument("--storage", default="auto", metavar="NAME", help="of the matrix; see 'cpms formats'")
     parser.add_argument("--vectors", default="auto", metavar="NAME[,NAME…]", help="from the fewest bits on")
     parser.add_argument("--preconditioner", choices=("jacobi", "block_jacobi", "chebyshev"))

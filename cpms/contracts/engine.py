@@ -38,6 +38,8 @@ class Engine(ABC):
     """Whether operators load arrays in device memory without a copy to the host."""
     takes_codecs: ClassVar[TakesCodecs] = "none"
     """Which codec a format of the protocol must bring to be stored here."""
+    residual_codecs: ClassVar[TakesCodecs] = "none"
+    """Which codec a format of the protocol must bring to be that of the residual of method ``refine``."""
     mass_roundoff: ClassVar[float] = 0.0
     """Relative error of the dangling mass, for engines that compute it as a difference of two sums; else 0."""
     repeatable: bool
@@ -63,6 +65,17 @@ class Engine(ABC):
         if has_own_codec(storage) and storage.group > 1 and layout == "ell":
             return f"layout 'ell' would group other numbers of {storage.name} than the matrix does; use csr"
         return None
+
+    def refuses_residual(self, storage: Format) -> str | None:
+        """Return a sentence that says why method ``refine`` does not read the residual in a format; None if it does."""
+        if not has_own_codec(storage):
+            return None
+        if self.residual_codecs == "none":
+            return (
+                f"method 'refine' of engine {self.name} reads the residual in segments or a packed float, not in "
+                f"{storage.name}; use engine cpu or reference, or method 'power'"
+            )
+        return codec_refusal(self.name, self.residual_codecs, storage)
 
     def refuses_weights(self, problem: Problem, work: str) -> str | None:
         """Return a sentence that says why a method, or ``batch``, does not take a graph with weights; None if it does.
@@ -112,3 +125,7 @@ class Engine(ABC):
     def refinement(self, problem: Problem) -> Refinement:  # noqa: ARG002
         """Prepare for method ``refine``, without values if there are no weights; engines that have it implement it."""
         raise UnsupportedError(f"engine {self.name} has no method 'refine'; use cpu or cuda")
+
+    def codec_refinement(self, problem: Problem) -> Refinement:
+        """Prepare for method ``refine`` with a residual in a format of the protocol that `refuses_residual` accepts."""
+        return self.refinement(problem)

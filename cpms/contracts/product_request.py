@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from cpms.formats.codes import ValueFormat
 from cpms.formats.formats import FloatFormat
 from cpms.formats.magnitude import MagnitudeSplit
+from cpms.sparse.arrangement import Layout, layout_name
 
 Compute: TypeAlias = Literal["fp64", "fp32"]
 Scaling: TypeAlias = Literal["none", "rows"]
@@ -24,7 +25,7 @@ class ProductRequest:
     ----------
     storage : ValueFormat or None
         None for a pattern, whose entries are all 1.
-    layout : str
+    layout : str or Layout
         See `cpms.sparse.arrangement`.
     indices : str
         Bits of column numbers.
@@ -44,16 +45,21 @@ class ProductRequest:
     """
 
     storage: ValueFormat | None
-    layout: str = "csr"
+    layout: str | Layout = "csr"
     indices: str = "auto"
     compute: Compute = "fp64"
     scaling: Scaling = "none"
     split: MagnitudeSplit | None = None
 
+    @property
+    def layout_name(self) -> str:
+        """Name of the layout."""
+        return layout_name(self.layout)
+
     def refusal(self) -> str | None:
         """Return why no engine has this, as a sentence; None if some may."""
-        storage, layout = self.storage, self.layout
-        if storage is None and layout in ("ell", "sell"):
+        storage, layout = self.storage, self.layout_name
+        if storage is None and layout not in ("csr", "coo"):
             return f"layout {layout!r} pads rows with zeros, which a pattern has no values for; use csr or coo"
         if self.indices == "compressed" and layout != "sell":
             return f"compressed indices are for layout 'sell', not {layout!r}"

@@ -14,7 +14,8 @@ import numpy as np
 
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
-from cpms.formats.formats import FloatFormat
+from cpms.formats.formats import FloatFormat, Format
+from cpms.formats.quantization import quantiser
 
 
 class OuterStep(NamedTuple):
@@ -79,6 +80,16 @@ class Refinement(ABC):
     def default_residual_format(self) -> FloatFormat | None:
         """The fastest format of the residual for this problem; None: the engine's default."""
         return None
+
+    def readable(self, storage: Format | None) -> Any:
+        """Return the format that inner sweeps read of one that a policy plans.
+
+        Raises
+        ------
+        UnsupportedError
+            If the format brings its codec: compiled sweeps read segments and packed floats.
+        """
+        return None if storage is None else quantiser(storage)
 
     def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Any | None:  # noqa: ARG002
         """Return x, of sum 1, by a reduced problem; None if the graph has no useful reduction.

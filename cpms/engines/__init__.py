@@ -51,7 +51,12 @@ def names() -> list[str]:
     >>> "cpu" in names()
     True
     """
-    return sorted({*_HOMES, *_others(), *plugins.declared("engines")})
+    return sorted({*own_names(), *plugins.offered("engines")})
+
+
+def own_names() -> list[str]:
+    """Return the names of the package's engines."""
+    return sorted({*_HOMES, *_others()})
 
 
 def _others() -> list[str]:
@@ -80,7 +85,7 @@ def get(name: str) -> Engine:
 
 def check_name(name: str) -> None:
     """Raise `InputError` if there is no engine of that name; it names the nearest."""
-    is_known = isinstance(name, str) and (name in _HOMES or name in names() or plugins.is_reference(name))
+    is_known = isinstance(name, str) and (name in _HOMES or name in names() or plugins.is_named("engines", name))
     if not is_known:
         raise InputError(unknown("engine", name, names(), ", or auto for solves"))
 
@@ -126,7 +131,8 @@ def chosen(
     work : {"power", "refine", "batch"}
         A method, or many queries at once.
     storage, layout
-        Of ``power``; the others keep their matrix as power iteration in fp64 and pattern (csr, with weights) does.
+        Of ``power``, and of ``refine`` the format of the residual; but for ``power``, the matrix is kept as power
+        iteration in fp64 and pattern (csr, with weights) keeps it.
 
     Raises
     ------
@@ -143,11 +149,12 @@ def chosen(
     """
     if not isinstance(name, str) or name != "auto":
         return get(name)
+    residual = storage if work == "refine" else FP64
     if work != "power":
         storage, layout = FP64, "pattern" if problem.graph.weights is None else "csr"
     for preferred in filter(_may_run, PREFERRED[:-1]):
         engine = get_any(preferred)
         able = engine.supports(work) and not engine.refuses_weights(problem, work) and not engine.missing()
-        if able and not engine.unsupported(problem, storage, layout):
+        if able and not (engine.refuses_residual(residual) or engine.unsupported(problem, storage, layout)):
             return engine
     return get(PREFERRED[-1])

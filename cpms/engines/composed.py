@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.base import host_memory
+from cpms.base import host_memory, plugins
 from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
 from cpms.contracts.linear_operator import LinearOperator
+from cpms.contracts.own_codecs import TakesCodecs
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import CodeFormat, ValueFormat
 from cpms.formats.formats import CPMS2, FP32, FP64, FloatFormat, Format
@@ -59,6 +60,11 @@ class ComposedEngine(Engine):
         if products == "cpu":  # Its products decode what is stored in fewer bits before they read it.
             self.default_residual_format = FP32
 
+    @property
+    def residual_codecs(self) -> TakesCodecs:  # type: ignore[override]
+        """Products on the processor decode vectors of any format."""
+        return "numba" if self._products == "cpu" else "none"
+
     def missing(self) -> str | None:
         """Return which requirement is missing: CuPy or a device, for products on one."""
         if self._products == "cpu":
@@ -67,8 +73,9 @@ class ComposedEngine(Engine):
         return reason
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: stochastic rounding, or what the products do not have."""
-        reason = super().unsupported(problem, storage, layout)
+        """Return why not: stochastic rounding, or what the products do not have; on processors, own layouts run."""
+        own = self._products == "cpu" and isinstance(layout, str) and plugins.is_named("layouts", layout)
+        reason = super().unsupported(problem, storage, self.layouts[0] if own else layout)
         if reason is None and isinstance(storage, FloatFormat) and storage.rounding == "stochastic":
             reason = f"engine {self.name} rounds every sweep alike, not as {storage.name} does; use cpu or cuda"
         return reason or self._operator.refusal(self._request(storage, layout))

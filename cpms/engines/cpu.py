@@ -163,6 +163,7 @@ class CpuEngine(Engine):
     methods: tuple[str, ...] = ("power", "refine")
     works_with_weights: tuple[str, ...] = ("power", "refine", "batch")
     takes_codecs: ClassVar[TakesCodecs] = "numba"
+    residual_codecs: ClassVar[TakesCodecs] = "numba"
     # In a core's own cache, turning 16 bits into numbers costs more than reading 32.
     default_residual_format: FloatFormat = FP32
     repeatable = True
@@ -198,6 +199,10 @@ class CpuEngine(Engine):
     def refinement(self, problem: Problem) -> Refinement:
         """Build the pattern of the core, and split its rows into parts of equal work; store weights where they are."""
         return prepared(problem) if problem.graph.weights is None else composed.refinement(problem, CpuProduct)
+
+    def codec_refinement(self, problem: Problem) -> Refinement:
+        """Store the weights, and compose sweeps of products, which decode any vector before they read it."""
+        return composed.refinement(problem, CpuProduct)
 
     def batch(self, problem: Problem) -> Batch:
         """Keep the rows as they are: what is gathered is a line of memory for every edge."""

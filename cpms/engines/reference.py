@@ -19,7 +19,7 @@ from cpms.contracts.operator import Operator, Sweep
 from cpms.contracts.own_codecs import TakesCodecs, has_own_codec
 from cpms.contracts.refinement import OuterStep, Refinement
 from cpms.formats.formats import FP64, FloatFormat, Format, SegmentFormat
-from cpms.formats.quantization import shared_scale
+from cpms.formats.quantization import codec_scale, shared_scale
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 from cpms.problems.pagerank import Problem
@@ -154,8 +154,12 @@ class ReferenceRefinement(Refinement):
         """Begin at a copy of the values."""
         self._x, self._c = values.copy(), np.zeros(len(values))
 
+    def readable(self, storage: Format | None) -> Format | None:
+        """Return the format itself."""
+        return storage
+
     def outer_step(
-        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
+        self, storage: Format | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
     ) -> OuterStep:
         """Do an outer step of `cpms.solvers.refine`, line by line."""
         began = time.perf_counter()
@@ -204,7 +208,10 @@ class ReferenceRefinement(Refinement):
     def _largest(self, r: Floats) -> float:
         return float(np.abs(self._share(r)).max())
 
-    def _quantised(self, r: Floats, storage: FloatFormat, largest: float) -> Floats:
+    def _quantised(self, r: Floats, storage: Format, largest: float) -> Floats:
+        if not isinstance(storage, FloatFormat):
+            exponent = codec_scale(storage, self._largest(r))
+            return np.ldexp(encode(np.ldexp(self._share(r), exponent), storage).decode(1), -exponent)
         scale = 2.0 ** shared_scale(storage, largest)
         fitting = np.clip(self._share(r) * scale, -storage.max_finite, storage.max_finite)
         return round_to_float(fitting, storage) / scale
@@ -218,6 +225,7 @@ class ReferenceEngine(Engine):
     methods: tuple[str, ...] = ("power", "refine")
     works_with_weights: tuple[str, ...] = ("power", "refine")
     takes_codecs: ClassVar[TakesCodecs] = "numpy"
+    residual_codecs: ClassVar[TakesCodecs] = "numpy"
     repeatable = True
 
     def missing(self) -> str | None:

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,11 +30,20 @@ class Strict(BaseModel):
 
 
 class Experiment(Strict):
-    """The fields of every kind of experiment; a kind adds its own fields and lists their cells."""
+    """The fields of every kind of experiment; a kind adds its own fields and lists their cells.
+
+    ``affinity`` lists the processors that may be used, ``shuffle`` is the seed of the order in which cells run, and
+    ``outliers`` says whether outlying samples count in medians or have a column of their own.
+    """
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     kind: str
     threads: int | None = Field(default=None, ge=1)
+    affinity: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, min_length=1)
+    shuffle: int | None = Field(default=None, ge=0)
+    outliers: Literal["keep", "set aside"] = "keep"
+    show: str | None = None
+    """A program that draws the rows in place of the figures for any experiment: ``file.py``, or a plug-in."""
 
     def cells(self) -> list[Cell]:
         """Return the parameters of each cell, in the order in which they run."""
@@ -69,14 +78,15 @@ class WarmedUp(Repeated):
 
 
 def kind_names() -> list[str]:
-    """Return the kinds of experiments: the modules in ``cpms/experiment/kinds``.
+    """Return the kinds of experiments: the modules in ``cpms/experiment/kinds``, and plug-ins.
 
     Examples
     --------
     >>> "pagerank" in kind_names()
     True
     """
-    return sorted(module.name for module in iter_modules(kinds.__path__))
+    own = [module.name for module in iter_modules(kinds.__path__)]
+    return sorted({*own, *plugins.offered("experiment_kinds")})
 
 
 def kind_of(name: str) -> Any:

@@ -14,10 +14,13 @@ from cpms import engines
 from cpms.backends.mpi.shares import weblike_share
 from cpms.base import plugins
 from cpms.base.errors import InputError
+from cpms.base.text import specification
 from cpms.base.text.suggestions import unknown
+from cpms.contracts.engine import Engine
 from cpms.engines.mpi import LOCAL
 from cpms.formats.formats import format_named
 from cpms.sources import datasets, generators, readers
+from cpms.sparse.arrangement import Layout
 
 AUTO = "auto"
 
@@ -34,22 +37,52 @@ def one_of(what: str, possible: Callable[[], Iterable[str]]) -> AfterValidator:
 
     def known(name: str) -> str:
         names = list(possible())
-        if name not in names and not (what == "engine" and plugins.is_reference(name)):
+        if name not in names:
             raise InputError(unknown(what, name, names))
         return name
 
     return AfterValidator(known)
 
 
+def or_plugin(what: str, possible: Callable[[], Iterable[str]], load: Callable[[str], object]) -> AfterValidator:
+    """Return a validator of names that ``possible`` returns, or that ``load`` finds as a plug-in.
+
+    Examples
+    --------
+    >>> or_plugin("fruit", lambda: ["apple"], lambda name: None).func("plum")
+    Traceback (most recent call last):
+    cpms.base.errors.InputError: fruit 'plum' is not known; it can be one of apple, or file.py:attribute
+    """
+
+    def known(name: str) -> str:
+        if name not in (names := list(possible())) and load(name) is None:
+            raise InputError(unknown(what, name, names, ", or file.py:attribute"))
+        return name
+
+    return AfterValidator(known)
+
+
 def layout_names() -> list[str]:
-    """Return the layouts of all engines.
+    """Return the layouts of the package's engines.
 
     Examples
     --------
     >>> "ell" in layout_names()
     True
     """
-    return sorted({layout for name in engines.names() for layout in engines.get_any(name).layouts})
+    return sorted({layout for name in engines.own_names() for layout in engines.get_any(name).layouts})
+
+
+def _engine_plugin(name: str) -> Engine | None:
+    return engines.get_any(name) if plugins.is_named("engines", name) else None
+
+
+def _layout_plugin(name: str) -> object | None:
+    """Return a layout of a plug-in: one of its own, or one that an engine has."""
+    if any(name in engines.get_any(engine).layouts for engine in plugins.offered("engines")):
+        return name
+    own: object = plugins.load("layouts", name, Layout)
+    return own
 
 
 def loadable(name: str) -> str:
@@ -90,11 +123,11 @@ def storage_or_auto(name: str) -> str:
     return name if name == AUTO else storage(name)
 
 
-EngineName = Annotated[str, one_of("engine", engines.names)]
-EngineOrAuto = Annotated[str, one_of("engine", lambda: [AUTO, *engines.names()])]
+EngineName = Annotated[str, or_plugin("engine", engines.names, _engine_plugin)]
+EngineOrAuto = Annotated[str, or_plugin("engine", lambda: [AUTO, *engines.names()], _engine_plugin)]
 LocalEngine = Annotated[str, one_of("engine of ranks", lambda: LOCAL)]
-LayoutName = Annotated[str, one_of("layout", layout_names)]
-LayoutOrAuto = Annotated[str, one_of("layout", lambda: [AUTO, *layout_names()])]
+LayoutName = Annotated[str, or_plugin("layout", layout_names, _layout_plugin)]
+LayoutOrAuto = Annotated[str, or_plugin("layout", lambda: [AUTO, *layout_names()], _layout_plugin)]
 StorageName = Annotated[str, AfterValidator(storage)]
 StorageOrAuto = Annotated[str, AfterValidator(storage_or_auto)]
 GraphName = Annotated[str, AfterValidator(loadable)]
@@ -103,10 +136,12 @@ SharedGraphName = Annotated[str, AfterValidator(shareable)]
 
 def _graph(name: str, makers: list[str]) -> str:
     maker, colon, _ = name.partition(":")
+    if not readers.is_file(name) and specification.split_plugin("generators", name)[0]:
+        return generators.checked(name)
     if name in datasets.DATASETS or maker in makers or _may_be_file(name):
         return name
     if colon:
-        raise InputError(unknown("generator", maker, makers))
+        raise InputError(unknown("generator", maker, makers, ", or file.py:function"))
     if datasets.locate(name):
         return name
     near = difflib.get_close_matches(name, datasets.DATASETS, n=3, cutoff=0.5)

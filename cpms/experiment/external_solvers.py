@@ -1,7 +1,8 @@
 """PageRank of other libraries on processors: each builds its own matrix and solves; the caller tunes it.
 
 The ``variants`` of a peer are the settings to try, and ``takes_tolerance`` states whether it has a stopping tolerance.
-Times are those of the solve alone, without the conversion of the graph and of the ranks.
+``solve`` measures the solve alone, without the conversion of the graph and of the ranks. A peer builds its matrix from
+edges in any order by the fastest way that its interface has.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from cpms import engines
 from cpms.base import threads, work_clock
@@ -28,6 +30,7 @@ from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
 
 DAMPING = 0.85
+Ends = npt.NDArray[Any]
 Variant = dict[str, Any]
 _MOST_ITERATIONS = 2000
 
@@ -40,9 +43,13 @@ class Peer(ABC):
     variants: ClassVar[tuple[Variant, ...]] = ({},)
     takes_tolerance: ClassVar[bool] = True
 
-    @abstractmethod
     def build(self, graph: Graph) -> Any:
         """Return a graph in the peer's own data structure."""
+        return self.build_from_edges(graph.sources, graph.targets, graph.nodes)
+
+    @abstractmethod
+    def build_from_edges(self, sources: Ends, targets: Ends, nodes: int) -> Any:
+        """Return what `build` does, from edges in any order, ids from 0 on, integers of shape (edges,) each."""
 
     @abstractmethod
     def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:
@@ -59,6 +66,19 @@ class Scipy(Peer):
         """Return the engine's operator."""
         return engines.get("scipy").prepare(Problem(graph), FP64, "csr")
 
+    def build_from_edges(self, sources: Ends, targets: Ends, nodes: int) -> Any:
+        """Return the same operator on a matrix that SciPy compresses from coordinates."""
+        import scipy.sparse
+
+        from cpms.engines.scipy import ScipyOperator
+
+        degree = np.bincount(sources, minlength=nodes)
+        coordinates = (1.0 / np.maximum(degree, 1))[sources], (targets, sources)
+        matrix = scipy.sparse.csr_array(coordinates, shape=(nodes, nodes))
+        graph = Graph(np.zeros(nodes + 1, np.int64), np.zeros(0, np.int32))  # Its degrees alone are read.
+        vars(graph)["out_degree"] = degree
+        return ScipyOperator(Problem(graph), FP64, matrix, np.empty(nodes))
+
     def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:  # noqa: ARG002
         """Iterate without a certificate."""
         nodes = built.problem.graph.nodes
@@ -74,10 +94,11 @@ class Igraph(Peer):
     version_of = "igraph"
     takes_tolerance = False
 
-    def build(self, graph: Graph) -> Any:
-        """Return an igraph graph."""
+    def build_from_edges(self, sources: Ends, targets: Ends, nodes: int) -> Any:
+        """Return an igraph graph, which takes lists faster than arrays."""
         igraph = _imported("igraph")
-        return igraph.Graph(n=graph.nodes, edges=np.column_stack([graph.sources, graph.targets]), directed=True)
+        edges = list(zip(sources.tolist(), targets.tolist(), strict=True))
+        return igraph.Graph(n=nodes, edges=edges, directed=True)
 
     def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:  # noqa: ARG002
         """Solve; PRPACK builds its own matrix each time."""
@@ -91,12 +112,12 @@ class Networkit(Peer):
     name = "NetworKit"
     version_of = "networkit"
 
-    def build(self, graph: Graph) -> Any:
+    def build_from_edges(self, sources: Ends, targets: Ends, nodes: int) -> Any:
         """Return a NetworKit graph."""
         networkit = _imported("networkit")
         networkit.setNumberOfThreads(threads.available())
-        nodes = graph.sources.astype(np.uint64), graph.targets.astype(np.uint64)
-        return networkit.GraphFromCoo(nodes, n=graph.nodes, weighted=False, directed=True)
+        ends = sources.astype(np.uint64), targets.astype(np.uint64)
+        return networkit.GraphFromCoo(ends, n=nodes, weighted=False, directed=True)
 
     def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:  # noqa: ARG002
         """Run the algorithm."""
@@ -116,26 +137,21 @@ class GraphBLAS(Peer):
     name = "GraphBLAS"
     version_of = "suitesparse-graphblas"
 
-    def build(self, graph: Graph) -> Any:
+    def build_from_edges(self, sources: Ends, targets: Ends, nodes: int) -> Any:
         """Return the transposed pattern by rows, the damped reciprocal out-degrees, and the sinks."""
         gb = _imported("graphblas")
         gb.ss.config["nthreads"] = threads.available()
         # Repeated edges are one entry of their number here, which (plus, times) reads and (plus, second) cannot.
-        size = {"nrows": graph.nodes, "ncols": graph.nodes}
-        ones = np.ones(graph.edges)
-        matrix = gb.Matrix.from_coo(graph.targets, graph.sources, ones, dup_op=gb.binary.plus, **size)
-        repeated = matrix.nvals < graph.edges
-        if not repeated:
-            matrix = gb.Matrix.from_coo(graph.targets, graph.sources, 1.0, **size)
-        scale = DAMPING / np.maximum(graph.out_degree, 1)
-        scale[graph.out_degree == 0] = 0.0
-        return (
-            gb,
-            matrix,
-            gb.Vector.from_dense(scale),
-            graph.dangling_nodes,
-            "plus_times" if repeated else "plus_second",
-        )
+        size = {"nrows": nodes, "ncols": nodes}
+        matrix = gb.Matrix.from_coo(targets, sources, 1.0, **size)
+        repeated = matrix.nvals < len(sources)
+        if repeated:
+            matrix = gb.Matrix.from_coo(targets, sources, np.ones(len(sources)), dup_op=gb.binary.plus, **size)
+        degree = np.bincount(sources, minlength=nodes)
+        scale = DAMPING / np.maximum(degree, 1)
+        scale[degree == 0] = 0.0
+        semiring = "plus_times" if repeated else "plus_second"
+        return gb, matrix, gb.Vector.from_dense(scale), np.flatnonzero(degree == 0), semiring
 
     def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:  # noqa: ARG002
         """Iterate; vectors are dense."""
@@ -177,6 +193,10 @@ class GaussSeidel(Peer):
         bounds = [0, *splits.tolist(), graph.nodes]
         indptr = graph.indptr.astype(np.uint32 if graph.edges < 2**32 else np.uint64)
         return indptr, graph.sources.view(unsigned), inverse, list(itertools.pairwise(bounds))
+
+    def build_from_edges(self, sources: Ends, targets: Ends, nodes: int) -> Any:
+        """Return what `build` does, with our own compression."""
+        return self.build(Graph.from_edges(sources, targets, nodes=nodes))
 
     def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:
         """Solve (I - damping P) y = v, a multiple of x, until a sweep changes y by less than ``tol`` of its sum."""

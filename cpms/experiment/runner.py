@@ -6,6 +6,7 @@ A row is on disk before the next cell begins, so that a killed run loses one cel
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 import time
 from collections import Counter
@@ -17,8 +18,13 @@ from cpms.base import plugins, threads, work_clock
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
 from cpms.base.text.progress import Bar
 from cpms.experiment import config
-from cpms.experiment.rows import changed, configured, outcome, rows
+from cpms.experiment.conditions import ordered, pinned
+from cpms.experiment.rows import changed, configured, outcome, outliers, rows
+from cpms.experiment.rows.machine import ranges
 from cpms.experiment.rows.provenance import provenance
+
+_NAME = re.compile("[0-9a-f]{6,16}")
+"""What the name of a cell, or its beginning, looks like."""
 
 
 def run(
@@ -31,10 +37,11 @@ def run(
 ) -> Path:
     """Run an experiment and return the file of its rows, ``output/NAME.jsonl``.
 
-    A cell with a row in the file is not run again, unless its row has other ``threads`` or another ``warmup`` than the
-    configuration, the graph's file has changed, or a parameter that its name omits has another value. Changed code
-    alone repeats no cell. A cell that cannot run is recorded with its reason; the next run tries it again unless its
-    ``status`` is "unsupported", which holds on every machine.
+    A cell with a row in the file is not run again, unless ``only`` names it, its row has other ``threads``, another
+    ``warmup``, ``affinity`` or treatment of ``outliers`` than the configuration, the graph's file has changed, or a
+    parameter that its name omits has another value. Changed code alone repeats no cell. A cell that cannot run is
+    recorded with its reason; the next run tries it again unless its ``status`` is "unsupported", which holds on every
+    machine.
 
     A copy of the configuration is written beside the rows, ``output/NAME.config.toml``, unless it ships with cpms;
     `cpms.experiment.report.show.show` finds the rows of the present configuration by it.
@@ -46,7 +53,8 @@ def run(
     output : Path
         Folder of the rows; made if need be.
     only : str, optional
-        Run only the cells with a parameter of this text.
+        Run only the cells with a parameter of this text; or the cell of this name, which ``dry_run`` lists and rows
+        have as ``cell``, again. The first six or more digits of a name suffice.
     dry_run : bool
         Report the cells through ``echo`` and do nothing.
     echo : callable
@@ -60,22 +68,44 @@ def run(
     UnavailableError, UnsupportedError
         At the end, if no cell could be measured.
     """
+    with plugins.noted() as noted:
+        return _run(path, output, only, dry_run, echo, noted)
+
+
+def _run(
+    path: Path,
+    output: Path,
+    only: str | None,
+    dry_run: bool,
+    echo: Callable[[str], None],
+    noted: dict[plugins.Origin, None],
+) -> Path:
+    """Run an experiment as `run` does; ``noted`` holds the plug-ins that it has loaded so far."""
     experiment, content = config.read_once(path)
-    chosen = _chosen(experiment, only)
+    chosen, is_named = _chosen(experiment, only)
     target = output / f"{experiment.name}.jsonl"
     if dry_run:
-        for cell in chosen.values():
-            echo(", ".join(f"{key}={value}" for key, value in cell.items()))
+        for name, cell in chosen.items():
+            echo(f"{name}: " + ", ".join(f"{key}={value}" for key, value in cell.items()))
         return target
     kind = config.kind_of(experiment.kind)
     by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen.values())]
     required = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
-    with rows.opened(target, required, experiment=experiment.name) as file, threads.limited(experiment.threads):
+    required |= {"outliers": experiment.outliers}
+    if experiment.affinity is not None:
+        required["affinity"] = ranges(experiment.affinity)
+    with (
+        rows.opened(target, required, experiment=experiment.name) as file,
+        threads.limited(experiment.threads),
+        pinned(experiment.affinity),
+    ):
         configured.save_copy(output, experiment.name, content)
         held = {key: changed.why(file.done[key], experiment, cell) for key, cell in chosen.items() if key in file.done}
-        waiting = {key: cell for key, cell in chosen.items() if held.get(key, "missing")}
-        measuring, found = _Measuring(experiment, content, kind.Context(experiment)), []
-        with Bar(waiting.values(), desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
+        if is_named:
+            held = {}
+        waiting = ordered([cell for key, cell in chosen.items() if held.get(key, "missing")], experiment.shuffle)
+        measuring, found = _Measuring(experiment, content, kind.Context(experiment), noted), []
+        with Bar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
                 found.append(measuring.row(cell))
@@ -104,15 +134,27 @@ def _raise_failures(path: Path, found: list[rows.Row]) -> None:
         raise kind(f"{path}: no cell could be measured: {reason['reason']}")
 
 
-def _chosen(experiment: config.Experiment, only: str | None) -> dict[str, config.Cell]:
-    """Return cells by their names; a graph that a configuration lists twice makes one cell."""
+def _chosen(experiment: config.Experiment, only: str | None) -> tuple[dict[str, config.Cell], bool]:
+    """Return cells by their names, and whether ``only`` is such a name.
+
+    A graph that a configuration lists twice makes one cell. A parameter has precedence over a name.
+    """
     cells = experiment.cells()
     found = {rows.cell_key(cell): cell for cell in cells if only is None or only in map(str, cell.values())}
+    if not found and only is not None and _NAME.fullmatch(only):
+        found = {rows.cell_key(cell): cell for cell in cells if rows.cell_key(cell).startswith(only)}
+        if len(found) > 1:
+            raise InputError(f"{only!r} begins the names of {len(found)} cells: {', '.join(found)}; give more of one")
+        if found:
+            return found, True
     if cells and not found:
         columns = {key: dict.fromkeys(repr(str(cell[key])) for cell in cells) for key in _distinguishing(cells)}
         texts = [f"{key} {', '.join(values)}" for key, values in columns.items()]
-        raise InputError(f"no cell of {experiment.name} has {only!r}; --only can be one of: {'; '.join(texts)}")
-    return found
+        raise InputError(
+            f"no cell of {experiment.name} has {only!r}; --only can be one of: {'; '.join(texts)}; or the name of a "
+            "cell as --dry-run lists it"
+        )
+    return found, False
 
 
 def _distinguishing(cells: list[config.Cell]) -> list[str]:
@@ -125,8 +167,10 @@ def _distinguishing(cells: list[config.Cell]) -> list[str]:
 class _Measuring:
     """Measures cells and makes their rows; code, machine and graphs are recorded outside all timed regions."""
 
-    def __init__(self, experiment: config.Experiment, content: bytes, context: Any) -> None:
-        self._experiment, self._context = experiment, context
+    def __init__(
+        self, experiment: config.Experiment, content: bytes, context: Any, noted: dict[plugins.Origin, None]
+    ) -> None:
+        self._experiment, self._context, self._noted = experiment, context, noted
         self._config_sha256 = hashlib.sha256(content).hexdigest()
 
     def row(self, cell: config.Cell) -> rows.Row:
@@ -140,6 +184,8 @@ class _Measuring:
             found = {"status": outcome.BAD_INPUT, "reason": str(error)}
         spent = {"cell_s": time.perf_counter() - began, "compile_s": work_clock.compiled_s() - compiled_before_s}
         experiment, graph = self._experiment, getattr(self._context, "graph", None)
+        if experiment.outliers != "keep":
+            found = outliers.set_aside(found)
         return {
             "cell": rows.cell_key(cell),
             "experiment": experiment.name,
@@ -147,11 +193,13 @@ class _Measuring:
             **cell,
             **found,
             **spent,
+            "outliers": experiment.outliers,
+            **({} if experiment.shuffle is None else {"shuffle": experiment.shuffle}),
             "parameters": changed.parameters(experiment, cell),
             "graph_digest": graph.digest(cell["graph"]) if graph else None,
             "graph_files_digest": files_digest,
             **provenance(self._config_sha256, experiment.threads),
-            **({"plugins": plugins.used()} if plugins.used() else {}),
+            **({"plugins": plugins.as_columns(self._noted)} if self._noted else {}),
         }
 
 

@@ -16,7 +16,10 @@ import numpy.typing as npt
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.base.validation import whole
+from cpms.formats.oracle import bits_of
 from cpms.formats.protocol import Codec, Format, require_name
+
+_MAGIC = 1.5 * 2.0**52
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,10 @@ class FixedPointFormat(Format):
 
     def exponent_of(self, values: Floats) -> int:
         """Return the power of two that brings the largest size just below the end of the range."""
+        if not self.scaled:
+            return 0
         largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
-        if not self.scaled or largest == 0.0:
+        if largest == 0.0:
             return 0
         exponent = int(self.width - 1 - self.fraction_bits - np.frexp(largest)[1])
         # A value that rounds up to the end of the range would saturate.
@@ -115,13 +120,17 @@ class FixedPointFormat(Format):
         """Return load and store by products with powers of two."""
         step, back = 2.0**-self.fraction_bits, 2.0**self.fraction_bits
         half, end = 1 << (self.width - 1), 2.0 ** (self.width - 1)
+        # Sums with it have the unit 1 in the last place: they round, and convert, in vector instructions.
+        magic, magic_bits = _MAGIC, bits_of(_MAGIC)
 
         def load(code: Any, read: Any) -> Any:  # noqa: ARG001
-            return ((code ^ half) - half) * step
+            return (np.int64((code ^ half) - half + magic_bits).view(np.float64) - magic) * step
 
         def store(value: Any) -> Any:
-            count = np.rint(value * back)
-            return np.int64(min(max(count, -end), end - 1.0))
+            scaled = value * back
+            scaled = scaled if scaled > -end else -end
+            scaled = scaled if scaled < end - 1.0 else end - 1.0
+            return np.float64(scaled + magic).view(np.int64) - magic_bits
 
         return load, store
 

@@ -102,7 +102,7 @@ def names() -> list[str]:
     >>> [name for name in names() if name.startswith("mxfp8")]
     ['mxfp8-e5m2', 'mxfp8-e4m3']
     """
-    return [known.name for known in NAMED] + " ".join(_HOMES.values()).split() + list(plugins.declared("formats"))
+    return [known.name for known in NAMED] + " ".join(_HOMES.values()).split() + plugins.offered("formats")
 
 
 def _defined(name: str) -> Format | None:

@@ -139,6 +139,12 @@ class Format:
         """Return codes of `encode` as float64 values, from the first ``read`` levels (all by default)."""
         raise UnsupportedError(f"{self.name} has a compiled codec; use cpms.encode(values, {self.name!r}).decode()")
 
+    def segment_of(self, codes: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+        """Return the part of codes that level k adds to those before, from 0 on, as a view: the codes, of one level."""
+        if self.levels == 1:
+            return codes
+        raise UnsupportedError(f"{self.name} does not say where level {k} lies in its codes; give it a segment_of")
+
     def numba_codec(self) -> Codec | None:
         """Return the codec as two functions that Numba compiles, for the engine ``cpu``; None for none.
 
@@ -243,6 +249,41 @@ def require_name(name: object) -> None:
     """Refuse names that are no text."""
     if not isinstance(name, str):
         raise InputError(f"the name of a format is {described(name)}; give text")
+
+
+def require_facts(format: Format) -> None:
+    """Refuse a format of one's own whose facts are no numbers, or contradict each other, by a sentence that names them.
+
+    Examples
+    --------
+    >>> from cpms.formats.posits import POSIT16
+    >>> require_facts(POSIT16)
+    """
+    require_name(format.name)
+    for fact in ("levels", "group"):
+        count = getattr(format, fact)
+        if as_whole(count) is None or count < 1:
+            raise InputError(
+                f"{fact} of {shortened(format.name)} is {described(count)}; it must be a whole number from 1 on"
+            )
+    for read in range(1, format.levels + 1):
+        bits, unit = format.bits(read), format.unit_roundoff(read)
+        if as_whole(bits) is None or bits < 1:
+            raise InputError(
+                f"bits of {shortened(format.name)} returns {described(bits)}; it must be a whole number from 1 on"
+            )
+        if not (_is_number(unit) and 0.0 <= unit < math.inf):
+            raise InputError(
+                f"unit_roundoff of {shortened(format.name)} returns {described(unit)}; it must be a number from 0 on"
+            )
+    for fact in ("min_normal", "max_normal", "max_finite"):
+        number = getattr(format, fact)
+        if not (_is_number(number) and number > 0.0):
+            raise InputError(f"{fact} of {shortened(format.name)} is {described(number)}; it must be above 0")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating)
 
 
 def require_read(name: str, read: object, most: int, part: str) -> int:

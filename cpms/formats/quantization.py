@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 
 from cpms.base.errors import UnsupportedError
-from cpms.formats.formats import FloatFormat, Format, SegmentFormat
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 
 WIDE_EXPONENT_BITS = 11
 HEAD_BITS = (16, 32)
 """Widths of a first segment that has an exponent and some of the mantissa."""
 _LARGEST_EXPONENT = 1000
+_WIDE = 2.0**64
+"""Largest number to which values are scaled in formats that hold larger ones."""
 
 
 def quantiser(storage: Format) -> FloatFormat:
@@ -36,7 +38,8 @@ def quantiser(storage: Format) -> FloatFormat:
         return storage
     if not isinstance(storage, SegmentFormat):
         raise UnsupportedError(
-            f"method 'refine' reads the residual in segments or a packed float, not {storage.name}; use method 'power'"
+            f"inner sweeps read the residual in segments or a packed float here, not in {storage.name}; use a single "
+            "solve of engine cpu or reference, or method 'power'"
         )
     width = storage.widths[0]
     if width not in HEAD_BITS:
@@ -45,6 +48,38 @@ def quantiser(storage: Format) -> FloatFormat:
             "use cpms2, cpms4, or a packed float such as fp16 or e5m2"
         )
     return FloatFormat(storage.name, WIDE_EXPONENT_BITS, width - 1 - WIDE_EXPONENT_BITS, storage.rounding)
+
+
+def residual_format(given: Format | str) -> Format:
+    """Return the format of quantised residuals: that of `quantiser`, or a format of the protocol as it is.
+
+    Of a format of the protocol in several levels, inner sweeps read the first.
+
+    Examples
+    --------
+    >>> residual_format("cpms4").bits(), residual_format("posit16").name
+    (16, 'posit16')
+    """
+    storage = format_of(given)
+    return quantiser(storage) if isinstance(storage, SegmentFormat | FloatFormat) else storage
+
+
+def codec_scale(storage: Format, largest: float) -> int:
+    """Return the binary exponent of the scale of values in a format of the protocol, from their largest size.
+
+    It brings the largest size to at most the largest number for which the unit roundoff holds, and near it.
+
+    Examples
+    --------
+    >>> from cpms.formats.posits import POSIT16
+    >>> codec_scale(POSIT16, 2.0**-20)
+    35
+    """
+    if not 0.0 < largest < math.inf:
+        return 0
+    most = min(storage.max_normal, storage.max_finite, _WIDE)
+    exponent = math.frexp(most)[1] - 1 - math.frexp(largest)[1]
+    return max(-_LARGEST_EXPONENT, min(_LARGEST_EXPONENT, exponent))
 
 
 def headroom(storage: FloatFormat) -> int:

@@ -123,6 +123,11 @@ class SharedExponentFormat(Format):
         value = np.ldexp(size, np.take_along_axis(table, index, axis=1) - _MANTISSA)
         return np.where(code >> np.uint64(63) != 0, -value, value)
 
+    def segment_of(self, codes: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+        """Return segment k of all numbers: 16, 16 and 32 bits, shape (groups, 1024)."""
+        begin, end, unit = ((_HEAD, _MIDDLE, "<u2"), (_MIDDLE, _TAIL, "<u2"), (_TAIL, self.group_bytes, "<u4"))[k]
+        return codes[:, begin:end].view(unit)
+
     def numba_codec(self) -> Codec:
         """Return load and store."""
 

@@ -1,10 +1,11 @@
-"""Compressed rows (CSR) from an edge list, by two stable counting sorts on all threads.
+"""Compressed rows (CSR) from an edge list, by a radix sort on all threads.
 
-Sorting by source first and by target next leaves sources ascending within each target, as in Gustavson's transposition
-(ACM Trans. Math. Softw. 4, 1978). Each sort has two passes, as in most-significant-digit radix sort: edges are
-distributed to buckets of neighbouring ids, and each bucket is sorted in a core's cache. It takes O(nodes + edges) time
-and two more copies of the edges. The result does not depend on the number of threads. Short lists are sorted by NumPy,
-which spares the import of compiled loops.
+The key of an edge is its target above its source. One pass distributes the keys to buckets of neighbouring targets
+(most significant digit first), and each bucket is sorted in a core's cache by the digits that are left (least
+significant digit first; Knuth, The Art of Computer Programming 3, section 5.2.5). The bits that a bucket's keys have in
+common are not stored, so that a key of up to a million nodes takes 32 bits. The sort is stable: sources ascend within a
+target, and repeated edges keep their order. It takes O(nodes + edges) time and one more copy of the edges. The result
+does not depend on the number of threads. Short lists are sorted by NumPy, which spares the import of compiled loops.
 """
 
 from __future__ import annotations
@@ -32,11 +33,15 @@ class Compressed(NamedTuple):
 
 _FEWEST_COMPILED, _FEWEST_TO_IMPORT = 1 << 14, 1 << 17
 """Edges from which compiled loops are faster than NumPy's sort: once Numba is imported, and with its import."""
-_BUCKET = 1 << 17
+_BUCKET = 1 << 15
 """Edges and nodes of a bucket: more would leave a core's second-level cache, and fewer make too many write streams."""
 _MOST_BUCKETS = 2048
-_PART = 1 << 18
-"""Edges of a thread at least."""
+_DIGIT = 11
+"""Bits of a digit of the source at most, whose counters lie in a core's first-level cache."""
+_PART, _GROUPS = 1 << 17, 4
+"""Edges of a thread at least, and groups of buckets for each thread, which balance their times."""
+_SHORT_KEY, _MOST_NODES = 32, 1 << 32
+"""Bits of a short key, and nodes whose keys have 64 bits."""
 
 
 def by_target(sources: Ints, targets: Ints, weights: Floats | None, nodes: int) -> Compressed:
@@ -55,7 +60,7 @@ def by_target(sources: Ints, targets: Ints, weights: Floats | None, nodes: int) 
     Compressed(indptr=array([0, 0, 2, 2]), sources=array([0, 2], dtype=int32), weights=None)
     """
     fewest = _FEWEST_COMPILED if "cpms.base.jit" in sys.modules else _FEWEST_TO_IMPORT
-    sort = _sorted_by_numpy if len(sources) < fewest else _sorted_by_buckets
+    sort = _sorted_by_numpy if len(sources) < fewest or nodes > _MOST_NODES else _sorted_by_buckets
     return sort(sources, targets, weights, nodes, np.dtype(np.int32 if nodes < 2**31 else np.int64))
 
 
@@ -81,60 +86,36 @@ def _sorted_by_buckets(
 ) -> Compressed:
     from cpms.graph import csr_loops as loops
 
-    edges, given = len(sources), np.zeros(0) if weights is None else weights
+    edges, given, bits = len(sources), np.zeros(0) if weights is None else weights, (nodes - 1).bit_length()
     wanted = min(max(edges, nodes) // _BUCKET, _MOST_BUCKETS)
-    shift = max((nodes - 1).bit_length() - wanted.bit_length(), 0) if wanted > 1 else (nodes - 1).bit_length()
+    shift = max(bits - wanted.bit_length(), 0) if wanted > 1 else bits
     buckets = ((nodes - 1) >> shift) + 1
+    parts = threads.ranges(edges, at_least=_PART, parts=threads.available())
+    counts = np.zeros((len(parts), buckets), np.int64)
+    threads.each(lambda part: loops.count(targets[slice(*parts[part])], shift, counts[part]), range(len(parts)))
+    bounds = np.append(0, np.cumsum(counts.sum(axis=0)))
+    cursors = bounds[:-1] + np.cumsum(counts, axis=0) - counts
+    keys = np.empty(edges, np.uint32 if bits + shift <= _SHORT_KEY else np.uint64)
+    key_weights, grouped_weights = np.empty(len(given)), np.empty(len(given))
 
-    def new() -> tuple[Ints, Ints, Floats]:
-        return np.empty(edges, dtype), np.empty(edges, dtype), np.empty(len(given))
+    def distribute(part: int) -> None:
+        own = slice(*parts[part])
+        loops.distribute(sources[own], targets[own], given[own], shift, bits, cursors[part], keys, key_weights)
 
-    if buckets == 1:
-        starts = np.zeros(nodes, np.int64)
-        loops.count(sources, 0, starts)
-        by_value, bounds = new(), np.array([0, edges])
-        loops.distribute(sources, targets, given, 0, np.cumsum(starts) - starts, by_value[1], by_value[0], by_value[2])
-    else:
-        by_source, parts = new(), threads.ranges(edges, at_least=_PART, parts=threads.available())
-        bounds, cursors = _places(sources, parts, shift, buckets)
-
-        def spread(part: int) -> None:
-            own = slice(*parts[part])
-            loops.distribute(sources[own], targets[own], given[own], shift, cursors[part], *by_source)
-
-        threads.each(spread, range(len(parts)))
-        source_bounds, by_value = bounds, new()
-        splits = np.searchsorted(source_bounds, [low for low, _ in parts[1:]])
-        groups = list(itertools.pairwise([0, *splits.tolist(), buckets]))
-        bounds, cursors = _places(
-            by_source[1], [(source_bounds[a], source_bounds[b]) for a, b in groups], shift, buckets
-        )
-        threads.each(
-            lambda group: loops.sort_and_distribute(
-                groups[group], source_bounds, shift, *by_source, cursors[group], *by_value
-            ),
-            range(len(groups)),
-        )
-        del by_source
-    indptr, grouped, grouped_weights = np.empty(nodes + 1, np.int64), np.empty(edges, dtype), np.empty(len(given))
-    indptr[-1] = edges
-    largest_first = np.argsort(bounds[:-1] - bounds[1:], kind="stable").tolist()
+    threads.each(distribute, range(len(parts)))
+    indptr, grouped = np.empty(nodes + 1, np.int64), np.empty(edges, dtype)
+    indptr[0] = 0
+    ends = np.linspace(0, edges, 1 + _GROUPS * len(parts))[1:-1]
+    groups = np.unique([0, *np.searchsorted(bounds[:-1], ends).tolist(), buckets])
+    digit_bits = -(-bits // max(-(-bits // _DIGIT), 1)) or 1
+    counters = np.empty(0, np.uint32 if edges < 1 << 32 else np.uint64)
     threads.each(
-        lambda bucket: loops.finish(bucket, bounds, shift, *by_value, indptr, grouped, grouped_weights), largest_first
+        lambda group: loops.sort_buckets(
+            *(group, bounds, shift, bits, digit_bits, counters, keys, key_weights, indptr, grouped, grouped_weights)
+        ),
+        list(itertools.pairwise(groups.tolist())),
     )
     return Compressed(indptr, grouped, None if weights is None else grouped_weights)
-
-
-def _places(
-    keys: Ints, parts: list[tuple[int, int]], shift: int, buckets: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return where each bucket begins, and within it the edges of each part, shape (parts, buckets)."""
-    from cpms.graph import csr_loops as loops
-
-    counts = np.zeros((len(parts), buckets), np.int64)
-    threads.each(lambda part: loops.count(keys[slice(*parts[part])], shift, counts[part]), range(len(parts)))
-    bounds = np.append(0, np.cumsum(counts.sum(axis=0)))
-    return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
 
 
 def _targets(edges: Compressed) -> Ints:

@@ -1,7 +1,7 @@
-"""Compiled loops of a parallel counting sort of edges; see `cpms.graph.csr_build`.
+"""Compiled loops of a parallel radix sort of edges; see `cpms.graph.csr_build`.
 
-A bucket holds the ids that agree but for their ``shift`` low bits. Edges are sorted by ``keys``; ``values`` are their
-other ends, and ``weights`` are empty for edges without.
+A bucket holds the edges whose targets agree but for their ``shift`` low bits. The key of an edge in a bucket is those
+bits of its target, and its source in the ``bits`` below. ``weights`` are empty for edges without.
 """
 
 from __future__ import annotations
@@ -12,83 +12,80 @@ from cpms.base.jit import compiled
 
 
 @compiled()
-def count(keys, shift, counts):  # type: ignore[no-untyped-def]
-    """Add the number of keys of each bucket to ``counts``."""
-    for key in keys:
-        counts[np.uint64(key) >> np.uint64(shift)] += 1
+def count(targets, shift, counts):  # type: ignore[no-untyped-def]
+    """Add the number of targets of each bucket to ``counts``."""
+    for target in targets:
+        counts[np.uint64(target) >> np.uint64(shift)] += 1
 
 
 @compiled()
-def distribute(keys, values, weights, shift, cursor, out_keys, out_values, out_weights):  # type: ignore[no-untyped-def]
-    """Append each edge to its bucket, which is next written at ``cursor``."""
-    for k in range(len(keys)):
-        bucket = np.uint64(keys[k]) >> np.uint64(shift)
+def distribute(sources, targets, weights, shift, bits, cursor, keys, out_weights):  # type: ignore[no-untyped-def]
+    """Append the key of each edge to its bucket, which is next written at ``cursor``."""
+    mask = np.uint64((1 << shift) - 1)
+    for k in range(len(targets)):
+        target = np.uint64(targets[k])
+        bucket = target >> np.uint64(shift)
         at = cursor[bucket]
         cursor[bucket] = at + 1
-        out_keys[at] = keys[k]
-        out_values[at] = values[k]
+        keys[at] = ((target & mask) << np.uint64(bits)) | np.uint64(sources[k])
         if len(weights) > 0:
             out_weights[at] = weights[k]
 
 
 @compiled()
-def sort_and_distribute(  # type: ignore[no-untyped-def]
-    buckets, bounds, shift, keys, values, weights, cursor, out_keys, out_values, out_weights
+def _sort_by_digit(keys, weights, shift, mask, places, out, out_weights, kept):  # type: ignore[no-untyped-def]
+    """Sort stably by the bits of ``mask`` above the ``shift`` low ones, and write the ``kept`` bits of each key.
+
+    ``places`` holds a counter for each digit; it returns where the keys of each end.
+    """
+    one = places.dtype.type(1)
+    places[:] = 0
+    for k in range(len(keys)):
+        places[(np.uint64(keys[k]) >> shift) & mask] += one
+    before = places.dtype.type(0)
+    for digit in range(len(places)):
+        here = places[digit]
+        places[digit] = before
+        before += here
+    for k in range(len(keys)):
+        key = np.uint64(keys[k])
+        digit = (key >> shift) & mask
+        at = places[digit]
+        places[digit] = at + one
+        out[at] = key & kept
+        if len(weights) > 0:
+            out_weights[at] = weights[k]
+
+
+@compiled()
+def sort_buckets(  # type: ignore[no-untyped-def]
+    buckets, bounds, shift, bits, digit_bits, counters, keys, weights, indptr, sources, out_weights
 ):
-    """Sort each of some buckets by key, and append its edges to buckets by value, in which they keep that order."""
+    """Sort each of some buckets by key: write its sources, their weights, and where each of its targets begins.
+
+    ``counters`` is an empty array of the integers that count the edges of a bucket.
+    """
     longest = 0
     for bucket in range(buckets[0], buckets[1]):
         longest = max(longest, bounds[bucket + 1] - bounds[bucket])
-    own_keys, own_values = np.empty(longest, out_values.dtype), np.empty(longest, out_keys.dtype)
-    own_weights = np.empty(longest if len(weights) > 0 else 0)
-    mask = np.uint64((1 << shift) - 1)
-    places = np.empty(1 << shift, np.int64)
+    now, other = np.empty(longest, keys.dtype), np.empty(longest, keys.dtype)
+    longest = longest if len(weights) > 0 else 0
+    now_weights, other_weights = np.empty(longest), np.empty(longest)
+    digits, rows = np.empty(1 << digit_bits, counters.dtype), np.empty(1 << shift, counters.dtype)
+    every, row_mask, source_mask = ~np.uint64(0), np.uint64((1 << shift) - 1), np.uint64((1 << bits) - 1)
     for bucket in range(buckets[0], buckets[1]):
-        begin, end = bounds[bucket], bounds[bucket + 1]
-        places[:] = 0
-        for k in range(begin, end):
-            places[np.uint64(keys[k]) & mask] += 1
-        before = 0
-        for nth in range(len(places)):
-            here = places[nth]
-            places[nth] = before
-            before += here
-        for k in range(begin, end):
-            place = np.uint64(keys[k]) & mask
-            at = places[place]
-            places[place] = at + 1
-            own_keys[at] = keys[k]
-            own_values[at] = values[k]
-            if len(weights) > 0:
-                own_weights[at] = weights[k]
-        for k in range(end - begin):
-            other = np.uint64(own_values[k]) >> np.uint64(shift)
-            at = cursor[other]
-            cursor[other] = at + 1
-            out_keys[at] = own_values[k]
-            out_values[at] = own_keys[k]
-            if len(weights) > 0:
-                out_weights[at] = own_weights[k]
-
-
-@compiled()
-def finish(bucket, bounds, shift, keys, values, weights, indptr, out, out_weights):  # type: ignore[no-untyped-def]
-    """Sort a bucket by key: write its values, and where the values of each of its keys begin."""
-    mask = np.uint64((1 << shift) - 1)
-    begin, end, low = bounds[bucket], bounds[bucket + 1], bucket << shift
-    places = np.zeros(min(1 << shift, len(indptr) - 1 - low), np.int64)
-    for k in range(begin, end):
-        places[np.uint64(keys[k]) & mask] += 1
-    before = begin
-    for nth in range(len(places)):
-        here = places[nth]
-        places[nth] = before
-        indptr[low + nth] = before
-        before += here
-    for k in range(begin, end):
-        place = np.uint64(keys[k]) & mask
-        at = places[place]
-        places[place] = at + 1
-        out[at] = values[k]
-        if len(weights) > 0:
-            out_weights[at] = weights[k]
+        begin, end, low = bounds[bucket], bounds[bucket + 1], bucket << shift
+        edges = end - begin
+        given = keys[begin:end]
+        given_weights = weights[begin:end]
+        for done in range(0, bits, digit_bits):
+            mask = np.uint64((1 << min(digit_bits, bits - done)) - 1)
+            _sort_by_digit(given, given_weights, np.uint64(done), mask, digits, now, now_weights, every)
+            given, given_weights = now[:edges], now_weights[:edges]
+            now, other, now_weights, other_weights = other, now, other_weights, now_weights
+        _sort_by_digit(
+            *(given, given_weights, np.uint64(bits), row_mask, rows),
+            *(sources[begin:end], out_weights[begin:end], source_mask),
+        )
+        for row in range(min(len(rows), len(indptr) - 1 - low)):
+            indptr[low + row + 1] = begin + rows[row]

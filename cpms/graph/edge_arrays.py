@@ -19,8 +19,8 @@ from cpms.base.validation import as_whole, described, require_real, whole
 
 Ints = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-_PART = 1 << 20
-"""Ids that a thread checks at least."""
+_PART, _BLOCK = 1 << 20, 1 << 16
+"""Ids that a thread checks at least, and ids that it reads at a time."""
 LARGEST_ID = 2**59 - 1
 """Exceeds any memory, and sums of two such ids fit int64."""
 
@@ -106,8 +106,8 @@ def first_id_from(first_id: Any) -> int:
     return number
 
 
-def ids_from(values: npt.ArrayLike, name: str, first_id: int) -> Ints:
-    """Return node ids as an array of integers from 0 on.
+def ids_from(values: npt.ArrayLike, name: str, first_id: int) -> tuple[Ints, int]:
+    """Return node ids as an array of integers from 0 on, and the largest of them; -1 if there are none.
 
     Raises
     ------
@@ -116,15 +116,15 @@ def ids_from(values: npt.ArrayLike, name: str, first_id: int) -> Ints:
 
     Examples
     --------
-    >>> ids_from([3, 1], "sources", 1).tolist()
-    [2, 0]
+    >>> ids_from([3, 1], "sources", 1)
+    (array([2, 0]), 2)
     """
     require_real(name, values)
     ids = plain_array(name, values)
     if ids.ndim != 1:
         raise InputError(f"{name} have {ids.ndim} dimensions; give a list of ids")
     if len(ids) == 0:
-        return np.zeros(0, dtype=np.int32)
+        return np.zeros(0, dtype=np.int32), -1
     if ids.dtype.kind not in "iu":
         hint = "for names, give their indices as integers and names=…" if ids.dtype.kind in "UO" else "convert them"
         raise InputError(f"{name} are {ids.dtype}; node ids are integers below 2^59: {hint}")
@@ -135,18 +135,23 @@ def ids_from(values: npt.ArrayLike, name: str, first_id: int) -> Ints:
         )
     if smallest < first_id:
         raise InputError(f"{name} hold the id {smallest}; the smallest possible is {first_id}")
-    return np.subtract(ids, first_id, dtype=np.int64) if first_id else ids
+    return (np.subtract(ids, first_id, dtype=np.int64) if first_id else ids), largest - first_id
 
 
 def _extremes(ids: Ints) -> tuple[int, int]:
-    """Return the smallest and the largest id, found by threads."""
-    parts = threads.ranges(len(ids), at_least=_PART, parts=threads.available())
-    found = threads.each(lambda part: (ids[slice(*part)].min(), ids[slice(*part)].max()), parts)
-    return int(min(low for low, _ in found)), int(max(high for _, high in found))
+    """Return the smallest and the largest id, found by threads, in blocks that a core's cache holds."""
+
+    def of_part(part: tuple[int, int]) -> tuple[int, int]:
+        blocks = [ids[low : min(low + _BLOCK, part[1])] for low in range(*part, _BLOCK)]
+        found = [(int(block.min()), int(block.max())) for block in blocks]
+        return min(low for low, _ in found), max(high for _, high in found)
+
+    found = threads.each(of_part, threads.ranges(len(ids), at_least=_PART, parts=threads.available()))
+    return min(low for low, _ in found), max(high for _, high in found)
 
 
-def node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -> int:
-    """Return the number of nodes of a graph: as given, or by its largest id.
+def node_count(largest: int, nodes: int | None, first_id: int) -> int:
+    """Return the number of nodes of a graph: as given, or by its largest id, counted from 0.
 
     Raises
     ------
@@ -155,10 +160,9 @@ def node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -
 
     Examples
     --------
-    >>> node_count(np.array([0]), np.array([4]), None, 0)
+    >>> node_count(4, None, 0)
     5
     """
-    largest = max((_extremes(ids)[1] for ids in (sources, targets) if len(ids)), default=-1)
     count = largest + 1 if nodes is None else whole("nodes", nodes)
     if count < 1:
         raise InputError("the graph is empty; it needs at least one node")

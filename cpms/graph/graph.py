@@ -251,11 +251,11 @@ class Graph:
         from cpms.graph import csr_build
 
         first_id = first_id_from(first_id)
-        source_ids = ids_from(sources, "sources", first_id)
-        target_ids = ids_from(targets, "targets", first_id)
+        source_ids, largest_source = ids_from(sources, "sources", first_id)
+        target_ids, largest_target = ids_from(targets, "targets", first_id)
         if len(source_ids) != len(target_ids):
             raise InputError(f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge")
-        count = node_count(source_ids, target_ids, nodes, first_id)
+        count = node_count(max(largest_source, largest_target), nodes, first_id)
         advice = "number the nodes that occur from 0 on, as numpy.unique(…, return_inverse=True) does"
         if count > _FEW_NODES:
             require_memory(graph_bytes(count, 0, weighted=False), f"a graph of {count:,} nodes", advice)

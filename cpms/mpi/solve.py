@@ -25,7 +25,7 @@ from cpms.contracts.stopping import Stopping
 from cpms.engines.mpi import local_engine
 from cpms.formats.formats import FP16, Format
 from cpms.precision.controllers import FLOAT64, Fixed
-from cpms.precision.refinement_policy import default_policy
+from cpms.precision.refinement_policy import default_policy, first_plan
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
 from cpms.solvers.refine import outer_iteration
@@ -169,7 +169,7 @@ def _on_devices(
     else:
         policy = default_policy(storage)
         refinement = DeviceRefinement(own)
-        refinement.warm_up(policy.init()[0].storage)
+        refinement.warm_up(refinement.readable(first_plan(policy)[0].storage))
         solved = outer_iteration(refinement, initial, policy, stopping, confirmed=certifier.is_below_tolerance)
     return solved, own.nbytes, transport.received_bytes - received_before
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import vector
 from cpms.base.validation import described, real, whole
@@ -82,12 +83,26 @@ class Controller(ABC):
         >>> Threshold().replay(CPMS2, [0.5, 1e-5, 9e-6, 1e-6])[-3:]
         [Level(read=1, write=1), Level(read=1, write=2), Level(read=2, write=2)]
         """
-        level, state = checked_level(self, self.init(format_of(storage)))
+        level, state = first_level(self, format_of(storage))
         levels = [level]
         for residual in vector("residuals", residuals).tolist():
-            level, state = checked_level(self, self.update(state, residual))
+            level, state = next_level(self, state, residual)
             levels.append(level)
         return levels
+
+
+def first_level(controller: Controller, storage: Format) -> tuple[Level, Any]:
+    """Return the level of the first sweep and the state, checked; errors in a plug-in's code name it."""
+    with plugins.running(controller):
+        returned = controller.init(storage)
+    return checked_level(controller, returned)
+
+
+def next_level(controller: Controller, state: Any, residual: float) -> tuple[Level, Any]:
+    """Return the level of the next sweep and the new state, as `first_level` does."""
+    with plugins.running(controller):
+        returned = controller.update(state, residual)
+    return checked_level(controller, returned)
 
 
 def checked_level(controller: Controller, returned: Any) -> tuple[Level, Any]:
@@ -104,7 +119,7 @@ def checked_level(controller: Controller, returned: Any) -> tuple[Level, Any]:
     """
     if not isinstance(returned, tuple | list) or len(returned) != 2 or not isinstance(returned[0], Level):
         raise InputError(
-            f"{type(controller).__name__} returned {described(returned)}; "
+            f"{plugins.described_plugin(controller)} returned {described(returned)}; "
             "a controller must return a pair: a cpms.Level and a state"
         )
     return returned[0], returned[1]
@@ -275,13 +290,13 @@ class _Wrapper(Controller):
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the inner controller's first level, altered."""
         storage = format_of(storage)
-        level, state = checked_level(self.inner, self.inner.init(storage))
+        level, state = first_level(self.inner, storage)
         return self._altered(level, storage), _WrappedState(storage, state)
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
         """Return the inner controller's next level, altered."""
         storage, inner_state = _checked_state(state, _WrappedState, self)
-        level, inner_state = checked_level(self.inner, self.inner.update(inner_state, residual))
+        level, inner_state = next_level(self.inner, inner_state, residual)
         return self._altered(level, storage), _WrappedState(storage, inner_state)
 
     def rises_later(self, state: Any) -> bool:

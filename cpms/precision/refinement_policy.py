@@ -14,10 +14,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.validation import described, real
-from cpms.formats.formats import FP16, FP32, FP64, FloatFormat, Format, format_of
-from cpms.formats.quantization import quantiser
+from cpms.formats.formats import FP16, FP32, FP64, Format, format_of
+from cpms.formats.quantization import residual_format
 
 NO_PROGRESS = 0.5
 """Reduction factor of an outer step above which its inner sweeps have made no progress."""
@@ -37,12 +38,12 @@ class InnerPlan:
     for its first segment, and a name for its format.
     """
 
-    storage: FloatFormat | None
+    storage: Format | None
     inner_reduction: float
 
     def __post_init__(self) -> None:
         if self.storage is not None:
-            object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
+            object.__setattr__(self, "storage", residual_format(self.storage))
         object.__setattr__(self, "inner_reduction", _checked_reduction(self.inner_reduction))
 
 
@@ -84,12 +85,12 @@ class FixedReduction(RefinementPolicy):
     0.01
     """
 
-    storage: FloatFormat
+    storage: Format
     inner_reduction: float | None = None
     noise_tolerance = math.inf
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
+        object.__setattr__(self, "storage", residual_format(self.storage))
         if self.inner_reduction is not None:
             object.__setattr__(self, "inner_reduction", _checked_reduction(self.inner_reduction))
 
@@ -143,7 +144,7 @@ class AdaptiveReduction(RefinementPolicy):
     'fp16'
     """
 
-    formats: tuple[FloatFormat, ...]
+    formats: tuple[Format, ...]
     adaptive = True
 
     def __post_init__(self) -> None:
@@ -151,7 +152,7 @@ class AdaptiveReduction(RefinementPolicy):
             raise InputError(
                 f"formats is {described(self.formats)}; give one format or more, such as (cpms.FP16, cpms.FP32)"
             )
-        object.__setattr__(self, "formats", tuple(quantiser(format_of(storage)) for storage in self.formats))
+        object.__setattr__(self, "formats", tuple(residual_format(storage) for storage in self.formats))
 
     def init(self) -> tuple[InnerPlan, Any]:
         """Return the first format's plan."""
@@ -200,17 +201,31 @@ def _planned(state: PolicyState) -> tuple[InnerPlan, PolicyState]:
     return state.plan, state
 
 
+def first_plan(policy: RefinementPolicy) -> tuple[InnerPlan, Any]:
+    """Return the first plan and the state, checked; errors in a plug-in's code name it."""
+    with plugins.running(policy):
+        planned = policy.init()
+    return checked_plan(policy, planned)
+
+
+def next_plan(policy: RefinementPolicy, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:
+    """Return the next plan and the new state, as `first_plan` does."""
+    with plugins.running(policy):
+        planned = policy.update(state, promised, found)
+    return checked_plan(policy, planned)
+
+
 def checked_plan(policy: RefinementPolicy, planned: Any) -> tuple[InnerPlan, Any]:
     """Return the plan and the state that a policy returned; refuse anything but such a pair."""
     if not isinstance(planned, tuple | list) or len(planned) != 2 or not isinstance(planned[0], InnerPlan):
         raise InputError(
-            f"{type(policy).__name__} planned {described(planned)}; "
-            "a policy must return a pair: a cpms.precision.refinement_policy.InnerPlan and a state"
+            f"{plugins.described_plugin(policy)} planned {described(planned)}; "
+            "a policy must return a pair: a cpms.InnerPlan and a state"
         )
     return planned[0], planned[1]
 
 
-def default_inner_reduction(storage: FloatFormat) -> float:
+def default_inner_reduction(storage: Format) -> float:
     """Return the reduction factor to which inner sweeps in a format are worthwhile.
 
     Fewer bits make larger rounding errors, so inner sweeps reduce less between two residual sweeps. The factor is
@@ -223,7 +238,7 @@ def default_inner_reduction(storage: FloatFormat) -> float:
     >>> [f"{default_inner_reduction(storage):.1g}" for storage in (E5M2, BF16, FP16, FP32)]
     ['0.2', '0.005', '0.0005', '8e-06']
     """
-    roundoff = quantiser(format_of(storage)).unit_roundoff()
+    roundoff = residual_format(storage).unit_roundoff(1)
     return max(_SMALLEST_REDUCTION, float(0.2 * min(1.0, 8.0 * roundoff) ** 1.08))
 
 
@@ -236,8 +251,21 @@ def default_policy(storage: Format) -> RefinementPolicy:
     >>> [q.name for q in default_policy(FP16).formats], [q.name for q in default_policy(E5M2).formats]
     (['fp16', 'fp32'], ['e5m2', 'fp16', 'fp32'])
     """
-    first = quantiser(format_of(storage))
-    return AdaptiveReduction((first, *(wider for wider in (FP16, FP32) if wider.width > first.width)))
+    first = residual_format(storage)
+    return AdaptiveReduction((first, *(wider for wider in (FP16, FP32) if wider.width > first.bits(1))))
+
+
+def planned_formats(policy: RefinementPolicy) -> tuple[Format, ...]:
+    """Return the formats that a policy plans: that of its first plan, and its ``formats`` if it has such.
+
+    Examples
+    --------
+    >>> [storage.name for storage in planned_formats(AdaptiveReduction((FP16, FP32)))]
+    ['fp16', 'fp32']
+    """
+    first, later = checked_plan(policy, policy.init())[0].storage, getattr(policy, "formats", ())
+    found = [] if first is None else [first]
+    return tuple(dict.fromkeys([*found, *(each for each in later if isinstance(each, Format))]))
 
 
 def planned_storage(policy: RefinementPolicy | None, given: Format | None, otherwise: Format) -> Format:
@@ -266,10 +294,10 @@ def planned_storage(policy: RefinementPolicy | None, given: Format | None, other
         return given or otherwise
     if not isinstance(policy, RefinementPolicy):
         raise InputError(f"policy is {described(policy)}; give one such as cpms.AdaptiveReduction((cpms.FP16,))")
-    plan, _ = checked_plan(policy, policy.init())
+    plan, _ = first_plan(policy)
     if given is None:
         return plan.storage or FP64
-    if plan.storage is not None and plan.storage != quantiser(given):
+    if plan.storage is not None and plan.storage != residual_format(given):
         raise InputError(
             f"storage is {given.name}, but the policy begins with {plan.storage.name}; leave storage out, or give that"
         )

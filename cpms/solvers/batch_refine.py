@@ -17,6 +17,7 @@ from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterStep
 from cpms.contracts.status import Status
 from cpms.contracts.stopping import Stopping
+from cpms.formats.quantization import quantiser
 from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.solvers.refine import History, PolicyDriver
@@ -35,7 +36,7 @@ class OuterState(NamedTuple):
         if plan.storage is None or most < 1 or not stopping.tol <= size < math.inf:
             return None
         until = inner_tolerance(plan.inner_reduction, stopping.tol, damping, found.l1, size)
-        return InnerGoal(plan.storage, until, min(most, inner_max_iterations(plan.inner_reduction, damping)))
+        return InnerGoal(quantiser(plan.storage), until, min(most, inner_max_iterations(plan.inner_reduction, damping)))
 
     def add(self, outer_step: OuterStep, began_s: float) -> Status | None:
         """Record an outer step and plan the next; return the status of a solve that ends, else None."""

@@ -25,8 +25,9 @@ from cpms.base.types import Floats, Norm
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterStep, Refinement
-from cpms.formats.formats import FloatFormat
+from cpms.formats.formats import FloatFormat, Format
 from cpms.formats.native_dtypes import element_type
+from cpms.formats.quantization import codec_scale
 from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 from cpms.problems.pagerank import Problem
 from cpms.solvers.composed_power import Distributions, dangling_indicator, zeros
@@ -108,7 +109,7 @@ class ComposedSweeps:
         """Add up the residual, whose sum inner sweeps keep."""
         iterate.sum_of_r = self._sum(iterate.r)
 
-    def inner_sweep(self, iterates: Sequence[Iterate], storages: Sequence[FloatFormat]) -> list[float]:
+    def inner_sweep(self, iterates: Sequence[Iterate], storages: Sequence[Format]) -> list[float]:
         """Do one inner sweep of each iterate, whose residual is read in its format; return the new L1 norms."""
         sent = [self._quantised(each, storage) for each, storage in zip(iterates, storages, strict=True)]
         norms, damping = [], self.problem.damping
@@ -119,8 +120,13 @@ class ComposedSweeps:
             each.r = y
         return norms
 
-    def _quantised(self, iterate: Iterate, storage: FloatFormat) -> Any:
-        """Return Q(r / d), scaled by a power of two where the format is narrow; float32 as a plain array."""
+    def _quantised(self, iterate: Iterate, storage: Format) -> Any:
+        """Return Q(r / d), scaled by a power of two where the format is narrow; float32 as a plain array.
+
+        Of a format of the protocol return what a read of its first level gives.
+        """
+        if not isinstance(storage, FloatFormat):
+            return self._in_codec(iterate, storage)
         dtype = element_type(storage)
         into = iterate.contribution if dtype is None else self.operator.empty(self.operator.shape[:1], dtype)
         self.operator.multiply(iterate.r, self._reciprocal, into)
@@ -130,6 +136,16 @@ class ComposedSweeps:
         return self.operator.convert(
             into, replace(storage, name=f"{storage.name}-scaled", scaled=True) if narrow else storage
         )
+
+    def _in_codec(self, iterate: Iterate, storage: Format) -> Any:
+        """Return Q(r / d) of a format that brings its codec, decoded, as products on processors read it."""
+        operator, z = self.operator, iterate.contribution
+        operator.multiply(iterate.r, self._reciprocal, z)
+        exponent = codec_scale(storage, float(max(z.max(), -z.min())))
+        operator.scale(z, 2.0**exponent)
+        stored = operator.convert(operator.convert(z, storage), None, 1)
+        operator.scale(stored, 2.0**-exponent)
+        return stored
 
     def _products(self, vectors: Sequence[Any], read: int | None, dtype: Any) -> list[Any]:
         """Return damping A z for each of the vectors; several share one read of A, as a block of ``dtype``.
@@ -170,6 +186,10 @@ class ComposedRefinement(Refinement):
         """Begin at a copy of the values."""
         self._iterate = self._sweeps.iterate(self.problem, values)
 
+    def readable(self, storage: Format | None) -> Format | None:
+        """Return the format itself."""
+        return storage
+
     def set_teleport(self, teleport: Floats | None) -> bool:
         """Replace the teleport distribution, shape (nodes,); None is the uniform one."""
         self.problem = replace(self.problem, teleport=teleport)
@@ -178,7 +198,7 @@ class ComposedRefinement(Refinement):
         return True
 
     def outer_step(
-        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
+        self, storage: Format | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
     ) -> OuterStep:
         """Do one outer step."""
         began, sweeps, iterate = work_clock.now(), self._sweeps, self._started

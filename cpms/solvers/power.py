@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from cpms.base import work_clock
+from cpms.base import plugins, work_clock
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.contracts.operator import Operator, Sweep
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import STALLED_ITERATIONS, Stopping
 from cpms.formats.formats import Format
-from cpms.precision.controllers import FLOAT64, Controller, Level, checked_level
+from cpms.precision.controllers import FLOAT64, Controller, Level, first_level, next_level
 
 _SURE, _FALLS = 0.9, 0.5
 """Safety factor of a predicted change, and the predicted ratio of the second change to the first."""
@@ -44,7 +44,7 @@ def power(
     answer of the operator's vector and the segments written.
     """
     storage: Format = operator.storage
-    level, state = checked_level(controller, controller.init(storage))
+    level, state = first_level(controller, storage)
     x, out = operator.load(first), operator.empty()
     written = storage.segments
     if level == FLOAT64:
@@ -54,7 +54,7 @@ def power(
     l1: list[float] = []
     ahead: Callable[[], Sweep] | None = None
     began = work_clock.now()
-    _check_level(level, written, storage)
+    _check_level(level, written, controller, storage)
     while True:  # Line 4.
         queued = ahead or operator.queue(x, out, level, len(history), stopping.norm)
         if queued:
@@ -86,14 +86,14 @@ def power(
             status = None
         if status not in (None, Status.CONVERGED):
             return answer(operator, x, written), status, history
-        following, state = checked_level(controller, controller.update(state, change))
+        following, state = next_level(controller, state, change)
         if status is Status.CONVERGED:
             ranks = answer(operator, x, written)
             rises = following != level or controller.rises_later(state)
             falls = l1[-1] > 0.0 and (len(l1) < 2 or l1[-1] < l1[-2])
             if confirmed is None or confirmed(ranks) or not (rises or falls) or len(history) >= stopping.max_iterations:
                 return ranks, status, history
-        _check_level(following, written, storage)
+        _check_level(following, written, controller, storage)
         if following != level:
             ahead = None
         converts = following == FLOAT64 and level != FLOAT64
@@ -117,9 +117,7 @@ def _continues(history: list[Step], controller: Controller, state: Any, level: L
     falls = last / history[-2].residual if len(history) > 1 and history[-2].residual > 0.0 else _FALLS
     expected = _SURE * last * min(1.0, falls)
     ends = not stopping.iterations and expected < stopping.tol
-    return not ends and (
-        controller.constant or checked_level(controller, controller.update(state, expected))[0] == level
-    )
+    return not ends and (controller.constant or next_level(controller, state, expected)[0] == level)
 
 
 def _bits(level: Level, storage: Format) -> tuple[int, int]:
@@ -129,21 +127,22 @@ def _bits(level: Level, storage: Format) -> tuple[int, int]:
     return storage.bits(level.read), storage.bits(level.write)
 
 
-def _check_level(level: Level, written: int, storage: Format) -> None:
+def _check_level(level: Level, written: int, controller: Controller, storage: Format) -> None:
     """Refuse a level beyond the segments of the format, or one that reads segments that no sweep has written."""
     if level == FLOAT64:
         return
+    who = plugins.described_plugin(controller, "the controller")
     if not written:
-        raise InputError(f"the controller asks for {level} after float64; what was converted stays float64")
+        raise InputError(f"{who} asks for {level} after float64; what was converted stays float64")
     if not (1 <= level.read <= storage.segments and 1 <= level.write <= storage.segments):
         most = storage.segments
         raise InputError(
-            f"the controller asks for {level}, but {storage.name} has {most} segment{'s' if most > 1 else ''}; "
+            f"{who} asks for {level}, but {storage.name} has {most} segment{'s' if most > 1 else ''}; "
             f"let it return levels from Level(1, 1) to Level({most}, {most}), or Level(0, 0) for plain float64"
         )
     if level.read > written:
         raise InputError(
-            f"the controller reads {level.read} segments where only {written} were written; "
+            f"{who} reads {level.read} segments where only {written} were written; "
             f"let it return {Level(written, level.read)} one sweep earlier"
         )
 

@@ -47,7 +47,8 @@ from cpms.precision.refinement_policy import (
     NO_PROGRESS,
     InnerPlan,
     RefinementPolicy,
-    checked_plan,
+    first_plan,
+    next_plan,
 )
 
 _INNER = Level(1, 1)
@@ -65,7 +66,7 @@ class PolicyDriver:
 
     def __init__(self, policy: RefinementPolicy, damping: float) -> None:
         self._policy, self._damping = policy, damping
-        self.plan, self._state = checked_plan(policy, policy.init())
+        self.plan, self._state = first_plan(policy)
         self._predicted, self._previous_l1 = 1.0, math.inf
         self._previous_plan, self._capped = self.plan, 0
         self._l1: list[float] = []
@@ -89,7 +90,7 @@ class PolicyDriver:
         return len(self._l1) < 2 or self._l1[-1] < self._l1[-2]
 
     def _next(self, predicted: float, measured: float) -> tuple[InnerPlan, Any]:
-        return checked_plan(self._policy, self._policy.update(self._state, predicted, measured))
+        return next_plan(self._policy, self._state, predicted, measured)
 
     def _plan_after(self, outer_step: OuterStep, plan: InnerPlan) -> None:
         """Plan the next outer step from one that used ``plan``.
@@ -193,7 +194,7 @@ class History:
 
     def _record(self, outer_step: OuterStep, plan: InnerPlan, began_s: float) -> None:
         first, residual = len(self._steps) + 1, outer_step.found
-        inner, inner_bits = outer_step.inner_l1, plan.storage.width if plan.storage else 64
+        inner, inner_bits = outer_step.inner_l1, plan.storage.bits(1) if plan.storage else 64
         sweeps = zip(
             (residual.of(self.stopping.norm), *inner),
             (_INNER if outer_step.from_rounded else FLOAT64, *[_INNER] * len(inner)),
@@ -222,7 +223,7 @@ def _iterate(
         plan = driver.plan
         remaining = (stopping.iterations or stopping.max_iterations) - history.done
         outer_steps = operator.outer_steps(
-            plan.storage,
+            operator.readable(plan.storage),
             inner_reduction=plan.inner_reduction,
             noise_tolerance=policy.noise_tolerance,
             tol=0.0 if stopping.iterations else stopping.tol,

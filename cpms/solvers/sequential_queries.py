@@ -14,7 +14,7 @@ from cpms.certify.certificate import Certifier
 from cpms.contracts.batch import Query, RefinementBatch, Solved
 from cpms.contracts.refinement import Refinement
 from cpms.contracts.stopping import Stopping
-from cpms.precision.refinement_policy import RefinementPolicy
+from cpms.precision.refinement_policy import RefinementPolicy, first_plan
 from cpms.problems.pagerank import Problem
 from cpms.solvers.refine import reduce_then_iterate
 
@@ -39,7 +39,7 @@ class SequentialQueries(RefinementBatch):
     def solve(self, queries: list[Query], first: Floats, policy: RefinementPolicy, stopping: Stopping) -> Solved:
         """Refine one query after the other; each begins at ``first`` and is timed by itself."""
         solved: Solved = []
-        self._refinement.warm_up(policy.init()[0].storage)
+        self._refinement.warm_up(self._refinement.readable(first_plan(policy)[0].storage))
         for query in queries:
             teleport = query.teleport(self.problem.graph.nodes)
             self._refinement.set_teleport(teleport)

@@ -10,23 +10,30 @@ touch. In ``sell`` it lies where the row lacks a neighbour that others of the sl
 side by side, which compresses them. Slices are padded to one width where that costs next to nothing, because loops of a
 fixed width are faster. A row without entries reads x in its own place (the last one where there are fewer columns): if
 that is not finite, the row becomes NaN.
+
+A layout of one's own is a `Layout`, which says in which slot each entry lies.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cpms.base import host_memory, threads
+from cpms.base import host_memory, plugins, threads
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.jit import compiled
+from cpms.base.text.suggestions import unknown
+from cpms.base.validation import described
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.row_sorting import order_in_blocks
 
 LAYOUTS = ("csr", "coo", "ell", "sell")
+OWN = "own"
+"""Layout of arrangements that a `Layout` makes."""
 SLICE_ROWS = 32
 """Rows in a slice: a warp of a GPU, four vectors of 8 float64 on a processor."""
 ELL_ROWS = 256
@@ -38,25 +45,69 @@ _SAME_WIDTH = 1.03
 """Slots of slices of one width, over those of slices as wide as they need to be, up to which they are made so."""
 
 
+class Layout(ABC):
+    """A layout of one's own, for products on the engines ``reference`` and ``cpu``.
+
+    A product goes through the slots in their order. On ``cpu`` it uses several threads where the layout has places
+    before which all slots belong to lower rows than all slots behind, as layouts by blocks of rows have.
+
+    Examples
+    --------
+    Entries by column, as in compressed sparse columns:
+
+    >>> import cpms, numpy as np
+    >>> class ByColumn(cpms.Layout):
+    ...     def slots(self, matrix):
+    ...         return np.argsort(np.argsort(matrix.indices, kind="stable"))
+    >>> A = cpms.matrix([[1.0, 2.0], [3.0, 0.0]], layout=ByColumn(), engine="cpu")
+    >>> (A @ [1.0, 10.0]).tolist(), A.layout
+    ([21.0, 3.0], 'ByColumn')
+    """
+
+    @property
+    def name(self) -> str:
+        """Name in errors and of matrices: that of the class by default."""
+        return type(self).__name__
+
+    @abstractmethod
+    def slots(self, matrix: Matrix) -> npt.NDArray[Any]:
+        """Return the slot of each entry, integers of shape (entries,), each from 0 on and at most once.
+
+        Entries are those of ``matrix``, row by row (`cpms.sparse.matrix.Matrix`: ``indptr``, ``indices`` and, row by
+        row, `row_numbers`). A slot below the last one that no entry has is padding: its value is 0.
+        """
+
+    def index_bytes(self, matrix: Matrix, slots: int) -> int | None:  # noqa: ARG002
+        """Return the bytes of indices that the layout would store; None for a row and a column number a slot."""
+        return None
+
+
 @dataclass(frozen=True, eq=False)
 class Arrangement:
     """Index arrays of a matrix in a layout, all unsigned.
 
     Parameters
     ----------
-    layout : {"csr", "coo", "ell", "sell"}
+    layout : {"csr", "coo", "ell", "sell", "own"}
     matrix : Matrix
     slots : int
         Stored entries, padding included.
     starts : ndarray
-        First slot of each row in ``csr`` and ``coo``, of each slice in ``ell`` and ``sell``, and the end.
+        First slot of each row in ``csr`` and ``coo``, of each slice in ``ell`` and ``sell``, of each range of ``rows``
+        in ``own``, and the end.
     columns : ndarray, shape (slots,)
     row_numbers : ndarray, shape (slots,), or None
-        Row of each entry, in ``coo``.
+        Row of each slot, in ``coo`` and ``own``.
     order : ndarray, shape (rows,), or None
         The row that comes i-th, in ``sell``, where rows are sorted.
     slice_rows : int
         C, in ``ell`` and ``sell``: entry k of the i-th row is in slot ``starts[i // C] + k * C + i % C``.
+    own_slots : ndarray, shape (entries,), or None
+        Slot of each entry, in ``own``.
+    rows : ndarray, shape (len(starts),), or None
+        In ``own``: slots from ``starts[i]`` on belong to row ``rows[i]`` or later ones, those before to earlier ones.
+    own_index_bytes : int or None
+        What the `Layout` says of its indices.
     """
 
     layout: str
@@ -67,27 +118,69 @@ class Arrangement:
     row_numbers: npt.NDArray[Any] | None = None
     order: npt.NDArray[Any] | None = None
     slice_rows: int = 0
+    own_slots: npt.NDArray[Any] | None = None
+    rows: npt.NDArray[Any] | None = None
+    own_index_bytes: int | None = None
 
     @property
     def index_bytes(self) -> int:
         """Bytes of what is stored beside the values; ``coo`` needs no row starts."""
-        parts = [self.columns, self.row_numbers, self.order, None if self.layout == "coo" else self.starts]
+        if self.own_index_bytes is not None:
+            return self.own_index_bytes
+        starts = None if self.layout in ("coo", OWN) else self.starts
+        parts = [self.columns, self.row_numbers, self.order, starts]
         return sum(part.nbytes for part in parts if part is not None)
 
     def spread(self, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return values of the matrix's entries by slots, 0 in padding; the array itself where there is none."""
+        if self.own_slots is not None:
+            found = np.zeros(self.slots, entries.dtype)
+            found[self.own_slots] = entries
+            return found
         if not self.slice_rows:
             return entries
         return _spread(self.matrix, entries, self.starts, self.order, self.slice_rows, columns=False)
 
 
-def arranged(matrix: Matrix, layout: str, indices: str = "auto") -> Arrangement:
+def layout_name(layout: str | Layout) -> str:
+    """Return the name of a layout, of a plug-in that by which it was loaded.
+
+    Examples
+    --------
+    >>> layout_name("csr")
+    'csr'
+    """
+    return layout if isinstance(layout, str) else plugins.called(layout) or layout.name
+
+
+def layout_of(given: str | Layout) -> str | Layout:
+    """Return the name of a layout of this module, or a layout that is given by itself or is a plug-in.
+
+    Raises
+    ------
+    InputError
+        If there is no such layout.
+
+    Examples
+    --------
+    >>> layout_of("sell")
+    'sell'
+    """
+    if isinstance(given, Layout) or (isinstance(given, str) and given in LAYOUTS):
+        return given
+    found: Layout | None = plugins.load("layouts", given, Layout) if isinstance(given, str) else None
+    if found is None:
+        raise InputError(unknown("layout", given, [*LAYOUTS, *plugins.offered("layouts")], ", or file.py:attribute"))
+    return found
+
+
+def arranged(matrix: Matrix, layout: str | Layout, indices: str = "auto") -> Arrangement:
     """Return where the entries of a matrix lie in a layout.
 
     Parameters
     ----------
     matrix : Matrix
-    layout : {"csr", "coo", "ell", "sell"}
+    layout : {"csr", "coo", "ell", "sell"}, Layout, or the name of a plug-in
     indices : {"auto", "32", "64"}
         Bits of column numbers and starts; ``auto`` takes 32 where rows, columns and slots allow it.
 
@@ -105,10 +198,11 @@ def arranged(matrix: Matrix, layout: str, indices: str = "auto") -> Arrangement:
     >>> ell.slice_rows, ell.slots, ell.columns[:3].tolist(), ell.columns[32:35].tolist()
     (32, 64, [0, 1, 2], [2, 1, 2])
     """
-    if layout not in LAYOUTS:
-        raise InputError(f"layout {layout!r} is not known; a matrix can be in {', '.join(LAYOUTS)}")
+    layout = layout_of(layout)
     if indices not in INDICES:
         raise InputError(f"indices are {indices!r}; they can be {', '.join(INDICES)}")
+    if isinstance(layout, Layout):
+        return _own_arrangement(matrix, layout, indices)
     if layout in ("csr", "coo"):
         dtype = _index_type(matrix, matrix.entries, indices)
         columns = _unsigned(matrix.indices, dtype)
@@ -133,6 +227,48 @@ def arranged(matrix: Matrix, layout: str, indices: str = "auto") -> Arrangement:
     order = None if order is None else order.astype(dtype)
     columns = _spread(matrix, _unsigned(matrix.indices, dtype), starts, order, slice_rows, columns=True)
     return Arrangement(layout, matrix, slots, starts, columns, None, order, slice_rows)
+
+
+def _own_arrangement(matrix: Matrix, layout: Layout, indices: str) -> Arrangement:
+    """Return the arrangement of a layout of one's own; padding repeats row and column of the entry before it."""
+    own = _checked_slots(matrix, layout)
+    slots = int(own.max(initial=-1)) + 1
+    dtype = _index_type(matrix, slots, indices)
+    _require_memory(matrix, layout.name, slots, 2 * dtype.itemsize)
+    entry = np.full(slots, -1, np.int64)
+    entry[own] = np.arange(matrix.entries)
+    held = np.flatnonzero(entry >= 0)
+    entry = entry[held[np.maximum(np.searchsorted(held, np.arange(slots), side="right") - 1, 0)]] if slots else entry
+    row_numbers = matrix.row_numbers()[entry].astype(dtype)
+    starts, rows = _independent_ranges(row_numbers.astype(np.int64), matrix.rows)
+    with plugins.running(layout):
+        index_bytes = layout.index_bytes(matrix, slots)
+    columns = matrix.indices[entry].astype(dtype)
+    return Arrangement(OWN, matrix, slots, starts, columns, row_numbers, None, 0, own, rows, index_bytes)
+
+
+def _checked_slots(matrix: Matrix, layout: Layout) -> npt.NDArray[np.int64]:
+    """Return the slots that a layout returns; refuse anything but one of its own for each entry."""
+    with plugins.running(layout):
+        found = layout.slots(matrix)
+    who, shape = plugins.described_plugin(layout, f"layout {layout.name}"), (matrix.entries,)
+    slots = found if isinstance(found, np.ndarray) else np.zeros(0)
+    if slots.shape != shape or slots.dtype.kind not in "iu":
+        given = f"{slots.dtype} of shape {slots.shape}" if isinstance(found, np.ndarray) else described(found)
+        raise InputError(f"{who} returned {given}; slots must return an array of integers, of shape {shape}")
+    wide = slots.astype(np.int64)
+    if len(wide) and (wide.min() < 0 or len(np.unique(wide)) < len(wide)):
+        raise InputError(f"{who} returned slots below 0, or one for two entries; each must have a slot of its own")
+    return wide
+
+
+def _independent_ranges(row_numbers: npt.NDArray[np.int64], rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return slots and rows at which all before belongs to lower rows than all behind, from (0, 0) to the ends."""
+    slots = len(row_numbers)
+    highest_before = np.maximum.accumulate(np.append(-1, row_numbers))
+    lowest_behind = np.append(np.minimum.accumulate(row_numbers[::-1])[::-1], rows)
+    at = np.flatnonzero(highest_before < lowest_behind)[1:-1] if slots else np.zeros(0, np.int64)
+    return np.concatenate([[0], at, [slots]]), np.concatenate([[0], lowest_behind[at], [rows]])
 
 
 def _order(matrix: Matrix) -> npt.NDArray[Any] | None:

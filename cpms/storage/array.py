@@ -9,31 +9,35 @@ arrays and other device memory.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cpms.base.errors import InputError
-from cpms.base.real_arrays import Floats, rounded_to_odd, vector
+from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.real_arrays import Floats
 from cpms.base.text.html_table import html_table
-from cpms.base.validation import described, require_real, shortened, whole
-from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_of
+from cpms.base.validation import require_real, shortened, whole
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 from cpms.storage.array_header import write_file
 from cpms.storage.codecs import decode_values, encode_values
 from cpms.storage.device import codec, on_device
-from cpms.storage.exponents import array_exponent as array_exponent
-from cpms.storage.exponents import distribution_exponent as distribution_exponent
-from cpms.storage.exponents import shared_exponent as shared_exponent
+from cpms.storage.ranges import Counts, Overflow, counted, require_overflow
+from cpms.storage.ranges import array_exponent as array_exponent
+from cpms.storage.ranges import distribution_exponent as distribution_exponent
+from cpms.storage.ranges import shared_exponent as shared_exponent
 from cpms.storage.segment_layout import (
     blocks_to_planes,
+    bytes_of,
     conversion_parts,
+    flat,
     pack,
     planes_to_blocks,
     read_segments,
     times_power_of_two,
+    to_be_rounded,
     unpack,
     within_buffer,
     write_segments,
@@ -60,6 +64,8 @@ class SegmentedArray:
         Stored values are 2**exponent times the real ones (0 unless the format is scaled).
     shape : tuple of int, optional
         Of the array; (length,) by default.
+    counts : Counts, optional
+        Values that overflowed, underflowed or were NaN, where `encode` was asked to treat overflow.
 
     Examples
     --------
@@ -74,6 +80,7 @@ class SegmentedArray:
     format: Format
     exponent: int = 0
     shape: tuple[int, ...] = ()
+    counts: Counts | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", format_of(self.format))
@@ -83,7 +90,7 @@ class SegmentedArray:
         object.__setattr__(self, "shape", shape)
         if math.prod(shape) != self.length:
             raise InputError(f"shape is {shape}; the array has {self.length} values")
-        bytes_there = self.memory.nbytes if on_device(self.memory) else _bytes_of(self.memory)
+        bytes_there = self.memory.nbytes if on_device(self.memory) else bytes_of(self.memory)
         if self.length < 0 or bytes_there != self.nbytes:
             raise InputError(
                 f"memory holds {bytes_there} bytes; {self.length:,} values of {shortened(self.format.name)} take "
@@ -134,6 +141,16 @@ class SegmentedArray:
                 part = SegmentedArray(self.memory[start:stop], count, self.format, self.exponent).decode()
                 return part[low * width - first : high * width - first].reshape(high - low, *self.shape[1:])
         return self.decode()[index]
+
+    def __eq__(self, other: object) -> Any:
+        """Compare values one by one, as arrays do; `equals` compares whole arrays."""
+        return self.decode() == (other.decode() if isinstance(other, SegmentedArray) else other)
+
+    def __ne__(self, other: object) -> Any:
+        """Compare values one by one, as arrays do."""
+        return self.decode() != (other.decode() if isinstance(other, SegmentedArray) else other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def equals(self, other: object) -> bool:
         """Return whether another array has the same format, shape, exponent and bytes."""
@@ -222,7 +239,7 @@ class SegmentedArray:
             codec().write(self, values, segments=segments)
             return
         written = self.format.checked_read(segments)
-        given = _to_be_rounded(_flat(values, self.shape), self.format, written)
+        given = to_be_rounded(flat(values, self.shape), self.format, written)
         if given.shape != (self.length,):
             raise InputError(f"the array holds {self.length} values; {given.shape} cannot be written into it")
         storage = self.format
@@ -263,7 +280,9 @@ class SegmentedArray:
         return self.memory.view(np.float64)
 
 
-def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None = None) -> SegmentedArray:
+def encode(
+    values: npt.ArrayLike, format: Format | str, *, segments: int | None = None, overflow: Overflow | None = None
+) -> SegmentedArray:
     """Return ``values`` in a storage format.
 
     Parameters
@@ -275,6 +294,10 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
         Or its name; a data type of NumPy or ml_dtypes; ``module:attribute`` or ``file.py:attribute``.
     segments : int, optional
         Write only that many segments, the others are zero (all by default).
+    overflow : {"raise", "saturate", "inf"}, optional
+        Refuse finite values beyond the largest number, make them that number, or an infinity, which is NaN in formats
+        without one; and count overflow, underflow and NaN in the array's ``counts``. By default each format does with
+        them as it is defined, and nothing is counted. In main memory alone.
 
     Returns
     -------
@@ -291,18 +314,27 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
     >>> from cpms.formats.formats import CPMS2
     >>> encode([0.1], CPMS2).decode(read=1).tolist()
     [0.09999996423721313]
+    >>> stored = encode([1e9, 1e-9, 2.0], "fp16", overflow="saturate")
+    >>> stored.decode().tolist(), stored.counts
+    ([65504.0, 0.0, 2.0], Counts(overflow=1, underflow=1, nan=0))
     """
     format = format_of(format)
+    if overflow is not None:
+        require_overflow(overflow)
     if on_device(values):
+        if overflow is not None:
+            raise UnsupportedError("overflow= counts values in main memory; copy the array there, or leave it out")
         encoded: SegmentedArray = codec().encode(values, format, segments=segments)
         return encoded
     shape = values.shape if isinstance(values, np.ndarray | SegmentedArray) and values.ndim > 1 else ()
-    given = _to_be_rounded(_flat(values, shape), format, format.checked_read(segments))
+    given = to_be_rounded(flat(values, shape), format, format.checked_read(segments))
     exponent = array_exponent(given, format)
     memory = np.zeros(format.nbytes(len(given)), dtype=np.uint8)
     stored = SegmentedArray(memory, len(given), format, exponent, shape)
     stored.write(given, segments=segments)
-    return stored
+    if overflow is None:
+        return stored
+    return replace(stored, counts=counted(stored, given, format.checked_read(segments), overflow))
 
 
 def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArray:
@@ -358,32 +390,6 @@ def distribution_vector(length: int, format: Format) -> SegmentedArray:
     """
     memory = np.zeros(format.nbytes(length), np.uint8)
     return SegmentedArray(memory, length, format, distribution_exponent(format))
-
-
-def _flat(values: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array of this shape in one dimension; all else as it is."""
-    if len(shape) > 1 and np.shape(values) == shape:
-        return np.asarray(values).reshape(-1)
-    return values
-
-
-def _bytes_of(memory: Any) -> int:
-    if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or memory.ndim != 1:
-        raise InputError(f"memory is {described(memory)}; it must be a one-dimensional array of uint8")
-    return int(memory.nbytes)
-
-
-def _to_be_rounded(values: Any, format: Format, written: int) -> Floats:
-    """Return values as float64 whose rounding to the format equals that of the values themselves."""
-    if isinstance(format, FloatFormat):
-        return rounded_to_odd("values", values, overflows=format.rounding != "zero")
-    if not isinstance(format, SegmentFormat):
-        return rounded_to_odd("values", values, overflows=True)
-    written_bits = format.bits(written)
-    if written_bits == DOUBLE_BITS:
-        return vector("values", values)
-    nearest = format.rounding == "nearest" and written_bits >= DOUBLE_HEAD_BITS
-    return rounded_to_odd("values", values, overflows=nearest)
 
 
 def _kind(format: Format) -> str:

@@ -17,17 +17,21 @@ from cpms.base import threads
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.types import Floats
 from cpms.base.validation import shortened
-from cpms.formats.protocol import Format
+from cpms.formats.protocol import Format, require_facts
 
 _PART_VALUES = 1 << 14
 _COMPILED_FORMATS = 64
 
 
 class Loops(NamedTuple):
-    """Compiled loops of a format: over codes or groups from ``low`` to ``high``."""
+    """Compiled loops of a format: over codes or groups from ``low`` to ``high``.
+
+    ``rounded`` encodes and decodes value by value; it is None for groups, and compiled when it is first called.
+    """
 
     encode: Any
     decode: Any
+    rounded: Any = None
 
 
 def encode_values(values: Floats, format: Format, memory: npt.NDArray[np.uint8], exponent: int = 0) -> None:
@@ -114,9 +118,13 @@ def compiled_loops(format: Format) -> Loops | None:
     Raises
     ------
     InputError
-        If the codec cannot be compiled.
+        If the codec cannot be compiled, or a fact of the format is none.
     """
-    codec = format.numba_codec()
+    require_facts(format)
+    try:
+        codec = format.numba_codec()
+    except Exception as error:
+        raise InputError(f"numba_codec of {shortened(format.name)} fails ({_reason(error)})") from error
     if codec is None:
         return None
     from cpms.base.jit import numba
@@ -125,7 +133,7 @@ def compiled_loops(format: Format) -> Loops | None:
         load, store = codec
         inlined: Any = numba.njit(forceinline=True, error_model="numpy")
         make = _loops_of_codes if format.group == 1 else _loops_of_groups
-        loops = make(numba.njit(nogil=True, error_model="numpy"), inlined(load), inlined(store))
+        loops = make(numba.njit(nogil=True, error_model="numpy"), inlined(load), inlined(store), format)
         _try(format, loops)
     except CpmsError:
         raise
@@ -147,7 +155,9 @@ def _try(format: Format, loops: Loops) -> None:
     loops.decode(codes, values, 1, 0, 1)
 
 
-def _loops_of_codes(jit: Any, load: Any, store: Any) -> Loops:
+def _loops_of_codes(jit: Any, load: Any, store: Any, format: Format) -> Loops:
+    code_type, levels = format.code_type.type, format.levels
+
     @jit  # type: ignore[untyped-decorator, unused-ignore]
     def encode(values: Any, codes: Any, low: Any, high: Any) -> None:
         for i in range(low, high):
@@ -158,10 +168,16 @@ def _loops_of_codes(jit: Any, load: Any, store: Any) -> Loops:
         for i in range(low, high):
             values[i] = load(np.int64(codes[i]), read)
 
-    return Loops(encode, decode)
+    @jit  # type: ignore[untyped-decorator, unused-ignore]
+    def rounded(values: Any, out: Any, factor: Any) -> None:
+        back = 1.0 / factor
+        for i in range(len(values)):
+            out[i] = load(np.int64(code_type(store(values[i] * factor))), levels) * back
+
+    return Loops(encode, decode, rounded)
 
 
-def _loops_of_groups(jit: Any, load: Any, store: Any) -> Loops:
+def _loops_of_groups(jit: Any, load: Any, store: Any, format: Format) -> Loops:  # noqa: ARG001
     @jit  # type: ignore[untyped-decorator, unused-ignore]
     def encode(values: Any, codes: Any, low: Any, high: Any) -> None:
         for i in range(low, high):
@@ -206,6 +222,7 @@ def _checked(format: Format, name: str, call: Any, shape: tuple[int, ...], dtype
 
 
 def _reason(error: Exception) -> str:
-    """Return the kind of an error and its first line."""
+    """Return the kind of an error and its first line; of compilation, the first that says what is wrong."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Failed in")] or lines
     return shortened(": ".join([type(error).__name__, *lines[:1]]))

@@ -239,3 +239,29 @@ def unpack_floats(stored, values, exponent_bits, mantissa_bits, first, last):  #
         else:
             value = np.uint64(moved).view(np.float64) * rescale
         values[i] = -value if raw >> np.uint64(exponent_bits + mantissa_bits) else value
+
+
+@jit
+def round_floats(values, out, factor, dropped, least, magic, top, beyond, nearest):  # type: ignore[no-untyped-def]
+    """Round values times a factor to packed floats, as their numbers over the factor, without a branch.
+
+    In the normal range the last ``dropped`` bits are rounded away; below ``least`` adding and subtracting ``magic``,
+    whose unit in the last place is the format's step, rounds to the nearest, and the same bits are cut otherwise.
+    ``top`` are the bits of the largest number, and ``beyond`` those of what exceeds it; all are without signs.
+    """
+    one, shift = np.uint64(1), np.uint64(dropped)
+    kept = ~((one << shift) - one)
+    back = 1.0 / factor
+    for i in range(len(values)):
+        bits = np.float64(values[i] * factor).view(np.uint64)
+        size = bits & np.uint64(0x7FFFFFFFFFFFFFFF)
+        half = (one << (shift - one)) - one + ((size >> shift) & one)
+        normal = (size + (half if nearest else np.uint64(0))) & kept
+        magnitude = np.uint64(size).view(np.float64)
+        small = (magnitude + magic) - magic
+        small = small - (magic * 2.0**-52 if not nearest and small > magnitude else 0.0)
+        found = normal if size >= least else np.float64(small).view(np.uint64)
+        found = beyond if found > top else found
+        found = np.uint64(0x7FF0000000000000) if size == np.uint64(0x7FF0000000000000) else found
+        found = np.uint64(0x7FF8000000000000) if size > np.uint64(0x7FF0000000000000) else found
+        out[i] = np.uint64(found | (bits ^ size)).view(np.float64) * back

@@ -1,30 +1,38 @@
-"""Rounding of arrays to a format without storing them, and counts of what does not fit.
+"""Rounding of arrays to a format without storing them.
 
-Values pass through codes a tile at a time, in a core's cache, so that an array is read once and written once. The
+An array is read once and written once: packed floats are rounded on the bits of float64, as CPFloat does it (Fasi and
+Mikaitis, ACM Trans. Math. Softw. 49, 2023), and formats of the protocol by their compiled codec, value by value. The
 result equals ``encode(x, format).decode()``. Arrays in device memory are encoded and decoded there, in two passes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
 from cpms.base.errors import InputError, UnsupportedError
-from cpms.base.real_arrays import doubles, real_array
+from cpms.base.real_arrays import real_array
 from cpms.base.types import Floats
 from cpms.base.validation import described, shortened, whole
 from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_of
+from cpms.formats.oracle import bits_of
 from cpms.storage.array import SegmentedArray, array_exponent, encode
 from cpms.storage.codecs import compiled_loops
 from cpms.storage.device import on_device
-from cpms.storage.segment_layout import ROUNDING_MODES, clip_to_range
+from cpms.storage.ranges import Counts as Counts
+from cpms.storage.ranges import Overflow
+from cpms.storage.segment_layout import largest_finite
 
 _TILE = 1 << 13
-OVERFLOW = ("raise", "saturate", "inf")
+_DOUBLE_EXPONENT_BITS = 11
+_MOST_EXPONENT = 1022
+"""Powers of two with exponents up to it are normal numbers, as their reciprocals are."""
+_INFINITE = 0x7FF0000000000000
 
 
 def quantize(x: Any, format: Format | str, *, rounding: Rounding | None = None, seed: int = 0) -> Any:
@@ -59,11 +67,11 @@ def quantize(x: Any, format: Format | str, *, rounding: Rounding | None = None, 
         return found.astype(x.dtype) if x.dtype == np.float32 else found
     given = real_array("x", x)
     values = given.reshape(-1)
-    dtype = given.dtype if given.dtype == np.float32 else np.float64
-    found = _by_tiles(doubles("x", values), chosen) if _tiles(chosen, values) else None
-    if found is None:
-        found = encode(values, chosen).decode()
-    return found.astype(dtype, copy=False).reshape(given.shape)
+    dtype = given.dtype if given.dtype == np.float32 else np.dtype(np.float64)
+    rounded = None if values.dtype not in (np.float64, np.float32) else _rounding(chosen, values)
+    if rounded is not None:
+        return _by_tiles(values, np.empty(len(values), dtype), rounded).reshape(given.shape)
+    return encode(values, chosen).decode().astype(dtype, copy=False).reshape(given.shape)
 
 
 def _rounded(format: Format, rounding: Rounding | None, seed: int) -> Format:
@@ -80,74 +88,75 @@ def _rounded(format: Format, rounding: Rounding | None, seed: int) -> Format:
     raise UnsupportedError(f"{shortened(format.name)} does not round {rounding!r}; use a packed float such as e5m10")
 
 
-def _tiles(format: Format, values: npt.NDArray[Any]) -> bool:
-    """Return whether values can pass tile by tile: each depends on itself alone, and is a float."""
-    if values.dtype not in (np.float64, np.float32) or isinstance(format, SegmentFormat) or not format.has_nan:
-        return False
+def _rounding(format: Format, values: npt.NDArray[Any]) -> Callable[[Floats, Floats], None] | None:
+    """Return the compiled rounding of values, each by itself, into another array; None if the format has none."""
     if isinstance(format, FloatFormat):
-        return format.rounding != "stochastic"
-    return format.group == 1 and compiled_loops(format) is not None
+        return _float_rounding(format, values) if format.rounding != "stochastic" else None
+    if isinstance(format, SegmentFormat):
+        return (lambda given, out: np.copyto(out, given)) if format.exact else None
+    loops = compiled_loops(format) if format.group == 1 else None
+    if loops is None or (factor := _factor(format, values)) is None:
+        return None
+    if format.has_nan:
+        return lambda given, out: loops.rounded(given, out, factor)
+
+    def without_nan(given: Floats, out: Floats) -> None:
+        if np.isnan(given).any():
+            raise InputError(f"{shortened(format.name)} has no NaN, and one of the values is one")
+        loops.rounded(given, out, factor)
+
+    return without_nan
 
 
-def _by_tiles(values: Floats, format: Format) -> Floats:
+def _float_rounding(format: FloatFormat, values: npt.NDArray[Any]) -> Callable[[Floats, Floats], None] | None:
     from cpms.storage import host_loops
 
+    exponent, nearest = array_exponent(values, format), format.rounding == "nearest"
+    clipped = exponent != 0 and largest_finite(format, exponent) is not None
+    if clipped or abs(exponent) > _MOST_EXPONENT:
+        return None
+    top, least = (bits_of(number) for number in (format.max_finite, format.min_normal))
+    # With the exponents of float64, subnormal numbers are rounded as the others are.
+    step = format.min_normal * 2.0**-format.mantissa_bits if format.exponent_bits < _DOUBLE_EXPONENT_BITS else 0.0
+    bits = np.array([least if step else 0, top, _INFINITE if nearest else top], np.uint64)
+    constants = 2.0**exponent, 52 - format.mantissa_bits, bits[0], step * 2.0**52, bits[1], bits[2], nearest
+    return lambda given, out: host_loops.round_floats(given, out, *constants)
+
+
+def _factor(format: Format, values: npt.NDArray[Any]) -> float | None:
+    """Return the power of two with which an array is stored; None for one that is no normal number."""
     exponent = array_exponent(values, format)
-    found = np.empty(len(values))
-    loops = None if isinstance(format, FloatFormat) else compiled_loops(format)
+    return 2.0**exponent if abs(exponent) <= _MOST_EXPONENT else None
+
+
+def _by_tiles(
+    values: npt.NDArray[Any], found: npt.NDArray[Any], rounded: Callable[[Floats, Floats], None]
+) -> npt.NDArray[Any]:
+    """Round values into ``found`` in threads; those of float32 pass through tiles of float64 in a core's cache."""
+    rounded(np.zeros(0), np.zeros(0))  # Compiles before threads begin.
 
     def round_tiles(part: tuple[int, int]) -> None:
-        codes = np.empty(_TILE, format.code_type)
+        if values.dtype == np.float64:
+            rounded(values[slice(*part)], found[slice(*part)])
+            return
+        out = np.empty(_TILE)
         for low in range(*part, _TILE):
             high = min(low + _TILE, part[1])
-            here, out, count = values[low:high], found[low:high], high - low
-            if exponent:
-                here = clip_to_range(here, format, exponent) if isinstance(format, FloatFormat) else here
-                here = np.ldexp(here, exponent)
-            if isinstance(format, FloatFormat):
-                split = format.exponent_bits, format.mantissa_bits
-                mode, none = ROUNDING_MODES[format.rounding], np.uint64(0)
-                host_loops.pack_floats(here.view(np.uint64), codes, *split, mode, none, 0, count)
-                host_loops.unpack_floats(codes, out, *split, 0, count)
-            elif loops is not None:
-                loops.encode(here, codes, 0, count)
-                loops.decode(codes, out, 1, 0, count)
-            if exponent:
-                np.ldexp(out, -exponent, out=out)
+            rounded(values[low:high].astype(np.float64), out[: high - low])
+            found[low:high] = out[: high - low]
 
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         threads.each(round_tiles, threads.ranges(len(values), at_least=8 * _TILE, parts=64))
     return found
 
 
-class Counts(NamedTuple):
-    """Values that a format did not keep.
+def encode_counted(values: npt.ArrayLike, format: Format | str, *, overflow: Overflow) -> tuple[SegmentedArray, Counts]:
+    """Return ``cpms.encode(values, format, overflow=overflow)``, and its counts.
 
     Parameters
     ----------
-    overflow : int
-        Finite values beyond the largest number of the format, at the array's exponent.
-    underflow : int
-        Values other than 0 that became 0.
-    nan : int
-        Values that were NaN.
-    """
-
-    overflow: int
-    underflow: int
-    nan: int
-
-
-def encode_counted(values: npt.ArrayLike, format: Format | str, *, overflow: str) -> tuple[SegmentedArray, Counts]:
-    """Return values in a format, and how many of them it did not keep.
-
-    Parameters
-    ----------
-    values, format
-        As in `cpms.encode`, in main memory.
-    overflow : {"raise", "saturate", "inf"}
-        Whether values beyond the largest number are refused, become that number, or an infinity, which is NaN in
-        formats without one.
+    values, format, overflow
+        As in `cpms.encode`.
 
     Examples
     --------
@@ -155,22 +164,6 @@ def encode_counted(values: npt.ArrayLike, format: Format | str, *, overflow: str
     >>> stored.decode().tolist(), counts
     ([65504.0, 0.0, 2.0], Counts(overflow=1, underflow=1, nan=0))
     """
-    if not isinstance(overflow, str) or overflow not in OVERFLOW:
-        raise InputError(f"overflow is {described(overflow)}; it can be one of {', '.join(OVERFLOW)}")
-    storage, given = format_of(format), doubles("values", values).reshape(-1)
-    exponent = array_exponent(given, storage)
-    most = float(np.ldexp(storage.max_finite, -exponent))
-    beyond = np.isfinite(given) & (np.abs(given) > most)
-    if overflow == "raise" and beyond.any():
-        at = int(np.argmax(beyond))
-        raise InputError(
-            f"value {at}, {float(given[at])}, is beyond {storage.name}, which ends at {most}; "
-            "give overflow='saturate' or 'inf'"
-        )
-    if overflow == "inf" and beyond.any() and not (storage.has_infinity or storage.has_nan):
-        raise InputError(f"{storage.name} has no infinity and no NaN; give overflow='saturate' or 'raise'")
-    outside = most if overflow == "saturate" else (np.inf if storage.has_infinity else np.nan)
-    fitting = np.where(beyond, np.copysign(outside, given), given)
-    stored = encode(fitting, storage)
-    lost = (stored.decode() == 0.0) & (given != 0.0)
-    return stored, Counts(int(beyond.sum()), int(lost.sum()), int(np.isnan(given).sum()))
+    stored = encode(values, format, overflow=overflow)
+    assert stored.counts is not None  # noqa: S101  # As overflow is given.
+    return stored, stored.counts

@@ -15,7 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
-from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, SegmentFormat
+from cpms.base.errors import InputError
+from cpms.base.real_arrays import rounded_to_odd, vector
+from cpms.base.validation import described
+from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat
 
 Floats = npt.NDArray[np.float64]
 
@@ -203,3 +206,30 @@ def _move_bytes(array: npt.NDArray[Any], source: int, target: int, count: int) -
     """Move ``count`` bytes within an array; source and target may overlap."""
     if source != target:
         ctypes.memmove(array.ctypes.data + target, array.ctypes.data + source, count)
+
+
+def to_be_rounded(values: Any, format: Format, written: int) -> Floats:
+    """Return values as float64 whose rounding to the format equals that of the values themselves."""
+    if isinstance(format, FloatFormat):
+        return rounded_to_odd("values", values, overflows=format.rounding != "zero")
+    if not isinstance(format, SegmentFormat):
+        return rounded_to_odd("values", values, overflows=True)
+    written_bits = format.bits(written)
+    if written_bits == DOUBLE_BITS:
+        return vector("values", values)
+    nearest = format.rounding == "nearest" and written_bits >= DOUBLE_HEAD_BITS
+    return rounded_to_odd("values", values, overflows=nearest)
+
+
+def flat(values: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array of this shape in one dimension; all else as it is."""
+    if len(shape) > 1 and np.shape(values) == shape:
+        return np.asarray(values).reshape(-1)
+    return values
+
+
+def bytes_of(memory: Any) -> int:
+    """Return the bytes of an array of uint8 of one dimension; refuse anything else."""
+    if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or memory.ndim != 1:
+        raise InputError(f"memory is {described(memory)}; it must be a one-dimensional array of uint8")
+    return int(memory.nbytes)

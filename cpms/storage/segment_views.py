@@ -15,7 +15,8 @@ def segment_view(units: Any, format: Format, length: int, k: int) -> Any:
     """Return segment k, from 0 on, of each value: a view where one array can be one, else a copy.
 
     A plane, or the codes of a packed float, have shape (length,); whole blocks have shape (blocks, values of a block).
-    Where the last block is shorter, the segments are copied. Segments of several units have a last axis of them.
+    Where the last block is shorter, the segments are copied. Segments of several units have a last axis of them. Of
+    formats whose numbers are stored in groups the groups are whole; see `cpms.Format.segment_of`.
 
     Examples
     --------
@@ -26,9 +27,7 @@ def segment_view(units: Any, format: Format, length: int, k: int) -> Any:
     if not 0 <= k < format.levels:
         raise InputError(f"segment is {k}; {format.name} has segments 0 to {format.levels - 1}")
     if not isinstance(format, SegmentFormat):
-        if format.group > 1 or format.levels > 1:
-            raise InputError(f"{format.name} has a codec of its own, whose segments have no views; use memory")
-        return units
+        return format.segment_of(units.reshape(-1, format.group_bytes) if format.group > 1 else units, k)
     counts = [width // format.unit for width in format.widths]
     block = max(1, length if format.block is None else min(format.block, length))
     before, count, a_value = sum(counts[:k]), counts[k], sum(counts)

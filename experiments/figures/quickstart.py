@@ -2,7 +2,10 @@
 
 import pandas as pd
 
-from cpms.experiment.report.output import PALETTE, label
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.output import label
+from cpms.experiment.report.palette import colour
 
 NEEDS = ["quickstart"]
 
@@ -30,29 +33,30 @@ def _leaders(cells):
 
 
 def _figures(rows, out):
-    import matplotlib.pyplot as plt
-
     graphs = dict(list(rows.groupby("graph", sort=False)))
-    columns = max(len(cells) for cells in graphs.values())
-    height = 2.3 if len(graphs) == 1 else 2 * len(graphs)
-    figure, axes = plt.subplots(len(graphs), columns, figsize=(7, height), sharey=True, squeeze=False)
-    for line, cells in zip(axes, graphs.values(), strict=True):
-        for panel in line[len(cells) :]:
-            panel.set_axis_off()
-        for panel, (_, row) in zip(line, cells.iterrows(), strict=False):
-            name = row.storage if len(graphs) == 1 else f"{label(row)}, {row.storage}"
-            _plot_history(panel, row.history, name)
-        line[0].set_ylabel("residual (L1)")
-    out.figure(figure)
+    found = [row for cells in graphs.values() for _, row in cells.iterrows()]
+    figure, axes = panels.grid(out.width, len(found), 1.7, columns=(2, 4), sharey=True)
+    for panel, row in zip(axes, found, strict=True):
+        name = row.storage if len(graphs) == 1 else f"{label(row)}, {row.storage}"
+        _plot_history(panel, row.history, name)
+    panels.logarithmic(axes[0], "y")
+    figure.supxlabel("iteration")
+    figure.supylabel("residual (L1)")
+    panels.legend(figure, panels.key(int(bits) for row in found for bits in row.iterations_by_bits))
+    out.figure(
+        figure,
+        caption="Residual in L1 against iteration, in the colour of the bits that an iteration reads, by storage; each "
+        "point is one iteration of one run",
+        alt=ends(rows, "iterations", ["graph", "storage"], "Iterations to the tolerance"),
+    )
 
 
 def _plot_history(panel, recorded, name):
     history = pd.DataFrame(recorded, columns=["residual", "bits", "mass", "seconds"])
     history["iteration"] = range(1, len(history) + 1)
     for bits, part in history.groupby("bits"):
-        panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=PALETTE[bits], label=f"{bits} bits")
-    panel.set(title=name, xlabel="iteration")
-    panel.legend()
+        panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=colour(bits))
+    panel.set_title(name)
 
 
 def _by_precision(rows):

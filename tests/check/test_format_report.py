@@ -1,6 +1,6 @@
 """Laws of formats: those of the package keep them, and each of ten broken formats is caught by the field it spoils."""
 
-# ruff: noqa: ARG002
+# ruff: noqa: ARG002, ARG005
 from __future__ import annotations
 
 import numpy as np
@@ -71,6 +71,27 @@ class DisagreesInNumba(PositFormat):
         return None
 
 
+class Halves(cpms.Format):
+    """The bits of float32 in two segments of 16, the second of which may be read wrongly."""
+
+    name, levels, max_finite, min_normal = "halves", 2, float(np.finfo(np.float32).max), 2.0**-126
+
+    def __init__(self, spoil):
+        self._spoil = spoil
+
+    def bits(self, read=None):
+        return (16, 32)[self.checked_read(read) - 1]
+
+    def unit_roundoff(self, read=None):
+        return (2.0**-7, 2.0**-24)[self.checked_read(read) - 1]
+
+    def encode(self, values):
+        return values.astype(np.float32).view(np.uint32)
+
+    def decode(self, codes, read=None):
+        return (codes & 0xFFFF0000 if read == 1 else self._spoil(codes)).view(np.float32).astype(np.float64)
+
+
 class SignsOfZeroLost(MiniFloatFormat):
     has_negative_zero = True
 
@@ -94,6 +115,11 @@ BROKEN = {
     ),
     "block exponent too small": (lambda: with_small_scale(E2M1FN), "relative_error", "exponent"),
     "codecs disagree": (lambda: DisagreesInNumba("twin", 16), "codecs_agree", "mantissa"),
+    "a segment dropped": (lambda: Halves(lambda c: c & 0xFFFF0000), "relative_error", "segment 1"),
+    "bytes of a segment swapped": (lambda: Halves(lambda c: c & 0xFFFF0000 | c << 8 & 0xFF00 | c >> 8 & 0xFF),
+        "relative_error", "segment 1"),
+    "exponent shared by rounding up": (lambda: Broken("up", encode=lambda v: np.where(
+        np.abs(np.frexp(v)[0]) > 0.99, np.ldexp(v, 1), v)), "relative_error", "exponent"),
     "claims a sign of zero": (lambda: SignsOfZeroLost("fnuz", 4, 3, "fnuz"), "specials_are_kept", "sign"),
 }  # fmt: skip
 
@@ -106,6 +132,18 @@ def test_broken_formats_are_caught_by_the_field_they_spoil(name):
     failures = {failure.law: failure for failure in report.failures}
     assert law in failures, report.lines()
     assert field in failures[law].wrong, report.lines()
+
+
+def test_a_counterexample_is_shrunk_and_shown_field_by_field():
+    found = check_format(Broken("bias", decode=lambda v: 2.0 * v), patterns=5000, laws=["relative_error"])
+    [failure] = found.as_dict()["failures"]
+    assert (failure["value"]["number"], failure["got"]["number"], failure["wrong"]) == ("1.0", "2.0", ["exponent"])
+    assert failure["stored"] == "0011110000000000"
+    text = "\n".join(found.lines())
+    assert "value                          1.0  0 01111111111 0000" in text
+    assert "wrong: exponent" in text
+    with pytest.raises(cpms.InputError, match="unit_roundoff of halves returns None; it must be a number from 0 on"):
+        check_format(type("NoBound", (Halves,), {"unit_roundoff": lambda self, read=None: None})(None))
 
 
 @pytest.mark.parametrize(

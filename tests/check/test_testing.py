@@ -8,7 +8,20 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
-from cpms.testing import bit_patterns, distributions, float_arrays, float_formats, graphs, segment_formats
+import cpms
+from cpms.sources.fuzzed_systems import KINDS
+from cpms.testing import (
+    bit_patterns,
+    block_float_formats,
+    distributions,
+    float_arrays,
+    float_formats,
+    graphs,
+    group_formats,
+    matrices,
+    segment_formats,
+    systems,
+)
 
 EXPONENT, ONES = 0x7FF << 52, (1 << 52) - 1
 
@@ -126,3 +139,23 @@ def test_distributions_have_sum_1_and_may_hold_zeros(data, nodes):
     assert len(x) == nodes
     assert (x >= 0).all()
     assert x.sum() == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_systems_reach(kind):
+    found = find(systems(kinds=(kind,), max_size=20), lambda system: system.A.shape[0] > 4 and system.b.any())
+    assert (found.kind, found.A.shape[0] <= 20) == (kind, True)
+    with pytest.raises(cpms.InputError, match="kinds is 'spd'; give some of"):
+        systems(kinds="spd")
+
+
+def test_formats_that_share_exponents_are_all_drawn():
+    for name in ("mxfp8-e5m2", "mxfp6-e2m3", "mxfp4", "mxint8", "gse"):
+        assert find(group_formats(), lambda format, name=name: format.name == name).group > 1
+    for width in (16, 21, 32):
+        assert find(block_float_formats(), lambda format, width=width: format.width == width).width == width
+
+
+@given(matrices(max_size=6))
+def test_drawn_matrices_are_stored_and_multiplied_within_their_bound(matrix):
+    cpms.check.products_are_within_their_bound(cpms.matrix(matrix, storage="fp32", engine="reference"))

@@ -9,65 +9,129 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from cpms.cli.main import main
-from cpms.experiment.report.artifact import environment
+from cpms.experiment.artifact.numbers import numbers
+from cpms.experiment.artifact.pack import rebuild
+from cpms.experiment.artifact.software import environment
+from cpms.experiment.artifact.texts import commit_of
+from cpms.experiment.rows import commits
 from cpms.experiment.rows.flat import read_rows
 
-ROOT = Path(__file__).parents[2]
+SECTIONS = (
+    *("Contributions", "Computational artifacts", "Relation to contributions", "Expected results"),
+    *("Expected reproduction time", "Setup", "Execution", "Analysis", "Artifact evaluation", "Figures"),
+)
+PROGRAM = """NEEDS = ["gpu_conversion"]
+
+
+def show(rows, out):
+    import matplotlib.pyplot as plt
+
+    figure, panel = plt.subplots(figsize=(3.3, 2.2))
+    panel.plot(range(len(rows)), [row["bytes"] for _, row in rows.iterrows()])
+    out.figure(figure)
+"""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    target = tmp_path_factory.mktemp("made") / "artifact"
-    assert main(["artifact", "gpu_conversion", "--output", str(target)]) == 0
-    return target
+    made = tmp_path_factory.mktemp("made")
+    (made / "mine.py").write_text(PROGRAM)
+    command = ["artifact", "gpu_conversion", "--output", str(made / "artifact"), "--program", str(made / "mine.py")]
+    assert main(command) == 0
+    return made / "artifact"
 
 
-def test_elsewhere_it_rebuilds_its_figures(folder, tmp_path):
-    moved = shutil.copytree(folder, tmp_path / "elsewhere")
+def test_elsewhere_it_rebuilds_its_figures_with_its_own_code(folder, tmp_path):
+    archive = shutil.make_archive(str(tmp_path / "artifact"), "tar", folder)
+    moved = tmp_path / "elsewhere"
+    shutil.unpack_archive(archive, moved)
     shutil.rmtree(moved / "figures")
-    command = [sys.executable, str(moved / "rebuild.py")]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    assert subprocess.run(command, cwd=moved, env=environ, check=False).returncode == 0
-    assert (moved / "rebuilt" / "gpu_conversion_time.pdf").is_file()
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    own = moved / "code" / "cpms" / "experiment" / "artifact" / "__init__.py"
+    own.write_text(own.read_text() + "\nprint('its own code')\n")
     path = moved / "rows" / "gpu_conversion.jsonl"
-    path.write_text(re.sub(r'"convert_gbps": \d', '"convert_gbps": 1', path.read_text()))
-    assert subprocess.run(command, cwd=moved, env=environ, check=False).returncode == 1
+    command = [sys.executable, str(moved / "rebuild.py")]
+
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True)
+    assert "its own code" in done.stdout
+    assert {"mine.pdf", "conversion.tex"} <= {each.name for each in (moved / "rebuilt").iterdir()}
+    first, *others = map(json.loads, path.read_text().splitlines())
+    path.write_text("".join(json.dumps(row) + "\n" for row in [{**first, "bytes": 2 * first["bytes"]}, *others]))
+    said = []
+    assert rebuild(moved, echo=said.append) == 1
+    assert "differs from the manifest: mine.pdf" in said
 
 
-def test_the_manifest_leads_from_figures_to_rows_and_commits(folder):
+def test_the_manifest_leads_from_figures_to_rows_commits_and_machines(folder):
     rows = {row["cell"]: row for row in read_rows("gpu_conversion")}
     figures = json.loads((folder / "manifest.json").read_text())["figures"]
-    assert figures
+    assert {"mine.pdf", "conversion.tex"} <= {each["file"] for each in figures}
     for each in figures:
+        own = [rows[cell] for cell in each["cells"]]
         assert hashlib.sha256((folder / "figures" / each["file"]).read_bytes()).hexdigest() == each["sha256"]
-        assert set(each["commits"]) == {rows[cell]["git_commit"] for cell in each["cells"]}
+        assert set(each["commits"]) == {commit for row in own if (commit := commit_of(row))}
+        assert each["not_committed"] == sum(commit_of(row) is None for row in own)
+        assert each["machines"] == [f"{own[0]['cpu']} with {own[0]['gpu']}"]
+
+
+def test_rows_of_a_known_digest_have_its_commit_there_too(monkeypatch, tmp_path):
+    row = {"code_digest": "d", "git_commit": "a" * 40, "git_dirty": True}
+    assert commit_of(row) is None
+    monkeypatch.setattr(commits, "by_digest", lambda _: {"d": "e" * 40})
+    assert commit_of(row) == "e" * 40
+    monkeypatch.undo()
+    (tmp_path / "cpms" / "_shipped").mkdir(parents=True)
+    (tmp_path / "cpms" / "_shipped" / commits.NOTE).write_text(json.dumps({"d": "e" * 40}))
+    assert commits.by_digest(tmp_path) == {"d": "e" * 40}
 
 
 def test_texts_have_no_blanks_and_no_addresses_of_registries(folder):
-    commit = read_rows("gpu_conversion")[0]["git_commit"]
-    assert commit in (folder / "appendix.md").read_text()
+    text = (folder / "appendix.md").read_text()
+    row = read_rows("gpu_conversion")[0]
+    assert row["gpu"] in text
+    for heading in SECTIONS:
+        assert re.search(rf"^#+ {heading}\n\n\S", text, re.MULTILINE), heading
     for name in ("appendix.md", "environment.txt", "Containerfile", "numbers.tex"):
         assert "http" not in (folder / name).read_text()
     assert all(re.fullmatch(r"[a-z0-9._-]+==[\w.+!-]+", line) for line in environment())
-    assert {"cpms", "numpy", "matplotlib"} <= {line.split("==")[0] for line in environment()}
+    assert {"numpy", "matplotlib"} <= {line.split("==")[0] for line in environment()}
 
 
 def test_the_crate_lists_every_file(folder):
     graph = json.loads((folder / "ro-crate-metadata.json").read_text())["@graph"]
-    parts = {each["@id"] for each in graph if each["@type"] == "File"}
+    entities = {each["@id"]: each for each in graph}
     held = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert parts == held - {"ro-crate-metadata.json"}
+    held = {name for name in held if not name.startswith("code/")} - {"ro-crate-metadata.json"}
+    assert {name for name, each in entities.items() if each["@type"] == "File"} == held
+    for each in graph:  # Whatever is referred to is described, as the specification demands.
+        for value in each.values():
+            named = value if isinstance(value, list) else [value]
+            assert all(one["@id"] in entities for one in named if "@id" in one and "conformsTo" not in each)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", entities["./"]["datePublished"])
 
 
 def test_every_number_has_one_name(folder):
     names = re.findall(r"cpmsdefine\{([^{}]+)\}", (folder / "numbers.tex").read_text())
     assert names
     assert len(names) == len(set(names))
+
+
+def test_numbers_have_units_quartiles_and_ratios():
+    row = {"experiment": "mine", "status": "ok", "graph": "a_b", "bits": 16}
+    rows = [
+        {**row, "cell": "0", "storage": "fp64", "solve_s": 8.0, "solve_samples_s": [4.0, 8.0, 16.0]},
+        {**row, "cell": "1", "storage": "cpms4", "solve_s": 2.0, "matrix_bytes": 3e9},
+    ]
+    found = dict(re.findall(r"cpmsdefine\{([^{}]+)\}\{(.*)\}", numbers(rows)))
+    assert found["mine/a_b/fp64/seconds/upper-quartile"] == r"12\,s"
+    assert found["mine/a_b/cpms4/bits"] == r"16\,bits"
+    assert found["mine/a_b/cpms4/traffic"] == r"\ensuremath{3\times10^{9}}\,B"
+    assert found["mine/cpms4/speedup"] == "4"
+    assert found["mine/rows"] == "2"
 
 
 def test_folders_that_hold_something_and_missing_rows_are_refused(folder, tmp_path, capsys):

@@ -37,7 +37,7 @@ def test_recorded_rows_are_cells_of_the_configuration_that_ships(path):
     assert {row["cell"] for row in rows.read(path)} <= {rows.cell_key(cell) for cell in cells}
 
 
-@pytest.mark.parametrize("kind", sorted({*config.kind_names()} - {"pagerank", "ppr", "road", "scaling_gpu"}))
+@pytest.mark.parametrize("kind", sorted({*config.kind_names()} - {"contest", "pagerank", "ppr", "road", "scaling_gpu"}))
 def test_what_a_kind_does_not_read_is_refused(tmp_path, kind):
     ignored = ["warmup", "repetitions"] if kind == "graphs" else ["warmup"]
     with pytest.raises(InputError) as error:

@@ -106,7 +106,9 @@ def test_the_command_writes_and_lists(tmp_path, capsys):
     assert main(["rows", "topk", "--csv", paths[0], "--parquet", paths[1]]) == 0
     assert all(Path(path).stat().st_size for path in paths)
     assert main(["rows", "topk"]) == 0
-    assert "median of samples" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert "median of samples" in listed
+    assert "rows no commit explains: 0 of 12" in listed
 
 
 def test_formulas_in_names_stay_texts_in_csv(tmp_path):

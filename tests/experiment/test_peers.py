@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,9 @@ import pytest
 
 import cpms
 from cpms import Graph, UnavailableError
+from cpms.base.package_data import folder
 from cpms.experiment import external_solvers
+from cpms.experiment.pages.numbers import all_numbers
 from cpms.experiment.report import show
 from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
@@ -49,6 +50,17 @@ def test_peers_rank_as_we_do(name):
         assert seconds > 0
 
 
+@pytest.mark.parametrize("name", external_solvers.PEERS)
+def test_peers_rank_as_we_do_from_edges_in_any_order(name):
+    if not installed(name):
+        pytest.skip(f"{name} is not installed")
+    peer, graph = external_solvers.PEERS[name], awkward_graph()
+    order = np.random.default_rng(0).permutation(graph.edges)
+    ends = (ids.astype(np.int32)[order] for ids in (graph.sources, graph.targets))
+    ranks, _ = peer.solve(peer.build_from_edges(*ends, graph.nodes), peer.variants[0], 1e-11)
+    assert np.abs(ranks - cpms.pagerank(graph, tol=1e-14).ranks).sum() < 1e-9
+
+
 def test_a_peer_that_is_not_installed_says_so():
     with pytest.raises(UnavailableError, match="pip install"):
         external_solvers._imported("no_such_library")
@@ -61,6 +73,21 @@ def recorded(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(external_solvers.Networkit, "build", lambda *_: external_solvers._imported("no_such_library"))
         return run(output / "cpu_peers.toml", output=output)
+
+
+def test_the_clock_may_start_at_edges(tmp_path):
+    text = CONFIG.replace("cpu_peers", "cpu_peers_road") + 'clock = "edges"\npeers = ["scipy", "GraphBLAS"]\n'
+    (tmp_path / "cpu_peers_road.toml").write_text(text)
+    found = rows.read(run(tmp_path / "cpu_peers_road.toml", output=tmp_path))
+    for result in (result for row in found for result in row["results"] if result["status"] == "ok"):
+        assert result["error_l1"] <= found[0]["error"]
+        assert len(result["road_samples_s"]) == 2
+        assert "solve_s" not in result
+    assert {result["name"] for result in found[0]["results"]} >= {"cpms refine auto", "scipy"}
+    written = show.show("cpu_peers_road", results=tmp_path, output=tmp_path / "out")
+    means = pd.read_csv(tmp_path / "out" / "cpu_peers_road_means.csv")
+    assert "cpu_peers_road.pdf" in {path.name for path in written}
+    assert (means.graphs == 2).all()
 
 
 def test_rows_hold_all_contestants_at_the_error_asked_for(recorded):
@@ -88,15 +115,15 @@ def test_rows_are_shown(recorded, tmp_path):
     assert (table["over refine auto"] <= table["over refine auto alone"]).all()
 
 
-def test_the_readme_states_means_with_their_least(tmp_path):
-    readme = (Path(__file__).parents[2] / "docs" / "measured.md").read_text(encoding="utf-8")
+def test_numbers_of_pages_are_the_means_that_show_computes(tmp_path):
+    numbers = all_numbers(folder("experiments") / "results")
     show.show("cpu_peers", output=tmp_path)
     means = pd.read_csv(tmp_path / "cpu_peers_means.csv").query("ours == 'refine auto'")
-    with_loop, alone = (means.iloc[line] for line in (0, 1))
-    both = f"{with_loop['geometric mean']:.1f} ({with_loop.least:.2f})"
-    assert f"{alone['geometric mean']:.1f} times the fastest ({alone.least:.1f} at least); {both} where" in readme
+    for line, key in enumerate(("peers.loop", "peers.programs")):
+        assert numbers[key].value == pytest.approx(means["geometric mean"].iloc[line])
+        assert numbers[f"{key}.least"].value == pytest.approx(means.least.iloc[line])
     show.show("refine", output=tmp_path)
     refined = pd.read_csv(tmp_path / "refine_means.csv").set_index("storage").loc["auto"]
-    mean, least = refined["over best own fp64"], refined["least over best own fp64"]
-    assert f"own best float64 power iteration, 20 graphs | {mean:.1f} times" in readme
-    assert f"| delaunay_n16 and wiki-Vote, of float64's speed | {least:.2f} and " in readme
+    for base, column in (("fp64", "over best own fp64"), ("cusparse", "over cuSPARSE"), ("library", "over CSR or COO")):
+        assert numbers[f"refine.{base}.all"].value == pytest.approx(refined[column])
+        assert numbers[f"refine.{base}.least"].value == pytest.approx(refined[f"least {column}"])

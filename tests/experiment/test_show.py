@@ -11,6 +11,7 @@ import pytest
 from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder, show_programs
 from cpms.cli import main
+from cpms.experiment.pages.numbers import all_numbers
 from cpms.experiment.report import figures, show
 from cpms.experiment.report import output as output_module
 from cpms.experiment.rows import rows
@@ -277,15 +278,16 @@ def _near_the_bound(results, output):
     return chosen.set_index("graph")
 
 
-def test_the_readme_says_how_near_sweeps_come_to_what_memory_allows(tmp_path):
+def test_numbers_say_how_near_sweeps_come_to_what_memory_allows(tmp_path):
     results = folder("experiments") / "results"
     chosen = _near_the_bound(results, tmp_path)
     slower = _near_the_bound(results / "h100", tmp_path)
     own = chosen.reached.drop("rmat 22")
-    readme = " ".join((folder("experiments").parent / "docs" / "measured.md").read_text().split())
-    plain, on_h100 = (100 * each["of plain"].min() for each in (chosen, slower))
-    assert f"share of the bound without levers | {plain:.0f} % or more; H100 {on_h100:.0f} % |" in readme
-    assert f"by the bytes they move | {100 * own.min():.0f} to {100 * own.max():.0f} % |" in readme
+    numbers = all_numbers(results)
+    for key, near in (("limits.plain", chosen), ("limits.h100.plain", slower)):
+        assert numbers[key].value == pytest.approx(100 * near["of plain"].min())
+    moved = numbers["limits.moved"]
+    assert (moved.low, moved.high) == pytest.approx((100 * own.min(), 100 * own.max()))
     assert chosen.reached["rmat 22"] > 1
 
 

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from cpms.base.errors import InputError
 from cpms.cli.main import main
+from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.report.observations import observations
-from cpms.experiment.report.palette import PALETTE
+from cpms.experiment.report.palette import PALETTE, colour
 from cpms.experiment.report.show import _matplotlib
-from cpms.experiment.report.templates import TEMPLATES, WIDTHS, bootstrap, colour, drawings
+from cpms.experiment.report.style import WIDTHS
+from cpms.experiment.report.templates import TEMPLATES, drawings
 
 matplotlib = _matplotlib()
 CONFIG = 'name = "mine"\nkind = "pagerank"\ngraphs = ["weblike:nodes=300,edges=1200", "rgg:scale=7"]\n'

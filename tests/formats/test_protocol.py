@@ -22,6 +22,7 @@ import cpms
 from cpms import InputError, UnsupportedError, format_named
 from cpms.base import plugins
 from cpms.formats import minifloats as mini
+from cpms.formats.fixed_point import FixedPointFormat
 from cpms.precision.controller_specs import controller_of
 
 OF_ML_DTYPES = {
@@ -119,18 +120,64 @@ def test_names_of_data_types_are_those_of_formats():
 
 def test_quantize_is_encode_and_decode():
     values = numbers(3000).reshape(-1, 5)
-    for name in ("fp16", "fp16-scaled", "cpms4-nearest", "e4m3fn", "posit16", "tf32", "bf16-stochastic"):
-        expected = cpms.encode(values.ravel(), name).decode().reshape(values.shape)
-        np.testing.assert_array_equal(cpms.quantize(values, name), expected)
+    names = "fp16 fp16-scaled fp16-zero fp16-zero-scaled bf16-zero e11m20 e11m20-zero e2m5 fp32 cpms4-nearest e4m3fn "
+    for name in (names + "posit16 tf32 bf16-stochastic mxfp4").split():
+        given = np.nan_to_num(values, nan=1.0) if "scaled" in name else values
+        with np.errstate(all="ignore"):
+            several = given, given * 1e-30, given.astype(np.float32)
+        for x in several:
+            expected = cpms.encode(x.ravel(), name).decode().reshape(x.shape).astype(x.dtype)
+            assert cpms.quantize(x, name).tobytes() == expected.tobytes(), name
+    fixed = FixedPointFormat("q", 16, 9)
+    given = np.concatenate([np.arange(-70000, 70000) / 1024, [np.inf, -np.inf, 1e300, -0.0]])
+    np.testing.assert_array_equal(cpms.quantize(given, fixed), cpms.encode(given, fixed).decode())
+    np.testing.assert_array_equal(cpms.encode(given, fixed).units, fixed.encode(given))
+    with pytest.raises(InputError, match="int8 has no NaN"):
+        cpms.quantize([np.nan], "int8")
     assert cpms.quantize(np.float32([[0.1]]), "fp16").dtype == np.float32
     assert cpms.quantize([1.0 + 2.0**-12], "fp16", rounding="zero").tolist() == [1.0]
     with pytest.raises(UnsupportedError, match="posit16 does not round 'zero'"):
         cpms.quantize([1.0], "posit16", rounding="zero")
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "saturated", "infinite", "counts"),
+    [
+        ("fp16", [65505.0, 65520.0, -1e9, 1e-9], [65504.0, 65504.0, -65504.0, 0.0], [65504.0, np.inf, -np.inf, 0.0], 2),
+        ("fp16-zero", [65505.0, 2.0], [65504.0, 2.0], [np.inf, 2.0], 1),
+        ("e4m3fn", [448.0, 465.0, 2.0], [448.0, 448.0, 2.0], [448.0, np.nan, 2.0], 1),
+        ("posit8", [2.0**24, -(2.0**30)], [2.0**24, -(2.0**24)], [2.0**24, np.nan], 1),
+        ("int8", [-128.4, -129.0, 200.0], [-128.0, -128.0, 127.0], None, 2),
+        ("mxfp8-e4m3", [1e300, 2.0], [448.0 * 2.0**127, 0.0], [np.nan, np.nan], 1),
+        ("gse", [1e300, -1e-300], [1e300, -1e-300], [1e300, -1e-300], 0),
+        ("cpms4-nearest", [1e308, 2.0], [1e308, 2.0], [1e308, 2.0], 0),
+    ],
+)
+def test_overflow_saturates_or_is_infinite_or_refused(name, values, saturated, infinite, counts):
+    stored = cpms.encode(values, name, overflow="saturate")
+    np.testing.assert_array_equal(stored.decode(), saturated)
+    assert stored.counts.overflow == counts
+    assert stored.counts.underflow == sum(a != 0.0 and b == 0.0 for a, b in zip(values, saturated, strict=True))
+    if infinite is None:
+        with pytest.raises(InputError, match="no infinity and no NaN"):
+            cpms.encode(values, name, overflow="inf")
+    else:
+        np.testing.assert_array_equal(cpms.encode(values, name, overflow="inf").decode(), infinite)
+    if counts:
+        with pytest.raises(InputError, match=f"is beyond {name}, which ends at"):
+            cpms.encode(values, name, overflow="raise")
+    else:
+        assert cpms.encode(values, name, overflow="raise").equals(cpms.encode(values, name))
+    assert cpms.encode(values, name).counts is None
+
+
 def test_what_does_not_fit_is_counted_or_refused():
     values = [1e9, -1e-9, np.nan, 2.0]
     assert tuple(cpms.encode_counted(values, "fp16", overflow="inf")[1]) == (1, 1, 1)
+    few = cpms.encode(np.array([[1.79e308], [1.0]]), "cpms4-nearest", segments=1, overflow="saturate")
+    assert (few.counts.overflow, few.shape, np.isfinite(few.decode(1)).all()) == (1, (2, 1), True)
+    with pytest.raises(InputError, match="overflow is 'wrap'; it can be one of raise, saturate, inf"):
+        cpms.encode(values, "fp16", overflow="wrap")
     assert cpms.encode_counted(values, "e4m3fn", overflow="saturate")[0].decode()[0] == 448.0
     with pytest.raises(InputError, match="value 0, 1000000000.0, is beyond fp16, which ends at 65504.0"):
         cpms.encode_counted(values, "fp16", overflow="raise")

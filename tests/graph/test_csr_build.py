@@ -34,17 +34,21 @@ def same(found, expected):
     seed=st.integers(0, 2**32),
     weighted=st.booleans(),
     kind=st.sampled_from(["int32", "int64", "uint64", "uint16"]),
-    bucket=st.sampled_from([1, 7, 64, 1 << 17]),
+    bucket=st.sampled_from([1, 7, 64, 1 << 15]),
+    digit=st.sampled_from([1, 4, 11]),
+    short_key=st.sampled_from([0, 32]),
     count=st.integers(1, 4),
 )
-def test_edges_are_grouped_by_target_then_source_then_position(nodes, edges, skew, seed, weighted, kind, bucket, count):
+def test_edges_are_grouped_by_target_then_source_then_position(
+    nodes, edges, skew, seed, weighted, kind, bucket, digit, short_key, count
+):
     random = np.random.default_rng(seed)
     sources, targets = (np.floor(nodes * random.random(edges) ** skew).astype(kind) for _ in range(2))
     weights = random.random(edges) if weighted else None
     expected = stable(sources, targets, weights, nodes)
     with pytest.MonkeyPatch.context() as patched, threads.limited(count):
-        patched.setattr(csr_build, "_BUCKET", bucket)
-        patched.setattr(csr_build, "_PART", 16)
+        for name, value in (("_BUCKET", bucket), ("_PART", 16), ("_DIGIT", digit), ("_SHORT_KEY", short_key)):
+            patched.setattr(csr_build, name, value)
         same(_sorted_by_buckets(sources, targets, weights, nodes, np.dtype(np.int32)), expected)
     same(_sorted_by_numpy(sources, targets, weights, nodes, np.dtype(np.int32)), expected)
 

@@ -31,6 +31,13 @@ def test_shapes_slices_and_equality(name):
     assert stored.decode(out=out) is out
     assert stored.equals(cpms.encode(values, name))
     assert not stored.equals(cpms.encode(values + 1.0, name))
+    # As of arrays: value by value, against arrays and numbers, from either side; and no hash.
+    assert (stored == whole).all()
+    assert (whole == stored).all()
+    assert (stored == cpms.encode(values, "fp64")).shape == values.shape
+    assert ((stored != whole[0, 0, 0]) == (whole != whole[0, 0, 0])).all()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(stored)
     with pytest.raises(InputError, match="products take stored vectors"):
         cpms.matrix(np.eye(70), engine="cpu") @ stored
 
@@ -51,6 +58,26 @@ def test_segments_are_those_of_the_bits(values, name):
         units = np.asarray(stored.segment(k)).reshape(len(values), -1).astype(np.uint64)
         places = np.uint64(stored.format.unit) * np.arange(units.shape[1], dtype=np.uint64)
         assert (units << places).sum(axis=1).tolist() == bits.tolist()
+
+
+@pytest.mark.parametrize("name", ["cpms4-planes", "cpms2", "e4m3fn", "gse", "mxfp4"])
+def test_segments_are_shared_with_other_libraries(tmp_path, name):
+    """DLPack and `__array_interface__` of each segment, also of a file that is mapped read-only."""
+    stored = cpms.encode(np.arange(2048.0), name)
+    stored.save(tmp_path / "x.cpms")
+    for array in (stored, cpms.load_array(tmp_path / "x.cpms", mapped=True)):
+        for k in range(stored.format.levels):
+            segment = array.segment(k)
+            assert np.shares_memory(np.from_dlpack(segment), array.memory)
+            assert segment.__array_interface__["shape"] == segment.shape
+            np.testing.assert_array_equal(segment, stored.segment(k))
+    if name == "gse":
+        parts = [stored.segment(k).astype(np.uint64) for k in range(3)]
+        codes = parts[0] << np.uint64(48) | parts[1] << np.uint64(32) | parts[2]
+        sizes = (codes & np.uint64(2**60 - 1)).astype(np.float64)
+        table = stored.memory.reshape(2, -1)[:, :16].copy().view("<i2").astype(int)
+        exponents = np.take_along_axis(table, (codes >> np.uint64(60) & np.uint64(7)).astype(int), 1)
+        np.testing.assert_array_equal(np.ldexp(sizes, exponents - 60).ravel(), stored.decode())
 
 
 def test_a_plane_is_a_view():

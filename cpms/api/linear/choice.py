@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from cpms.api.given_matrix import storage_of
+from cpms.base import plugins
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
+from cpms.contracts.linear_solve import SolveStatus, SolveTask
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, FloatFormat, SegmentFormat, format_of
@@ -17,6 +20,7 @@ from cpms.problems.linear_system import LinearSystem
 from cpms.sparse.lossless import lossless_storage
 from cpms.storage.array import encode
 
+OwnMethod: TypeAlias = Callable[[SolveTask, Any], SolveStatus]
 METHODS = ("cg", "gmres", "jacobi", "chebyshev", "refine")
 INNER = ("cg", "gmres", "jacobi", "chebyshev")
 PRECONDITIONERS = ("jacobi", "block_jacobi", "chebyshev")
@@ -34,15 +38,75 @@ _LEAST_BITS = 32
 
 @dataclass(frozen=True)
 class Choice:
-    """A method, the storage of the matrix, the formats of vectors from the fewest bits on, and why."""
+    """A method, the storage of the matrix, the formats of vectors from the fewest bits on, and why.
+
+    ``own`` is the function of a method that is a user's.
+    """
 
     method: str
     storage: ValueFormat | None
     vectors: tuple[VectorFormat | None, ...]
     reason: str
+    own: OwnMethod | None = None
 
 
-def chosen(system: LinearSystem, method: str, storage: Any, vectors: Any, engine: str) -> Choice:
+def own_method(given: object) -> OwnMethod | None:
+    """Return a user's function that solves, given by itself or as the name of a plug-in; None for any other.
+
+    Examples
+    --------
+    >>> own_method("cg") is None, own_method(max) is max
+    (True, True)
+    """
+    if callable(given):
+        return given
+    is_text = isinstance(given, str) and given not in (*METHODS, "auto")
+    return plugins.load("solvers", given, Callable) if is_text else None  # type: ignore[arg-type]
+
+
+def own_name(given: str | OwnMethod) -> str:
+    """Return the name of a user's method in reports.
+
+    Examples
+    --------
+    >>> own_name("mine.py:landweber"), own_name(max)
+    ('mine.py:landweber', 'own method max')
+    """
+    return given if isinstance(given, str) else f"own method {getattr(given, '__name__', type(given).__name__)}"
+
+
+def require_method(given: object, known: Sequence[str], what: str = "method") -> None:
+    """Refuse the name of no method.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> require_method("cg", METHODS)
+    """
+    if not isinstance(given, str) or given not in known:
+        raise InputError(unknown(what, given, [*known, *plugins.offered("solvers")], ", or file.py:function"))
+
+
+def called_back(own: OwnMethod) -> OwnMethod:
+    """Return a user's function as a method whose errors, and whose answers that are no status, name it."""
+
+    def method(task: SolveTask, x: Any) -> SolveStatus:
+        with plugins.running(own):
+            status = own(task, x)
+        if not isinstance(status, SolveStatus):
+            raise InputError(
+                f"{plugins.described_plugin(own)} returned {described(status)}; a method must return a "
+                "cpms.SolveStatus, such as cpms.SolveStatus.CONVERGED"
+            )
+        return status
+
+    return method
+
+
+def chosen(system: LinearSystem, method: str | OwnMethod, storage: Any, vectors: Any, engine: str) -> Choice:
     """Return what a solve uses, resolving ``auto``.
 
     Examples
@@ -51,14 +115,21 @@ def chosen(system: LinearSystem, method: str, storage: Any, vectors: Any, engine
     >>> chosen(LinearSystem(Matrix.from_dense([[2.0, -1.0], [-1.0, 2.0]])), "auto", "auto", "auto", "cpu").method
     'cg'
     """
-    if not isinstance(method, str) or method not in (*METHODS, "auto"):
-        raise InputError(unknown("method", method, [*METHODS, "auto"]))
+    own = own_method(method)
+    if own is not None:
+        method = own_name(method)
+    else:
+        require_method(method, (*METHODS, "auto"))
+    assert isinstance(method, str)  # noqa: S101  # Just refused, if not.
     reasons: list[str] = []
     if method == "auto":
         method, why = _method(system)
         reasons.append(why)
     values = None if system.matrix.values is None else _storage(system, method, storage, reasons)
-    return Choice(method, values, _vectors(method, vectors, engine, reasons), "; ".join(reasons) or "as asked for")
+    if own is not None and isinstance(vectors, str) and vectors == "auto":
+        vectors = None
+    formats = _vectors(method, vectors, engine, reasons)
+    return Choice(method, values, formats, "; ".join(reasons) or "as asked for", own)
 
 
 def _method(system: LinearSystem) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from cpms.contracts.linear_solve import LinearStep, SolveStatus
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,6 +108,22 @@ class Solution:
     def iterations_by_bits(self) -> dict[int, int]:
         """Number of iterations by the bits that they read of a vector's value, fewest bits first."""
         return dict(sorted(Counter(step.bits for step in self.history).items()))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the solution as a table: unknown (its place) and value."""
+        import pandas as pd
+
+        return pd.DataFrame({"unknown": range(len(self.x)), "value": self.x})
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw residual against iteration, coloured by the bits read of vectors, into a panel, and return it.
+
+        Without ``axes`` the panel is that of a new figure, one column of a journal wide.
+        """
+        from cpms.analysis.convergence import plot_residuals
+
+        steps = [(step.iteration, step.residual, step.bits) for step in self.history]
+        return plot_residuals(steps, tol=self.tol, label="residual over ||b||", axes=axes)
 
     def trace(self) -> pd.DataFrame:
         """Return the history as a table: iteration, residual, bits, bytes_read, seconds, exact."""

@@ -19,14 +19,24 @@ import numpy as np
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
 from cpms.api.linear.arguments import at_least, positive, vector
-from cpms.api.linear.choice import DIAGONAL, INNER, Choice, chosen, vector_format
+from cpms.api.linear.choice import (
+    DIAGONAL,
+    INNER,
+    Choice,
+    OwnMethod,
+    called_back,
+    chosen,
+    own_method,
+    own_name,
+    require_method,
+    vector_format,
+)
 from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of
 from cpms.api.linear.solution import Solution
 from cpms.api.matrix import StoredMatrix
 from cpms.base import work_clock
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import real_array
-from cpms.base.text.suggestions import unknown
 from cpms.base.types import Floats
 from cpms.certify import linear_system as certify
 from cpms.certify.linear_system import Certificate
@@ -56,9 +66,11 @@ class Solver:
     ----------
     A : matrix
         What `cpms.matrix` takes; square. Of a `cpms.StoredMatrix`, the matrix as it was given.
-    method : {"auto", "cg", "gmres", "jacobi", "chebyshev", "refine"}
-        ``auto`` takes cg for a symmetric matrix with a positive diagonal, jacobi where the diagonal dominates rows
-        twofold, else gmres; and goes on with gmres where A turns out not to be as it looked.
+    method : {"auto", "cg", "gmres", "jacobi", "chebyshev", "refine"}, callable, or the name of a plug-in
+        A callable gets a `cpms.contracts.linear_solve.SolveTask` and x, which it improves in place, and returns a
+        `cpms.SolveStatus`; its answer is certified as any other. ``auto`` takes cg for a symmetric matrix with a
+        positive diagonal, jacobi where the diagonal dominates rows twofold, else gmres; and goes on with gmres where A
+        turns out not to be as it looked.
     storage : format or str
         Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact.
     vectors : format, str or tuple
@@ -74,7 +86,7 @@ class Solver:
         What a Jacobi preconditioner is stored in; a block Jacobi one chooses by the conditions of its blocks.
     block : int
         Rows of a block of block Jacobi.
-    inner : {"cg", "gmres", "jacobi", "chebyshev"}
+    inner : {"auto", "cg", "gmres", "jacobi", "chebyshev"}, callable, or the name of a plug-in
         The method inside ``refine``; ``auto`` chooses as ``method`` does.
     restart : int
         Basis vectors of a cycle of GMRES.
@@ -93,7 +105,7 @@ class Solver:
         self,
         A: Any,
         *,
-        method: str = "auto",
+        method: str | OwnMethod = "auto",
         storage: Any = "auto",
         vectors: Any = "auto",
         engine: str = "auto",
@@ -102,7 +114,7 @@ class Solver:
         preconditioner: str | Callable[[Any], Any] | None = None,
         preconditioner_storage: Any = "fp64",
         block: int = 8,
-        inner: str = "auto",
+        inner: str | OwnMethod = "auto",
         restart: int = RESTART,
         smallest_eigenvalue: float | None = None,
     ) -> None:
@@ -110,7 +122,8 @@ class Solver:
         self.system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
         self.engine = product_engines.chosen(engine)
         self.choice: Choice = chosen(self.system, method, storage, vectors, self.engine)
-        self._chosen_by_auto = method == "auto"
+        self._chosen_by_auto = isinstance(method, str) and method == "auto"
+        self._own = {} if self.choice.own is None else {self.choice.method: self.choice.own}
         self._smallest = None if smallest_eigenvalue is None else positive("smallest_eigenvalue", smallest_eigenvalue)
         self._restart = at_least(1, "restart", restart)
         self._inner = self._inner_of(inner)
@@ -250,6 +263,8 @@ class Solver:
         )
 
     def _method(self, name: str) -> Method:
+        if name in self._own:
+            return called_back(self._own[name])
         if name == "cg":
             return cg
         if name == "gmres":
@@ -260,14 +275,16 @@ class Solver:
             return partial(chebyshev, inverse_diagonal=self._inverse)
         return partial(refine, inner=self._method(self._inner))
 
-    def _inner_of(self, inner: str) -> str:
+    def _inner_of(self, inner: str | OwnMethod) -> str:
         if self.choice.method != "refine":
             return ""
         if inner == "auto":
             return chosen(self.system, "auto", "fp64", "fp64", self.engine).method
-        if inner not in INNER:
-            raise InputError(unknown("inner method", inner, [*INNER, "auto"]))
-        return inner
+        if (own := own_method(inner)) is not None:
+            self._own[own_name(inner)] = own
+            return own_name(inner)
+        require_method(inner, (*INNER, "auto"), "inner method")
+        return str(inner)
 
     def _preconditioner_of(self, given: Any, storage: VectorFormat | None, block: int) -> Preconditioner | None:
         if given is not None and self.choice.method in DIAGONAL:

@@ -24,7 +24,7 @@ from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
 from cpms.contracts.own_codecs import codec_refusal, has_own_codec
 from cpms.contracts.product_request import ProductRequest
-from cpms.sparse.arrangement import ELL_ROWS, SLICE_ROWS, Arrangement, arranged
+from cpms.sparse.arrangement import ELL_ROWS, OWN, SLICE_ROWS, Arrangement, arranged
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import StoredValues, bytes_of, row_exponents, stored_values
 from cpms.storage.array import SegmentedArray
@@ -196,11 +196,13 @@ class CpuProduct(CpuVectors):
         if layout.slice_rows:
             kernel = product_loops.slices_kernel(*spec)
             arguments = (*self._slices(read), x, out, *finish, real)
-        elif layout.layout == "coo":
+        elif layout.row_numbers is not None:
             kernel = product_loops.coo_kernel(*spec)
             arguments = (layout.row_numbers, layout.columns, self._values(read), x, out, *finish, real)
-            starts = layout.starts
+            starts, rows = layout.starts, layout.rows
             cuts = [(int(starts[low]), int(starts[high]), low, high) for low, high in self._parts]
+            if rows is not None:
+                cuts = [(begin, end, int(rows[low]), int(rows[high])) for begin, end, low, high in cuts]
             return float(sum(threads.each(lambda part: kernel(*arguments, *part), cuts)))
         else:
             kernel = product_loops.csr_kernel(*spec)
@@ -211,6 +213,13 @@ class CpuProduct(CpuVectors):
         self, x: Any, out: Any, alpha: float, beta: float, spec: tuple[Any, Any], read: int | None
     ) -> None:
         layout = self.arrangement
+        if layout.layout == OWN:
+            finish = (alpha, beta, 1.0), self.row_exponents, _NO_VECTOR, _NO_VECTOR
+            for j in range(x.shape[1]):
+                column = np.ascontiguousarray(out[:, j])
+                self._multiply(np.ascontiguousarray(x[:, j]), column, finish, spec, read)
+                out[:, j] = column
+            return
         if layout.slice_rows:
             kernel, first = product_loops.slices_of_block_kernel(*spec), self._slices(read)
         else:
@@ -235,7 +244,7 @@ class CpuProduct(CpuVectors):
 
     @cached_property
     def _parts(self) -> list[tuple[int, int]]:
-        """Ranges of rows, or of places in slices, of about equal work; they begin at whole blocks."""
+        """Ranges of rows, of places in slices, or of ranges of an own layout; they begin at whole blocks."""
         layout = self.arrangement
         starts = layout.starts.astype(np.int64)
         block = 1

@@ -32,7 +32,7 @@ from cpms.formats import oracle
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import ValueFormat, VectorFormat
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
-from cpms.sparse.arrangement import arranged
+from cpms.sparse.arrangement import Layout, arranged
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import require_fitting
 from cpms.storage.array import encode, shared_exponent
@@ -244,7 +244,7 @@ def _stored(values: Floats, storage: Any) -> Any:
     return encode_blocks(values, storage) if isinstance(storage, BlockFloatFormat) else encode(values, storage)
 
 
-def _as_stored(matrix: Matrix, storage: ValueFormat, layout: str, read: int | None) -> list[float]:
+def _as_stored(matrix: Matrix, storage: ValueFormat, layout: str | Layout, read: int | None) -> list[float]:
     """Return the entries' values as they are read: those that share an exponent lie side by side in the layout."""
     arrangement = arranged(matrix, layout)
     entry_of_slot = arrangement.spread(np.arange(1, matrix.entries + 1))

@@ -2,8 +2,8 @@
 
 A plug-in is named in one of three ways: by an entry point of a group such as ``cpms.formats``, which an installed
 package declares; as ``module:attribute``; or as ``file.py:attribute``, of a file relative to the current folder.
-Loading one runs its code, which is logged, and which `allowed` refuses. What was loaded is remembered with its version
-and a digest of its file, for the rows of experiments.
+Loading one runs its code, which is logged and announced, and which `allowed` refuses. What was loaded is remembered
+with its version and a digest of its file, for the rows of experiments; errors of its code name it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import importlib.util
 import logging
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from traceback import walk_tb
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cpms.base.errors import CpmsError, InputError
@@ -28,11 +29,15 @@ from cpms.base.validation import shortened
 if TYPE_CHECKING:
     from importlib import metadata
 
-GROUPS = ("formats", "controllers", "engines", "experiment_kinds")
+GROUPS = (
+    *("formats", "controllers", "engines", "layouts", "generators", "matrices", "solvers", "show_programs"),
+    "experiment_kinds",
+)
 """Groups of entry points, each after ``cpms.``."""
 _REFERENCE = re.compile(r"(?P<home>[\w./\\~-]+\.py|[A-Za-z_][\w.]*):(?P<attribute>[A-Za-z_][\w.]*)", re.ASCII)
+_DECLARED = re.compile(r"(?P<home>[A-Za-z_][\w.]*)(?::(?P<attribute>[A-Za-z_][\w.]*))?", re.ASCII)
+_SPOKEN = {"Callable": "function", "ModuleType": "module", "SimpleNamespace": "namespace"}
 _log = logging.getLogger("cpms")
-_state = {"allowed": True}
 
 
 @dataclass(frozen=True)
@@ -43,18 +48,39 @@ class Origin:
     ----------
     name : str
         As it was named.
+    group : str
+        One of `GROUPS`.
     version : str or None
-        Of the distribution that declares it.
+        Of the distribution that declares or holds it.
     sha256 : str or None
-        Of the file that defines it.
+        Of the file that defines it, when it was loaded.
     """
 
     name: str
+    group: str
     version: str | None
     sha256: str | None
 
 
-_loaded: dict[str, Origin] = {}
+@dataclass
+class _State:
+    """What the process knows of plug-ins.
+
+    ``found`` holds loaded objects by group, module and attribute, ``names`` their names by identity, ``digests`` those
+    of modules by name, and ``notes`` what each `noted` block has loaded.
+    """
+
+    allowed: bool = True
+    announce: Callable[[str], None] | None = None
+    announced: set[str] = field(default_factory=set)
+    found: dict[tuple[str, str, str | None], Any] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    digests: dict[str, str | None] = field(default_factory=dict)
+    origins: dict[Origin, None] = field(default_factory=dict)
+    notes: list[dict[Origin, None]] = field(default_factory=list)
+
+
+_state = _State()
 
 
 def is_reference(name: str) -> bool:
@@ -69,19 +95,44 @@ def is_reference(name: str) -> bool:
 
 
 @contextmanager
-def allowed(run_code: bool) -> Iterator[None]:
-    """Refuse plug-ins within the context, or allow them."""
-    before = _state["allowed"]
-    _state["allowed"] = run_code
+def allowed(run_code: bool, announce: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Refuse plug-ins within the context, or allow them where they are not refused already.
+
+    Parameters
+    ----------
+    run_code : bool
+    announce : callable, optional
+        Called with a sentence before the code of a plug-in runs, once for each plug-in.
+    """
+    before = _state.allowed, _state.announce, _state.announced
+    _state.allowed = _state.allowed and run_code
+    if announce is not None:
+        _state.announce, _state.announced = announce, set()
     try:
         yield
     finally:
-        _state["allowed"] = before
+        _state.allowed, _state.announce, _state.announced = before
+
+
+@contextmanager
+def noted() -> Iterator[dict[Origin, None]]:
+    """Yield the plug-ins that the block has asked for so far, in this order."""
+    notes: dict[Origin, None] = {}
+    _state.notes.append(notes)
+    try:
+        yield notes
+    finally:
+        _state.notes = [each for each in _state.notes if each is not notes]
 
 
 def used() -> list[dict[str, str | None]]:
-    """Return the plug-ins that were loaded: their names, versions and digests, by name."""
-    return [vars(origin) for _, origin in sorted(_loaded.items())]
+    """Return the plug-ins that this process has loaded: their names, groups, versions and digests, by name."""
+    return as_columns(_state.origins)
+
+
+def as_columns(origins: dict[Origin, None]) -> list[dict[str, str | None]]:
+    """Return plug-ins as a row records them, by name."""
+    return sorted((vars(origin) for origin in origins), key=lambda one: (str(one["name"]), str(one["group"])))
 
 
 @lru_cache(maxsize=len(GROUPS))
@@ -92,7 +143,53 @@ def declared(group: str) -> dict[str, metadata.EntryPoint]:
     return {point.name: point for point in metadata.entry_points(group=f"cpms.{group}")}
 
 
-def load(group: str, name: str, kinds: type[Any] | tuple[type[Any], ...]) -> Any | None:
+def offered(group: str) -> list[str]:
+    """Return the names of a group's entry points, none where plug-ins are refused."""
+    return list(declared(group)) if _state.allowed else []
+
+
+def is_named(group: str, name: str) -> bool:
+    """Return whether a name is that of an entry point, or a reference."""
+    return name in declared(group) or is_reference(name)
+
+
+def called(plugin: object) -> str | None:
+    """Return the name by which an object, or its class, was loaded as a plug-in; None if it was not."""
+    return _state.names.get(id(plugin)) or _state.names.get(id(type(plugin)))
+
+
+def origins_of(plugin: object) -> list[dict[str, str | None]]:
+    """Return where an object came from that was loaded as a plug-in, as a row records it; nothing for any other."""
+    return as_columns({origin: None for origin in _state.origins if origin.name == called(plugin)})
+
+
+def described_plugin(plugin: object, otherwise: str | None = None) -> str:
+    """Return how an error names an object of a user: as a plug-in, or ``otherwise``, or by its own name or its class.
+
+    Examples
+    --------
+    >>> described_plugin(3), described_plugin(shortened)
+    ('int', 'shortened')
+    """
+    name = called(plugin)
+    own: str = getattr(plugin, "__name__", type(plugin).__name__)
+    return (otherwise or own) if name is None else f"plug-in {shortened(name)}"
+
+
+@contextmanager
+def running(plugin: object) -> Iterator[None]:
+    """Turn an error in the code of a plug-in into a sentence that names it; errors of other objects pass."""
+    try:
+        yield
+    except (CpmsError, MemoryError):
+        raise
+    except Exception as error:
+        if called(plugin) is None:
+            raise
+        raise InputError(f"{described_plugin(plugin)} failed: {_sentence(error)}") from error
+
+
+def load(group: str, name: str, kinds: Any) -> Any | None:
     """Return the plug-in of a name, made if it is a class; None if the name is neither declared nor a reference.
 
     Parameters
@@ -102,7 +199,7 @@ def load(group: str, name: str, kinds: type[Any] | tuple[type[Any], ...]) -> Any
     name : str
         Of an entry point, or a reference.
     kinds : type or tuple of types
-        What the plug-in must be an instance of.
+        What the plug-in must be an instance of; `collections.abc.Callable` stands for functions.
 
     Raises
     ------
@@ -112,55 +209,148 @@ def load(group: str, name: str, kinds: type[Any] | tuple[type[Any], ...]) -> Any
     point = declared(group).get(name)
     if point is None and not is_reference(name):
         return None
-    what = f"plug-in {shortened(name)} of cpms.{group}"
-    if not _state["allowed"]:
-        raise InputError(f"{what} would run code, which --no-plugins refuses; leave the option out, or the plug-in")
-    match = _REFERENCE.fullmatch(name if point is None else point.value)
+    what = _require_allowed(group, name)
+    match = _REFERENCE.fullmatch(name) if point is None else _DECLARED.fullmatch(point.value.strip())
     if match is None:
         raise InputError(f"{what} is declared as {point.value if point else name!r}; give module:attribute")
-    try:
-        module = _module(match["home"])
-        found: Any = module
-        for part in match["attribute"].split("."):
-            found = getattr(found, part)
-        if isinstance(found, type) and issubclass(found, kinds):
-            found = found()
-    except AttributeError as error:
-        raise InputError(f"{what}: there is no attribute {match['attribute']!r} ({error})") from None
-    except CpmsError as error:
-        raise InputError(f"{what}: {error}") from None
-    except Exception as error:
-        raise InputError(f"{what} cannot be imported ({type(error).__name__}: {shortened(str(error))})") from error
-    if not isinstance(found, kinds):
-        wanted = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
-        raise InputError(f"{what} is {type(found).__name__}; it must be a {wanted}")
-    if name not in _loaded:
-        version = point.dist.version if point is not None and point.dist is not None else None
-        file = getattr(module, "__file__", None)
-        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
-        _loaded[name] = Origin(name, version, digest)
-        _log.info("cpms: code of plug-in %s runs, of %s", name, file)
+    version = point.dist.version if point is not None and point.dist is not None else None
+    return _loaded(group, name, match["home"], match["attribute"], kinds, version)
+
+
+def load_file(group: str, file: str) -> ModuleType:
+    """Return the module of a file that is a plug-in as a whole, as `load` does."""
+    _require_allowed(group, file)
+    module: ModuleType = _loaded(group, file, file, None, ModuleType, None)
+    return module
+
+
+def _require_allowed(group: str, name: str) -> str:
+    """Return how errors name a plug-in; refuse it where plug-ins are refused."""
+    what = f"plug-in {shortened(name)} of cpms.{group}"
+    if not _state.allowed:
+        raise InputError(f"{what} would run code, which --no-plugins refuses; leave the option out, or the plug-in")
+    return what
+
+
+def _loaded(group: str, name: str, home: str, attribute: str | None, kinds: Any, version: str | None) -> Any:
+    """Return a plug-in, imported anew where its file has changed, and note that it was asked for."""
+    what = f"plug-in {shortened(name)} of cpms.{group}"
+    if home.endswith(".py"):
+        home = str(Path(home).expanduser().resolve())
+        if home in _state.digests and _state.digests[home] != _digest(home):
+            sys.modules.pop(_module_name(home), None)
+            for changed in [key for key in _state.found if key[1] == home]:
+                _state.names.pop(id(_state.found[changed]), None)
+                del _state.found[changed]
+    elif version is None:
+        version = _version_of(home.partition(".")[0])
+    _announce(what, home)
+    key = group, home, attribute
+    if key not in _state.found:
+        _state.found[key] = _object(what, home, attribute, kinds)
+    found = _state.found[key]
+    _state.names[id(found)] = name
+    if type(found).__module__ == _module_name(home):
+        _state.names.setdefault(id(type(found)), name)
+    origin = Origin(name, group, version, _state.digests[home])
+    for notes in (_state.origins, *_state.notes):
+        notes[origin] = None
     return found
 
 
-def _module(home: str) -> ModuleType:
-    """Return a module by its name, or that of a file, which is read once."""
-    if not home.endswith(".py"):
-        return import_module(home)
-    path = Path(home).expanduser().resolve()
-    name = f"cpms_plugin_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+def _announce(what: str, home: str) -> None:
+    sentence = f"{what} runs code of {home}"
+    if _state.announce is not None and sentence not in _state.announced:
+        _state.announced.add(sentence)
+        _state.announce(sentence)
+
+
+def _object(what: str, home: str, attribute: str | None, kinds: Any) -> Any:
+    """Return an attribute of a module that is imported for it, checked and made if it is a class."""
     try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+        found: Any = _module(home)
+    except CpmsError as error:
+        raise InputError(f"{what}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{what} cannot be imported ({_sentence(error)})") from error
+    _log.info("cpms: %s runs code of %s", what, home)
+    try:
+        for part in attribute.split(".") if attribute else ():
+            found = getattr(found, part)
+    except AttributeError as error:
+        raise InputError(f"{what}: there is no attribute {attribute!r} ({error})") from None
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    is_class = isinstance(found, type)
+    if is_class and issubclass(found, kinds):
+        try:
+            found = found()
+        except CpmsError as error:
+            raise InputError(f"{what}: {error}") from None
+        except Exception as error:
+            raise InputError(f"{what} cannot be made without arguments ({_sentence(error)})") from error
+    elif is_class or not isinstance(found, kinds):
+        wanted = " or ".join(_SPOKEN.get(kind.__name__, kind.__name__) for kind in kinds)
+        is_what = f"the class {found.__name__}" if is_class else type(found).__name__
+        raise InputError(f"{what} is {is_what}; it must be a {wanted}")
+    return found
+
+
+def _sentence(error: BaseException) -> str:
+    """Return an error as text, with the place in a plug-in's code where it was raised, if there is one."""
+    text = f"{type(error).__name__}: {shortened(str(error))}"
+    place = _place(error.__traceback__)
+    return text if place is None else f"{text}, {place}"
+
+
+def _place(traceback: TracebackType | None) -> str | None:
+    """Return file and line of the innermost frame of a plug-in."""
+    files = {getattr(sys.modules.get(_module_name(home)), "__file__", home): home for home in _state.digests}
+    places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(traceback)]
+    return next((f"{Path(file).name} line {line}" for file, line in reversed(places) if file in files), None)
+
+
+@lru_cache
+def _version_of(package: str) -> str | None:
+    """Return the version of the distribution that holds a package."""
+    from importlib import metadata
+
+    holders = metadata.packages_distributions().get(package)
+    return metadata.version(holders[0]) if holders else None
+
+
+def _module_name(home: str) -> str:
+    return f"cpms_plugin_{hashlib.sha256(home.encode()).hexdigest()[:12]}" if home.endswith(".py") else home
+
+
+def _module(home: str) -> ModuleType:
+    """Return a module by its name, or that of a file, which is read once; its digest is taken before its code runs."""
+    name = _module_name(home)
+    if home.endswith(".py"):
+        if name in sys.modules:
+            return sys.modules[name]
+        path = Path(home)
+        if not path.is_file():
+            raise InputError(f"there is no file {path}")
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"{path} is no Python file")
+        _state.digests[home] = _digest(home)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
+    _state.digests.setdefault(home, None)
+    imported = import_module(home)
+    _state.digests[home] = _state.digests[home] or _digest(getattr(imported, "__file__", None))
+    return imported
+
+
+def _digest(file: str | None) -> str | None:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
+    except OSError:
+        return None

@@ -2,18 +2,20 @@
 
 A table is upright in the largest type size in which it fits. A wider one is in landscape, and one that is wider still
 is split by columns into parts, each with the leading text columns. A table that is longer than a page continues on
-further pages (``longtable``). Heads are stacked, and long texts wrapped. The page is that of LaTeX's class ``article``,
-and widths are estimated from the number of characters. The first line lists the packages to load.
+further pages (``longtable``). Heads are stacked, and long texts wrapped. Numbers are aligned at the decimal point by
+invisible digits behind them, without a package, and the best ones are bold. The page is that of LaTeX's class
+``article``, and widths are estimated from the number of characters. The first line lists the packages to load.
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cpms.base.text import escape
-from cpms.base.text.table_text import numeric, texts
+from cpms.base.text.table_text import Best, apart, is_best, numeric, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,9 +60,12 @@ _SETTINGS = [
 class _Column:
     """A column of text, its head in lines, and its width."""
 
-    def __init__(self, head: str, cells: list[str], *, right: bool) -> None:
-        self.cells, self.right = cells, right
-        widest = max((_em(cell) for cell in cells), default=0.0)
+    def __init__(self, head: str, cells: list[str], bold: list[bool], *, right: bool) -> None:
+        self.cells, self.right, self._bold = cells, right, bold
+        parts = [apart(cell) for cell in cells] if right else []
+        self._tail = max((tail for _, tail in parts), key=_em, default="")
+        widest = max((_em(head) for head, _ in parts), default=0.0) + _em(self._tail)
+        widest = max([widest, *map(_em, cells)])
         longest_word = max((_em(word) for cell in cells for word in cell.split()), default=0.0)
         self.wraps = not right and widest > _em("x" * _WRAPPED_CHARACTERS)
         self.cell_em = max(longest_word, _em("x" * _WRAPPED_CHARACTERS)) if self.wraps else widest
@@ -77,6 +82,17 @@ class _Column:
             return f">{{\\raggedright\\arraybackslash}}p{{{self.em * two_digits_pt:.0f}pt}}"
         return "r" if self.right else "l"
 
+    def written(self, row: int) -> str:
+        """Return a cell; a number that ends before others of the column has invisible digits behind it."""
+        head, tail = apart(self.cells[row]) if self.right else (self.cells[row], "")
+        if not self._bold[row] and _shape(tail) == _shape(self._tail):
+            return escape.latex(self.cells[row])
+        head, tail = (
+            rf"\textbf{{{text}}}" if text and self._bold[row] else text for text in map(escape.latex, (head, tail))
+        )
+        behind = rf"\phantom{{{escape.latex(self._tail)}}}" if self._tail and head else ""
+        return head + (rf"\rlap{{{tail}}}" if tail else "") + behind
+
     def stacked(self) -> str:
         lines = [escape.latex(line) for line in self.head]
         if len(lines) == 1:
@@ -85,7 +101,7 @@ class _Column:
         return f"\\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}" + r" \\ ".join(lines) + r"\end{tabular}"
 
 
-def latex_table(table: pd.DataFrame, *, caption: str, label: str) -> str:
+def latex_table(table: pd.DataFrame, *, caption: str, label: str, best: Best | None = None) -> str:
     r"""Return a table in LaTeX, or several if it is too wide for one.
 
     Parameters
@@ -95,6 +111,8 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str) -> str:
         Plain text.
     label : str
         Label in the document; further parts append ``-2`` and so on.
+    best : dict, optional
+        Rules of the cells in bold, see `cpms.base.text.table_text.is_best`.
 
     Examples
     --------
@@ -114,9 +132,9 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str) -> str:
     \end{table}
     <BLANKLINE>
     """
-    cells = texts(table)
+    cells, bold = texts(table), is_best(table, best)
     columns = [
-        _Column(escape.abbreviate_words(str(head), 60), [line[k] for line in cells], right=right)
+        _Column(escape.abbreviate_words(str(head), 60), [line[k] for line in cells], bold[k], right=right)
         for k, (head, right) in enumerate(zip(table.columns, numeric(table), strict=True))
     ]
     setting = next((each for each in _SETTINGS if _width_pt(columns, each) <= each.width_pt), _SETTINGS[-1])
@@ -133,7 +151,7 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str) -> str:
 def _environment(columns: list[_Column], rows: int, setting: _Setting, title: str, name: str) -> str:
     form = "".join(column.format(setting.two_digits_pt) for column in columns)
     head = " & ".join(column.stacked() for column in columns) + r" \\"
-    body = [" & ".join(escape.latex(column.cells[k]) for column in columns) + r" \\" for k in range(rows)]
+    body = [" & ".join(column.written(k) for column in columns) + r" \\" for k in range(rows)]
     begin = f"\\{setting.size}\\setlength{{\\tabcolsep}}{{{setting.separation_pt:g}pt}}"
     titles = [f"\\caption{{{title}}}\\label{{{name}}}"] if title else []
     lines: float = sum(max(column.lines(k) for column in columns) for k in range(rows))
@@ -185,6 +203,11 @@ def _split(columns: list[_Column], setting: _Setting) -> list[list[_Column]]:
 
 def _width_pt(columns: list[_Column], setting: _Setting) -> float:
     return sum(column.em * setting.two_digits_pt + 2 * setting.separation_pt for column in columns)
+
+
+def _shape(tail: str) -> str:
+    """Return the rest of a number with all digits alike, which have one width."""
+    return re.sub(r"\d", "0", tail)
 
 
 def _em(text: str) -> float:

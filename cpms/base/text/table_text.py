@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cpms.base.errors import InputError
 from cpms.base.text import escape
 from cpms.base.text.text_table import padded
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Best = Mapping[str, str]
+"""Rules of the best cells, see `is_best`."""
+_RULE = re.compile(r"(row )?(least|most)(?: by (.+))?")
+_NUMBER = re.compile(r"([+-]?\d+)((?:\.\d+)?(?:e[+-]\d+)?%?)")
 LONGEST_WORD = 60
 """Characters of a word in a table for people; longer words are complete in CSV alone."""
 
@@ -32,8 +39,8 @@ def write_csv(table: pd.DataFrame, path: Path | None = None, *, float_format: st
     return escaped.to_csv(path, index=False, float_format=float_format)
 
 
-def markdown(table: pd.DataFrame) -> str:
-    r"""Return a table in Markdown, numbers aligned right.
+def markdown(table: pd.DataFrame, best: Best | None = None) -> str:
+    r"""Return a table in Markdown, numbers aligned at the decimal point, and the best ones bold.
 
     Examples
     --------
@@ -43,10 +50,14 @@ def markdown(table: pd.DataFrame) -> str:
     |:------|------:|
     | a\|b  |     3 |
     """
-    cells = [[escape.markdown(text) for text in line] for line in texts(table)]
+    right, bold = numeric(table), is_best(table, best)
+    columns = [
+        _aligned(column, bold[k]) if right[k] else list(map(escape.markdown, column))
+        for k, column in enumerate(zip(*texts(table), strict=True))
+    ]
+    cells = list(zip(*columns, strict=True))
     heads = [escape.markdown(escape.abbreviate_words(str(column), LONGEST_WORD)) for column in table.columns]
     widths = [max([3, *(escape.width(line[k]) for line in [heads, *cells])]) for k in range(len(heads))]
-    right = numeric(table)
     rule = [("-" * (w + 1) + ":") if r else (":" + "-" * (w + 1)) for w, r in zip(widths, right, strict=True)]
     lines = [_line(heads, widths, right), "|" + "|".join(rule) + "|", *(_line(c, widths, right) for c in cells)]
     return "\n".join(lines)
@@ -62,7 +73,74 @@ def numeric(table: pd.DataFrame) -> list[bool]:
     return [dtype.kind in "biufc" for dtype in table.dtypes]
 
 
-def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:
+def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
+    """Return whether each cell is among the best, column by column.
+
+    Parameters
+    ----------
+    table : DataFrame
+    best : dict, optional
+        For a column ``least`` or ``most``, the best of the column; ``least by graph,tol``, the best of the lines that
+        have those columns in common; or ``row least``, the best of the columns with that rule in a row. Columns that
+        the table lacks count for nothing.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> is_best(pd.DataFrame({"a": [1.0, 4.0], "b": [2.0, 3.0]}), {"a": "row least", "b": "row least"})
+    [[True, False], [False, True]]
+    >>> is_best(pd.DataFrame({"graph": ["g", "g", "h"], "ms": [1.0, 2.0, 3.0]}), {"ms": "least by graph"})[1]
+    [True, False, True]
+    """
+    chosen = {column: rule for column, rule in (best or {}).items() if column in table}
+    found = {}
+    for column, rule in chosen.items():
+        matched = _RULE.fullmatch(rule)
+        if matched is None:
+            raise InputError(
+                f"{rule!r} is no rule for the best cells; it can be least, most, row least or least by NAME"
+            )
+        across, by = bool(matched[1]), matched[3]
+        end: Any = "min" if matched[2] == "least" else "max"
+        values = table[column].astype(float)
+        limit: Any
+        if across:
+            limit = table[[other for other, same in chosen.items() if same == rule]].astype(float).agg(end, axis=1)
+        elif by:
+            limit = values.groupby([table[name].astype(str) for name in by.split(",")]).transform(end)
+        else:
+            limit = values.agg(end)
+        found[column] = (values == limit).tolist()
+    return [found.get(column, [False] * len(table)) for column in table.columns]
+
+
+def apart(text: str) -> tuple[str, str]:
+    """Return the part of a number before its decimal point or exponent, and the rest.
+
+    Examples
+    --------
+    >>> apart("-12.5"), apart("5e-10"), apart("7"), apart("True")
+    (('-12', '.5'), ('5', 'e-10'), ('7', ''), ('True', ''))
+    """
+    found = _NUMBER.fullmatch(text)
+    return (found[1], found[2]) if found else (text, "")
+
+
+def _aligned(column: Sequence[str], bold: list[bool]) -> list[str]:
+    """Return numbers with as many spaces behind them as align their points, the best ones bold."""
+    tails = [len(apart(text)[1]) for text in column]
+    return [
+        (f"**{text}**" if best and text else text) + " " * (max(tails) - tail)
+        for text, tail, best in zip(column, tails, bold, strict=True)
+    ]
+
+
+def _line(cells: Sequence[str], widths: list[int], right: list[bool]) -> str:
     aligned = [padded(c, w, right=r) for c, w, r in zip(cells, widths, right, strict=True)]
     return "| " + " | ".join(aligned) + " |"
 

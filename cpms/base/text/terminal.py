@@ -38,6 +38,11 @@ def complain(sentence: str) -> None:
     print(f"cpms: error: {error_line(sentence)}", file=sys.stderr, flush=True)
 
 
+def note(sentence: str) -> None:
+    """Print a note on standard error, in one line."""
+    print(f"cpms: {error_line(sentence)}", file=sys.stderr, flush=True)
+
+
 def error_line(sentence: str) -> str:
     r"""Return an error's sentence in one line, with the line breaks of other libraries' errors as spaces.
 

@@ -14,18 +14,34 @@ def add(parsers: Any) -> None:
     parser = parsers.add_parser(
         "artifact",
         help="pack rows, figures and texts of a paper",
-        description="Write a folder with the rows of DIR, their figures, a manifest, numbers for LaTeX, the text of an "
-        "artifact appendix, an environment lock, a container file and RO-Crate metadata.",
+        description="Write a folder with the rows of DIR, their figures, a copy of cpms, a manifest, numbers for "
+        "LaTeX, the text of an artifact appendix, an environment lock, a container file and RO-Crate metadata.",
         epilog="example: cpms artifact out --output artifact; python artifact/rebuild.py",
     )
     parser.add_argument("source", metavar="DIR", help="file or folder of rows, or the name of an experiment")
     parser.add_argument("--output", type=Path, default=Path("artifact"), metavar="FOLDER", help="(artifact)")
+    parser.add_argument(
+        "--program",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="a program of your own that draws figures, as 'cpms show' takes it; may be repeated",
+    )
+    parser.add_argument(
+        "--paper",
+        type=Path,
+        metavar="FILE.tex",
+        help="a paper that takes its figures and numbers from the folder; it is compiled there",
+    )
     parser.add_argument("--width", choices=("single", "double"), default="single", help="columns of figures (single)")
 
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from cpms.experiment.report.artifact import artifact
+    from cpms.experiment.artifact.pack import artifact
 
-    say(*artifact(arguments.source, arguments.output, width=arguments.width))
+    options = {"width": arguments.width, "programs": arguments.program, "paper": arguments.paper}
+    files = artifact(arguments.source, arguments.output, echo=say, **options)
+    say(f"{len(files)} files in {arguments.output}; 'python {arguments.output / 'rebuild.py'}' draws the figures again")
     return 0

@@ -19,7 +19,7 @@ def add(parsers: Any) -> None:
         "rows",
         help="write rows as a table: CSV or Parquet",
         description="Write the rows of SOURCE as a table with one line a result. Without a file, list the columns "
-        "that hold something, with their types and units.",
+        "that hold something, with their types and units, and how many rows have code that no commit has.",
         epilog="example: cpms rows out --csv rows.csv; columns are described in docs/rows.md",
     )
     parser.add_argument("source", metavar="SOURCE", help="file or folder of rows, or the name of an experiment")
@@ -30,7 +30,8 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.base.errors import InputError
-    from cpms.experiment.rows.flat import read_table, write_table
+    from cpms.experiment.rows.flat import read_rows, read_table, write_table
+    from cpms.experiment.rows.standing import unexplained
 
     asked = {".csv": arguments.csv, ".parquet": arguments.parquet}
     for ending, path in asked.items():
@@ -40,7 +41,7 @@ def call(arguments: argparse.Namespace) -> int:
     written = [path for path in asked.values() if path is not None]
     for path in written:
         write_table(table, path)
-    say(*written or _listed(table))
+    say(*written or [*_listed(table), unexplained(read_rows(arguments.source))])
     return 0
 
 

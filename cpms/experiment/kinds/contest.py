@@ -34,7 +34,8 @@ _SHORT_S = 0.01
 class Config(Repeated):
     """The fields of such an experiment.
 
-    With ``reference_tol``, errors and highest ranks are compared with a float64 solution at that tolerance.
+    With ``reference_tol``, errors and highest ranks are compared with a float64 solution at that tolerance. ``warmup``
+    rounds are not measured; they follow the first solve of each contestant, which is never measured.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)
@@ -42,6 +43,7 @@ class Config(Repeated):
     contestants: list[Contestant] = Field(min_length=2)
     tolerances: list[Annotated[float, Field(gt=0)]] = [1e-10]
     rounds: int = Field(default=5, ge=1)
+    warmup: int = Field(default=0, ge=0)
     certify: bool = True
     reference_tol: float | None = Field(default=None, gt=0)
 
@@ -49,6 +51,7 @@ class Config(Repeated):
         """Return one cell a graph, layout and tolerance."""
         # Later keys are left out at their defaults, so that older cells keep their names.
         judged = {} if self.reference_tol is None else {"reference_tol": self.reference_tol}
+        warmed = {"warmup": self.warmup} if self.warmup else {}
         return [
             {
                 **named(graph),
@@ -59,6 +62,7 @@ class Config(Repeated):
                 "contestants": [contestant.parameters() for contestant in self.contestants],
                 "repetition": repetition,
                 **judged,
+                **warmed,
             }
             for graph in self.graphs
             for repetition in range(self.repetitions)
@@ -68,7 +72,7 @@ class Config(Repeated):
     def resolved(self, cell: Cell) -> Cell:
         """Return a cell with all fields of its contestants."""
         contestants = [Contestant.model_validate(given).model_dump() for given in cell["contestants"]]
-        return {"reference_tol": None, **cell, "contestants": contestants}
+        return {"reference_tol": None, "warmup": 0, **cell, "contestants": contestants}
 
 
 class Context:
@@ -88,9 +92,9 @@ class Context:
         entrants = [_Entrant(solver, given) for given in cell["contestants"]]
         if cell["certify"]:
             threads.each(lambda each: each.assess(problem, exact), entrants)
-        for _ in range(cell["rounds"]):
+        for turn in range(-cell.get("warmup", 0), cell["rounds"]):
             for each in entrants:
-                each.sample()
+                each.sample(is_measured=turn >= 0)
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,
@@ -156,15 +160,15 @@ class _Entrant:
         if self.ranks is not None:
             self._head |= _accuracy(problem, exact, self.ranks)
 
-    def sample(self) -> None:
-        """Add the time of a solve; of a short one, the time of its repetition.
+    def sample(self, *, is_measured: bool) -> None:
+        """Add the time of a solve if it is measured; of a short one, the time of its repetition.
 
         Ranks are new processes, which solve twice themselves.
         """
         solved = self._solved(on_device=True) if self._head["status"] == "ok" else None
         if solved is not None and solved.solve_s < _SHORT_S and self._contestant.ranks is None:
             solved = self._solved(on_device=True)
-        if solved is not None:
+        if solved is not None and is_measured:
             self._solve_s.append(solved.solve_s)
             self._step_s.append(solved.step_s)
 

@@ -16,12 +16,12 @@ from pydantic import Field, field_validator
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear.choice import METHODS
+from cpms.api.linear.choice import METHODS, own_method
 from cpms.api.linear.solve import Solver
 from cpms.base import work_clock
 from cpms.certify import linear_system as certify
 from cpms.experiment.config import Cell, Repeated, Strict
-from cpms.experiment.config_types import one_of
+from cpms.experiment.config_types import one_of, or_plugin
 from cpms.problems.linear_system import LinearSystem
 from cpms.sources import matrices
 from cpms.sparse.matrix import Matrix
@@ -30,7 +30,7 @@ from cpms.sparse.matrix import Matrix
 class Way(Strict):
     """One way to solve; ``scipy`` in place of an engine runs SciPy's method of that name."""
 
-    method: Annotated[str, one_of("method", lambda: (*METHODS, "auto"))] = "auto"
+    method: Annotated[str, or_plugin("method", lambda: (*METHODS, "auto"), own_method)] = "auto"
     storage: str = "auto"
     vectors: list[str] = Field(default=["auto"], min_length=1)
     engine: Annotated[str, one_of("engine of products", lambda: [*product_engines.names(), "auto", "scipy"])] = "auto"
@@ -53,7 +53,9 @@ class Config(Repeated):
     def known(cls, names: list[str]) -> list[str]:
         """Refuse names of nothing."""
         for name in names:
-            if not matrices.is_name(name):
+            if matrices.is_name(name):
+                matrices.checked(name)
+            else:
                 given_matrix(name, None)
         return names
 

@@ -6,8 +6,10 @@ A cell is one solve after a warm-up. Repetitions are the outer loop, so that con
 from __future__ import annotations
 
 import itertools
+import os
 import resource
 import sys
+import time
 from collections import defaultdict
 from typing import Annotated, Any, Literal
 
@@ -17,15 +19,17 @@ from pydantic import Field, model_validator
 from cpms.analysis import rankings
 from cpms.api import pagerank
 from cpms.api.result import Result
+from cpms.base.errors import InputError
 from cpms.base.types import DanglingRule
 from cpms.experiment.config import Cell, Strict, WarmedUp
-from cpms.experiment.config_types import AUTO, EngineOrAuto, LayoutOrAuto, StorageOrAuto
+from cpms.experiment.config_types import AUTO, EngineOrAuto, LayoutOrAuto, StorageName, StorageOrAuto
 from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.formats.formats import format_named
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.precision.controller_specs import controller_of
 from cpms.precision.controllers import AtMost, Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
+from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.sources.readers.options import Ids, Symmetric, Weights
 
 _RECORDED_TOP = 20
@@ -33,18 +37,23 @@ _OF_GRAPHS = {"duplicates", "self_loops", "ids"}
 _SINCE_FIRST_ROWS = {*_OF_GRAPHS, "dangling"}
 """Keys that cells leave out at their defaults, so that older cells keep their names."""
 
-_LATER = ("at_most", "rises", "plugin")
+_LATER = ("at_most", "rises", "plugin", "by", "inner", "formats", "storage", "inner_reduction")
 """Fields of policies that rows lack where they are not given."""
 
 
-class Policy(Strict):
-    """A level controller in a configuration; the defaults are the paper's rule.
+Rule = Literal["default", "threshold", "fixed", "schedule", "at_most", "start_at", "write_ahead",
+               "adaptive_reduction", "fixed_reduction"]  # fmt: skip
 
-    ``rises`` are the segments of a schedule by sweep; ``plugin`` names a controller of one's own in place of a rule, by
-    an entry point, ``module:attribute`` or ``file.py:attribute``. The other keys wrap it.
+
+class Policy(Strict):
+    """A controller of power iteration, or a policy of ``refine``, in a configuration; by default the method's own.
+
+    ``rises`` are the segments of a schedule by sweep; ``plugin`` names a controller or policy of one's own in place of
+    a rule, by an entry point, ``module:attribute`` or ``file.py:attribute``. ``start_at``, ``at_most`` and
+    ``write_ahead`` as keys wrap it; as rules they wrap ``inner``, another rule or table, and may be nested.
     """
 
-    rule: Literal["default", "threshold", "fixed", "schedule"] = "default"
+    rule: Rule = "default"
     factor: float = Field(default=10.0, gt=0)
     stagnation: bool = True
     read: int | None = Field(default=None, ge=1)
@@ -53,33 +62,54 @@ class Policy(Strict):
     at_most: int | None = Field(default=None, ge=1)
     rises: dict[str, int] | None = None
     plugin: str | None = None
+    by: int | None = Field(default=None, ge=0)
+    inner: str | dict[str, Any] | None = None
+    formats: Annotated[list[StorageName], Field(min_length=1)] | None = None
+    storage: StorageName | None = None
+    inner_reduction: float | None = None
 
     @model_validator(mode="after")
-    def _plugin_loads(self) -> Policy:
+    def _is_whole(self) -> Policy:
         if (self.rises is None) == (self.rule == "schedule"):
             raise ValueError("rises are those of rule schedule, which needs them, such as {0 = 1, 20 = 2}")
-        if self.plugin is not None or self.rises is not None:
-            self.controller("fp64")
+        if self.plugin is not None and self.rule != "default":
+            raise ValueError(f"plugin is in place of a rule; leave out one of them, {self.plugin} or {self.rule}")
+        if self.plugin is not None or self.rule not in ("default", "threshold", "fixed"):
+            self.precision("fp64")
         return self
 
-    def controller(self, storage: str) -> Controller:
-        """Return the controller for a storage format."""
-        chosen: Controller
+    def precision(self, storage: str) -> Controller | RefinementPolicy:
+        """Return the controller for a storage format, or the policy."""
+        chosen: Controller | RefinementPolicy
         if self.plugin is not None:
             chosen = controller_of(self.plugin)
-        elif self.rises is not None:
-            chosen = controller_of({"rule": "schedule", "rises": self.rises})
         elif self.rule == "default":
             chosen = default_controller(format_named(storage))
         elif self.rule == "fixed":
             chosen = Fixed(self.read)
-        else:
+        elif self.rule == "threshold":
             chosen = Threshold(self.factor, self.stagnation)
+        else:
+            keys = ("rises", "read", "by", "inner", "formats", "storage", "inner_reduction")
+            given = {key: value for key in keys if (value := getattr(self, key)) is not None}
+            chosen = controller_of({"rule": self.rule, **given})
+        if isinstance(chosen, RefinementPolicy):
+            if self.start_at or self.at_most or self.write_ahead:
+                raise InputError("start_at, at_most and write_ahead are for controllers of power, not for policies")
+            return chosen
         if self.start_at:
             chosen = StartAt(chosen, self.start_at)
         if self.at_most:
             chosen = AtMost(chosen, self.at_most)
         return WriteAhead(chosen, self.write_ahead) if self.write_ahead else chosen
+
+    def of_method(self, method: str, storage: str) -> Controller | RefinementPolicy | None:
+        """Return the controller or policy for a method that it fits; None for the default of ``refine``."""
+        return None if method == "refine" and self == Policy() else self.precision(storage)
+
+    def fits(self, method: str) -> bool:
+        """Return whether it is a controller for ``power``, or a policy for ``refine``."""
+        return self == Policy() or isinstance(self.precision("fp64"), RefinementPolicy) == (method == "refine")
 
 
 class Config(WarmedUp):
@@ -110,6 +140,9 @@ class Config(WarmedUp):
     def _formats_are_named_for_power(self) -> Config:
         if AUTO in self.storages and "power" in self.methods:
             raise ValueError("storages hold auto, which is method refine's; for power name formats such as fp64")
+        for method in self.methods:
+            if not any(policy.fits(method) for policy in self.policies):
+                raise ValueError(f"no one of policies is for method {method}; add one, such as {{ rule = 'default' }}")
         return self
 
     def cells(self) -> list[Cell]:
@@ -142,6 +175,7 @@ class Config(WarmedUp):
             for method in self.methods
             for layout in (["pattern" if method == "refine" else "csr"] if self.layouts is None else self.layouts)
             for engine, storage, policy, tol in itertools.product(*axes)
+            if policy.fits(method)
         ]
 
     def resolved(self, cell: Cell) -> Cell:
@@ -169,8 +203,16 @@ class Context:
             for _ in range(self._config.warmup):
                 _solve(graph, cell)
             self._warm.add(contestant)
+        load_average, busy_s, began = os.getloadavg()[0], time.process_time(), time.monotonic()
         result = _solve(graph, cell)
-        return {"warmup": self._config.warmup, **_columns(graph, result, cell), **self._accuracy(result, cell)}
+        busy = (time.process_time() - busy_s) / (time.monotonic() - began)
+        return {
+            "warmup": self._config.warmup,
+            "load_average_before": load_average,
+            "busy_cores": busy,
+            **_columns(graph, result, cell),
+            **self._accuracy(result, cell),
+        }
 
     def _load(self, cell: Cell) -> Graph:
         options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}
@@ -188,7 +230,6 @@ class Context:
 
 
 def _solve(graph: Graph, cell: Cell) -> Result:
-    power = cell["method"] == "power"
     return pagerank.pagerank(
         graph,
         method=cell["method"],
@@ -200,7 +241,7 @@ def _solve(graph: Graph, cell: Cell) -> Result:
         norm=cell["norm"],
         max_iterations=cell["max_iterations"],
         dangling=cell.get("dangling", "teleport"),
-        controller=Policy.model_validate(cell["policy"]).controller(cell["storage"]) if power else None,
+        controller=Policy.model_validate(cell["policy"]).of_method(cell["method"], cell["storage"]),
     )
 
 

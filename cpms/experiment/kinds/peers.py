@@ -1,7 +1,8 @@
 """Whole solves on processors, of cpms and of other libraries, at the same verified error.
 
 Stopping rules of libraries differ, so each contestant gets the loosest tolerance whose ranks keep the error, found
-against a float64 solution. Contestants then alternate.
+against a float64 solution. Contestants then alternate. The clock starts at each one's own matrix, or at edges: int32,
+in random order in main memory. From edges, each sample builds the contestant's matrix and solves; ours certifies too.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from importlib import metadata
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 
 from cpms.api import pagerank
@@ -23,10 +25,13 @@ from cpms.experiment.config_types import StorageOrAuto, one_of
 from cpms.experiment.external_solvers import PEERS, Variant
 from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, read_options
+from cpms.experiment.kinds.road.measuring import permuted_edges
 from cpms.experiment.rows.outcome import FAILURES, failure
 from cpms.graph.graph import Graph
 
 _TOLERANCES = tuple(float(f"{digit}e{exponent}") for exponent in range(-9, -14, -1) for digit in (3, 1))
+Edges = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+"""Sources and targets."""
 _OUT_OF_REACH = "does not reach an error of {} in L1"
 
 
@@ -41,7 +46,7 @@ class Config(Repeated):
     """The fields of such an experiment.
 
     ``error`` bounds the L1 distance from a solution at ``reference_tol``; each contestant gets the loosest tolerance
-    within that bound.
+    within that bound. The clock starts at the contestant's own ``matrix``, or at ``edges``.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)
@@ -50,10 +55,17 @@ class Config(Repeated):
     rounds: int = Field(default=5, ge=1)
     error: float = Field(default=1e-9, gt=0)
     reference_tol: float = Field(default=1e-14, gt=0)
+    clock: Literal["matrix", "edges"] = "matrix"
+
+    def resolved(self, cell: Cell) -> Cell:
+        """Return the parameters of a cell with the start of its clock."""
+        return {"clock": "matrix", **cell}
 
     def cells(self) -> list[Cell]:
         """Return one cell for each graph; its contestants alternate."""
         fixed = self.model_dump(include={"peers", "rounds", "error", "reference_tol"})
+        if self.clock != "matrix":  # Cells of other experiments have been recorded without it.
+            fixed["clock"] = self.clock
         return self.cells_by_graph(self.graphs, ours=[given.model_dump() for given in self.ours], **fixed)
 
 
@@ -68,8 +80,9 @@ class Context:
         """Tune every contestant, then time all of them in turn."""
         graph = self.graph.load(cell["graph"], **read_options(cell))
         exact = self.graph.exact(cell["reference_tol"])
-        contestants: list[_Contestant] = [_Ours(graph, given, exact, cell["error"]) for given in cell["ours"]]
-        contestants += [_Peer(graph, name, exact, cell) for name in cell["peers"]]
+        edges = permuted_edges(graph) if cell.get("clock") == "edges" else None
+        contestants: list[_Contestant] = [_Ours(graph, edges, given, exact, cell["error"]) for given in cell["ours"]]
+        contestants += [_Peer(graph, edges, name, exact, cell) for name in cell["peers"]]
         for _ in range(cell["rounds"]):
             for contestant in contestants:
                 contestant.run(exact)
@@ -84,10 +97,14 @@ class Context:
 
 
 class _Contestant:
-    """The columns of one contestant; ``failed`` is its status and reason if it cannot take part."""
+    """The columns of one contestant; ``failed`` is its status and reason if it cannot take part.
 
-    def __init__(self, name: str) -> None:
+    ``edges`` are where its clock starts; None: at its own matrix.
+    """
+
+    def __init__(self, name: str, edges: Edges | None) -> None:
         self.head: dict[str, Any] = {"name": name}
+        self.edges = edges
         self.failed: dict[str, str] = {}
         self.samples: list[float] = []
         self.error = 0.0
@@ -96,10 +113,14 @@ class _Contestant:
         """Return ranks and seconds."""
         raise NotImplementedError
 
+    def from_edges(self, edges: Edges) -> Floats:
+        """Build from edges, solve, and return ranks."""
+        raise NotImplementedError
+
     def run(self, exact: Floats) -> None:
         """Solve once and record time and error."""
         if not self.failed:
-            ranks, seconds = self.solve()
+            ranks, seconds = self.solve() if self.edges is None else self._timed_from(self.edges)
             self.samples.append(seconds)
             self.error = max(self.error, _distance(ranks, exact))
 
@@ -107,13 +128,19 @@ class _Contestant:
         """Return the columns of a row."""
         if self.failed:
             return {**self.head, **self.failed}
-        measured = {"solve_s": statistics.median(self.samples), "solve_samples_s": self.samples, "error_l1": self.error}
-        return {**self.head, "status": "ok", **measured}
+        timed = "solve" if self.edges is None else "road"
+        samples = {f"{timed}_s": statistics.median(self.samples), f"{timed}_samples_s": self.samples}
+        return {**self.head, "status": "ok", **samples, "error_l1": self.error}
+
+    def _timed_from(self, edges: Edges) -> tuple[Floats, float]:
+        began = work_clock.now()
+        ranks = self.from_edges(edges)
+        return ranks, work_clock.now() - began
 
 
 class _Ours(_Contestant):
-    def __init__(self, graph: Graph, given: dict[str, Any], exact: Floats, error: float) -> None:
-        super().__init__(f"cpms {given['method']} {given['storage']}")
+    def __init__(self, graph: Graph, edges: Edges | None, given: dict[str, Any], exact: Floats, error: float) -> None:
+        super().__init__(f"cpms {given['method']} {given['storage']}", edges)
         self._graph, self._given = graph, given
         try:
             found = _loosest(self._solve_to, _TOLERANCES, exact, error)
@@ -128,6 +155,10 @@ class _Ours(_Contestant):
     def solve(self) -> tuple[Floats, float]:
         return self._solve_to(self._tol)
 
+    def from_edges(self, edges: Edges) -> Floats:
+        graph = Graph.from_edges(*edges, nodes=self._graph.nodes)
+        return pagerank.pagerank(graph, engine="cpu", tol=self._tol, **self._given).ranks
+
     def _solve_to(self, tol: float) -> tuple[Floats, float]:
         result = pagerank.pagerank(self._graph, engine="cpu", tol=tol, **self._given)
         self.head.update(
@@ -140,12 +171,12 @@ class _Ours(_Contestant):
 
 
 class _Peer(_Contestant):
-    def __init__(self, graph: Graph, name: str, exact: Floats, cell: Cell) -> None:
-        super().__init__(name)
-        self._peer = PEERS[name]
+    def __init__(self, graph: Graph, edges: Edges | None, name: str, exact: Floats, cell: Cell) -> None:
+        super().__init__(name, edges)
+        self._peer, self._nodes = PEERS[name], graph.nodes
         try:
             began = work_clock.now()
-            self._built = self._peer.build(graph)
+            self._built = self._peer.build(graph) if edges is None else self._peer.build_from_edges(*edges, graph.nodes)
             self.head["build_s"] = work_clock.now() - began
         except FAILURES as error:
             self.failed = failure(error)
@@ -174,6 +205,10 @@ class _Peer(_Contestant):
 
     def solve(self) -> tuple[Floats, float]:
         return self._peer.solve(self._built, self._variant, self._tol)
+
+    def from_edges(self, edges: Edges) -> Floats:
+        built = self._peer.build_from_edges(*edges, self._nodes)
+        return self._peer.solve(built, self._variant, self._tol)[0]
 
 
 def _loosest(

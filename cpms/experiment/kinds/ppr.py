@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cpms import engines
 from cpms.analysis import rankings
@@ -30,6 +30,7 @@ from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
 from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
+from cpms.experiment.native_sums import NativeSums
 from cpms.experiment.sequential_queries import OneQuery
 from cpms.formats.formats import FloatFormat, format_named
 from cpms.graph.graph import Graph
@@ -47,7 +48,9 @@ class Contestant(Strict):
     """An engine with a format, layout and method.
 
     ``batch`` is the number of queries of a sweep, 0 for sequential solves. ``queries`` limits the number of queries,
-    ``least_tol`` and ``most_tol`` the tolerances, and ``certified`` is the number of certified answers.
+    ``least_tol`` and ``most_tol`` the tolerances, and ``certified`` is the number of certified answers. With ``sums``
+    ``storage`` all arithmetic is in the type of the storage, edge by edge (`cpms.experiment.native_sums`), for which
+    engine ``reference`` stands.
     """
 
     engine: EngineName
@@ -59,6 +62,18 @@ class Contestant(Strict):
     least_tol: float = Field(default=0.0, ge=0)
     most_tol: float = Field(default=1.0, gt=0)
     certified: int = Field(default=5, ge=1)
+    sums: Literal["engine", "storage"] = "engine"
+
+    @model_validator(mode="after")
+    def _native_sums_are_of_no_other_engine(self) -> Contestant:
+        if self.sums == "storage" and (self.engine, self.method, self.batch) != ("reference", "power", 0):
+            raise ValueError("sums in the storage's type are of engine reference, method power, without a batch")
+        return self
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the keys of a cell; ``sums`` is left out at its default, so that older cells keep their names."""
+        left_out = {"queries", "least_tol", "most_tol", *(() if self.sums == "storage" else ("sums",))}
+        return self.model_dump(exclude=left_out)
 
 
 class Setting(Strict):
@@ -93,7 +108,7 @@ class Config(WarmedUp):
                 **named(graph),
                 "start": start,
                 **setting.model_dump(exclude={"starts"}),
-                **contestant.model_dump(exclude={"queries", "least_tol", "most_tol"}),
+                **contestant.parameters(),
                 "limit": contestant.queries,
                 **fixed,
                 "repetition": repetition,
@@ -168,7 +183,7 @@ Answers = list[tuple[Floats, Status, list[Step]]]
 def _one_at_a_time(reference: _ReferenceQueries, cell: Cell, initial: Floats) -> tuple[Answers, dict[str, Any]]:
     """Solve queries sequentially on one prepared matrix."""
     queries = reference.queries[: None if cell["limit"] is None else reference.warmup + cell["limit"]]
-    solver = OneQuery(reference.graph, cell, initial)
+    solver = (NativeSums if cell.get("sums") == "storage" else OneQuery)(reference.graph, cell, initial)
     answers: Answers = []
     solve_s, reset_s = [], []
     for query in queries:

@@ -17,11 +17,11 @@ from cpms.backends.split_product import SplitProduct
 from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.product_request import Compute
 from cpms.experiment.config import Cell, Repeated, Strict
-from cpms.experiment.config_types import loadable, one_of
+from cpms.experiment.config_types import loadable, one_of, or_plugin
 from cpms.experiment.device_time import Timer, copy_bandwidth, in_turn
 from cpms.experiment.graph_cache import LastGraph
 from cpms.sources import matrices
-from cpms.sparse.arrangement import INDICES, LAYOUTS
+from cpms.sparse.arrangement import INDICES, LAYOUTS, layout_of
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.transition import transition
 from cpms.storage.device import copy_to_host, to_device
@@ -32,7 +32,7 @@ class Contestant(Strict):
 
     engine: Annotated[str, one_of("engine of products", product_engines.names)]
     storage: str = "fp64"
-    layout: Annotated[str, one_of("layout", lambda: LAYOUTS)] = "csr"
+    layout: Annotated[str, or_plugin("layout", lambda: LAYOUTS, layout_of)] = "csr"
     indices: Annotated[str, one_of("indices", lambda: (*INDICES, "compressed"))] = "auto"
     compute: Compute = "fp64"
     vectors: Literal["fp64", "fp32"] = "fp64"

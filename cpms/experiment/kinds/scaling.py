@@ -27,7 +27,7 @@ Count = Annotated[int, Field(ge=1)]
 class Config(Repeated):
     """The fields of such an experiment.
 
-    In each of ``outer_steps`` every contestant is started anew and solves ``solves`` times. Ranks have
+    In each of ``rounds`` every contestant is started anew and solves ``solves`` times. Ranks have
     ``threads_a_rank`` threads and multiply by each of the engines ``local``.
     """
 

@@ -1,11 +1,10 @@
 """The comparison of two runs: the ratio of each series with an interval, a rank test and a conclusion.
 
-Samples of time are positive and skewed, so all is done on their logarithms. Samples more than six median absolute
-deviations from the median of their series are outliers (Hampel's identifier) and are set aside: an interrupted sample
-says nothing about the code. The ratio is the Hodges-Lehmann estimate, the median of all ratios of a sample of one run
-to a sample of the other; its interval is that of Moses. A difference counts if the Mann-Whitney test rejects that the
-ratio lies within a margin about 1. See Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition,
-chapter 4. The cost is the product of the numbers of samples.
+Samples of time are positive and skewed, so all is done on their logarithms. Outliers (Hampel's identifier, see
+`cpms.experiment.rows.outliers`) are set aside. The ratio is the Hodges-Lehmann estimate, the median of all ratios of a
+sample of one run to a sample of the other; its interval is that of Moses. A difference counts if the Mann-Whitney test
+rejects that the ratio lies within a margin about 1. See Hollander, Wolfe and Chicken, Nonparametric Statistical
+Methods, 3rd edition, chapter 4. The cost is the product of the numbers of samples.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
+from cpms.experiment.rows.outliers import are_kept
 from cpms.experiment.rows.series import Series
 
 Conclusion = Literal["slower", "faster", "no difference", "too few samples"]
@@ -26,10 +26,6 @@ LEAST_SAMPLES = 5
 ALPHA = 0.02
 MARGIN = 0.001
 """Ratios between 1 / (1 + MARGIN) and 1 + MARGIN are no difference."""
-_OUTLIER = 6.0
-"""Median absolute deviations, scaled to the standard deviation of normal noise, beyond which a sample is an outlier."""
-_LEAST_DEVIATION = 1e-3
-"""Of logarithms: samples within 0.6 percent of their median are never outliers."""
 
 
 class Comparison(NamedTuple):
@@ -96,7 +92,7 @@ def compare(
 
 def _compared(before: Series, after: Series, alpha: float, margin: float) -> Comparison:
     sign = -1.0 if before.higher_is_better else 1.0
-    x, y = (_without_outliers(sign * np.log(each.samples)) for each in (before, after))
+    x, y = (sign * _kept_logs(each.samples) for each in (before, after))
     outliers = len(before.samples) + len(after.samples) - len(x) - len(y)
     differences = np.sort(np.subtract.outer(y, x).ravel())
     ratio = math.exp(float(np.median(differences)))
@@ -115,11 +111,10 @@ def _compared(before: Series, after: Series, alpha: float, margin: float) -> Com
     return Comparison(before, after, ratio, low, high, p_value, conclusion, outliers)
 
 
-def _without_outliers(logs: Floats) -> Floats:
-    distance = np.abs(logs - np.median(logs))
-    deviation = max(1.4826 * float(np.median(distance)), _LEAST_DEVIATION)
-    kept: Floats = logs[distance <= _OUTLIER * deviation]
-    return kept
+def _kept_logs(samples: Sequence[float]) -> Floats:
+    """Return the logarithms of the samples that are no outliers."""
+    logs: Floats = np.log(np.array(samples)[are_kept(samples)])
+    return logs
 
 
 def significant(found: Sequence[Comparison], conclusion: Conclusion, *, alpha: float = ALPHA) -> list[Comparison]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _ENDINGS: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 """File types of a figure, with metadata that hold no time."""
+_DESCRIPTION = {".pdf": "Subject", ".svg": "Description", ".png": "Description"}
+"""The name that each type has for alternative text."""
 _LONGEST_NAME = 44
 """The longest name at a tick, in characters."""
 _LONGEST_ENTRY = 48
@@ -31,6 +33,8 @@ _LONGEST_LABEL = 160
 
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as ``.pdf``, ``.svg`` and ``.png``, close it and return these paths.
+
+    The label of the figure is the alternative text in the metadata of the files.
 
     All texts are plain: dollars and other characters are no markup, and long names are abbreviated.
 
@@ -46,7 +50,9 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         for ending, metadata in _ENDINGS.items():
             path = stem.with_name(stem.name + ending)
             with replacing(path) as temporary:
-                figure.savefig(temporary, metadata=metadata)
+                alt = escape.terminal(str(figure.get_label()))
+                described = {"Title": stem.name, _DESCRIPTION[ending]: alt} if alt else {}
+                figure.savefig(temporary, metadata={**metadata, **described})
             written.append(path)
     finally:
         plt.close(figure)
@@ -85,8 +91,9 @@ def _escape(figure: Figure) -> None:
         axes.title.set_text(_wrapped(axes.get_title(), _title_characters(figure, axes)))
     labels = [axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
     for label in (*figure.texts, *labels):
-        label.set_text(escape.mathtext(label.get_text(), _LONGEST_LABEL))
-        label.set_wrap(True)
+        lines = label.get_text().split("\n") if label in figure.texts else [label.get_text()]
+        label.set_text("\n".join(escape.mathtext(line, _LONGEST_LABEL) for line in lines))
+        label.set_wrap(label not in figure.texts or label.get_rotation() == 0)  # A turned text would leave the page.
     shared = {id(axis.major): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
     for axis in shared.values():
         _escape_ticks(axis)

@@ -21,6 +21,7 @@ from cpms.experiment.report.show import styled
 from cpms.experiment.rows.flat import flatten
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.schema import unit_of
+from cpms.experiment.rows.standing import commit_text
 
 NUMBERS = (
     *("solve_s", "query_s", "run_s", "solves_s", "sweep_us", "median_ms", "convert_gbps", "restore_gbps"),
@@ -96,7 +97,8 @@ def _anchor(name: str) -> str:
 
 
 def _provenance(row: Row) -> dict[str, Any]:
-    return {name: row[name] for name in _PROVENANCE if row.get(name) is not None}
+    recorded = {name: row[name] for name in _PROVENANCE if row.get(name) is not None}
+    return {"commit": commit_text(row), **recorded}
 
 
 def _section(place: int, name: str, rows: list[Row], baseline: str | None) -> str:

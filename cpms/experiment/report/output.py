@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cpms.base import plugins
 from cpms.base.atomic_files import replacing
+from cpms.base.errors import InputError
 from cpms.base.package_data import folder
 from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
-from cpms.base.text.table_text import LONGEST_WORD, markdown, write_csv
+from cpms.base.text.table_text import LONGEST_WORD, Best, markdown, write_csv
 from cpms.experiment.report import figures
+from cpms.experiment.report.captions import provenance, some
 from cpms.experiment.report.palette import PALETTE as PALETTE
+from cpms.experiment.report.style import WIDTHS, inches
+from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.standing import not_committed
 from cpms.formats.formats import format_named
 
 if TYPE_CHECKING:
@@ -24,79 +30,166 @@ if TYPE_CHECKING:
 
     from cpms.experiment.report.templates import Drawing
 
-_STYLE = {
-    "font.family": "sans-serif",
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "lines.linewidth": 1.0,
-    "legend.frameon": False,
-    "legend.fontsize": 7,
-    "figure.constrained_layout.use": True,
-    "savefig.dpi": 200,
-    "svg.hashsalt": "cpms",
-    "pdf.fonttype": 42,
-}
+
+_STAND_IN = " (stand-in)"
 
 
 class Output:
     """The files of a show program; the same rows always give the same bytes.
 
-    ``note`` is a caveat on the rows; it becomes part of captions and stands below figures.
+    Parameters
+    ----------
+    target : Path
+        The folder.
+    name : str
+        The beginning of the files' names.
+    echo : callable
+        Receives lines for the user.
+    note : str
+        A caveat on the rows; it becomes part of captions and stands below figures.
+    rows : sequence of dict
+        The rows that are drawn.
+    apart : sequence of dict
+        Those among them that no commit explains; the names of their graphs get a dagger.
+    width : str
+        Of figures: ``single`` or ``double`` column.
     """
 
-    def __init__(self, target: Path, name: str, echo: Callable[[str], None], note: str = "") -> None:
+    def __init__(
+        self,
+        target: Path,
+        name: str,
+        echo: Callable[[str], None],
+        note: str = "",
+        *,
+        rows: Sequence[Row] = (),
+        apart: Sequence[Row] = (),
+        width: str = "single",
+    ) -> None:
         self._target, self._name, self._echo, self._note = target, name, echo, note
+        self._rows, self._apart, self._marks = rows, apart, set[str]()
+        self.width = inches(width)
         self.written: list[Path] = []
         self.left_out: list[str] = []
+
+    @property
+    def double(self) -> bool:
+        """Whether figures are as wide as two columns."""
+        return self.width > WIDTHS["single"]
+
+    def names(self, graphs: Iterable[str], most: int | None = None, *, of: Sequence[str] = ()) -> list[str]:
+        """Return names of graphs for a figure: short, with a star for a stand-in.
+
+        Those of rows that no commit explains get a dagger if they are fewer than the others. Rows are those of the
+        experiments ``of``, by default of all.
+        """
+        most = most or (30 if self.double else 23)
+        rows, some_apart = self._of(of)
+        apart = {name for row in some_apart for name in _names_of(row)} if 2 * len(some_apart) < len(rows) else set()
+        found = []
+        for name in graphs:
+            marks = ["*" if name.endswith(_STAND_IN) else "", " †" if name in apart else ""]
+            found.append(escape.abbreviate(name.removesuffix(_STAND_IN), most) + "".join(marks))
+            self._marks.update(filter(None, map(str.strip, marks)))
+        return found
 
     def say(self, text: str) -> None:
         """Pass a line on to the user."""
         self._echo(text)
 
-    def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "") -> None:
-        """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it.
+    def _of(self, experiments: Sequence[str]) -> tuple[list[Row], list[Row]]:
+        """Return the rows of some experiments, and those among them that no commit explains."""
+        of = set(experiments)
+        rows, apart = ([row for row in held if not of or row["experiment"] in of] for held in (self._rows, self._apart))
+        return rows, apart
+
+    def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "", best: Best | None = None) -> None:
+        """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
 
         All texts and the caption are plain text: markup is escaped. Long names are abbreviated but in ``.csv``.
+        Rules of the best are those of `cpms.base.text.table_text.is_best`.
         """
         caption = " ".join(filter(None, [caption, f"({self._note})" if self._note else ""]))
         stem = self._target / f"{self._name}{suffix}"
         if table.empty:
             self.leave_out(f"table {stem.name}", "the rows hold nothing of it")
             return
-        text = markdown(table)
+        text = markdown(table, best)
         title = f"{escape.markdown_paragraph(escape.abbreviate_words(caption, LONGEST_WORD))}\n\n" if caption else ""
         self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
         self._write(stem.with_name(stem.name + ".md"), f"{title}{text}\n")
-        latex = latex_table(table, caption=caption, label=f"tab:{stem.name}")
+        latex = latex_table(table, caption=caption, label=f"tab:{stem.name}", best=best)
         self._write(stem.with_name(stem.name + ".tex"), latex)
         for line in f"{title}{text}\n".split("\n"):
             self._echo(line)
 
-    def figure(self, figure: Figure, *, suffix: str = "") -> None:
+    def figure(
+        self, figure: Figure, *, suffix: str = "", caption: str = "", alt: str = "", of: Sequence[str] | None = None
+    ) -> None:
         """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
 
-        A figure with an empty panel is not written; the user gets a line about it.
+        A file ``.json`` beside it has the caption with machine, commit, repetitions and spread, the alternative text
+        and the cells of the rows. A figure with an empty panel is not written; the user gets a line about it.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure
+        suffix : str
+            Of the files' names.
+        caption : str
+            What is shown.
+        alt : str
+            Alternative text: the figure in words.
+        of : sequence of str
+            Experiments whose rows are drawn; by default all; none for a picture of formats or layouts.
         """
-        if self._note:
-            label = figure.get_supxlabel()
-            figure.supxlabel("\n".join(filter(None, [label, self._note])), fontsize=8 if label else 6)
-        written = figures.save(figure, self._target / f"{self._name}{suffix}")
-        self.written += written
-        if not written:
-            self.leave_out(f"figure {self._name}{suffix}", "the rows hold nothing to draw in one of its panels")
+        rows, apart = ([], []) if of is not None and not of else self._of(of or ())
+        note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows)).strip("; ")
+        below = ["*: generated stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
+        text = figure.get_supxlabel()
+        lines = list(filter(None, [text, *map(escape.terminal, below if note else below[:1])]))
+        if lines != [text]:
+            figure.supxlabel("\n".join(lines), fontsize=8 if text else 7)
+        self._marks.clear()
+        figure.set_label(alt)
+        said = self._provenance(rows, apart, note)
+        described = {
+            "caption": " ".join(filter(None, [caption and f"{caption.rstrip('.')}.", said])),
+            "alt": alt,
+            "experiments": list(dict.fromkeys(str(row["experiment"]) for row in rows)),
+            "cells": [row["cell"] for row in rows],
+            "cells_without_commit": [row["cell"] for row in apart],
+        }
+        self._save(figure, f"{self._name}{suffix}", described)
 
     def drawing(self, drawing: Drawing) -> None:
         """Write a figure with a file ``.json`` beside it: caption, alternative text, and the rows that it is of."""
-        written = figures.save(drawing.figure, self._target / f"{self._name}_{drawing.name}")
-        self.written += written
-        if not written:
-            self.leave_out(f"figure {self._name}_{drawing.name}", "the rows hold nothing to draw in one of its panels")
-            return
         caption = " ".join(filter(None, [drawing.caption, f"({self._note})" if self._note else ""]))
         described = {"caption": caption, "alt": drawing.alt, "experiment": drawing.experiment, "cells": drawing.cells}
-        self._write(written[0].with_suffix(".json"), json.dumps(described, indent=1) + "\n")
+        drawing.figure.set_label(drawing.alt)
+        self._save(drawing.figure, f"{self._name}_{drawing.name}", described)
+
+    def _save(self, figure: Figure, name: str, described: dict[str, Any]) -> None:
+        written = figures.save(figure, self._target / name)
+        self.written += written
+        if written:
+            self._write(self._target / f"{name}.json", json.dumps(described, indent=1) + "\n")
+        else:
+            self.leave_out(f"figure {name}", "the rows hold nothing to draw in one of its panels")
+
+    def _provenance(self, rows: Sequence[Row], apart: Sequence[Row], note: str) -> str:
+        """Return machine, commit, repetitions and spread, and the graphs of rows that no commit explains."""
+        few = 2 * len(apart) < len(rows)
+        named = apart if few else [row for row in rows if row not in apart]
+        graphs = some(dict.fromkeys(label(row) for row in named if row.get("graph_name"))) if apart else ""
+        note = (": " if few else ", all but ").join(filter(None, [note, graphs]))
+        return " ".join(filter(None, [provenance(rows) if rows else "", f"({note})" if note else ""]))
+
+    def origin(self, origins: list[dict[str, str | None]], experiments: list[str]) -> None:
+        """Write beside the figures of a plug-in which one it is, by a file ``.json``; nothing for other programs."""
+        if origins:
+            text = json.dumps({"plugins": origins, "experiments": experiments}, indent=1)
+            self._write(self._target / f"{self._name}.json", f"{text}\n")
 
     def leave_out(self, what: str, reason: str) -> None:
         """Report that a table or figure cannot be made of the rows, and the reason."""
@@ -116,8 +209,13 @@ def printed(name: str) -> pd.DataFrame:
 
 def label(row: Any) -> str:
     """Return the name of a graph, marked where it is a stand-in."""
-    stand_in = row["stand_in_for"]
-    return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in} (stand-in)"
+    stand_in = row.get("stand_in_for")
+    return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in}{_STAND_IN}"
+
+
+def _names_of(row: Row) -> tuple[str, ...]:
+    """Return the names that figures have for the graph of a row."""
+    return (label(row), shortened(label(row))) if row.get("graph_name") else ()
 
 
 def storage_of(result: Any) -> str:
@@ -129,7 +227,13 @@ def storage_of(result: Any) -> str:
     ('cpms4', 'cpms4 to 32 bits')
     """
     name, most_read = result["storage"], result.get("most_read")
-    return name if most_read is None else f"{name} to {format_named(name).bits(most_read)} bits"
+    if most_read is None:
+        return str(name)
+    try:
+        with plugins.allowed(False):  # A row is data: it runs no code.
+            return f"{name} to {format_named(name).bits(most_read)} bits"
+    except InputError:
+        return f"{name} to level {most_read}"
 
 
 def shortened(name: str) -> str:
@@ -139,6 +243,10 @@ def shortened(name: str) -> str:
     --------
     >>> shortened("weblike:nodes=10000000,edges=52000000,seed=1"), shortened("wiki-Vote")
     ('weblike, 52M edges', 'wiki-Vote')
+    >>> shortened("models:family=small-world,nodes=500000,degree=8,seed=1"), shortened("torus:side=200,seed=3")
+    ('small-world, 500k nodes', 'torus 200')
+    >>> shortened("stencil:points=7,side=64")
+    '7-point 64'
     >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
     '3 x wiki-Vote by chance'
     >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
@@ -150,6 +258,15 @@ def shortened(name: str) -> str:
         inner = shortened(found[1][1:-1] if found[1].startswith("(") else found[1])
         return f"{found[3]} x {inner}" if found[2] == "count" else f"{inner} by {found[3]}"
     given = dict(part.partition("=")[::2] for part in parameters.split(","))
-    if "edges" in given:
-        return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
-    return f"{kind} {given['scale']}" if "scale" in given else name
+    kind = given.get("family", kind)
+    for counted in ("edges", "nodes"):
+        if given.get(counted, "").isdigit():
+            return f"{kind}, {_count(int(given[counted]))} {counted}"
+    if "points" in given and "side" in given:
+        return f"{given['points']}-point {given['side']}"
+    sized = given.get("scale") or given.get("side")
+    return f"{kind} {sized}" if sized else name
+
+
+def _count(count: int) -> str:
+    return f"{count / 1e6:.0f}M" if count >= 10**6 else f"{count / 1e3:.0f}k" if count >= 10**3 else str(count)

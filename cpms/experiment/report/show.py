@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,17 +13,20 @@ from typing import Any
 
 import pandas as pd
 
-from cpms.base import caches
+from cpms.base import caches, plugins
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.package_data import experiments, folder, show_programs
 from cpms.base.text.suggestions import nearest
 from cpms.experiment import config
 from cpms.experiment.report import templates
-from cpms.experiment.report.output import _STYLE, Output
+from cpms.experiment.report.output import Output
+from cpms.experiment.report.style import STYLE
 from cpms.experiment.rows import outcome, rows
 from cpms.experiment.rows.outcome import measured, why_not
 from cpms.experiment.rows.standing import Recorded
 
+_GROUP = "show_programs"
+"""Of plug-ins."""
 _WRONG_ROWS = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
 """Errors of a program whose rows lack a column, or have other values in it."""
 
@@ -41,19 +45,22 @@ def show(
     A program is a Python file. ``NEEDS`` is the list of experiments whose rows it requires; its function
     ``show(rows, out)`` takes these rows, a pandas.DataFrame, and an `Output`. ``BESIDE`` lists experiments whose rows
     are optional; ``show`` then takes them as a third argument. Rows of an experiment without a program are drawn by
-    `cpms.experiment.report.templates`.
+    `cpms.experiment.report.templates`. Programs that do not come with the package are plug-ins: a file ``.json`` beside
+    their figures has their version and digest.
 
     Parameters
     ----------
     name : str
-        A program in ``experiments/figures``, or the path of one elsewhere, which ends in ``.py``; a configuration that
-        ends in ``.toml``, or the name of an experiment without a program.
+        A program in ``experiments/figures``, or one elsewhere: the path of a file that ends in ``.py``, or
+        ``file.py:NAME``, ``module:NAME`` or an entry point of the group ``cpms.show_programs``, of an object with
+        ``NEEDS`` and ``show``; a configuration that ends in ``.toml``, whose key ``show`` may name a program; or the
+        name of an experiment without a program.
     results : Path or Recorded, optional
         Folder of the rows, or its rows if they have been read; those recorded with the package by default.
     output : Path
         Folder to draw into; made if need be.
     width : str
-        Of figures without a program: ``single`` or ``double`` column.
+        Of figures: ``single`` or ``double`` column.
     baseline : str, optional
         Of figures without a program: the contestant that speed-ups are over.
     echo : callable
@@ -87,11 +94,13 @@ def show(
             continue
         beside = [_table(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
         found = of_folder.chosen([*dict.fromkeys([*module.NEEDS, *getattr(module, "BESIDE", [])])])
-        target = Output(output, program, echo, found.note)
+        target = Output(output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width)
         try:
-            with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+            with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
                 if hasattr(module, "show"):
-                    module.show(recorded, target, *beside)
+                    with plugins.running(module):
+                        module.show(recorded, target, *beside)
+                    target.origin(plugins.origins_of(module), [*module.NEEDS, *getattr(module, "BESIDE", [])])
                 else:
                     for drawing in templates.drawings(found.rows, width=width, baseline=baseline):
                         target.drawing(drawing)
@@ -110,7 +119,9 @@ def show(
         written += target.written
         drawn += [*module.NEEDS, *getattr(module, "BESIDE", [])]
     if drawn:
-        echo(of_folder.counts(None if name == "all" else drawn))
+        counted = None if name == "all" else drawn
+        echo(of_folder.unexplained(counted))
+        echo(of_folder.counts(counted))
     else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
@@ -139,7 +150,7 @@ def _matplotlib() -> Any:
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in the common style of figures, without a display."""
-    with _matplotlib().rc_context(_STYLE):
+    with _matplotlib().rc_context(STYLE):
         yield
 
 
@@ -154,6 +165,18 @@ def has_rows(name: str, recorded: Recorded) -> bool:
     return any(recorded.of(_program(path).NEEDS) for path in _chosen(name, recorded.source).values())
 
 
+def needs_of(name: str) -> list[str]:
+    """Return the experiments whose rows a show program requires, given by its name or its path.
+
+    Examples
+    --------
+    >>> needs_of("table2")
+    ['table2', 'standins']
+    """
+    (path,) = _chosen(name, Path()).values()
+    return list(_program(path).NEEDS)
+
+
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the named experiments in a folder, the last one of each cell.
 
@@ -166,8 +189,8 @@ def _table(found: list[rows.Row]) -> pd.DataFrame:
     return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in found])
 
 
-def _chosen(name: str, source: Path) -> dict[str, Path]:
-    """Return the files of the programs or configurations that a name stands for, by their own names."""
+def _chosen(name: str, source: Path) -> dict[str, Path | str]:
+    """Return the programs or configurations that a name stands for, by their own names; text is that of a plug-in."""
     shipped, path = show_programs(), Path(name)
     if path.suffix in (".py", ".toml") and path.is_file():
         return {path.stem: path}
@@ -175,15 +198,17 @@ def _chosen(name: str, source: Path) -> dict[str, Path]:
         return {name: experiments()[name]}
     if name not in shipped and Path(name).name == name and (source / f"{name}.jsonl").is_file():
         return {name: source / f"{name}.jsonl"}
+    if name not in shipped and plugins.is_named("show_programs", name):
+        return {re.sub(r"\W+", "-", name): name}
     if name != "all" and name not in shipped:
         near = nearest(name, shipped)
         it = f"did you mean {near}? It" if near else "it"
         raise InputError(
-            f"{name!r} cannot be shown; {it} can be all, one of {', '.join(shipped)}, an experiment, or the path of a "
-            "configuration (.toml) or of a program of your own that ends in .py; pandas.read_json(path, lines=True) "
-            "reads rows, too"
+            f"{name!r} cannot be shown; {it} can be all, one of {', '.join([*shipped, *plugins.offered(_GROUP)])}, an "
+            "experiment, or the path of a configuration (.toml) or of a program of your own that ends in .py; "
+            "pandas.read_json(path, lines=True) reads rows, too"
         )
-    return shipped if name == "all" else {name: shipped[name]}
+    return {**shipped} if name == "all" else {name: shipped[name]}
 
 
 def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | None:
@@ -200,17 +225,40 @@ def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | 
     return f"{source}: no cell of {named} could be measured: {reasons}; mend that and 'cpms run {needs[0]}' again"
 
 
-def _program(path: Path) -> Any:
-    """Return the program of a file; of a configuration or a file of rows, its experiment alone."""
+def _program(path: Path | str) -> Any:
+    """Return the program of a file or of a plug-in; of a configuration or a file of rows, its experiment alone."""
+    if isinstance(path, str):
+        return program_named(path)
     if path.suffix == ".toml":
-        return SimpleNamespace(NEEDS=[config.read(path).name])
+        experiment = config.read(path)
+        if experiment.show is None:
+            return SimpleNamespace(NEEDS=[experiment.name])
+        return _program(Path(experiment.show) if experiment.show.endswith(".py") else experiment.show)
     if path.suffix == ".jsonl":
         return SimpleNamespace(NEEDS=list(dict.fromkeys(row["experiment"] for row in rows.read(path))))
+    if path not in show_programs().values():
+        return _checked(plugins.load_file(_GROUP, str(path)), str(path))
     spec = importlib.util.spec_from_file_location(f"cpms_show_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"{path}: cannot be loaded")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    if not hasattr(module, "NEEDS") or not hasattr(module, "show"):
-        raise InputError(f"{path}: has no list NEEDS of experiments, or no function show(rows, out); it needs both")
-    return module
+    return _checked(module, str(path))
+
+
+def program_named(name: str) -> Any:
+    """Return the program of a plug-in, an object or a module with ``NEEDS`` and ``show``."""
+    found = plugins.load(_GROUP, name, object)
+    if found is None:
+        raise InputError(f"show names {name!r}, which is no plug-in; give file.py, or the name of one")
+    return _checked(found, name)
+
+
+def _checked(program: Any, name: str) -> Any:
+    """Return a program that has what it needs."""
+    needs = getattr(program, "NEEDS", None)
+    is_list = isinstance(needs, list | tuple) and needs and all(isinstance(each, str) for each in needs)
+    if not is_list or not callable(getattr(program, "show", None)):
+        who = plugins.described_plugin(program, name)
+        raise InputError(f"{who} has no list NEEDS of experiments, or no function show(rows, out); it needs both")
+    return program

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from cpms.experiment.report.output import PALETTE, Output, label, shortened
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.output import Output, label, shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,8 +51,11 @@ def show_faster(
     if table.empty:
         out.leave_out("table and figure", f"no graph has sweeps both {by} and not")
         return
-    out.table(table, suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]))
-    out.figure(faster_figure(table, by), suffix=suffix)
+    out.table(
+        table.drop(columns=["low", "high"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
+        best={"times faster": "most"},
+    )  # fmt: skip
+    faster_figure(table, out, by, suffix=suffix, of=[str(rows.experiment.iloc[0])])
 
 
 def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[str, Any]]:
@@ -67,30 +72,52 @@ def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[
             "times faster": result["sweep_us"] / made["sweep_us"],
             "bytes": made["bytes"] / result["bytes"],
             "gathers us": made["gather_us"],
+            **extremes(result, made),
         }
 
 
-def faster_figure(table: pd.DataFrame, by: str) -> Figure:
-    """Draw how many times faster each graph's sweeps are, by the bits of a value: columns graph, bits and times faster.
+def extremes(without: dict[str, Any], made: dict[str, Any]) -> dict[str, float]:
+    """Return the least and the most that the ratio of two sweeps can be, from the ends of their samples."""
+    return {"low": without["least_us"] / made["most_us"], "high": without["most_us"] / made["least_us"]}
+
+
+def faster_figure(table: pd.DataFrame, out: Output, by: str, *, suffix: str, of: list[str]) -> None:
+    """Draw how many times faster each graph is, by the bits of a value, with intervals.
 
     Parameters
     ----------
     table : DataFrame
+        Columns ``graph``, ``bits``, ``times faster``, ``low`` and ``high``.
+    out : Output
     by : str
         A phrase for the optimisation.
+    suffix : str
+        Of the files' names.
+    of : list of str
+        The experiment.
     """
-    import matplotlib.pyplot as plt
+    out.figure(
+        _figure(table, out, by, of),
+        suffix=suffix,
+        caption=f"Times faster {by}, by bits of a value; lines are intervals: from the least to the most of the "
+        "samples of sweeps, of solves the bootstrap's of 95 %",
+        alt=ends(table, "times faster", ["graph", "bits"], f"Times faster {by}", "times"),
+        of=of,
+    )
 
-    graphs = list(dict.fromkeys(table.graph))
-    figure, axes = plt.subplots(figsize=(7, 0.8 + 0.2 * len(graphs)))
-    for index, bits in enumerate(sorted(set(table.bits.tolist()))):
-        part = table[table.bits == bits]
-        faster = part.set_index("graph").reindex(graphs)["times faster"]
-        heights = [i + 0.12 * (index - 1.5) for i in range(len(graphs))]
-        axes.plot(faster, heights, "o", ms=3.5, color=PALETTE[bits], label=f"{bits} bits a value")
-    axes.axvline(1.0, color="#222222", linewidth=0.6)
+
+def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> Figure:
+    graphs, widths = list(dict.fromkeys(table.graph)), sorted(set(table.bits.tolist()))
+    names = out.names(graphs, of=of)
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.07 + 0.05 * len(widths)))
+    for line in table.to_dict("records"):
+        place = graphs.index(line["graph"]) + panels.beside(widths.index(line["bits"]), len(widths))
+        panels.point(
+            axes, line["times faster"], place, line["bits"], ends=(line["low"], line["high"]), size=3.5, light=True
+        )
+    panels.unity(axes)
+    panels.named_rows(axes, names)
+    panels.logarithmic(axes)
     axes.set(xlabel=f"times faster {by}")
-    axes.set_yticks(range(len(graphs)), graphs)
-    axes.invert_yaxis()
-    axes.legend()
+    panels.legend(figure, panels.key(widths))
     return figure

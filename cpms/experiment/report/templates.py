@@ -17,32 +17,21 @@ import pandas as pd
 
 from cpms.base.errors import InputError
 from cpms.base.text.escape import abbreviate
+from cpms.experiment.report.captions import provenance
+from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.report.observations import observations
-from cpms.experiment.report.palette import PALETTE
+from cpms.experiment.report.palette import colour
+from cpms.experiment.report.style import STYLE, inches
 from cpms.experiment.rows.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTHS = {"single": 3.3, "double": 7.0}
-"""Widths of figures in inches: one column of a journal, and two."""
-STYLE: dict[str, Any] = {
-    "font.size": 8,
-    "axes.labelsize": 8,
-    "axes.titlesize": 8,
-    "legend.fontsize": 7,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.title_fontsize": 7,
-    "savefig.bbox": None,
-}
-"""Sizes of text in points, none below 7."""
 _MARKERS = "osD^vP*X<>hp"
 _MOST_LINES = 40
 """The most bars or points in a column of names."""
 _MOST_HISTORIES = 6
-_DRAWS = 400
 
 
 class Drawing(NamedTuple):
@@ -78,7 +67,7 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
     rows : sequence of dict
         Of one experiment.
     width : str
-        ``single`` or ``double``, see `WIDTHS`.
+        ``single`` or ``double``, see `cpms.experiment.report.style.WIDTHS`.
     baseline : str, optional
         Part of the name of the contestant that speed-ups are over; by default the first that stores float64.
 
@@ -89,17 +78,16 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
     """
     import matplotlib
 
-    if width not in WIDTHS:
-        raise InputError(f"width {width!r} does not exist; it can be {' or '.join(WIDTHS)}")
+    size = inches(width)
     found = observations(rows)
     if found.empty:
         return
     for name, template in TEMPLATES.items():
         with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
-            made = template(found, WIDTHS[width], baseline)
+            made = template(found, size, baseline)
         if made is not None:
             cells = [row["cell"] for row in rows if row["status"] == "ok"]
-            caption = f"Experiment {rows[0]['experiment']}: {made[1]}. {_provenance(rows, found)}"
+            caption = f"Experiment {rows[0]['experiment']}: {made[1]}. {provenance(rows, found.samples)}"
             yield Drawing(name, made[0], caption, made[2], rows[0]["experiment"], cells)
 
 
@@ -130,18 +118,10 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
 def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the speed-up of each contestant over the baseline, with a bootstrap interval of 95 percent."""
     base = _baseline(found, baseline)
-    found = found[found.seconds > 0]
-    if base is None:
+    lines = speedups(found, baseline)
+    if base is None or not lines:
         return None
-    samples = {line.graph: line.samples for line in _each(found[found.contestant == base])}
-    lines = []
-    for name, group in found[found.graph.isin(samples)].groupby("contestant", sort=False):
-        if name != base:
-            pairs = [(samples[line.graph], line.samples) for line in _each(group)]
-            lines.append({**group.iloc[0], "graph": "", **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
-    table, some = _first(pd.DataFrame(lines, columns=[*found.columns, *_SPEED]).sort_values("speedup", ascending=False))
-    if table.empty:
-        return None
+    table, some = _first(pd.DataFrame(lines).sort_values("speedup", ascending=False))
     figure, axes = _lines(table, width)
     marker = _markers(table)
     for place, line in enumerate(_each(table)):
@@ -161,31 +141,19 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
 _SPEED = ("speedup", "low", "high")
 
 
-def bootstrap(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[float, float, float]:
-    """Return the geometric mean of ratios of medians, and the ends of its bootstrap interval of 95 percent.
-
-    Parameters
-    ----------
-    pairs : sequence of two sequences of float
-        For each graph, the samples of the baseline and of the contestant, in seconds.
-
-    Examples
-    --------
-    >>> bootstrap([([2.0, 2.0], [1.0, 1.0]), ([8.0], [1.0])])
-    (4.0, 2.0, 8.0)
-    """
-    random = np.random.default_rng(0)
-    mean = float(np.exp(np.mean([np.log(np.median(base) / np.median(own)) for base, own in pairs])))
-    drawn = np.array([_medians(random, base) - _medians(random, own) for base, own in pairs])
-    chosen = random.integers(len(pairs), size=drawn.shape)
-    means = np.take_along_axis(drawn, chosen, axis=0).mean(axis=0)
-    low, high = np.exp(np.quantile(means, [0.025, 0.975]))
-    return round(mean, 12), round(min(mean, float(low)), 12), round(max(mean, float(high)), 12)
-
-
-def _medians(random: np.random.Generator, samples: Sequence[float]) -> Any:
-    """Return logarithms of the medians of resampled samples."""
-    return np.log(np.median(random.choice(samples, (_DRAWS, len(samples))), axis=1))
+def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str, Any]]:
+    """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``."""
+    base = _baseline(found, baseline)
+    found = found[found.seconds > 0]
+    if base is None:
+        return []
+    samples = {line.graph: line.samples for line in _each(found[found.contestant == base])}
+    lines = []
+    for name, group in found[found.graph.isin(samples)].groupby("contestant", sort=False):
+        if name != base:
+            pairs = [(samples[line.graph], line.samples) for line in _each(group)]
+            lines.append({**group.iloc[0], "graph": "", **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
+    return lines
 
 
 def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -252,35 +220,6 @@ TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
     "error": error_by_bits,
 }
 """The templates by name; a figure's file has the name of its experiment and of its template."""
-
-
-def colour(bits: int) -> str:
-    """Return the colour of a number of bits, the nearest one that has a colour.
-
-    Examples
-    --------
-    >>> colour(16) == colour(17) != colour(64)
-    True
-    """
-    return PALETTE[min(PALETTE, key=lambda known: abs(known - bits))]
-
-
-def _provenance(rows: Sequence[Row], found: pd.DataFrame) -> str:
-    machines = dict.fromkeys(str(row.get("gpu") or row.get("cpu", "unknown")) for row in rows)
-    commits = dict.fromkeys(str(row.get("git_commit") or "unknown")[:10] for row in rows)
-    counts = [len(each) for each in found.samples if each]
-    spreads = [_spread(each) for each in found.samples if len(each) > 1]
-    count = f"{min(counts)} to {max(counts)}" if len(set(counts)) > 1 else str(max(counts, default=0))
-    spread = f"median interquartile range {100 * np.median(spreads):.1f} % of the median" if spreads else "no spread"
-    return (
-        f"Machine: {', '.join(machines)}. Commit: {', '.join(commits)}. "
-        f"Samples of each result: {count}; {spread}."
-    )  # fmt: skip
-
-
-def _spread(samples: Sequence[float]) -> float:
-    low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75])
-    return float((high - low) / middle)
 
 
 def _range_of(found: pd.DataFrame, column: str, what: str, unit: str) -> str:

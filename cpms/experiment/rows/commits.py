@@ -1,10 +1,12 @@
 """The commit of a row's code, found by the digest of the code.
 
-One pass over ``git log --raw`` follows the file list of every commit, without reading any file.
+One pass over ``git log --raw`` follows the file list of every commit, without reading any file. A copy of the package
+without its history has a note of the commits that its rows need.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterable
 from functools import lru_cache
@@ -17,13 +19,16 @@ _LOG = (
     *("--raw", "--no-abbrev", "--no-renames", "--diff-merges=first-parent"),
 )
 _GONE = "D"
+NOTE = "commits.json"
+"""The file in ``cpms/_shipped`` that has digests with their commits, in copies of the package without history."""
 
 
 @lru_cache(maxsize=4)
 def by_digest(repository: Path) -> dict[str, str]:
-    """Return the earliest commit of each digest of code in a repository; an empty table without Git."""
+    """Return the earliest commit of each digest of code in a repository; without Git, those of the note, if any."""
     if not (repository / ".git").exists():
-        return {}
+        note = repository / "cpms" / "_shipped" / NOTE
+        return dict(json.loads(note.read_text(encoding="utf-8"))) if note.is_file() else {}
     try:
         done = subprocess.run(["git", "-C", str(repository), *_LOG], capture_output=True, check=True)  # noqa: S603, S607
     except (OSError, subprocess.CalledProcessError):

@@ -116,15 +116,32 @@ def read_table(source: Path | str) -> pd.DataFrame:
 
 
 def read_rows(source: Path | str) -> list[Row]:
-    """Return the rows of `read_table`'s sources, before they are flattened."""
+    """Return the rows of `read_table`'s sources, before they are flattened.
+
+    Raises
+    ------
+    InputError
+        If the source does not exist.
+    """
+    path = _found(source)
+    held = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    return list({(row["experiment"], row["cell"]): row for file in held for row in files.read(file)}.values())
+
+
+def source_folder(source: Path | str) -> Path:
+    """Return the folder of `read_table`'s sources, in which configurations may lie beside the rows."""
+    path = _found(source)
+    return path if path.is_dir() else path.parent
+
+
+def _found(source: Path | str) -> Path:
     path, recorded = Path(source), folder("experiments") / "results"
     if not path.exists() and (recorded / f"{source}.jsonl").is_file():
         path = recorded / f"{source}.jsonl"
     if not path.exists():
         shipped = [name for name in experiments() if (recorded / f"{name}.jsonl").is_file()]
         raise InputError(unknown("source of rows", str(source), shipped, ", or a path to a file or folder of rows"))
-    held = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    return list({(row["experiment"], row["cell"]): row for file in held for row in files.read(file)}.values())
+    return path
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

@@ -48,6 +48,8 @@ repetition|integer|1|number of the repetition
 rounds|integer|1|samples in turn
 samples|integer|1|samples of each measurement
 warmup|integer|1|unmeasured runs before
+shuffle|integer|1|seed of the order of the cells
+outliers|text||keep; set aside: outliers are in columns of their own
 solves|integer|1|solves a rank
 sweeps|integer|1|sweeps a sample
 queries|integer|1|queries of a batch
@@ -111,7 +113,10 @@ peers_json|JSON||contestants of other software
 local|text||engine of each rank
 local_json|JSON||engines of each rank
 ways_json|JSON||solvers of a linear system
-purpose|text||aim of a cell of kind opencl
+clock|text||where the clock of a contestant starts: its matrix, or edges
+purpose|text||aim of a cell of kind opencl; of a quoted time, what it covers
+sums|text||storage where products and sums are rounded to the storage's type, edge by edge
+source|text||of a quoted row, where its number is from
 scaling|text||strong or weak
 exchange|text||how ranks exchange values
 fixed|boolean||contestant is taken at its own tolerance
@@ -159,11 +164,13 @@ certified_converged|integer|1|certified answers within the tolerance
 solver_converged|integer|1|queries that the solver reports as converged
 zero_share|number|1|share of values that are zero
 subnormal_share|number|1|share of values that are subnormal
+differing|integer|1|values that are not those of cpms
 same_values|boolean||the selected values are those of the reference
 same_places|boolean||the selected places are those of the reference
 counts_json|JSON|1|systems by outcome for each solver
 solve_s|number|s|one solve, the median of its samples
 solve_samples_s_json|JSON|s|samples of one solve
+solve_set_aside_s_json|JSON|s|outliers of these, which its median leaves out
 solves_s|number|s|one solve on all ranks
 step_s_json|JSON|s|time of each iteration
 seconds_by_bits_s_json|JSON|s|time of iterations by bits read
@@ -266,6 +273,9 @@ version_cupy_cuda12x|text||version of CuPy
 version_pyopencl|text||version of PyOpenCL
 version_mpi4py|text||version of mpi4py
 version_torch|text||version of PyTorch
+version_pychop|text||version of pychop
+version_gfloat|text||version of gfloat
+version_ml_dtypes|text||version of ml_dtypes
 solvers_json|JSON||methods, each with its engine
 old_rounds|integer|1|samples of the road over processors
 compile_s|number|s|compilation in the unmeasured runs

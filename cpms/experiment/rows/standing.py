@@ -1,4 +1,4 @@
-"""The standing of recorded rows: clean, of code that was not committed, or of a changed configuration."""
+"""The standing of recorded rows: clean, of code that was not committed, of a changed configuration, or quoted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cpms.experiment.rows.configured import Cells, of_rows
 from cpms.experiment.rows.outcome import measured
 from cpms.experiment.rows.provenance import repository
 
-CLEAN, NOT_COMMITTED, CHANGED = "clean", "code not committed", "config changed"
+CLEAN, NOT_COMMITTED, CHANGED, QUOTED = "clean", "code not committed", "config changed", "quoted"
 
 
 class Chosen(NamedTuple):
@@ -26,11 +26,14 @@ class Chosen(NamedTuple):
         A caveat for readers of the figure; empty if there is none.
     left_out : list of str
         A sentence for each experiment with omitted rows.
+    apart : list of dict
+        The rows among ``rows`` that no commit explains.
     """
 
     rows: list[rows.Row]
     note: str
     left_out: list[str]
+    apart: list[rows.Row]
 
 
 class Recorded:
@@ -53,6 +56,8 @@ class Recorded:
 
     def standing(self, row: rows.Row) -> str:
         """Return the standing of a row; a changed configuration has precedence over code that was not committed."""
+        if "source" in row:
+            return QUOTED
         cells = self._cells(row["experiment"])
         if cells is not None and not cells.hold(row):
             return CHANGED
@@ -75,10 +80,10 @@ class Recorded:
             elif others:
                 notes.append(f"rows of {experiment} are of an earlier configuration")
         drawn = [row for row in self.of(experiments) if (row["experiment"], row["cell"]) not in gone]
-        apart = sum(not committed(row) for row in drawn)
+        apart = [row for row in drawn if not committed(row)]
         if apart:
-            notes.append(f"{apart} of {_rows(len(drawn))} by code that was not committed")
-        return Chosen(drawn, "; ".join(notes), left_out)
+            notes.append(not_committed(apart, drawn))
+        return Chosen(drawn, "; ".join(notes), left_out, apart)
 
     def counts(self, experiments: Sequence[str] | None = None) -> str:
         """Return the number of rows of each standing, of some experiments or of all.
@@ -91,9 +96,15 @@ class Recorded:
         """
         some = self.rows if experiments is None else self.of(experiments)
         counts = Counter(map(self.standing, some))
-        without = sum("code_digest" not in row for row in some)
+        without = sum("code_digest" not in row and "source" not in row for row in some)
         texts = ", ".join(f"{counts[standing]} {standing}" for standing in (CLEAN, NOT_COMMITTED, CHANGED))
-        return f"{_rows(len(some))}: {texts}" + (f"; {without} have no digest of their code" if without else "")
+        texts += f", {counts[QUOTED]} {QUOTED}" if counts[QUOTED] else ""
+        digests = f"; {without} have no digest of their code" if without else ""
+        return f"{_rows(len(some))}: {texts}{digests}"
+
+    def unexplained(self, experiments: Sequence[str] | None = None) -> str:
+        """Return the number of rows whose code no commit has, of some experiments or of all."""
+        return unexplained(self.rows if experiments is None else self.of(experiments))
 
     def _cells_of(self, experiment: str) -> Cells | None:
         present = of_rows(self.source, experiment)
@@ -101,11 +112,62 @@ class Recorded:
 
 
 def committed(row: rows.Row) -> bool:
-    """Return whether a commit has the code of a row, by the row itself or by the digest of a commit."""
-    if row.get("git_commit") and row.get("git_dirty") is False:
-        return True
-    digest = row.get("code_digest")
-    return isinstance(digest, str) and digest in commits.by_digest(repository())
+    """Return whether a commit has the code of a row, by digest or by the row itself; quoted rows count."""
+    return "source" in row or commit_of(row) is not None
+
+
+def commit_of(row: rows.Row) -> str | None:
+    """Return the commit that has the code of a row; None if no commit is known to.
+
+    The digest of the code proves it. A copy of the repository may have a stale Git state, so the commit that the row
+    names counts only where no commit at hand has that digest, and only if the code did not differ from it.
+
+    Examples
+    --------
+    >>> commit_of({"git_commit": "0123456789", "git_dirty": False}), commit_of({"git_commit": "01", "git_dirty": True})
+    ('0123456789', None)
+    """
+    digest, named = row.get("code_digest"), row.get("git_commit")
+    proven = commits.by_digest(repository()).get(digest) if isinstance(digest, str) else None
+    return proven or (str(named) if named and row.get("git_dirty") is False else None)
+
+
+def commit_text(row: rows.Row) -> str:
+    """Return the commit of a row for a caption; where no commit has its code, the one it was changed from.
+
+    Examples
+    --------
+    >>> commit_text({"git_commit": "0123456789ab", "git_dirty": True}), commit_text({})
+    ('0123456789 with changes', 'unknown')
+    """
+    found = commit_of(row)
+    if found is not None:
+        return found[:10]
+    return f"{row['git_commit'][:10]} with changes" if row.get("git_commit") else "unknown"
+
+
+def unexplained(some: Sequence[rows.Row]) -> str:
+    """Return the number of rows whose code no commit has, and their experiments.
+
+    Examples
+    --------
+    >>> unexplained([{"experiment": "mine", "git_commit": None}, {"git_commit": "01", "git_dirty": False}])
+    'rows no commit explains: 1 of 2 (1 of mine)'
+    """
+    counts = Counter(row["experiment"] for row in some if not committed(row))
+    named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
+    return f"rows no commit explains: {counts.total()} of {len(some)}" + (f" ({named})" if named else "")
+
+
+def not_committed(apart: Sequence[rows.Row], drawn: Sequence[rows.Row]) -> str:
+    """Return the caveat on rows that no commit explains; empty where there are none.
+
+    Examples
+    --------
+    >>> not_committed([{}], [{}, {}])
+    '1 of 2 rows by code that was not committed'
+    """
+    return f"{len(apart)} of {_rows(len(drawn))} by code that was not committed" if apart else ""
 
 
 def _rows(count: int) -> str:

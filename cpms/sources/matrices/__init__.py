@@ -1,7 +1,7 @@
 """Test matrices with values by specification, ``NAME:KEY=VALUE,…``: what products and solvers are measured on.
 
 All are SciPy matrices in CSR with float64 values, made in seconds at millions of rows. Finite elements need the package
-scikit-fem, real matrices pyamg.
+scikit-fem, real matrices pyamg. Generators of one's own are plug-ins: functions that return a sparse matrix or array.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from cpms.base import plugins
 from cpms.base.errors import InputError
+from cpms.base.text import specification
 from cpms.base.text.suggestions import unknown
-from cpms.sources import specification
+from cpms.base.validation import described
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -31,14 +35,14 @@ _MODULES = {
 
 
 def names() -> list[str]:
-    """Return the names of all generators of matrices.
+    """Return the names of all generators of matrices: the package's, and entry points of the group ``cpms.matrices``.
 
     Examples
     --------
     >>> "elasticity" in names()
     True
     """
-    return sorted(_MODULES)
+    return sorted({*_MODULES, *plugins.offered("matrices")})
 
 
 def is_name(text: str) -> bool:
@@ -49,7 +53,7 @@ def is_name(text: str) -> bool:
     >>> is_name("stencil:points=7,side=256"), is_name("rmat:scale=4")
     (True, False)
     """
-    return text.partition(":")[0] in _MODULES
+    return text.partition(":")[0] in _MODULES or bool(specification.split_plugin("matrices", text)[0])
 
 
 def checked(spec: str) -> str:
@@ -60,7 +64,7 @@ def checked(spec: str) -> str:
     >>> checked("banded:rows=100")
     'banded:rows=100'
     """
-    specification.arguments(_function(spec), spec, spec.partition(":")[2])
+    specification.arguments(*_function(spec))
     return spec
 
 
@@ -79,13 +83,39 @@ def generate(spec: str) -> scipy.sparse.csr_array:
     >>> generate("stencil:points=7,side=3").shape
     (27, 27)
     """
-    matrix: scipy.sparse.csr_array = specification.call(_function(spec), spec, spec.partition(":")[2])
-    return matrix
+    function, _, text = _function(spec)
+    if spec.partition(":")[0] in _MODULES:
+        matrix: scipy.sparse.csr_array = specification.call(function, spec, text)
+        return matrix
+    return _as_csr(function, specification.call_plugin(function, spec, text))
 
 
-def _function(spec: str) -> Callable[..., Any]:
-    name = spec.partition(":")[0]
-    if name not in _MODULES:
-        raise InputError(unknown("generator of matrices", name, names()))
-    found: Callable[..., Any] = getattr(import_module(f"cpms.sources.matrices.{_MODULES[name]}"), name)
-    return found
+def _as_csr(function: Callable[..., Any], returned: Any) -> scipy.sparse.csr_array:
+    """Return the matrix that a plug-in returned in CSR with float64 values."""
+    import scipy.sparse
+
+    is_matrix = scipy.sparse.issparse(returned) or (isinstance(returned, np.ndarray) and returned.ndim == 2)
+    if not is_matrix or returned.dtype.kind not in "biuf":
+        raise InputError(
+            f"{plugins.described_plugin(function)} returned {described(returned)}; it must return a sparse matrix of "
+            "SciPy, or an array of two dimensions, of real numbers"
+        )
+    return scipy.sparse.csr_array(returned, dtype=np.float64)
+
+
+def _function(spec: str) -> tuple[Callable[..., Any], str, str]:
+    """Return the function of a specification, the specification, and the text of its arguments."""
+    name, _, text = spec.partition(":")
+    if name in _MODULES:
+        return getattr(import_module(f"cpms.sources.matrices.{_MODULES[name]}"), name), spec, text
+    function, text = plugin(spec)
+    return function, spec, text
+
+
+def plugin(spec: str) -> tuple[Callable[..., Any], str]:
+    """Return the function of a plug-in's specification, and the text of its arguments."""
+    name, text = specification.split_plugin("matrices", spec)
+    function = plugins.load("matrices", name, Callable) if name else None
+    if function is None:
+        raise InputError(unknown("generator of matrices", spec.partition(":")[0], names(), ", or file.py:function"))
+    return function, text

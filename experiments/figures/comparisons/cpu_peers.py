@@ -3,6 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends, spread
+from cpms.experiment.report.intervals import geometric, ratio_ends
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["cpu_peers"]
@@ -15,18 +18,29 @@ def show(rows, out):
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([_line(row) for _, row in rows.iterrows()])
     threads, cpu = rows.threads.iloc[0], rows.cpu.iloc[0]
+    what = f"Whole solves on {threads} threads ({cpu})"
+    solved = [name for name in table if (table[name].dtype == float) and not name.startswith("over ")]
     out.table(
-        table,
-        caption=f"Whole solves on {threads} threads ({cpu}), milliseconds, medians of solves in turn, each at the "
-        f"loosest tolerance that keeps an error of {rows.error.iloc[0]:g} in L1",
+        table.rename(columns={name: f"{name}, ms" for name in solved}),
+        caption=f"{what}, medians of solves in turn, each at the loosest tolerance that keeps an error of "
+        f"{rows.error.iloc[0]:g} in L1; bold: the fastest of a graph",
+        best={f"{name}, ms": "row least" for name in solved},
     )
-    out.table(_means(table), suffix="_means", caption="Fastest peer over ours")
+    out.table(_means(table), suffix="_means", caption="Fastest peer over ours; low and high: bootstrap, 95 %")
     out.table(
         pd.DataFrame([line for _, row in rows.iterrows() for line in _details(row)]),
         suffix="_details",
         caption="Every contestant: times, verified errors, settings",
+        best={"solve ms": "least by graph"},
     )
-    out.figure(_figure(table))
+    drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _drawn(row)])
+    out.figure(
+        _figure(drawn, out),
+        caption=f"{what}: time of the fastest peer over the fastest of ours (filled) and over refine auto (hollow), at "
+        f"the same verified error of {rows.error.iloc[0]:g} in L1; colour: fewest bits that ours reads, marker: the "
+        "fastest peer, lines: 95 % bootstrap intervals",
+        alt=ends(drawn[drawn.filled], "ratio", ["graph"], "Fastest peer over the fastest of ours", "times"),
+    )
 
 
 def _line(row):
@@ -46,18 +60,25 @@ def _line(row):
 
 
 def _means(table):
-    chosen = [(ours, against) for against in AGAINST for ours in ("refine auto", "the best of ours")]
-    ratios = table[[f"over {ours}{against}" for ours, against in chosen]]
-    return pd.DataFrame(
-        {
-            "ours": [ours for ours, _ in chosen],
-            "against the fastest of": [AGAINST[against] for _, against in chosen],
-            "geometric mean": np.exp(np.log(ratios).mean()).to_numpy(),
-            "least": ratios.min().to_numpy(),
-            "graphs where ours is faster": (ratios > 1).sum().to_numpy(),
-            "graphs": ratios.notna().sum().to_numpy(),
-        }
-    )
+    lines = []
+    for suffix, against in AGAINST.items():
+        for ours in ("refine auto", "the best of ours"):
+            ratios = table[f"over {ours}{suffix}"]
+            found = geometric(ratios)
+            lines.append(
+                {
+                    "ours": ours,
+                    "against the fastest of": against,
+                    "geometric mean": found["mean"],
+                    "low": found["low"],
+                    "high": found["high"],
+                    "median": found["median"],
+                    "least": found["least"],
+                    "graphs where ours is faster": (ratios > 1).sum(),
+                    "graphs": found["graphs"],
+                }
+            )
+    return pd.DataFrame(lines)
 
 
 def _details(row):
@@ -72,6 +93,7 @@ def _details(row):
             "solve ms": 1e3 * result["solve_s"],
             "least ms": 1e3 * min(samples),
             "most ms": 1e3 * max(samples),
+            "spread, %": 100 * spread(samples),
             "error": result["error_l1"],
             "tol": result["tol"],
             "build s": result["build_s"],
@@ -79,17 +101,40 @@ def _details(row):
         }
 
 
-def _figure(table):
-    import matplotlib.pyplot as plt
+def _drawn(row):
+    """Yield the ratios of a graph: of the fastest peer over the fastest of ours, and over refine auto."""
+    solved = [result for result in row.results if result["status"] == "ok"]
+    ours = sorted((r for r in solved if r["name"].startswith("cpms")), key=lambda r: r["solve_s"])
+    peers = sorted((r for r in solved if not r["name"].startswith("cpms")), key=lambda r: r["solve_s"])
+    if not ours or not peers:
+        return
+    for own in [*(r for r in ours[1:] if r["name"] == "cpms refine auto"), ours[0]]:
+        low, high = ratio_ends(peers[0]["solve_samples_s"], own["solve_samples_s"])
+        yield {
+            "graph": shortened(label(row)),
+            "peer": peers[0]["name"],
+            "filled": own is ours[0],
+            "bits": min(map(int, own["iterations_by_bits"]), default=64),
+            "ratio": peers[0]["solve_s"] / own["solve_s"],
+            "low": low,
+            "high": high,
+        }
 
-    figure, axes = plt.subplots(figsize=(5, 0.25 * len(table) + 1))
-    places = np.arange(len(table))
-    axes.plot(table["over the best of ours"], places, "o", color="#D55E00", markersize=4)
-    axes.axvline(1, color="#222222", linewidth=0.6)
-    for place, name, ratio in zip(places, table["fastest peer"], table["over the best of ours"], strict=True):
-        axes.text(ratio, place, f"   {name}", va="center", fontsize=6)
-    axes.set_yticks(places, [shortened(graph) for graph in table.graph])
-    axes.invert_yaxis()
-    axes.set_xscale("log")
+
+def _figure(drawn, out):
+    graphs, peers = (list(dict.fromkeys(drawn[column])) for column in ("graph", "peer"))
+    names = out.names(graphs)
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.15))
+    markers = {peer: panels.marker(peer, peers) for peer in peers}
+    for line in drawn.itertuples():
+        panels.point(
+            axes, line.ratio, graphs.index(line.graph), line.bits, markers[line.peer],
+            ends=(line.low, line.high), filled=line.filled,
+        )  # fmt: skip
+    panels.unity(axes)
+    panels.named_rows(axes, names)
+    panels.logarithmic(axes)
     axes.set_xlabel("time of the fastest peer over ours")
+    ways = {"fastest of ours": panels.FILLED, "refine auto": panels.HOLLOW}
+    panels.legend(figure, panels.key(drawn.bits, markers, ways))
     return figure

@@ -3,7 +3,12 @@
 import numpy as np
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends, spread
+from cpms.experiment.report.intervals import median_ends
 from cpms.experiment.report.output import printed
+from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.formats.formats import format_named
 
 NEEDS = ["opencl_stages", "gpu_opencl"]
 STAGES = {"coo": "edges, atomic", "coo_exchange": "edges, exchange", "pattern": "rows"}
@@ -13,12 +18,14 @@ ADDS = {"add_atomically": "atomic sum", "add_plainly": "plain sum (wrong)", "add
 def show(rows, out):
     rows = rows[rows.status == "ok"]
     for experiment in NEEDS:
-        here = rows[rows.experiment == experiment]
+        here, others = rows[rows.experiment == experiment], rows[rows.experiment != experiment]
         if len(here):
-            _tables_and_figures(here, out, "_gpu" if experiment.startswith("gpu") else "")
+            gpu = experiment.startswith("gpu")
+            _tables_and_figures(here, out, experiment, "_gpu" if gpu else "", others if gpu else others[:0])
 
 
-def _tables_and_figures(rows, out, suffix):
+def _results(rows):
+    """Return a line a contestant."""
     results = pd.DataFrame(
         [
             {"purpose": row.purpose, "graph": row.graph_name, "nodes": row.nodes, "edges": row.edges,
@@ -28,6 +35,11 @@ def _tables_and_figures(rows, out, suffix):
     )  # fmt: skip
     results["ms an iteration"] = 1e3 * results.run_s / results.iterations
     results["place"] = [_place(result) for _, result in results.iterrows()]
+    return results
+
+
+def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
+    results = _results(rows)
     first = rows.iloc[0]
     where = f"{first.opencl_platform} on {first.opencl_cores} shared cores, {first.cpu}"
     if suffix:
@@ -36,11 +48,32 @@ def _tables_and_figures(rows, out, suffix):
     for purpose, write in {"stages": _stages, "work_groups": _work_groups, "scaling": _scaling}.items():
         if purpose in found:
             write(found[purpose], where, out, suffix)
-    figure = _figure(found)
-    if figure is None:
-        out.leave_out(f"figure opencl_stages{suffix}", "its panels compare contestants that the rows do not have")
+    processors = _on_processors(elsewhere[elsewhere.purpose == "long"])
+    if "long" in found:
+        found["long"] = pd.concat([found["long"], processors])
+    drawn = _drawn(found)
+    if drawn:
+        out.figure(
+            _figure(drawn, out),
+            suffix=suffix,
+            caption=f"Figures 1 to 7 of Jiang's report, and work-group sizes, on {where}: medians; lines are 95 % "
+            "bootstrap intervals where rows hold samples, as they do of whole runs; colour: bits, grey: as printed. "
+            "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing"
+            + (f". Cores of {elsewhere.cpu.iloc[0]} in 6 are of another run" if len(processors) else ""),
+            alt=ends(results, "ms an iteration", ["graph", "layout", "place"], "Time of an iteration", "ms"),
+            of=[experiment, *(elsewhere.experiment.unique() if len(processors) else ())],
+        )
     else:
-        out.figure(figure, suffix=suffix)
+        out.leave_out(f"figure opencl_stages{suffix}", "its panels compare contestants that the rows do not have")
+
+
+def _on_processors(rows):
+    """Return the contestants of the long runs of another machine, with its name where they ran."""
+    if rows.empty:
+        return rows
+    found = _results(rows)
+    found = found[found.engine == "opencl"]
+    return found.assign(place=[f"{place} of {rows.cpu.iloc[0]}" for place in found.place])
 
 
 def _stages(results, where, out, suffix):
@@ -53,6 +86,7 @@ def _stages(results, where, out, suffix):
             "busy": results.busy_cores,
             "edges add by": results["add"].map(ADDS).where(results.layout.isin(["coo", "coo_exchange"]), ""),
             "ms an iteration": results["ms an iteration"],
+            "spread, %": [100 * spread(samples) for samples in results.run_samples_s],
             "calc, ms": 1e3 * results.add_s,
             "begin or exchange, ms": 1e3 * results.begin_s,
             "norms, ms": 1e3 * results.norms_s,
@@ -62,7 +96,8 @@ def _stages(results, where, out, suffix):
             "error": results.error_l1,
         }
     )
-    out.table(table, suffix=f"{suffix}_parts", caption=f"Figures 1 to 5: {where}; medians")
+    caption = f"Figures 1 to 5: {where}; medians; spread: interquartile range of whole runs over their median"
+    out.table(table, suffix=f"{suffix}_parts", caption=caption, best={"ms an iteration": "least by graph,storage"})
 
 
 def _work_groups(results, where, out, suffix):
@@ -121,66 +156,88 @@ def _speedups(results):
     return table
 
 
-def _figure(found):
-    import matplotlib.pyplot as plt
-
-    figure, grid = plt.subplots(2, 4, figsize=(14, 5.5))
-    panels = iter(grid.flat)
+def _drawn(found):
+    """Return the panels that there is something for: height in inches, title, and function that draws one."""
+    drawn = []
     if "stages" in found:
-        _stage_panels(panels, found["stages"])
+        drawn += _stage_panels(found["stages"])
     if "long" in found:
         long = found["long"]
-        _bars(
-            panels,
-            f"Figure 6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}",
-            long,
-            lambda r: 1e3 * r.run_s,
-        )
+        title = f"6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}"
+        drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        _speedup_panel(next(panels), found["scaling"])
+        drawn.append((1.5, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
-        _work_group_panel(next(panels), found["work_groups"])
-    for unused in panels:
-        unused.set_axis_off()
-    return figure if any(panel.axison for panel in grid.flat) else None
+        title = f"work-groups, {found['work_groups'].graph.iloc[0]}"
+        drawn.append((1.5, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
+    return drawn
 
 
-def _stage_panels(panels, stages):
+def _figure(drawn, out):
+    import matplotlib.pyplot as plt
+
+    columns = 2 if out.double and len(drawn) > 1 else 1
+    lines = [drawn[first : first + columns] for first in range(0, len(drawn), columns)]
+    heights = [max(height for height, _, _ in line) for line in lines]
+    figure, grid = plt.subplots(
+        len(lines), columns, figsize=(out.width, sum(heights) + 0.3), squeeze=False, height_ratios=heights
+    )
+    for axes, (_, title, draw) in zip(grid.flat, drawn, strict=False):
+        draw(axes)
+        axes.set_title(title)
+    for unused in list(grid.flat)[len(drawn) :]:
+        unused.remove()
+    panels.legend(figure, panels.key((32, 64)))
+    return figure
+
+
+def _stage_panels(stages):
     graph = stages.graph.iloc[0]
     small = stages[stages.graph == graph]
     atomic = small[(small["add"] == "add_atomically") & (small.storage == "fp32")]
     naive, serial = atomic[atomic.layout == "coo"], small[small.engine == "serial"]
-    _bars(
-        panels,
-        f"Figure 1: ten iterations, {graph}",
-        pd.concat([naive, serial]),
-        lambda r: 10 * r["ms an iteration"],
-    )
-    _bars(panels, f"Figure 2: calc, {graph}", naive, lambda r: 1e3 * r.add_s)
+
+    def ten(result):
+        return 10 * result["ms an iteration"]
+
+    def of_ten(result):
+        return 1e4 / result.iterations
+
     exchanged = atomic[atomic.layout == "coo_exchange"]
+    drawn = _bars(f"1 and 4: ten iterations, {graph}", pd.concat([naive, exchanged, serial]), ten, of_ten)
+    drawn += _bars(f"2: calc, {graph}", pd.concat([naive, serial]), _calc)
     if len(naive) and len(exchanged):
-        _copies(next(panels), naive.iloc[-1], exchanged.iloc[-1])
-    both = atomic[atomic.layout.isin(["coo", "coo_exchange"])]
-    _bars(panels, f"Figure 4: with exchange, {graph}", both, lambda r: 10 * r["ms an iteration"])
+        first, second = naive.iloc[-1], exchanged.iloc[-1]
+        drawn.append((1.0, f"3: copy, {graph}, ms", lambda axes: _copies(axes, first, second)))
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
-    _bars(panels, f"Figure 5: calc, {stages.graph.iloc[-1]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
+    return drawn + _bars(f"5: calc, {stages.graph.iloc[-1]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
 
 
-def _bars(panels, title, chosen, value, *, by_sum=False):
-    """Draw a bar a contestant into the next panel, if there are some."""
+def _calc(result):
+    """Return the time of the sums of an iteration; of the serial program, of a whole one."""
+    return result["ms an iteration"] if result.engine == "serial" else 1e3 * result.add_s
+
+
+def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
+    """Return a panel with a bar a contestant; with intervals where a factor from seconds of a run to it is given."""
     if chosen.empty:
-        return
-    axes = next(panels)
-    values = [value(result) for _, result in chosen.iterrows()]
+        return []
+    results = [result for _, result in chosen.iterrows()]
     names = [
         ", ".join(filter(None, [ADDS[result["add"]] if by_sum else _name(result), _where(result)]))
-        for _, result in chosen.iterrows()
+        for result in results
     ]
-    axes.barh(range(len(values)), values, color="#0072B2")
-    axes.set_yticks(range(len(values)), names)
-    axes.invert_yaxis()
-    axes.set_title(title, fontsize=8)
-    axes.set_xlabel("ms")
+
+    def draw(axes):
+        for place, result in enumerate(results):
+            axes.barh(place, value(result), color=colour(format_named(result.storage).bits(None)), height=0.7)
+            if run_factor is not None:
+                low, high = (run_factor(result) * end for end in median_ends(result.run_samples_s))
+                axes.plot([low, high], [place, place], color="#222222", linewidth=0.8)
+        panels.named_rows(axes, names)
+        axes.grid(visible=False)
+
+    return [(0.4 + 0.14 * len(names), f"{title}, ms", draw)]
 
 
 def _copies(axes, naive, exchanged):
@@ -190,36 +247,41 @@ def _copies(axes, naive, exchanged):
         "exchange": exchanged.begin_s,
         "memcpy": naive.copy_in_memory_s,
     }
-    axes.barh(list(values), [1e3 * value for value in values.values()], color="#009E73")
-    axes.invert_yaxis()
-    axes.set_title(f"Figure 3: copy, {naive.graph}", fontsize=8)
-    axes.set_xlabel("ms")
+    axes.barh(range(len(values)), [1e3 * value for value in values.values()], color=colour(32), height=0.7)
+    panels.named_rows(axes, list(values))
+    axes.grid(visible=False)
 
 
 def _speedup_panel(axes, results):
     table, paper = _speedups(results), printed("jiang")
-    axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color="#999999", label="report: GPU of 280 cores / CPU of 4")
-    for ratio, marker, colour in zip(table.columns[-3:-1], "s^", ("#0072B2", "#D55E00"), strict=True):
-        axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour, label=ratio)
-    axes.set_title("Figure 7: speedup", fontsize=8)
+    axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color=NEUTRAL, ms=4, label="printed, GPU / CPU of 4")
+    for ratio, marker in zip(table.columns[-3:-1], "s^", strict=True):
+        axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour(32), ms=4, label=ratio)
     axes.set_yscale("log")
     axes.set_xlabel("million nodes")
-    axes.set_ylim(0.5, 400)
-    axes.legend(fontsize=6, loc="upper left")
+    axes.set_ylabel("speedup")
+    panels.headroom(axes, 0.9)
+    panels.logarithmic(axes, "y")
+    axes.legend(loc="upper left", handletextpad=0.4, borderaxespad=0)
 
 
 def _work_group_panel(axes, results):
     sized = results[results.work_group > 0]
-    colours = dict(zip(STAGES, ("#D55E00", "#E69F00", "#0072B2"), strict=True))
     for stage, cells in sized.groupby("layout", sort=False):
-        axes.plot(cells.work_group, cells["ms an iteration"], "o-", color=colours[stage], label=STAGES[stage])
+        axes.plot(
+            cells.work_group, cells["ms an iteration"], panels.marker(stage), linestyle="-", ms=4, color=colour(32),
+            markerfacecolor="white" if stage == "coo_exchange" else None, label=STAGES[stage],
+        )  # fmt: skip
         for driver in results[(results.work_group == 0) & (results.layout == stage)]["ms an iteration"].head(1):
-            axes.axhline(driver, color=colours[stage], linestyle=":", linewidth=0.7)
+            axes.axhline(driver, color=NEUTRAL, linestyle=":", linewidth=0.8)
     axes.set_xscale("log", base=2)
-    axes.set_title("Work-groups (dotted: driver's)", fontsize=8)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_ylim(bottom=0)
     axes.set_xlabel("work-items in a work-group")
-    axes.set_ylabel(f"ms an iteration, {results.graph.iloc[0]}", fontsize=7)
-    axes.legend(fontsize=6)
+    axes.set_ylabel("ms an iteration")
+    axes.plot([], [], linestyle=":", linewidth=0.8, color=NEUTRAL, label="driver's choice")
+    panels.headroom(axes, 1.1)
+    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0, frameon=True, framealpha=1, edgecolor="none")
 
 
 def _name(result):
@@ -236,4 +298,4 @@ def _place(result):
 
 
 def _where(result):
-    return result.place if result.engine == "opencl" else ""
+    return result.place.removeprefix("NVIDIA ") if result.engine == "opencl" else ""

@@ -3,7 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.output import label, printed, shortened
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends, spread
+from cpms.experiment.report.intervals import median_ends
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.rows.quoted import cugraph
 
 NEEDS = ["gpu_road", "gpu_road_held"]
 WAYS = {
@@ -15,23 +19,20 @@ WAYS = {
     "device_prepared": "prepared on the device, second solve",
 }
 STAGES = ("prepare", "solve", "certify")
-STYLE = {
-    "refine": {"color": "#D55E00", "marker": "o"},
-    "power": {"color": "#0072B2", "marker": "s"},
-    "refine, built and certified on processors": {"color": "#999999", "marker": "^"},
-    "cuGraph, quoted": {"color": "#222222", "marker": "x"},
-}
+HOSTED, QUOTED = "build, check on processors", "cuGraph, quoted"
+MARKS = {"refine": "o", "power": "s", HOSTED: "^", QUOTED: "X"}
 
 
 def show(rows, out):
     rows = rows[rows.status == "ok"].drop_duplicates(["experiment", "graph"], keep="last")
     found = [(row, result) for _, row in rows.iterrows() for result in row.results if result["status"] == "ok"]
-    quoted = printed("cugraph").set_index("graph")[["road_ms", "device_road_ms"]].dropna()
+    quoted = cugraph().set_index("graph")[["road_ms", "device_road_ms"]].dropna()
     table = pd.DataFrame([_line(row, result, quoted) for row, result in found])
     machine = " and ".join([rows.cpu.iloc[0], *rows.get("gpu", pd.Series()).dropna().unique()])
     out.table(
         table,
-        caption=f"Milliseconds to certified float64 ranks on {machine}, medians of {rows.rounds.iloc[0]} in turn "
+        best={f"{WAYS['road']}, ms": "least by graph"},
+        caption=f"Times to certified float64 ranks on {machine}, medians of {rows.rounds.iloc[0]} in turn "
         f"({rows.old_rounds.iloc[0]} where processors build and certify), edges permuted; cuGraph's times are quoted, "
         "of an NVIDIA H100, edges not permuted, nothing certified",
     )
@@ -47,7 +48,14 @@ def show(rows, out):
         caption="Answers of the road beside the processors': residuals of the same ranks as each recomputes them, and "
         "the L1 distance from ranks that processors computed beside the sum of both error bounds",
     )
-    out.figure(_figure(table))
+    drawn = pd.DataFrame([line for row, result in found for line in _drawn(row, result, quoted)])
+    out.figure(
+        _figure(drawn, out),
+        caption=f"Time from edges to certified float64 ranks, both in main memory, on {machine}: medians of "
+        f"{rows.rounds.iloc[0]} in turn with 95 % bootstrap intervals; colour: fewest bits that sweeps read, marker: "
+        "the way; cuGraph's times are quoted, of an NVIDIA H100, and certify nothing",
+        alt=ends(drawn, "ms", ["graph", "way"], "Times from edges to ranks", "ms"),
+    )
 
 
 def _line(row, result, quoted):
@@ -60,12 +68,12 @@ def _line(row, result, quoted):
         "edges": row.edges,
         "method": result["method"],
         "engine": result["engine"],
-        **{name: ms[way] for way, name in WAYS.items()},
-        "solve alone": alone,
+        **{f"{name}, ms": ms[way] for way, name in WAYS.items()},
+        "solve alone, ms": alone,
         "device road over solve alone": ms["device_road"] / alone,
-        "cuGraph, edges to ranks": theirs.road_ms,
+        "cuGraph, edges to ranks, ms": theirs.road_ms,
         "cuGraph over ours": theirs.road_ms / ms["road"],
-        "cuGraph on the device": theirs.device_road_ms,
+        "cuGraph on the device, ms": theirs.device_road_ms,
         "cuGraph on the device over ours": theirs.device_road_ms / ms["device_road"],
         "processors over ours": ms["old_road"] / ms["road"],
     }
@@ -83,6 +91,7 @@ def _details(row, result):
                 "least ms": 1e3 * min(samples),
                 "most ms": 1e3 * max(samples),
                 **{f"{stage} ms": 1e3 * result[f"{way}_{stage}_s"] for stage in STAGES},
+                "spread, %": 100 * spread(samples),
                 "samples": len(samples),
             }
 
@@ -102,25 +111,29 @@ def _agreement(row, result):
     }
 
 
-def _figure(table):
-    import matplotlib.pyplot as plt
+def _drawn(row, result, quoted):
+    """Yield the marks of a method on a graph; of refine with those of processors and of cuGraph."""
+    graph, bits = shortened(label(row)), min(map(int, result["iterations_by_bits"]), default=64)
+    ways = {"road": result["method"]} | ({"old_road": HOSTED} if result["method"] == "refine" else {})
+    for way, name in ways.items():
+        if f"{way}_s" in result:
+            low, high = median_ends(result[f"{way}_samples_s"])
+            times = {"ms": 1e3 * result[f"{way}_s"], "low": 1e3 * low, "high": 1e3 * high}
+            yield {"graph": graph, "way": name, "bits": bits, **times}
+    if result["method"] == "refine" and row.graph in quoted.index:
+        yield {"graph": graph, "way": QUOTED, "bits": 64, "ms": quoted.road_ms[row.graph], "low": None, "high": None}
 
-    graphs = list(table.graph.unique())
-    figure, axes = plt.subplots(figsize=(6.5, 0.3 * len(graphs) + 1.4))
-    refine = table[table.method == "refine"]
-    series = {
-        **{method: part.set_index("graph")["edges to ranks"] for method, part in table.groupby("method")},
-        "refine, built and certified on processors": refine.set_index("graph")[WAYS["old_road"]],
-        "cuGraph, quoted": table.drop_duplicates("graph").set_index("graph")["cuGraph, edges to ranks"],
-    }
-    for name, times in series.items():
-        known = times.dropna()
-        if len(known):
-            axes.plot(known, [graphs.index(graph) for graph in known.index], ls="", ms=4, label=name, **STYLE[name])
-    axes.set_yticks(range(len(graphs)), graphs)
-    axes.invert_yaxis()
-    axes.grid(axis="y", linewidth=0.2)
-    axes.set(xscale="log", xlabel="milliseconds from edges to ranks, both in main memory")
-    axes.xaxis.set_minor_formatter("")
-    figure.legend(loc="outside lower center", ncols=2)
+
+def _figure(drawn, out):
+    graphs = list(dict.fromkeys(drawn.graph))
+    ways = [way for way in MARKS if way in set(drawn.way)]
+    names = out.names(graphs)
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.32))
+    for line in drawn.itertuples():
+        place = graphs.index(line.graph) + panels.beside(ways.index(line.way), len(ways))
+        panels.point(axes, line.ms, place, line.bits, MARKS[line.way], ends=(line.low, line.high))
+    panels.named_rows(axes, names)
+    panels.logarithmic(axes)
+    axes.set_xlabel("ms from edges to ranks")
+    panels.legend(figure, panels.key(drawn.bits, {way: MARKS[way] for way in ways}))
     return figure

@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import spread
+from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.palette import NEUTRAL
 
 NEEDS = ["gpu_systems", "systems_cpu"]
 DAMPING = 0.85
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#999999", "#222222"]
-MARKERS = "os^vD<>PX"
 
 
 def show(rows, out):
@@ -18,7 +20,18 @@ def show(rows, out):
         here = rows[rows.experiment == experiment]
         if not here.empty:
             shown.append((_machine(here.iloc[0]), _tables(here, out)))
-    out.figure(_figure(shown))
+    over = {machine: _over(table) for machine, table in shown}
+    out.figure(
+        _figure(over, out),
+        caption="Time of a whole solve over that of the fastest system on the same graph that goes to the experiment's "
+        f"tolerance ({rows.tol.iloc[0]:g}), on {' and on '.join(over)}: grey dots are graphs, marks geometric means "
+        "with 95 % bootstrap intervals over the graphs that a system solves, their number in brackets; colour: fewest "
+        "bits, marker: layout",
+        alt=" ".join(
+            f"{machine}: of {len(found)} systems the fastest is {found.system.iloc[0]}, the slowest "
+            f"{found.system.iloc[-1]} at {found['mean'].iloc[-1]:.3g} times." for machine, found in over.items()
+        ),
+    )  # fmt: skip
 
 
 def _tables(rows, out):
@@ -28,15 +41,18 @@ def _tables(rows, out):
     systems = dict.fromkeys(_system(row, result) for _, row in rows.iterrows() for result in row.results)
     times = table.pivot_table(index="system", columns="graph", values="solve ms", aggfunc="first")
     times = times.reindex(index=[name for name in systems if name in times.index], columns=table.graph.unique())
+    times = times.rename(columns=lambda graph: f"{graph}, ms")
     times["over the fastest"] = _means(table)
     out.table(
         times.reset_index(),
+        best=dict.fromkeys(times, "least"),
         suffix=f"{suffix}_times",
-        caption=f"Milliseconds to {rows.tol.iloc[0]:g}, or to what a system's name says, on {machine}, medians of "
+        caption=f"Times to {rows.tol.iloc[0]:g}, or to what a system's name says, on {machine}, medians of "
         "solves in turn; last, the time over that of the fastest to the former, geometric mean of the graphs it solves",
     )
     out.table(
-        table,
+        table.drop(columns=["bits", "layout"]),
+        best={"solve ms": "least by graph"},
         suffix=suffix,
         caption=f"Every engine on {machine}: a sweep is a solve's time over its sweeps, GTEPS its edges a second in "
         "billions; memory is of all that the engine holds besides the graph it was given, unknown of ranks; error is "
@@ -65,12 +81,15 @@ def _lines(row):
             "sweep ms": 1e3 * sweep_s,
             "GTEPS": row.edges / sweep_s / 1e9,
             "solve ms": 1e3 * result["solve_s"],
+            "spread, %": 100 * spread(result["solve_samples_s"]),
             "matrix MB": result["matrix_bytes"] / 1e6,
             "memory MB": result.get("held_bytes", np.nan) / 1e6,
             "error": error,
             "bound": bound,
             "within": bool(error <= bound + row.reference_tol / (1 - DAMPING)),
             "top 20": result.get("top20_overlap", np.nan),
+            "bits": min(result["bits"], default=64),
+            "layout": result["layout"] or row.layout,
         }
 
 
@@ -106,34 +125,51 @@ def _machine(row):
 
 def _means(table):
     """Return how many times a system takes the time of the fastest that goes to the experiment's tolerance."""
+    over = _over(table)
+    return over.set_index("system")["mean"]
+
+
+def _over(table):
+    """Return a line a system, the fastest first: ratios to the fastest on each graph, and their geometric mean."""
     # Tolerances of their own are in the names of those that have one.
     fastest = table[~table.system.str.contains(" to ")].groupby("graph")["solve ms"].min()
-    ratios = table["solve ms"] / table.graph.map(fastest)
-    return np.exp(np.log(ratios).groupby(table.system).mean())
+    ratios = table.assign(ratio=table["solve ms"] / table.graph.map(fastest))
+    lines = [
+        {
+            "system": system,
+            **geometric(part.ratio),
+            "bits": part.bits.min(),
+            "layout": part.layout.iloc[0],
+            "ratios": part.ratio.tolist(),
+        }
+        for system, part in ratios.groupby("system", sort=False)
+    ]
+    return pd.DataFrame(lines).sort_values("mean", kind="stable").reset_index(drop=True)
 
 
-def _style(place):
-    """Return a colour and a marker that no other of the first 81 places has both of."""
-    turn, colour = divmod(place, len(COLOURS))
-    return {"color": COLOURS[colour], "marker": MARKERS[(colour + turn) % len(MARKERS)], "linestyle": ""}
+def _short(line):
+    """Return the name of a system without its layout, which the marker shows, and with its number of graphs."""
+    return f"{line.system.replace(f' {line.layout}', '', 1)} ({line.graphs})"
 
 
-def _figure(shown):
+def _figure(over, out):
     import matplotlib.pyplot as plt
 
-    most = max(table.system.nunique() for _, table in shown)
-    figure, panels = plt.subplots(1, len(shown), figsize=(4.2 * len(shown), 0.17 * most + 1.4), squeeze=False)
-    graphs = list(dict.fromkeys(graph for _, table in shown for graph in table.graph))
-    for panel, (machine, table) in zip(panels[0], shown, strict=True):
-        systems = list(_means(table).sort_values().index)
-        for place, graph in enumerate(graphs):
-            part = table[table.graph == graph].set_index("system").reindex(systems)["solve ms"].dropna()
-            panel.plot(part, [systems.index(system) for system in part.index], ms=3, label=graph, **_style(place))
-        panel.set_yticks(range(len(systems)), systems, fontsize=6)
-        panel.invert_yaxis()
-        panel.grid(axis="y", linewidth=0.2)
-        panel.set(xscale="log", xlabel="milliseconds to the tolerance")
-        panel.set_title(machine, fontsize=8)
-    handles, names = max((panel.get_legend_handles_labels() for panel in panels[0]), key=lambda found: len(found[1]))
-    figure.legend(handles, names, loc="outside lower center", ncols=3)
+    counts = [len(found) for found in over.values()]
+    figure = plt.figure(figsize=(out.width, 1.0 + 0.125 * (max(counts) if out.double else sum(counts) + 6)))
+    shape = {"ncols": len(over)} if out.double else {"nrows": len(over), "height_ratios": counts}
+    axes = figure.subplots(squeeze=False, **shape).flat
+    for panel, (machine, found) in zip(axes, over.items(), strict=True):
+        for place, line in enumerate(found.itertuples()):
+            panel.plot(line.ratios, [place] * len(line.ratios), "o", color="#999999", ms=2.2, alpha=0.5, mew=0)
+            panels.point(panel, line.mean, place, line.bits, panels.marker(line.layout), ends=(line.low, line.high))
+        panels.named_rows(panel, [_short(line) for line in found.itertuples()])
+        panels.unity(panel)
+        panels.logarithmic(panel)
+        panel.set_title(machine)
+        panel.set_xlabel("time over the fastest")
+    lines = pd.concat(list(over.values()))
+    layouts = {str(layout): panels.marker(layout) for layout in dict.fromkeys(lines.layout)}
+    graph = {"a graph": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.5}}
+    panels.legend(figure, panels.key(lines.bits, layouts, graph))
     return figure

@@ -2,18 +2,22 @@
 
 import pandas as pd
 
-from cpms.experiment.report.output import PALETTE
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.palette import NEUTRAL, colour
 
 NEEDS = ["topk", "gpu_topk"]
 
 OTHERS = ["torch", "argpartition", "argsort"]
-PATTERNS = {"random": PALETTE[64], "ranks": PALETTE[16], "ascending": PALETTE[48], "equal": PALETTE[32]}
+PATTERNS = {"random": "o", "ranks": "s", "ascending": "^", "equal": "D"}
+BITS = {"float32": 32, "float64": 64}
 
 
 def show(rows, out):
     rows = rows[rows.status == "ok"]
     for experiment, part in rows.groupby("experiment", sort=False):
-        table = pd.DataFrame([line for _, row in part.iterrows() for line in _lines(row)]).dropna(axis=1, how="all")
+        lines = pd.DataFrame([line for _, row in part.iterrows() for line in _lines(row)])
+        table = lines.drop(columns=["low", "high"]).dropna(axis=1, how="all")
         device = part.gpu.iloc[0] if experiment == "gpu_topk" else f"{part.cpu.iloc[0]}, {part.threads.iloc[0]} threads"
         suffix = "_gpu" if experiment == "gpu_topk" else ""
         out.table(
@@ -24,17 +28,28 @@ def show(rows, out):
             "once ('alone' on a GPU), 'share' is that over the bytes which a copy of them reads and writes; others are "
             "times over ours",
         )
-        out.figure(_figure(table), suffix=suffix)
+        drawn = _drawn(part)
+        out.figure(
+            _figure(lines, drawn, out),
+            suffix=suffix,
+            caption=f"The k largest of {lines['values'].max():,} values on {device}: share of the copy bandwidth by "
+            "the order of the values, and times of all contestants for the first order; lines from least to most "
+            "of the samples; colour: bits",
+            alt=ends(lines, "share", ["pattern", "k"], "Share of the copy bandwidth"),
+            of=[experiment],
+        )
         for line in _faults(part):
             out.say(line)
 
 
 def _lines(row):
     times = {(result["contestant"], result["k"]): result["median_ms"] for result in row.results}
+    held = {(result["contestant"], result["k"]): result for result in row.results}
     sorting = next((result["median_ms"] for result in row.results if result["contestant"] == "argsort"), None)
     for k in (k for k in row.ks if ("cpms", k) in times):
         ours = times["cpms", k]
-        alone = times.get(("launch", k), ours)
+        own = held.get(("launch", k), held["cpms", k])
+        alone = own["median_ms"]
         yield {
             "values": row["values"],
             "type": row["dtype"],
@@ -43,8 +58,11 @@ def _lines(row):
             "ms": ours,
             "alone ms": times.get(("launch", k)),
             "in order ms": times.get(("launch in order", k)),
+            "spread, %": 100 * (own["most_ms"] - own["least_ms"]) / own["median_ms"],
             "GB/s": row.bytes / alone / 1e6,
             "share": row["copy"]["median_ms"] / alone / 2,
+            "low": row["copy"]["median_ms"] / own["most_ms"] / 2,
+            "high": row["copy"]["median_ms"] / own["least_ms"] / 2,
             "torch": _over(times.get(("torch", k)), ours),
             "argpartition": _over(times.get(("argpartition", k)), ours),
             "argsort": _over(sorting, ours),
@@ -65,23 +83,43 @@ def _faults(rows):
             yield f"{name}: of {len(mine)} answers {values} have other values, {places} other places among ties"
 
 
-def _figure(table):
-    import matplotlib.pyplot as plt
+def _drawn(rows):
+    """Return the time of each contestant for the largest arrays of the first type and order."""
+    first = rows.iloc[0]
+    same = rows[(rows["dtype"] == first["dtype"]) & (rows.pattern == first.pattern)]
+    row = same[same["values"] == same["values"].max()].iloc[0]
+    sorting = next((result for result in row.results if result["contestant"] == "argsort"), None)
+    found = [result for result in row.results if result["contestant"] in ("cpms", *OTHERS[:2])]
+    found += [{**sorting, "k": k} for k in row.ks] if sorting else []
+    table = pd.DataFrame(found).drop_duplicates(["contestant", "k"], keep="last")
+    return table.assign(bits=BITS.get(row["dtype"], 64), values=row["values"], pattern=row.pattern)
 
-    of_one_type = table[table["type"] == table["type"].iloc[0]]
+
+def _figure(lines, drawn, out):
+    of_one_type = lines[lines["type"] == lines["type"].iloc[0]]
     largest = of_one_type[of_one_type["values"] == of_one_type["values"].max()]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8))
+    bits = BITS.get(largest["type"].iloc[0], 64)
+    figure, (left, right) = panels.grid(out.width, 2, 2.4, columns=(1, 2))
     for pattern, part in largest.groupby("pattern", sort=False):
-        left.plot(part.k, part.share, "o-", ms=3, color=PATTERNS.get(pattern, "#222222"), label=pattern)
-    left.axhline(0.6, color="#222222", linewidth=0.6, label="aimed at, k to 32")
-    left.set(xscale="log", xlabel="k", ylabel="bytes read / copy bandwidth", ylim=(0, None))
-    left.legend()
-    part = largest[largest.pattern == largest.pattern.iloc[0]]
-    right.plot(part.k, part.ms, "o-", ms=3, color=PALETTE[64], label="cpms")
-    for other, colour in zip(OTHERS, (PALETTE[16], PALETTE[48], PALETTE[40]), strict=True):
-        if other in part:
-            right.plot(part.k, part.ms * part[other], "o-", ms=3, color=colour, label=other)
-    right.set(xscale="log", yscale="log", xlabel="k", ylabel=f"ms, {part['values'].iloc[0]:,} {part.pattern.iloc[0]}")
-    right.set_ylim(top=8 * right.get_ylim()[1])
-    right.legend(ncols=2, loc="upper left")
+        _line(left, part, "share", ("low", "high"), bits, PATTERNS.get(pattern, "X"), pattern)
+    left.set(xscale="log", xlabel="k", ylabel="share of copy bandwidth", ylim=(0, None))
+    for place, (name, part) in enumerate(drawn.groupby("contestant", sort=False)):
+        _line(right, part.sort_values("k"), "median_ms", ("least_ms", "most_ms"), bits, "oX^v"[place % 4], name)
+    right.set(xscale="log", yscale="log", xlabel="k")
+    right.set_ylabel(f"ms, {drawn['values'].iloc[0] / 1e6:g}M {drawn.pattern.iloc[0]}")
+    for panel in (left, right):
+        panel.xaxis.set_major_formatter(lambda value, _: panels.number(value))
+        panels.headroom(panel, 0.4)
+        panel.legend(ncols=2, loc="upper left", handletextpad=0.4, borderaxespad=0.2, columnspacing=1)
+    panels.logarithmic(right, "y")
+    panels.legend(figure, panels.key([bits]))
     return figure
+
+
+def _line(panel, part, value, ends_of, bits, mark, name):
+    low, high = (part[end].to_numpy(float) for end in ends_of)
+    middle = part[value].to_numpy(float)
+    panel.errorbar(
+        part.k, middle, yerr=[middle - low, high - middle], color=colour(bits), marker=mark, ms=4, lw=0.8,
+        markerfacecolor=colour(bits) if mark in "oX" else "white", elinewidth=0.7, ecolor=NEUTRAL, label=name,
+    )  # fmt: skip

@@ -3,43 +3,50 @@
 import pandas as pd
 
 from cpms.base.errors import InputError
-from cpms.experiment.report.output import PALETTE, label
+from cpms.experiment.report import panels
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.palette import colour
 from cpms.formats.formats import format_named
 
 NEEDS = ["table2"]
 SHOWN = ["web-Google-scc", "cnr-2000", "luxembourg_osm", "rgg_n_2_15_s0", "wiki-Vote", "pagerank-100000"]
 """Of the recorded graphs; of one's own, all."""
-COLUMNS = 3
+LIMIT = {"color": "#999999", "linewidth": 0.7, "linestyle": "--"}
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     rows = _drawable(_chosen(rows[rows.status == "ok"]), out)
-    lines = -(-len(rows) // COLUMNS)
-    columns = min(COLUMNS, len(rows))
-    figure, axes = plt.subplots(lines, columns, figsize=(7, 2 * max(lines, 1.5)), sharey=True, squeeze=False)
-    for panel in axes.flat[len(rows) :]:
-        panel.set_axis_off()
-    for panel, (_, row) in zip(axes.flat, rows.iterrows(), strict=False):
+    last = min(step[0] for history in rows.history for step in history if step[0] > 0)
+    storage = rows.storage.iloc[0]
+    out.figure(
+        _figure(rows, out),
+        caption=f"Residual in L1 of power iteration in {storage}, coloured by the bits each iteration reads; dashed: "
+        "10 / 2^m where m bits of the mantissa are read, below which the paper's rule reads another segment",
+        alt=f"{len(rows)} panels of falling curves, in up to {format_named(storage).segments} colours from few bits "
+        f"to all; the least residual is {last:.1e}.",
+    )
+
+
+def _figure(rows, out):
+    figure, axes = panels.grid(out.width, len(rows), 1.35, columns=(2, 3), sharey=True)
+    seen, names = set(), out.names([shortened(label(row)) for _, row in rows.iterrows()])
+    for panel, name, (_, row) in zip(axes, names, rows.iterrows(), strict=True):
         history = pd.DataFrame(row.history, columns=["residual", "bits", "mass", "seconds"])
         history["iteration"] = range(1, len(history) + 1)
-        for bits, part in history.groupby("bits"):
-            name = f"{row.storage}, {bits} bits"
-            panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=PALETTE[bits], label=name)
+        for bits, part in history[history.residual > 0].groupby("bits"):
+            panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=colour(bits))
+            seen.add(int(bits))
         storage = format_named(row.storage)
         for read in range(1, storage.segments):
-            style = {"color": "#bbbbbb", "linewidth": 0.6, "linestyle": "--", "zorder": 0}
-            limit = 10 * 2.0 ** -storage.mantissa_kept(read)
-            panel.axhline(limit, **style, label="10 / 2^m of m mantissa bits read")
-        panel.set_title(label(row))
-    for panel in axes.flat[max(0, len(rows) - columns) : len(rows)]:
-        panel.set_xlabel("iteration")
-    for panel in axes[:, 0]:
-        panel.set_ylabel("residual (L1)")
-    by_name = {name: mark for panel in axes.flat for mark, name in zip(*panel.get_legend_handles_labels(), strict=True)}
-    figure.legend(by_name.values(), by_name, loc="outside upper center", ncols=min(5, len(by_name)), markerscale=2)
-    out.figure(figure)
+            panel.axhline(10 * 2.0 ** -storage.mantissa_kept(read), zorder=0, **LIMIT)
+        panel.set_title(name)
+        panel.set_yticks([1, 1e-3, 1e-6, 1e-9], ["1", "10⁻³", "10⁻⁶", "10⁻⁹"])
+        panel.minorticks_off()
+        if panel.get_subplotspec().is_first_col():
+            panel.set_ylabel("residual (L1)")
+    figure.supxlabel("iteration")
+    panels.legend(figure, panels.key(seen, lines={"10 / 2ᵐ": LIMIT}))
+    return figure
 
 
 def _chosen(rows):

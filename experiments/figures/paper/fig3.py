@@ -1,29 +1,49 @@
 """Figure 3: how entries are distributed over the rows of the stored matrix."""
 
-import numpy as np
+import pandas as pd
 
-from cpms.experiment.report.output import label
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.palette import NEUTRAL
+from cpms.experiment.report.stand_ins import explained, in_order
 
 NEEDS = ["table1"]
-QUANTILES = ["0.25", "0.5", "0.75", "0.99", "1.0"]
+QUANTILES = {"0.25": "", "0.5": "median", "0.75": "", "0.99": "99 % of rows", "1.0": "longest"}
+BLACK = "#222222"
+STYLE = {
+    "middle half": {"color": "#bbbbbb", "linewidth": 4.5, "solid_capstyle": "butt"},
+    "median": {"color": BLACK, "marker": "|", "markersize": 7, "markeredgewidth": 1.6, "linestyle": ""},
+    "99 % of rows": {"color": BLACK, "marker": "x", "markersize": 3.5, "linestyle": ""},
+    "longest": {"color": BLACK, "marker": ".", "markersize": 5, "linestyle": ""},
+}
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     rows = rows[rows.status == "ok"]
-    figure, axes = plt.subplots(figsize=(7, 0.8 + 0.2 * len(rows)))
-    places = np.arange(len(rows))[::-1]
-    for place, (_, row) in zip(places, rows.iterrows(), strict=True):
-        low, median, high, most, longest = (row.row_quantiles[q] for q in QUANTILES)
-        low, median, high = (max(quantile, 0.5) for quantile in (low, median, high))
-        axes.plot([low, longest], [place, place], color="#999999", linewidth=0.7, zorder=1)
-        axes.barh(place, max(high - low, 0.08), left=low, height=0.55, color="#56B4E9", zorder=2)
-        axes.plot([median] * 2, [place - 0.3, place + 0.3], color="#0072B2", linewidth=1.6, zorder=3)
-        axes.plot(most, place, "|", color="#D55E00", markersize=7, zorder=3)
-        axes.plot(longest, place, ".", color="#222222", markersize=4, zorder=3)
-    axes.set_xscale("log")
-    axes.set_xlim(left=0.4)
-    axes.set_yticks(places, [label(row) for _, row in rows.iterrows()])
-    axes.set_xlabel("entries a row (box: middle half, line: median, tick: 99 %, dot: longest; 0 drawn at 0.5)")
-    out.figure(figure)
+    table = pd.DataFrame([{"graph": label(row), **row.row_quantiles} for _, row in rows.iterrows()])
+    table = table.set_index("graph").loc[in_order(table.graph)].reset_index()
+    out.figure(
+        _figure(table, out),
+        caption="Entries of the rows of the stored matrix, that is out-degrees: a bar from the first to the third "
+        f"quartile, a line at the median, a cross at 99 % and a dot at the longest row; 0 is drawn at 0.5. "
+        f"{explained(table.graph)}",
+        alt=ends(table, "1.0", ["graph"], "Longest rows", "entries"),
+    )
+
+
+def _figure(table, out):
+    names = out.names(map(shortened, table.graph))
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.16))
+    for place, line in enumerate(table.to_dict("records")):
+        low, median, high, most, longest = (max(line[name], 0.5) for name in QUANTILES)
+        axes.plot([low, longest], [place, place], color=NEUTRAL, linewidth=0.7, zorder=1)
+        axes.plot([low / 1.04, high * 1.04], [place, place], **STYLE["middle half"], zorder=2)
+        for name, x in (("median", median), ("99 % of rows", most), ("longest", longest)):
+            axes.plot(x, place, **STYLE[name], zorder=3)
+    panels.named_rows(axes, names)
+    axes.set_xlim(0.4, 2 * table["1.0"].max())
+    panels.logarithmic(axes)
+    axes.set_xlabel("entries of a row")
+    panels.legend(figure, panels.key(lines=STYLE))
+    return figure

@@ -1,80 +1,148 @@
 """Figure 4: the product by bits read, against float64 in the same layout and against cuSPARSE."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.output import PALETTE, label
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.intervals import geometric
+from cpms.experiment.report.output import label, printed, shortened
+from cpms.experiment.report.stand_ins import explained, in_order
 
 NEEDS = ["gpu_spmv"]
 SHOWN = [("cpms2", 1), ("cpms2", 2), ("cpms4", 1), ("cpms4", 2), ("cpms4", 3), ("cpms4", 4)]
+MARKS = {"cpms2": "o", "cpms4": "s"}
+OURS, THEIRS = "geometric mean", "V100, printed mean"
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     rows = rows[rows.status == "ok"]
     times = _times(rows)
     if times.empty:
         out.leave_out("tables and figure", "the rows have no products of engines but cusparse")
         return
     for engine, suffix in (("cuda", ""), ("cuda_thread_rows", "_thread_rows")):
-        chosen = times[times.engine == engine]
         out.table(
-            _table(chosen), suffix=suffix, caption=f"Product on {rows.gpu.iloc[0]}, engine {engine}: times faster"
+            _table(times[times.engine == engine]),
+            suffix=suffix,
+            caption=f"Product on {rows.gpu.iloc[0]}, engine {engine}: times faster than float64 in the same layout; "
+            f"bold: the fastest reading of a graph. {explained(times.graph)}",
+            best={_column(storage, read): "row most" for storage, read in SHOWN},
         )
-    graphs = list(dict.fromkeys(times.graph))
     drawn = times[(times.engine == "cuda") & times.over_fp64.notna() & (times.storage != "fp64")]
-    layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
-    if not layouts:
+    drawn = drawn[drawn.layout.isin(["csr", "ell"])]
+    if drawn.empty:
         out.leave_out("figure fig4", "no product of engine cuda in csr or ell reads fewer bits than float64's")
         return
-    figure, axes = plt.subplots(1, len(layouts), figsize=(7, 1.2 + 0.3 * len(graphs)), sharey=True, squeeze=False)
-    axes = axes[0]
-    for panel, layout in zip(axes, layouts, strict=True):
-        part = drawn[drawn.layout == layout]
-        for k, (storage, read) in enumerate(SHOWN):
-            line = part[(part.storage == storage) & (part.read == read)].set_index("graph").reindex(graphs)
-            marker, offset = ("o" if storage == "cpms2" else "s"), (k - 2.5) * 0.11
-            colour = PALETTE[int(line.bits.dropna().iloc[0])] if len(line.dropna()) else "#999999"
-            panel.plot(
-                line.over_fp64, np.arange(len(graphs)) + offset, marker, markersize=3.2, color=colour,
-                label=f"{storage}, {int(line.bits.dropna().iloc[0])} bits" if len(line.dropna()) else None,
-            )  # fmt: skip
-        panel.axvline(1, color="#999999", linewidth=0.6)
-        panel.set_title(layout)
-    axes[0].set_yticks(range(len(graphs)), graphs)
-    axes[0].invert_yaxis()
-    figure.supxlabel("times faster than float64, same layout", fontsize=8)
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=3)
-    out.figure(figure)
+    of_paper = drawn.stand_in
+    for part, suffix in ((drawn[of_paper], ""), (drawn[~of_paper], "_others" if of_paper.any() else "")):
+        if len(part):
+            _draw(part, rows, out, suffix)
+
+
+def _draw(part, rows, out, suffix):
+    marks = f"V100: means that the paper's text states for its graphs; {OURS}: with 95 % bootstrap interval over graphs"
+    which = "the paper's graphs" if part.stand_in.any() else "other graphs"
+    out.figure(
+        _figure(part, out, _refused(rows)),
+        suffix=suffix,
+        caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; colour: bits read; circles "
+        f"cpms2, squares cpms4; lines: from least to most of the samples. {marks}. {explained(part.graph)}",
+        alt=ends(part, "over_fp64", ["graph", "layout", "storage", "bits"], "Speed-up of the product", "times"),
+    )
 
 
 def _times(rows):
     lines = []
     for _, row in rows.iterrows():
-        own = {(c["engine"], c["layout"]): c["median_ms"] for c in row.contestants if c["storage"] == "fp64"}
+        own = {(c["engine"], c["layout"]): c for c in row.contestants if c["storage"] == "fp64"}
+        library = own.get(("cusparse", "csr"), {"median_ms": np.nan})
         for c in row.contestants:
+            double = own.get((c["engine"], c["layout"]))
             if c["engine"] != "cusparse":
+                of_double = double or dict.fromkeys(("median_ms", "least_ms", "most_ms"), np.nan)
                 lines.append(
                     {
                         **c,
                         "graph": label(row),
-                        "over_fp64": own.get((c["engine"], c["layout"]), np.nan) / c["median_ms"],
-                        "over_cusparse": own.get(("cusparse", "csr"), np.nan) / c["median_ms"],
+                        "stand_in": not pd.isna(row.stand_in_for),
+                        "over_fp64": of_double["median_ms"] / c["median_ms"],
+                        "low": of_double["least_ms"] / c["most_ms"],
+                        "high": of_double["most_ms"] / c["least_ms"],
+                        "over_cusparse": library["median_ms"] / c["median_ms"],
                     }
                 )
     return pd.DataFrame(lines)
 
 
+def _refused(rows):
+    """Return the memory that a graph would need in a layout in which it was not measured."""
+    found = {}
+    for _, row in rows.iterrows():
+        for reason in row.refused.values():
+            needed = re.search(r"needs about ([\d,]+) bytes", reason)
+            if needed:
+                terabytes = int(needed[1].replace(",", "")) / 1e12
+                found[label(row), row.layout] = f"would need {terabytes:.2g} TB"
+    return found
+
+
+def _column(storage, read):
+    return f"{storage} read {read}"
+
+
 def _table(times):
     lines = []
     for (graph, layout), part in times.groupby(["graph", "layout"], sort=False):
-        line = {"graph": graph, "layout": layout, "fp64 ms": np.nan, "fp64 / cuSPARSE": np.nan}
+        line = {"graph": graph, "layout": layout, "fp64, ms": np.nan, "fp64 / cuSPARSE": np.nan}
         for _, double in part[part.storage == "fp64"].head(1).iterrows():
-            line |= {"fp64 ms": double.median_ms, "fp64 / cuSPARSE": double.over_cusparse}
+            line |= {"fp64, ms": double.median_ms, "fp64 / cuSPARSE": double.over_cusparse}
         for storage, read in SHOWN:
             found = part[(part.storage == storage) & (part.read == read)]
-            line[f"{storage} read {read}"] = found.over_fp64.iloc[0] if len(found) else np.nan
+            line[_column(storage, read)] = found.over_fp64.iloc[0] if len(found) else np.nan
         lines.append(line)
     return pd.DataFrame(lines)
+
+
+def _figure(drawn, out, refused):
+    layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
+    graphs = in_order(drawn.graph)
+    theirs = _printed() if drawn.stand_in.any() else pd.DataFrame()
+    names = [*out.names(map(shortened, graphs)), OURS, *([THEIRS] if len(theirs) else [])]
+    height = panels.rows_height(names, 0.2, 0.55)
+    figure, axes = panels.grid(out.width, len(layouts), height, columns=(1, 2), sharex=True)
+    for panel, layout in zip(axes, layouts, strict=True):
+        for k, (storage, read) in enumerate(SHOWN):
+            line = drawn[(drawn.layout == layout) & (drawn.storage == storage) & (drawn.read == read)]
+            at = (k - 2.5) * 0.12
+            for each in line.itertuples():
+                style = {"ends": (each.low, each.high), "size": 3.2}
+                panels.point(panel, each.over_fp64, graphs.index(each.graph) + at, each.bits, MARKS[storage], **style)
+            if len(line):
+                mean = geometric(line.over_fp64)
+                style = {"ends": (mean["low"], mean["high"]), "size": 4.5}
+                panels.point(panel, mean["mean"], len(graphs) + at, line.bits.iloc[0], MARKS[storage], **style)
+        for each in theirs.itertuples():
+            at = len(graphs) + 1 + (SHOWN.index((each.storage, each.read)) - 2.5) * 0.12
+            panels.point(panel, each.speedup, at, each.bits, MARKS[each.storage], filled=False, size=4.5)
+        for place, graph in enumerate(graphs):
+            if not ((drawn.graph == graph) & (drawn.layout == layout)).any():
+                panel.text(1.03, place, refused.get((graph, layout), "no rows"), fontsize=7, va="center")
+        panels.unity(panel)
+        panels.named_rows(panel, names)
+        panel.axhline(len(graphs) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
+        panel.set_title(layout.upper())
+        panels.logarithmic(panel, digits=(1, 1.5, 2, 3, 5))
+    if len(axes) > 1 and out.double:
+        axes[1].set_yticklabels([])
+    figure.supxlabel("times faster than float64, same layout")
+    panels.legend(figure, panels.key(drawn.bits, MARKS))
+    return figure
+
+
+def _printed():
+    """Return the means of Figure 4 that the paper's text states."""
+    claims = printed("claims")
+    return claims[(claims.figure == 4) & claims.speedup.notna()]

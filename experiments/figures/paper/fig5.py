@@ -1,48 +1,61 @@
-"""Figure 5: time by bits read and in precision changes, as shares of the float64 solve."""
+"""Figure 5: time by bits read and in precision changes, as shares of the float64 solve, in CSR and in ELL."""
 
 import numpy as np
 
-from cpms.experiment.report.output import PALETTE, label
+from cpms.experiment.report import panels
+from cpms.experiment.report.output import label, printed, shortened
+from cpms.experiment.report.palette import colour
+from cpms.experiment.report.stand_ins import explained, in_order
 
-NEEDS = ["gpu_speedup"]
+NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
+BESIDE = ["gpu_systems"]
 STORAGES = ["fp64", "cpms2", "cpms4"]
 CHANGE = "precision change"
+BLACK = "#222222"
 
 
-def show(rows, out):
-    import matplotlib.pyplot as plt
-
-    rows = rows[(rows.status == "ok") & (rows.layout == "csr")]
-    rows = rows[rows.tol == (1e-10 if (rows.tol == 1e-10).any() else rows.tol.min())]
-    solved = [(label(row), _by_storage(row)) for _, row in rows.iterrows()]
-    solved = [(name, results) for name, results in solved if "fp64" in results]
+def show(rows, out, beside):
+    solved = {layout: _solved(rows, beside, layout) for layout in ("csr", "ell")}
+    solved = {layout: graphs for layout, graphs in solved.items() if graphs}
     if not solved:
-        out.leave_out("figure fig5", "no graph was solved in csr by engine cuda in fp64, which times are shares of")
+        out.leave_out("figure fig5", "no graph was solved by engine cuda in fp64, which times are shares of")
         return
-    figure, axes = plt.subplots(figsize=(7, 0.6 + 0.42 * len(solved)))
-    for place, (_, results) in enumerate(solved):
-        whole = results["fp64"]["solve_s"]
-        for k, storage in enumerate(STORAGES):
-            if storage not in results:
-                continue
-            left = 0.0
-            for name, spent in _parts(results[storage]):
-                colour = "#222222" if name == CHANGE else PALETTE[name]
-                text = name if name == CHANGE else f"{name} bits"
-                axes.barh(place + (k - 1) * 0.27, spent / whole, left=left, height=0.25, color=colour, label=text)
-                left += spent / whole
-    axes.set_yticks(range(len(solved)), [name for name, _ in solved])
-    axes.set_xlabel("time over float64 solve, same kernels (bars: fp64, cpms2, cpms4)")
-    axes.invert_yaxis()
-    by_name = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    names = sorted(by_name, key=lambda name: (name == CHANGE, name))
-    figure.legend([by_name[name] for name in names], names, loc="outside upper center", ncols=6)
-    out.figure(figure)
+    labels = [name for graphs in solved.values() for name in graphs]
+    shares = [
+        (results[storage]["solve_s"] / results["fp64"]["solve_s"], name, layout, storage)
+        for layout, graphs in solved.items()
+        for name, results in graphs.items()
+        for storage in STORAGES[1:]
+        if storage in results
+    ]
+    least, most = min(shares), max(shares)
+    out.figure(
+        _figure(solved, out),
+        caption="Whole solves to the tightest tolerance measured, over the float64 solve in the same layout; from the "
+        "top of each graph: fp64, cpms2, cpms4. A bar's parts: time at each number of bits read; precision change: the "
+        "first sweep after a rise beyond the median of its level. Lines: least to most of the solves. Hollow diamonds: "
+        f"whole solves of the authors' V100, in CSR, from their raw timings. {explained(labels)}",
+        alt=f"Bars of {len(labels)} graphs; shortest: {least[0]:.2f} of the float64 solve ({', '.join(least[1:])}), "
+        f"longest: {most[0]:.2f} ({', '.join(most[1:])}).",
+    )
 
 
-def _by_storage(row):
+def _solved(rows, beside, layout):
+    """Return the solves of engine cuda by graph and storage; in ELL also those of the contest of all engines."""
+    rows = rows[(rows.status == "ok") & (rows.layout == layout)]
+    if len(rows):
+        rows = rows[rows.tol == (1e-10 if (rows.tol == 1e-10).any() else rows.tol.min())]
+    found = {label(row): _by_storage(row, None) for _, row in rows.iterrows()}
+    if layout == "ell" and len(beside):
+        for _, row in beside[beside.status == "ok"].iterrows():
+            found.setdefault(label(row), _by_storage(row, "ell"))
+    return {name: found[name] for name in in_order(found) if {"fp64"} < found[name].keys()}
+
+
+def _by_storage(row, layout):
     ours = (result for result in row.results if result["engine"] == "cuda" and "most_read" not in result)
-    return {result["storage"]: result for result in ours if result["status"] == "ok"}
+    solved = (result for result in ours if result["status"] == "ok" and result.get("layout") == layout)
+    return {result["storage"]: result for result in solved if not result.get("fixed") and "method" not in result}
 
 
 def _parts(result):
@@ -56,3 +69,48 @@ def _parts(result):
         change += max(first, 0.0)
         parts.append((level, spent.sum() - max(first, 0.0)))
     return [*parts, (CHANGE, change)]
+
+
+def _figure(solved, out):
+    most = max(map(len, solved.values()))
+    figure, axes = panels.grid(
+        out.width, len(solved), panels.rows_height(range(most), 0.26, 0.5), columns=(1, 2), sharex=True
+    )
+    theirs, seen = printed("v100").set_index("graph"), set()
+    for panel, (layout, graphs) in zip(axes, solved.items(), strict=True):
+        for place, (name, results) in enumerate(graphs.items()):
+            seen |= _bars(panel, place, results)
+            known = name.removesuffix(" (stand-in)")
+            if layout == "csr" and known in theirs.index:
+                line = theirs.loc[known]
+                for k, storage in enumerate(STORAGES[1:]):
+                    ratio = line[f"total_{storage}_ms"] / line.total_fp64_ms
+                    panel.plot(ratio, place + k * 0.27, "D", ms=3.6, mfc="white", mec=BLACK, mew=0.7, zorder=4)
+        panels.named_rows(panel, out.names(map(shortened, graphs)))
+        panel.axvline(1.0, color=panels.NEUTRAL, linewidth=0.6, zorder=0)
+        panel.set_title(layout.upper())
+    figure.supxlabel("time over the float64 solve")
+    bits = sorted(seen - {CHANGE})
+    square = {"marker": "s", "linestyle": ""}
+    diamond = {"color": BLACK, "marker": "D", "mfc": "white", "mew": 0.7, "ms": 4.5, "linestyle": ""}
+    lines = {CHANGE: {"color": BLACK, **square}, "V100": diamond}
+    panels.legend(figure, panels.key(bits, lines=lines))
+    return figure
+
+
+def _bars(panel, place, results):
+    """Draw the bars of a graph and return what their parts are."""
+    whole, seen = results["fp64"]["solve_s"], set()
+    for k, storage in enumerate(STORAGES):
+        if storage not in results:
+            continue
+        left, at = 0.0, place + (k - 1) * 0.27
+        for name, spent in _parts(results[storage]):
+            shade = BLACK if name == CHANGE else colour(name)
+            panel.barh(at, spent / whole, left=left, height=0.22, color=shade)
+            left += spent / whole
+            seen.add(name)
+        samples = results[storage].get("solve_samples_s") or [results[storage]["solve_s"]]
+        ends = [min(samples) / whole, max(samples) / whole]
+        panel.plot(ends, [at, at], color=BLACK, linewidth=0.9, solid_capstyle="butt")
+    return seen

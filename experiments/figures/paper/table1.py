@@ -3,6 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report.output import label, printed
+from cpms.experiment.report.stand_ins import explained, in_order
 
 NEEDS = ["table1"]
 
@@ -24,7 +25,9 @@ def show(rows, out):
             line[f"paper {column}"] = "" if known is None else f"{known[key]}"
             line[f"{column} differs"] = "" if known is None else _difference(row[key], known[key])
         lines.append(line)
-    out.table(pd.DataFrame(lines), caption="Graphs (symmetric ones as their lower triangle), and the paper's Table I")
+    table = pd.DataFrame(lines)
+    caption = f"Graphs (symmetric ones as their lower triangle), and the paper's Table I. {explained(table.graph)}"
+    out.table(table.set_index("graph").loc[in_order(table.graph)].reset_index(), caption=caption)
 
 
 def _difference(ours, printed_value):

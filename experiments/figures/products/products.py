@@ -2,26 +2,51 @@
 
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.output import shortened
+
 NEEDS = ["gpu_product"]
+LIBRARIES = ("cusparse", "scipy")
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    out.table(table, caption="Products: times faster than the first contestant, and the bytes that they must move")
+    out.table(
+        table.drop(columns=["least ms", "most ms"]),
+        best={"ms": "least by matrix"},
+        caption="Products: times faster than the first contestant, and the bytes that they must move",
+    )
+    out.figure(
+        _figure(table, out),
+        caption="Time of a product over that of the first contestant, against the bytes that it must move an entry: "
+        "medians, lines from the least to the most of the samples; colour: bits, marker: layout, or the library",
+        alt=ends(table, "times faster", ["matrix", "storage"], "Times faster than the first contestant", "times"),
+    )
+
+
+def _figure(table, out):
     names = list(dict.fromkeys(table.matrix))
-    figure, axes = plt.subplots(1, len(names), figsize=(2.2 * len(names), 2.6), squeeze=False, sharey=True)
-    for panel, name in zip(axes[0], names, strict=True):
+    figure, axes = panels.grid(out.width, len(names), 2.0, columns=(2, 4), sharex=True, sharey=True)
+    marks = {}
+    for panel, name, shown in zip(axes, names, out.names(map(shortened, names)), strict=True):
         part = table[table.matrix == name]
-        for engine, here in part.groupby("engine", sort=False):
-            panel.plot(here["bytes an entry"], here.ms / part.ms.iloc[0], "o", markersize=3, label=engine)
-        panel.set_title(name.removeprefix("stencil:"), fontsize=6)
-    figure.supxlabel("bytes that a product must move, an entry", fontsize=8)
-    figure.supylabel("time over the first contestant's", fontsize=8)
-    axes[0][0].legend()
-    out.figure(figure)
+        first = part.ms.iloc[0]
+        for line in part.to_dict("records"):
+            kind = line["engine"] if line["engine"] in LIBRARIES else line["layout"]
+            marks[kind] = panels.marker(kind)
+            panels.point(
+                panel, line["bytes an entry"], line["ms"] / first, line["bits"], marks[kind],
+                ends=(line["least ms"] / first, line["most ms"] / first), across=False, light=True,
+            )  # fmt: skip
+        panels.unity(panel, across=True)
+        panel.set_title(shown)
+        panel.set_ylim(bottom=0)
+    figure.supxlabel("bytes to move an entry")
+    figure.supylabel("time over the first")
+    panels.legend(figure, panels.key(table.bits, marks))
+    return figure
 
 
 def _lines(row):
@@ -37,6 +62,9 @@ def _lines(row):
             "compute": c["compute"],
             "vectors": c["vectors"],
             "ms": c["median_ms"],
+            "least ms": c["least_ms"],
+            "most ms": c["most_ms"],
+            "spread, %": 100 * (c["most_ms"] - c["least_ms"]) / c["median_ms"],
             "times faster": first / c["median_ms"],
             "bytes an entry": c["least_bytes"] / row.entries,
             "GB/s": c["least_bytes"] / c["median_ms"] / 1e6,

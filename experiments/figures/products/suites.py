@@ -1,31 +1,65 @@
 """Products on the suites of matrices: times faster than cuSPARSE's best CSR, and the share of copy bandwidth."""
 
-import numpy as np
 import pandas as pd
+
+from cpms.experiment.report import panels
+from cpms.experiment.report.intervals import geometric
+from cpms.experiment.report.palette import NEUTRAL
 
 NEEDS = [f"gpu_suite_{suite}_{part}" for suite in "ab" for part in ("grids", "irregular")]
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    out.table(table, caption="Products on suites A and B: times faster than cuSPARSE's fastest algorithm in CSR")
-    summary = table.pivot_table("times faster", "product", "experiment", aggfunc=_geometric_mean, sort=False)
-    out.table(summary.reset_index(), caption="Geometric means of times faster, by suite", suffix="_means")
-    figure, axes = plt.subplots(figsize=(7, 3))
-    for name, part in table.groupby("product", sort=False):
-        axes.plot(part.matrix, part["times faster"], "o", markersize=3, label=name)
-    axes.axhline(1.0, color="0.5", linewidth=0.8)
-    axes.tick_params(axis="x", rotation=90, labelsize=5)
-    axes.set_ylabel("times faster than cuSPARSE")
-    axes.legend(fontsize=5)
-    out.figure(figure)
+    out.table(
+        table.drop(columns="bits"),
+        best={"ms": "least by experiment,matrix"},
+        caption="Products on suites A and B: times faster than cuSPARSE's fastest algorithm in CSR",
+    )
+    summary = table.pivot_table("times faster", "product", "experiment", aggfunc=_mean, sort=False)
+    out.table(
+        summary.reset_index(),
+        caption="Geometric means of times faster, by suite",
+        suffix="_means",
+        best=dict.fromkeys(summary, "most"),
+    )
+    out.figure(
+        _figure(table, out),
+        caption="Products by suite of matrices: times faster than cuSPARSE's fastest algorithm in CSR. Grey dots are "
+        "matrices, diamonds geometric means with 95 % bootstrap intervals over them; colour: bits of values",
+        alt="; ".join(
+            f"{product}, {suite}: {mean:.2f} times" for suite in summary for product, mean in summary[suite].items()
+        ),
+    )
 
 
-def _geometric_mean(ratios):
-    return float(np.exp(np.log(ratios).mean()))
+def _mean(ratios):
+    return geometric(ratios)["mean"]
+
+
+def _figure(table, out):
+    suites, products = (list(dict.fromkeys(table[column])) for column in ("experiment", "product"))
+    figure, axes = panels.grid(
+        out.width, len(suites), panels.rows_height(products, 0.15, 0.5), columns=(1, 2), sharex=True, sharey=True
+    )
+    for panel, suite in zip(axes, suites, strict=True):
+        for place, product in enumerate(products):
+            part = table[(table.experiment == suite) & (table["product"] == product)]
+            if len(part):
+                found = geometric(part["times faster"])
+                dots = part["times faster"]
+                panel.plot(dots, [place] * len(dots), "o", color="#999999", ms=2.5, alpha=0.6, mew=0)
+                ends_of = (found["low"], found["high"])
+                panels.point(panel, found["mean"], place, part.bits.iloc[0], "D", ends=ends_of)
+        panels.unity(panel)
+        panels.named_rows(panel, products)
+        panel.set_title(suite.removeprefix("gpu_suite_").replace("_", ", "))
+    panels.logarithmic(axes[0])
+    figure.supxlabel("times faster than cuSPARSE")
+    dot = {"a matrix": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.5}}
+    panels.legend(figure, panels.key(table.bits, {"geometric mean": "D"}, dot))
+    return figure
 
 
 def _lines(row):
@@ -42,5 +76,6 @@ def _lines(row):
             "most ms": c["most_ms"],
             "times faster": first / c["median_ms"],
             "of copy bandwidth": gbps / row.copy_gbps,
+            "bits": c["bits"],
             "error": c["error"],
         }

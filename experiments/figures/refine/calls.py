@@ -20,6 +20,7 @@ def show(rows, out):
     gpu = rows.gpu.iloc[0] if "gpu" in rows else "no GPU"
     out.table(
         pd.DataFrame(lines),
+        best=dict.fromkeys(("cuda ms", "cpu ms"), "row least"),
         caption=f"Whole calls to 1e-10 on {gpu} and on {rows.threads.iloc[0]} threads of its machine, "
         "medians: to arrange a graph that is in main memory, to solve and bring the ranks back, and to recompute the "
         "residual in float64 on processors",

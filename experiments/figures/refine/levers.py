@@ -2,8 +2,9 @@
 
 import pandas as pd
 
+from cpms.experiment.report.intervals import ratio_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.speedup_figures import faster_figure, faster_lines, show_faster, without_and_with
+from cpms.experiment.report.speedup_figures import extremes, faster_figure, faster_lines, show_faster, without_and_with
 
 NEEDS = ["gpu_cached", "gpu_codes", "gpu_merged"]
 BESIDE = ["gpu_levers"]
@@ -19,13 +20,15 @@ def show(rows, out, beside):
     if table.empty:
         return
     out.table(
-        table,
+        table.drop(columns=["low", "high"]),
         suffix="_solves",
         caption=f"Whole solves to 1e-10 on {solved.gpu.iloc[0]}, medians, without a lever and with it; bits and all "
         "else are the engine's choice in both",
     )
     for key, called in SOLVES.items():
-        out.figure(faster_figure(table[table.lever == called], f"with {called}"), suffix=f"_{key}")
+        part = table[table.lever == called]
+        if len(part):
+            faster_figure(part, out, f"with {called}", suffix=f"_{key}", of=BESIDE)
 
 
 def _compressed(row):
@@ -41,6 +44,7 @@ def _compressed(row):
             "by codes MB": coded["bytes"] / 1e6,
             "gathers us": result["gather_us"],
             "by codes gathers us": coded["gather_us"],
+            **extremes(result, coded),
         }
 
 
@@ -50,6 +54,7 @@ def _solves(row):
     chosen = next(result for result in solved if all(result.get(key, True) for key in SOLVES))
     for key, called in SOLVES.items():
         for off in (result for result in solved if not result.get(key, True)):
+            low, high = ratio_ends(off.get("solve_samples_s"), chosen.get("solve_samples_s"))
             yield {
                 "graph": shortened(label(row)),
                 "lever": called,
@@ -57,6 +62,8 @@ def _solves(row):
                 "without ms": 1e3 * off["solve_s"],
                 "with ms": 1e3 * chosen["solve_s"],
                 "times faster": off["solve_s"] / chosen["solve_s"],
+                "low": low,
+                "high": high,
             }
 
 

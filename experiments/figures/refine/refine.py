@@ -5,42 +5,66 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.output import PALETTE, label, printed, shortened, storage_of
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends, spread
+from cpms.experiment.report.intervals import geometric, ratio_ends
+from cpms.experiment.report.output import label, shortened, storage_of
+from cpms.experiment.report.palette import colour
+from cpms.experiment.rows.quoted import cugraph
 
 NEEDS = ["gpu_refine"]
 BESIDE = ["gpu_speedup", "table2"]
 DAMPING = 0.85
 WHOLE, ALONE = ", all nodes", ", bits alone"
-COLOURS = {
-    "auto": "#222222",
-    "fp16": "#D55E00",
-    "cpms4-nearest": "#E69F00",
-    "e5m2": "#CC79A7",
-    "fp32": "#999999",
-    "fp16" + ALONE: "#0072B2",
-}
+MARKS = {"auto": "D", "e5m2": "o", "fp16": "o", "fp16" + ALONE: "X", "cpms4-nearest": "s", "fp32": "o"}
+"""Contestants of the figure of speed-ups, and their markers."""
+RATIOS = {"over fused fp64": ("cuda_fused", "pattern"), "over cuSPARSE": ("cusparse", "csr")}
+HEADLINE = ("over best own fp64", "over cuSPARSE", "over CSR or COO")
 
 
 def show(rows, out, beside):
     rows = rows[rows.status == "ok"]
-    table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, printed("cugraph"))])
+    table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, cugraph())])
     if table.empty:
         out.leave_out("tables and figures", "no graph was solved by refine, and in float64 by engine cuda_fused")
         return
     gpu = rows.gpu.iloc[0]
     out.table(
         table,
+        best={"solve ms": "least by graph"},
         caption=f"Whole solves on {gpu}, medians, contestants in turn: full sweeps read 64 bits, low ones those of the "
         "storage ('auto': of that which the engine chooses), extrapolated, or keeping what rounding loses where each "
         "sweep leaves little, over the core alone where passes over the other nodes pay; 'all nodes' takes no "
         "passes, 'bits alone' does not extrapolate either; "
         "'error' is in L1 against a float64 solution at 1e-14, 'bound' what the residual recomputed in float64 allows; "
         "cuGraph's are of another run, "
-        "its fp32 to 1e-6; 'over cuSPARSE' is over CSR, 'over CSR or COO' over the faster of the two",
+        "its fp32 to 1e-6; 'over cuSPARSE' is over CSR, 'over CSR or COO' over the faster of the two; spread: "
+        "interquartile range over the median",
     )
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs, and the worst graph")
-    out.figure(_speedups(table), suffix="_speedup")
-    out.figure(_sweeps(table, _by_bits(beside)), suffix="_sweeps")
+    out.table(
+        _headline(table, rows),
+        suffix="_headline",
+        caption=f"Speed-ups of whole solves with storage 'auto' on {gpu}: geometric means with 95 % bootstrap "
+        "intervals over the graphs; swept graphs need sweeps, acyclic ones one pass, and real graphs are among both",
+    )
+    drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _ratios(row)])
+    out.figure(
+        _speedups(drawn, out),
+        suffix="_speedup",
+        caption=f"Speed-up of whole solves by method refine on {gpu} over float64 power iteration in fused kernels "
+        "and over cuSPARSE in CSR, with 95 % bootstrap intervals; colour: fewest bits read, marker: storage and ways "
+        f"that are left out; {_said(table, rows)}",
+        alt=ends(drawn[drawn.storage == "auto"], "ratio", ["graph", "over"], "Speed-up with storage auto", "times"),
+        of=NEEDS,
+    )
+    out.figure(
+        _sweeps(table, _by_bits(beside), out),
+        suffix="_sweeps",
+        caption="Sweeps to 1e-10 by the bits that they read, all nodes and no extrapolation: power iteration in fp64 "
+        "and with cpms4 (rows of table2 and gpu_speedup), and method refine by storage; counts have no spread",
+        alt=ends(table[table.storage == "fp16" + ALONE], "full", ["graph"], "Full sweeps of refine with fp16"),
+    )
 
 
 def _by_bits(rows):
@@ -57,8 +81,8 @@ def _by_bits(rows):
     return found
 
 
-def _lines(row, cugraph):
-    known = cugraph[cugraph.graph == row.graph]
+def _lines(row, quoted):
+    known = quoted[quoted.graph == row.graph]
     solved = [result for result in row.results if result["status"] == "ok"]
     powers = [result for result in solved if result.get("method", "power") == "power"]
     power = {result["engine"]: result for result in powers if result["layout"] != "coo"}
@@ -82,6 +106,7 @@ def _lines(row, cugraph):
             "error": result.get("error_l1", np.nan),
             "bound": result.get("error_bound", result["residual_l1"] / (1 - DAMPING)),
             "solve ms": 1e3 * result["solve_s"],
+            "spread, %": 100 * spread(result["solve_samples_s"]) if result.get("solve_samples_s") else np.nan,
             "fused fp64 ms": 1e3 * power["cuda_fused"]["solve_s"],
             "over fused fp64": power["cuda_fused"]["solve_s"] / result["solve_s"],
             "over best own fp64": min(p["solve_s"] for name, p in power.items() if name != "cusparse")
@@ -101,55 +126,119 @@ def _means(table):
     return means.join(worst).assign(graphs=table.groupby("storage", sort=False).size()).reset_index()
 
 
-def _speedups(table):
-    import matplotlib.pyplot as plt
+def _kinds(rows):
+    """Return the graphs of each kind: those that are swept, those without a cycle, and those of the real world."""
+    sweeps = {
+        shortened(label(row)): result["iterations"]
+        for _, row in rows.iterrows()
+        for result in row.results
+        if result["status"] == "ok" and result.get("method") == "refine" and result["storage"] == "auto"
+    }
+    real = [shortened(label(row)) for _, row in rows.iterrows() if ":" not in row.graph]
+    return {
+        "all": list(sweeps),
+        "swept": [graph for graph, count in sweeps.items() if count > 1],
+        "acyclic": [graph for graph, count in sweeps.items() if count == 1],
+        "real": real,
+    }
 
-    graphs = list(dict.fromkeys(table.graph))
-    figure, panels = plt.subplots(1, 2, figsize=(7, 4.2), sharey=True)
-    for panel, column in zip(panels, ("over fused fp64", "over cuSPARSE"), strict=True):
-        for place, (storage, colour) in enumerate(COLOURS.items()):
-            part = table[table.storage == storage].set_index("graph").reindex(graphs)
-            panel.plot(
-                part[column], np.arange(len(graphs)) + 0.13 * (place - 2.5), "o", ms=3, color=colour, label=storage
-            )
-        panel.axvline(1, color="#222222", linewidth=0.6)
-        panel.set(xscale="log", xlabel=f"times faster {column}")
-        panel.set_xticks([0.7, 1, 2, 5, 10] if "fused" in column else [1, 2, 5, 10, 30])
-        panel.xaxis.set_major_formatter("{x:g}")
-        panel.xaxis.set_minor_formatter("")
-    panels[0].set_yticks(range(len(graphs)), graphs)
-    panels[0].invert_yaxis()
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
+
+def _headline(table, rows):
+    auto = table[table.storage == "auto"]
+    return pd.DataFrame(
+        [
+            {"graphs of kind": kind, "speed-up": column, **geometric(auto[auto.graph.isin(graphs)][column])}
+            for column in HEADLINE
+            for kind, graphs in _kinds(rows).items()
+        ]
+    )
+
+
+def _said(table, rows):
+    lines = _headline(table, rows)
+    lines = lines[(lines["speed-up"] == HEADLINE[0]) & (lines.graphs > 0)]
+    return f"geometric mean {HEADLINE[0]}: " + ", ".join(
+        f"{kind} {mean:.2f} ({low:.2f} to {high:.2f}, {count} graphs)"
+        for kind, mean, low, high, count in zip(
+            lines["graphs of kind"], lines["mean"], lines.low, lines.high, lines.graphs, strict=True
+        )
+    )
+
+
+def _ratios(row):
+    solved = [result for result in row.results if result["status"] == "ok"]
+    powers = {
+        (result["engine"], result["layout"]): result for result in solved if result.get("method", "power") == "power"
+    }
+    for over, (engine, _) in RATIOS.items():
+        base = next((power for (name, layout), power in powers.items() if name == engine and layout != "coo"), None)
+        for result in solved if base else ():
+            storage = result["storage"] + (ALONE if result.get("plain") else WHOLE if result.get("whole") else "")
+            if result.get("method") == "refine" and storage in MARKS:
+                low, high = ratio_ends(base.get("solve_samples_s"), result.get("solve_samples_s"))
+                yield {
+                    "graph": shortened(label(row)),
+                    "over": over,
+                    "storage": storage,
+                    "bits": min(result["bits"]),
+                    "ratio": base["solve_s"] / result["solve_s"],
+                    "low": low,
+                    "high": high,
+                }
+
+
+def _speedups(drawn, out):
+    graphs = list(dict.fromkeys(drawn.graph))
+    names = out.names(graphs, None if out.double else 18, of=NEEDS)
+    figure, axes = panels.grid(out.width, 2, panels.rows_height(names, 0.26), columns=(2, 2), sharey=True)
+    for panel, over in zip(axes, RATIOS, strict=True):
+        for line in drawn[drawn.over == over].itertuples():
+            place = graphs.index(line.graph) + panels.beside(list(MARKS).index(line.storage), len(MARKS), 0.8)
+            panels.point(
+                panel, line.ratio, place, line.bits, MARKS[line.storage], ends=(line.low, line.high), size=3,
+                filled=line.storage != "auto",
+            )  # fmt: skip
+        panels.unity(panel)
+        panels.named_rows(panel, names)
+        panels.logarithmic(panel, most=5)
+        panel.set_xlabel(over)
+    marks = {"fp16, fp32, e5m2": "o", "cpms4-nearest": "s", "fp16, bits alone": "X"}
+    auto = {"auto": {**panels.HOLLOW, "marker": MARKS["auto"]}}
+    panels.legend(figure, panels.key(drawn.bits, marks, auto))
+    figure.supxlabel("speed-up of a whole solve")
     return figure
 
 
-def _sweeps(table, paper):
+def _sweeps(table, paper, out):
     """Draw sweeps by bits; `paper` holds those of power iteration with cpms4, by the CPMS paper's rule."""
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Patch
-
     graphs = list(dict.fromkeys(table.graph))
-    figure, panels = plt.subplots(1, 5, figsize=(7.5, 3.6), sharey=True, sharex=True)
+    names = out.names(graphs, None if out.double else 18, of=NEEDS)
+    figure, axes = panels.grid(
+        out.width,
+        5,
+        panels.rows_height(names, 0.13, 1.1 if out.double else 0.6),
+        columns=(3, 5),
+        sharey=True,
+        sharex=True,
+    )
     places = np.arange(len(graphs))
     power = table[table.storage == "fp16" + ALONE].set_index("graph").reindex(graphs)
-    panels[0].barh(places, power.power, color=PALETTE[64])
-    panels[0].set_title("power, fp64", fontsize=8)
+    axes[0].barh(places, power.power, color=colour(64))
+    axes[0].set_title("power, fp64")
     begin = np.zeros(len(graphs))
     for bits in (16, 32, 48, 64):
         sweeps = np.array([paper.get(graph, {}).get(bits, 0) for graph in graphs])
-        panels[1].barh(places, sweeps, left=begin, color=PALETTE[bits])
+        axes[1].barh(places, sweeps, left=begin, color=colour(bits))
         begin += sweeps
-    panels[1].set_title("power, cpms4", fontsize=8)
-    for panel, storage in zip(panels[2:], ("fp16", "cpms4-nearest", "e5m2"), strict=True):
+    axes[1].set_title("power, cpms4")
+    for panel, storage in zip(axes[2:], ("fp16", "cpms4-nearest", "e5m2"), strict=True):
         part = table[table.storage == storage + ALONE].set_index("graph").reindex(graphs)
-        panel.barh(places, part.low, color=PALETTE[8 if storage == "e5m2" else 16])
-        panel.barh(places, part.full, left=part.low, color=PALETTE[64])
-        panel.set_title(f"refine, {storage}", fontsize=8)
-    panels[0].set_yticks(places, graphs)
-    panels[0].invert_yaxis()
-    legend = [Patch(color=PALETTE[bits], label=f"{bits} bits") for bits in (8, 16, 32, 48, 64)]
-    figure.legend(handles=legend, loc="outside upper center", ncols=5)
-    figure.supxlabel(
-        "sweeps over all nodes without extrapolation; those of cpms4 are rows of table2 and gpu_speedup", fontsize=8
-    )
+        panel.barh(places, part.low, color=colour(8 if storage == "e5m2" else 16))
+        panel.barh(places, part.full, left=part.low, color=colour(64))
+        panel.set_title(f"refine, {storage}")
+    for panel in axes:
+        panels.named_rows(panel, names)
+        panel.set_xticks([0, 50, 100])
+    panels.legend(figure, panels.key((8, 16, 32, 48, 64)))
+    figure.supxlabel("sweeps to 1e-10")
     return figure

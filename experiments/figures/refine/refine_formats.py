@@ -1,9 +1,12 @@
 """What a format's bits cost in sweeps: method refine by storage, and its error against a float64 solution."""
 
-import numpy as np
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label
+from cpms.experiment.report.palette import NEUTRAL
 from cpms.formats.formats import format_named
 from cpms.formats.quantization import quantiser
 
@@ -15,10 +18,19 @@ def show(rows, out):
     table = pd.DataFrame([_line(row) for _, row in rows.iterrows()])
     out.table(
         table,
+        best={"sweeps": "least by graph"},
         caption="Method refine to 1e-10 by what the residual is stored in: sweeps, and the L1 error against a float64 "
         "solution at 1e-14 beside the bound that was printed",
     )
-    out.figure(_figure(table))
+    sweeps, gathered = _sweeps(table), _gathered(table)
+    out.figure(
+        _figure(sweeps, gathered, out),
+        caption="Method refine to 1e-10: sweeps by the mantissa of the residual, over those with the longest mantissa, "
+        "and bytes gathered an edge in the whole solve by the bits of low sweeps. Grey: graphs, marks: geometric means "
+        "with 95 % bootstrap intervals over them; colour: bits of storage",
+        alt=ends(sweeps, "ratio", ["graph", "mantissa"], "Sweeps over those with the longest mantissa", "times")
+        + " " + ends(gathered, "bytes", ["graph", "bits"], "Bytes gathered an edge", "bytes"),
+    )  # fmt: skip
 
 
 def _line(row):
@@ -39,20 +51,34 @@ def _line(row):
     }
 
 
-def _figure(table):
-    import matplotlib.pyplot as plt
+def _sweeps(table):
+    """Return the fewest sweeps of each graph and mantissa, over those with the longest mantissa."""
+    best = table.sort_values("sweeps", kind="stable").groupby(["graph", "mantissa"], sort=False).first().reset_index()
+    longest = best.sort_values("mantissa").groupby("graph").sweeps.last()
+    return best.assign(ratio=best.sweeps / best.graph.map(longest)).sort_values("mantissa", kind="stable")
 
-    figure, (sweeps, traffic) = plt.subplots(1, 2, figsize=(7, 2.8))
-    for graph, part in table.groupby("graph", sort=False):
-        best = part.sort_values("sweeps").groupby("mantissa").first()
-        sweeps.plot(best.index, best.sweeps, "o-", ms=2.5, label=graph)
-        gathered = (part.full * 64 + part.low * part.bits) / 8
-        cheapest = pd.DataFrame({"bits": part.bits, "bytes": gathered}).groupby("bits").min()
-        traffic.plot(cheapest.index, cheapest.bytes, "o-", ms=2.5)
-    sweeps.set(xscale="log", xlabel="mantissa bits, one more where rounded to nearest", ylabel="sweeps to 1e-10")
-    sweeps.set_xticks([3, 5, 8, 12, 24], ["3", "5", "8", "12", "24"])
-    sweeps.minorticks_off()
-    traffic.set(xlabel="bits of a low sweep's gather", ylabel="bytes gathered an edge, whole solve", ylim=(0, None))
-    traffic.set_xticks(sorted(np.unique(table.bits)))
-    figure.legend(*sweeps.get_legend_handles_labels(), loc="outside right center")
+
+def _gathered(table):
+    """Return the fewest bytes gathered an edge, by graph and bits."""
+    gathered = table.assign(bytes=(table.full * 64 + table.low * table.bits) / 8)
+    return gathered.groupby(["graph", "bits"], sort=False).bytes.min().reset_index().sort_values("bits", kind="stable")
+
+
+def _figure(sweeps, gathered, out):
+    figure, (left, right) = panels.grid(out.width, 2, 2.2, columns=(1, 2))
+    for panel, table, across, value in ((left, sweeps, "mantissa", "ratio"), (right, gathered, "bits", "bytes")):
+        for _, part in table.groupby("graph", sort=False):
+            panel.plot(part[across], part[value], color="#bbbbbb", linewidth=0.6, zorder=0)
+        for at, part in table.groupby(across):
+            found = geometric(part[value])
+            ends_of = (found["low"], found["high"])
+            panels.point(panel, at, found["mean"], part.bits.iloc[0], "D", ends=ends_of, across=False)
+    left.set(xscale="log", xlabel="mantissa bits, one more if rounded to nearest", ylabel="sweeps, relative")
+    left.set_xticks([3, 4, 5, 8, 12, 24], ["3", "4", "5", "8", "12", "24"])
+    left.minorticks_off()
+    right.set(xlabel="bits of low sweeps", ylabel="bytes gathered an edge", ylim=(0, None))
+    right.set_xticks(sorted(set(gathered.bits)))
+    graph = {"a graph": {"color": "#bbbbbb", "linewidth": 0.8}}
+    mean = {"geometric mean": {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}}
+    panels.legend(figure, panels.key(table.bits, lines={**graph, **mean}))
     return figure

@@ -2,57 +2,81 @@
 
 import pandas as pd
 
-from cpms.experiment.report.output import PALETTE, label, shortened
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.palette import NEUTRAL, colour
 
 NEEDS = ["gpu_spmv"]
 BESIDE = ["gpu_sweeps"]
 
 
 def show(rows, out, beside):
-    import matplotlib.pyplot as plt
-
     rows = rows[rows.status == "ok"]
-    lines = []
-    for _, row in rows.iterrows():
-        for c in row.contestants:
-            if c["engine"] != "cuda_thread_rows":
-                lines.append(
-                    {
-                        "graph": label(row),
-                        "engine": c["engine"],
-                        "layout": c["layout"],
-                        "storage": c["storage"],
-                        "bits": c["bits"],
-                        "ms": c["median_ms"],
-                        "GB/s": c["least_bytes"] / c["median_ms"] / 1e6,
-                        "of copy": c["least_bytes"] / c["median_ms"] / 1e6 / row.copy_gbps,
-                        "G gathers/s": row.edges / c["median_ms"] / 1e6,
-                    }
-                )
-    table = pd.DataFrame(lines).drop_duplicates(["graph", "engine", "layout", "storage", "bits"])
+    table = pd.DataFrame([line for _, row in rows.iterrows() for line in _products(row)])
+    table = table.drop_duplicates(["graph", "engine", "layout", "storage", "bits"])
     first = rows.iloc[0]
     gathers = ", ".join(f"{first[f'gather_{size}_byte_giga_per_s']:.0f} G/s of {size} bytes" for size in (2, 4, 8))
-    out.table(table, caption=f"Products; ceilings: copy {first.copy_gbps:.0f} GB/s, random gathers {gathers}")
-    figure, axes = plt.subplots(figsize=(7, 3))
-    for bits, part in table[table.engine == "cuda"].groupby("bits"):
-        axes.plot(part["G gathers/s"], part["GB/s"], ".", color=PALETTE[bits], label=f"{bits} bits")
+    ceilings = f"copy {first.copy_gbps:.0f} GB/s, random gathers {gathers}"
+    out.table(table, caption=f"Products; ceilings: {ceilings}")
     swept = pd.DataFrame([line for _, row in beside.iterrows() if row.status == "ok" for line in _swept(row)])
     if len(swept):
         out.table(swept, suffix="_fused", caption=_CAPTION.format(beside.gpu.iloc[0]))
-        for bits, part in swept.groupby("bits"):
-            style = {"color": PALETTE[bits], "markersize": 3.5, "label": f"{bits} bits, fused"}
-            axes.plot(part["G gathers/s"], part["GB/s"], "^", **style)
-    double = table[table.engine == "cusparse"]
-    axes.plot(double["G gathers/s"], double["GB/s"], "x", color="#222222", markersize=4, label="cuSPARSE")
-    axes.axhline(first.copy_gbps, color="#999999", linewidth=0.8)
-    axes.text(axes.get_xlim()[0], first.copy_gbps * 1.02, "copy", fontsize=7)
-    axes.axvline(first.gather_8_byte_giga_per_s, color="#999999", linewidth=0.8, linestyle="--")
-    axes.set(
-        xlabel="gathers, 10⁹ a second (dashed: random 8-byte gathers; lines of the products' run)",
-        ylabel="least bytes, GB/s",
+    out.figure(
+        _figure(table, swept, first, out),
+        caption=f"Bytes that products and fused sweeps on {first.gpu} must move, a second, against gathers a second; "
+        f"ceilings of the products' run: {ceilings}; dashed: random gathers of 8 bytes. Colour: bits, marker: "
+        "layout; marks are medians",
+        alt=ends(table, "of copy", ["graph", "storage"], "Share of the copy bandwidth by products")
+        + (" " + ends(swept, "of copy", ["graph", "storage"], "By fused sweeps") if len(swept) else ""),
     )
-    axes.legend(ncols=3)
-    out.figure(figure)
+
+
+def _products(row):
+    for c in row.contestants:
+        if c["engine"] != "cuda_thread_rows":
+            yield {
+                "graph": label(row),
+                "engine": c["engine"],
+                "layout": c["layout"],
+                "storage": c["storage"],
+                "bits": c["bits"],
+                "ms": c["median_ms"],
+                "spread, %": 100 * (c["most_ms"] - c["least_ms"]) / c["median_ms"],
+                "GB/s": c["least_bytes"] / c["median_ms"] / 1e6,
+                "of copy": c["least_bytes"] / c["median_ms"] / 1e6 / row.copy_gbps,
+                "G gathers/s": row.edges / c["median_ms"] / 1e6,
+            }
+
+
+def _figure(table, swept, first, out):
+    ours, library = (table[table.engine == engine] for engine in ("cuda", "cusparse"))
+    parts = {"products, engine cuda": ours, "products, cuSPARSE": library, "fused sweeps": swept}
+    parts = {title: part for title, part in parts.items() if len(part)}
+    figure, axes = panels.grid(
+        out.width, len(parts), 2.5 if out.double else 2.1, columns=(1, 3), sharex=True, sharey=True
+    )
+    for panel, (title, part) in zip(axes, parts.items(), strict=True):
+        layouts = part.layout if "layout" in part else pd.Series("pattern", part.index)
+        for (bits, layout), same in part.groupby([part.bits, layouts]):
+            panel.plot(
+                same["G gathers/s"], same["GB/s"], panels.marker(layout), color=colour(bits), ms=3, alpha=0.7, mew=0
+            )
+        panel.axhline(first.copy_gbps, color=NEUTRAL, linewidth=0.7)
+        panel.axvline(first.gather_8_byte_giga_per_s, color=NEUTRAL, linewidth=0.7, linestyle="--")
+        panel.set_title(title)
+    panels.logarithmic(axes[0])
+    panels.logarithmic(axes[0], "y")
+    figure.supxlabel("10⁹ gathers a second")
+    figure.supylabel("least bytes, GB/s")
+    both = pd.concat([table, swept])
+    layouts = {str(layout): panels.marker(layout) for layout in dict.fromkeys(ours.layout)}
+    lines = {
+        "copy": {"color": NEUTRAL, "linewidth": 0.7},
+        "random gathers": {"color": NEUTRAL, "linewidth": 0.7, "linestyle": "--"},
+    }
+    panels.legend(figure, panels.key(both.bits, layouts, lines))
+    return figure
 
 
 _CAPTION = (
@@ -73,6 +97,7 @@ def _swept(row):
                 "storage": result["storage"],
                 "bits": result["bits"],
                 "us": result["sweep_us"],
+                "apart us": result["most_us"] - result["least_us"],
                 "MB": result["bytes"] / 1e6,
                 "million gathers": row.edges / 1e6,
                 "GB/s": result["bytes"] / seconds / 1e9,

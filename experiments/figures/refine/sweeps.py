@@ -3,7 +3,11 @@
 import numpy as np
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.speedup_figures import without_and_with
 
 NEEDS = ["gpu_sweeps"]
@@ -23,16 +27,30 @@ WITHOUT = {
 def show(rows, out, beside):
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
+    ends_of_sweeps = ["low", "high", "bits"]
     out.table(
-        table,
-        caption=f"A sweep on {rows.gpu.iloc[0]}, medians: 'bytes' at the copy bandwidth of the same run, 'gathers' "
+        table.drop(columns=ends_of_sweeps),
+        best={"sweep us": "least by graph,storage"},
+        caption=f"A sweep on {rows.gpu.iloc[0]}, medians, and how far apart the least and the most are: 'bytes' "
+        "at the copy bandwidth of the same run, 'gathers' "
         "alone in a kernel of their own, but none where bins gather from shared memory; 'reached' the larger of the "
         "two over the sweep, above 1 where sweeps gather in a better order than that kernel, which then is no limit; "
         "'of plain' the same with the bytes of sources of 32 bits, a row pointer and a degree, however little is read",
     )
     best = table.sort_values("sweep us").groupby(["graph", "storage"], sort=False).first().reset_index()
-    out.table(best, suffix="_best", caption="The fastest arrangement of each graph and storage")
-    out.figure(_figure(table))
+    out.table(
+        best.drop(columns=ends_of_sweeps), suffix="_best", caption="The fastest arrangement of each graph and storage"
+    )
+    chosen = table[table.arrangement == "as chosen"]
+    out.figure(
+        _figure(table, out),
+        caption=f"Share of the limit that a sweep on {rows.gpu.iloc[0]} reaches: the time that its bytes, at the copy "
+        "bandwidth of the same run, or its gathers alone take, whichever is longer, over its own. Marks: the engine's "
+        "choice of arrangement by bits, with the least and the most of its samples; grey: the other arrangements at 16 "
+        "bits. Above 1 where sweeps gather in a better order than the kernel of gathers alone",
+        alt=ends(chosen, "reached", ["graph", "storage"], "Share of the limit reached"),
+        of=NEEDS,
+    )
     solved, *compared = (_of(experiment, beside) for experiment in BESIDE)
     compared_levers = [
         _bought_by(found, key, lever) for found, (key, lever) in zip(compared, COMPARED.items(), strict=True)
@@ -50,7 +68,13 @@ def show(rows, out, beside):
         f"merged nodes as the tables of levers have them, on {_gpus(*compared)}); of a whole solve, fewer "
         "bits against fused fp64, extrapolation against bits alone, passes and merged nodes against sweeps over all",
     )
-    out.figure(_ablation(bought), suffix="_ablation")
+    out.figure(
+        _ablation(bought, out),
+        suffix="_ablation",
+        caption="Times faster with each lever than without: grey dots are graphs, diamonds geometric means with 95 % "
+        "bootstrap intervals over them; numbers of graphs in brackets; of a 16-bit sweep, or of a whole solve",
+        alt="; ".join(f"{lever}: {geometric(bought[lever])['mean']:.2f} times" for lever in bought),
+    )
 
 
 def _lines(row):
@@ -65,11 +89,15 @@ def _lines(row):
             "arrangement": _called(result["arrangement"]),
             "renumbered": result["renumbered"],
             "sweep us": result["sweep_us"],
+            "apart us": result["most_us"] - result["least_us"],
             "bytes us": moved,
             "gathers us": gathers,
             "reached": np.fmax(moved, gathers) / result["sweep_us"],
             "of plain": max(_plain_bytes(row, result["bits"]) / bandwidth, result["gather_us"]) / result["sweep_us"],
             "over the default": own[result["storage"]] / result["sweep_us"],
+            "bits": result["bits"],
+            "low": np.fmax(moved, gathers) / result["most_us"],
+            "high": np.fmax(moved, gathers) / result["least_us"],
         }
 
 
@@ -88,23 +116,22 @@ def _called(arrangement):
     return name if arrangement["renumber"] else f"{name}, file order"
 
 
-def _figure(table):
-    import matplotlib.pyplot as plt
-
-    part = table[table.storage == "fp16"]
-    graphs = list(dict.fromkeys(part.graph))
-    kinds = list(dict.fromkeys(part.arrangement))
-    figure, axes = plt.subplots(figsize=(7, 4.4))
-    for place, kind in enumerate(kinds):
-        colour, marker = plt.get_cmap("tab10")(place % 10), "o" if place < 10 else "s"
-        line = part[part.arrangement == kind].set_index("graph").reindex(graphs)
-        heights = np.arange(len(graphs)) + 0.06 * (place - len(kinds) / 2)
-        axes.plot(line.reached, heights, marker, ms=3, color=colour, label=kind)
-    axes.axvline(0.7, color="#222222", linewidth=0.6, label="aimed at, over 10M edges")
-    axes.set(xlabel="larger of bytes and gathers alone, over the 16-bit sweep", xlim=(0, None))
-    axes.set_yticks(range(len(graphs)), graphs)
-    axes.invert_yaxis()
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+def _figure(table, out):
+    graphs, widths = list(dict.fromkeys(table.graph)), sorted(set(table.bits))
+    names = out.names(graphs, of=NEEDS)
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.26))
+    others = table[(table.storage == "fp16") & (table.arrangement != "as chosen")]
+    places = [graphs.index(graph) + panels.beside(widths.index(16), len(widths)) for graph in others.graph]
+    axes.plot(others.reached, places, "|", color="#999999", markersize=4, markeredgewidth=0.6, zorder=0)
+    for line in table[table.arrangement == "as chosen"].itertuples():
+        place = graphs.index(line.graph) + panels.beside(widths.index(line.bits), len(widths))
+        panels.point(axes, line.reached, place, line.bits, ends=(line.low, line.high), size=3.5, light=True)
+    panels.unity(axes)
+    panels.named_rows(axes, names)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("share of the limit by bytes or gathers")
+    other = {"other choices": {"color": "#999999", "marker": "|", "linestyle": ""}}
+    panels.legend(figure, panels.key(widths, lines=other))
     return figure
 
 
@@ -154,18 +181,19 @@ def _bought_by_solves(rows):
     return pd.DataFrame.from_dict(found, orient="index").rename_axis("graph")
 
 
-def _ablation(bought):
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4.8))
-    values = bought.to_numpy(float)
-    axes.imshow(np.log2(values), cmap="RdBu", vmin=-2, vmax=2, aspect="auto")
-    for (i, j), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
-            axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if value > 3 else "black")
-    axes.set_xticks(range(len(bought.columns)), bought.columns, rotation=30, ha="right")
-    axes.set_yticks(range(len(bought.index)), bought.index)
-    axes.set_xlabel("times faster with it (blue) than without; empty where it was not measured")
-    axes.spines[:].set_visible(False)
+def _ablation(bought, out):
+    levers = sorted(bought, key=lambda lever: -geometric(bought[lever])["mean"])
+    names = [f"{lever.replace(' (solve)', ', solve')} ({bought[lever].notna().sum()})" for lever in levers]
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.2))
+    for place, lever in enumerate(levers):
+        known, found = bought[lever].dropna(), geometric(bought[lever])
+        axes.plot(known, [place] * len(known), "o", color="#999999", markersize=3, alpha=0.6, markeredgewidth=0)
+        panels.point(axes, found["mean"], place, 16, "D", ends=(found["low"], found["high"]), size=4.5)
+    panels.unity(axes)
+    panels.named_rows(axes, names)
+    panels.logarithmic(axes)
+    axes.set_xlabel("times faster with it than without")
+    mean = {"geometric mean": {"color": colour(16), "marker": "D", "linestyle": "", "markersize": 5}}
+    graph = {"a graph": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 3}}
+    panels.legend(figure, panels.key(lines={**mean, **graph}))
     return figure

@@ -2,7 +2,11 @@
 
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends, spread
+from cpms.experiment.report.intervals import median_ends
 from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.palette import colour
 
 NEEDS = ["cpu_tolerance", "gpu_times"]
 
@@ -14,15 +18,16 @@ def show(rows, out):
         if len(here):
             gpu = experiment.startswith("gpu")
             where = here.gpu.iloc[0] if gpu else f"{here.threads.iloc[0]} threads of {here.cpu.iloc[0]}"
-            _table_and_figure(here, out, where, "_gpu" if gpu else "")
+            _table_and_figure(here, out, where, experiment, "_gpu" if gpu else "")
 
 
-def _table_and_figure(rows, out, where, suffix):
+def _table_and_figure(rows, out, where, experiment, suffix):
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     judged = table.residual.notna().any()
     out.table(
-        table.dropna(axis="columns", how="all"),
+        table.drop(columns=["low", "high", "bits"]).dropna(axis="columns", how="all"),
         suffix=suffix,
+        best={"ms": "least by graph,tol"},
         caption=f"Whole solves on {where}, medians of contestants in turn; one that has not converged ended where its "
         "residual no longer fell, "
         + (
@@ -32,7 +37,15 @@ def _table_and_figure(rows, out, where, suffix):
         ),
     )
     if (table.status == "converged").any():
-        out.figure(_figure(table), suffix=suffix)
+        drawn = table[table.status == "converged"]
+        out.figure(
+            _figure(drawn, out, experiment),
+            suffix=suffix,
+            caption=f"Time of whole solves against the tolerance on {where}: medians with 95 % bootstrap intervals of "
+            "contestants that converged; colour: fewest bits read, marker: engine and method",
+            alt=ends(drawn, "ms", ["graph", "contestant", "tol"], "Times", "ms"),
+            of=[experiment],
+        )
     else:
         out.leave_out(f"figure time_to_tolerance{suffix}", "no contestant converged")
 
@@ -41,14 +54,20 @@ def _lines(row):
     for result in row.results:
         if result["status"] != "ok":
             continue
+        samples = result.get("solve_samples_s")
+        low, high = median_ends(samples)
         yield {
             "graph": shortened(label(row)),
             "tol": row.tol,
             "contestant": " ".join([result["engine"], result.get("method", "power"), result["storage"]]),
             "ms": 1e3 * result["solve_s"],
+            "spread, %": 100 * spread(samples) if samples else None,
             "iterations": result["iterations"],
             "residual": result["residual_l1"],
             "status": _status(row, result),
+            "low": 1e3 * low,
+            "high": 1e3 * high,
+            "bits": min(result["bits"], default=64),
         }
 
 
@@ -58,25 +77,36 @@ def _status(row, result):
     return "not verified" if missed and result["solver_status"] == "converged" else result["solver_status"]
 
 
-def _figure(table):
-    import matplotlib.pyplot as plt
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
-
-    table = table[table.status == "converged"]
+def _figure(table, out, experiment):
     graphs, contestants = (list(dict.fromkeys(table[column])) for column in ("graph", "contestant"))
-    figure, panels = plt.subplots(1, len(graphs), figsize=(1.9 * len(graphs), 2.8), sharex=True, squeeze=False)
-    for panel, graph in zip(panels[0], graphs, strict=True):
+    names = out.names(graphs, of=[experiment])
+    figure, axes = panels.grid(out.width, len(graphs), 2.5 if out.double else 2.0, columns=(2, 4), sharex=True)
+    marks = dict(zip(contestants, "o^sDXvP<>", strict=False))
+    bits = table.groupby("contestant").bits.min()
+    for panel, graph, name in zip(axes, graphs, names, strict=True):
         for contestant in contestants:
-            part = table[(table.graph == graph) & (table.contestant == contestant)]
-            panel.loglog(part.tol, part.ms, "-o", ms=3, color=f"C{contestants.index(contestant)}", label=contestant)
-        panel.set_title(graph, fontsize=8)
+            part = table[(table.graph == graph) & (table.contestant == contestant)].sort_values("tol")
+            shade = colour(bits[contestant])
+            panel.errorbar(
+                part.tol, part.ms, yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
+                color=shade, marker=marks[contestant], ms=3.5, lw=0.8, elinewidth=0.7,
+                markerfacecolor="white" if "refine" in contestant else shade,
+            )  # fmt: skip
+        panel.set_title(name)
+        panels.logarithmic(panel, "y", most=5)
+    panels.logarithmic(axes[0])
+    for panel in axes:
         panel.set_xticks([1e-2, 1e-6, 1e-10, 1e-14])
-        panel.xaxis.set_minor_locator(NullLocator())
-        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        panel.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-        panel.yaxis.set_minor_locator(NullLocator())
-    panels[0][0].invert_xaxis()
-    panels[0][0].set_ylabel("ms")
-    figure.supxlabel("tolerance", fontsize=8)
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        panel.minorticks_off()
+    axes[0].invert_xaxis()
+    figure.supxlabel("tolerance")
+    figure.supylabel("time of a solve, ms")
+    lines = {
+        name: {
+            "color": colour(bits[name]), "marker": mark, "markersize": 4, "linewidth": 0.8,
+            "markerfacecolor": "white" if "refine" in name else colour(bits[name]),
+        }
+        for name, mark in marks.items()
+    }  # fmt: skip
+    panels.legend(figure, panels.key(lines=lines))
     return figure

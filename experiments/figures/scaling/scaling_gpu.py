@@ -3,7 +3,11 @@
 import pandas as pd
 
 from cpms.experiment.karp_flatt import karp_flatt
-from cpms.experiment.report.output import printed
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends, spread
+from cpms.experiment.report.intervals import ratio_ends
+from cpms.experiment.report.output import printed, shortened
+from cpms.experiment.report.palette import NEUTRAL, colour
 
 NEEDS = ["scaling_gpu"]
 
@@ -14,7 +18,8 @@ def show(rows, out):
     strong, weak = ours[ours.scaling == "strong"], ours[ours.scaling == "weak"]
     if len(strong):
         out.table(
-            strong.drop(columns=["scaling", "vertices", "efficiency a sweep"]),
+            strong.drop(columns=["scaling", "vertices", "efficiency a sweep", "low", "high", "bits"]),
+            best={"ms": "least by graph"},
             caption=f"One graph on more and more of {host}, to 1e-10; median solves. psi, efficiency and e "
             "(Karp-Flatt) against one GPU with the same method, by the faster of engines mpi_cuda and cuda_fused; GB: "
             "what rank 0 is sent in a solve; exchange: of whole vectors, or of what rows read of other ranks, sent "
@@ -30,12 +35,20 @@ def show(rows, out):
         )
     if len(weak):
         out.table(
-            weak.drop(columns=["scaling", "vertices", "psi", "e"]),
+            weak.drop(columns=["scaling", "vertices", "psi", "e", "low", "high", "bits"]),
             suffix="_weak",
             caption=f"As much graph more for each of {host}, to 1e-10; efficiency: time of one GPU over time of all, "
             "and the same of the time an iteration takes, since larger graphs may need others in number",
         )
-    out.figure(_figure(strong, weak))
+    drawn = ours[ours.engine == "mpi_cuda"]
+    out.figure(
+        _figure(drawn, out),
+        caption=f"Scaling over {host}, medians with 95 % bootstrap intervals of the samples: speed-up of one graph "
+        "over the faster engine of one GPU (dotted: one for one), and efficiency of a sweep where the graph grows with "
+        "the GPUs; colour: fewest bits, marker: graph, hollow: method refine",
+        alt=ends(drawn[drawn.scaling == "strong"], "psi", ["graph", "method", "ranks"], "Speed-up", "times")
+        + " " + ends(drawn[drawn.scaling == "weak"], "efficiency a sweep", ["graph", "ranks"], "Efficiency of a sweep"),
+    )  # fmt: skip
 
 
 def _ours(rows):
@@ -57,6 +70,8 @@ def _lines(row):
         sweeps = result["sweep_s_by_bits"]
         low = [1e6 * spent for bits, spent in sweeps.items() if bits != "64"]
         strong = row.scaling == "strong"
+        ends_of = ratio_ends(one.get("solve_samples_s"), result["solve_samples_s"])
+        scaled = 1.0 if strong else result["iterations"] / one["iterations"]
         each = one["solve_s"] / one["iterations"] / (result["solve_s"] / result["iterations"])
         yield {
             "scaling": row.scaling,
@@ -70,6 +85,7 @@ def _lines(row):
             "ms": 1e3 * result["solve_s"],
             "least ms": 1e3 * min(result["solve_samples_s"]),
             "most ms": 1e3 * max(result["solve_samples_s"]),
+            "spread, %": 100 * spread(result["solve_samples_s"]),
             "64-bit sweep, us": 1e6 * sweeps["64"] if "64" in sweeps else None,
             "low sweep, us": low[0] if low else None,
             "psi": speedup,
@@ -77,6 +93,9 @@ def _lines(row):
             "efficiency a sweep": each / ranks if strong else each,
             "e": karp_flatt(speedup, ranks) if strong else None,
             "GB": 1e-9 * result["received_bytes"],
+            "low": ends_of[0] * scaled,
+            "high": ends_of[1] * scaled,
+            "bits": min(map(int, sweeps), default=64),
             **(_exchange(result) if ranks > 1 else {}),
             "residual": result.get("residual_l1"),
             "commit": str(row.git_commit)[:7] if pd.notna(row.git_commit) else None,
@@ -118,32 +137,35 @@ def _metrics(strong):
     return table[table.p.isin(set(several.ranks))]
 
 
-def _figure(strong, weak):
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(7, 4))
-    for axis, part, value, label in (
-        (axes[0], strong, "psi", "speedup over the faster engine of one"),
-        (axes[1], weak, "efficiency a sweep", "weak scaling: efficiency of a sweep"),
-    ):
-        chosen = part[part.engine == "mpi_cuda"]
-        if chosen.empty:
-            axis.set_axis_off()
-            continue
-        chosen = chosen.assign(name=[graph.split(",seed")[0] for graph in chosen.graph])
-        if value == "efficiency a sweep":
-            chosen = chosen.assign(name=[graph.partition(":")[0] for graph in chosen.graph])
-        for (name, method), group in chosen.groupby(["name", "method"], sort=False):
-            style = "o-" if method == "refine" else "s--"
-            axis.plot(group.ranks, group[value], style, ms=3, label=f"{name}, {method}")
-        axis.set_xticks(sorted(set(chosen.ranks)))
-        axis.set_xlabel("GPUs")
-        axis.set_ylabel(label)
-    if axes[0].axison:
-        most = [1, strong.ranks.max()]
-        axes[0].plot(most, most, color="#222222", linewidth=0.6, label="one for one")
-    axes[1].axhline(0.75, color="#222222", linewidth=0.6, label="0.75, aimed at")
-    axes[1].set_ylim(bottom=0)
-    for axis in (axis for axis in axes if axis.axison):
-        axis.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+def _figure(drawn, out):
+    parts = [
+        ("strong", "psi", "speed-up", drawn[drawn.scaling == "strong"]),
+        ("weak", "efficiency a sweep", "efficiency of a sweep", drawn[drawn.scaling == "weak"]),
+    ]
+    parts = [part for part in parts if len(part[-1])]
+    figure, axes = panels.grid(out.width, len(parts), 2.6, columns=(1, 2))
+    for panel, (scaling, value, text, part) in zip(axes, parts, strict=True):
+        names = {graph: _name(graph, scaling) for graph in part.graph}
+        places = list(dict.fromkeys(names.values()))
+        for (name, method), group in part.groupby([part.graph.map(names), "method"], sort=False):
+            middle = group[value]
+            panel.errorbar(
+                group.ranks, middle, yerr=[(middle - group.low).clip(lower=0), (group.high - middle).clip(lower=0)],
+                color=colour(group.bits.min()), marker="os^vD"[places.index(name) % 5], ms=4, lw=0.8, elinewidth=0.7,
+                markerfacecolor="white" if method == "refine" else None, label=f"{name}, {method}",
+            )  # fmt: skip
+        panel.set_xticks(sorted(set(part.ranks)))
+        panel.set(xlabel="GPUs", ylabel=text)
+        if scaling == "strong":
+            most = [1, part.ranks.max()]
+            panel.plot(most, most, ":", color=NEUTRAL, linewidth=0.8, label="one for one")
+        panel.set_ylim(bottom=0)
+        panels.headroom(panel, 0.55)
+        panel.legend(loc="upper left", borderaxespad=0, handletextpad=0.4)
+    panels.legend(figure, panels.key(drawn.bits))
     return figure
+
+
+def _name(graph, scaling):
+    """Return the name of a graph; of one that grows with the GPUs, the generator's."""
+    return shortened(graph) if scaling == "strong" else graph.partition(":")[0]

@@ -2,31 +2,57 @@
 
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.output import shortened
+from cpms.experiment.report.palette import colour
+
 NEEDS = ["linear_cpu"]
-COLOURS = {16: "tab:red", 24: "tab:orange", 32: "tab:green", 40: "tab:olive", 48: "tab:cyan", 64: "tab:blue"}
+MARKS = "osD^vP*"
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    out.table(table, caption="Linear systems: what each way takes to the same certified residual")
-    names = list(dict.fromkeys(zip(rows.graph, rows.rhs, strict=True)))
-    figure, axes = plt.subplots(1, len(names), figsize=(2.4 * len(names), 2.6), squeeze=False, sharey=True)
-    for panel, name in zip(axes[0], names, strict=True):
-        row = rows[(rows.graph == name[0]) & (rows.rhs == name[1])].iloc[0]
+    out.table(
+        table,
+        caption="Linear systems: what each way takes to the same certified residual",
+        best={"solve ms": "least by matrix,right-hand side"},
+    )
+    out.figure(
+        _figure(rows, out),
+        caption="Residual over the right-hand side against iteration, in the colour of the bits that an iteration "
+        "reads; the mark at the end of a curve names the way; each curve is one run",
+        alt=ends(table, "iterations", ["matrix", "method", "storage"], "Iterations to the same residual"),
+    )
+
+
+def _figure(rows, out):
+    figure, axes = panels.grid(out.width, len(rows), 1.8, columns=(2, 3), sharey=True)
+    read, ways = set(), {}
+    for panel, (_, row) in zip(axes, rows.iterrows(), strict=True):
         for way in row.ways_found:
             steps = pd.DataFrame(way["history"], columns=["iteration", "residual", "bits", "bytes"])
+            if steps.empty:
+                continue
+            read |= set(steps.bits)
+            mark = ways.setdefault(_way(way), MARKS[len(ways) % len(MARKS)])
+            panel.plot(steps.iteration, steps.residual, color="#bbbbbb", linewidth=0.5, zorder=0)
             for bits, part in steps.groupby("bits"):
-                panel.semilogy(part.iteration, part.residual, ".", markersize=2, color=COLOURS.get(bits, "k"))
-        panel.set_title(f"{name[0].removeprefix('stencil:')}, {name[1]}", fontsize=6)
-    for bits, colour in COLOURS.items():
-        axes[0][0].plot([], [], ".", color=colour, label=f"{bits} bits")
-    axes[0][0].legend(fontsize=6)
-    figure.supxlabel("iteration", fontsize=8)
-    figure.supylabel("residual over the right-hand side", fontsize=8)
-    out.figure(figure)
+                panel.plot(part.iteration, part.residual, ".", markersize=2, color=colour(bits))
+            last = steps.iloc[-1]
+            panel.plot(last.iteration, last.residual, mark, ms=4.5, color=colour(last.bits), mec="#222222", mew=0.5)
+        panel.set_title(f"{shortened(row.graph)}, {row.rhs}")
+    panels.logarithmic(axes[0], "y")
+    figure.supxlabel("iteration")
+    figure.supylabel("residual, relative")
+    panels.legend(figure, panels.key(read, ways))
+    return figure
+
+
+def _way(way):
+    """Return the name of a way: method, engine, and its vectors."""
+    return f"{way['used']}, {way['engine']}, {' '.join(way['vectors'])}"
 
 
 def _lines(row):

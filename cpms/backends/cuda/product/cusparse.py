@@ -71,7 +71,7 @@ class CusparseProduct(CudaVectors):
         """Return why cuSPARSE does not have such products, as a sentence; None if it has."""
         storage, layout, compute, indices = request.storage, request.layout, request.compute, request.indices
         if layout not in _LAYOUTS:
-            return f"engine cusparse has no layout {layout!r}; it has {', '.join(_LAYOUTS)}"
+            return f"engine cusparse has no layout {request.layout_name!r}; it has {', '.join(_LAYOUTS)}"
         if not isinstance(storage, SegmentFormat | FloatFormat) or element_type(storage) != _TYPES[compute]:
             name = "a pattern" if storage is None else storage.name
             return f"engine cusparse has fp64 computed in fp64 and fp32 in fp32, not {name} in {compute}; use cuda"
@@ -84,7 +84,7 @@ class CusparseProduct(CudaVectors):
         """The product by the algorithm that took the least time on this matrix."""
         held = self.held
         rows, columns = (held.indptr, held.indices) if self.request.layout == "csr" else (held.row, held.col)
-        return SparseProduct(self.request.layout, self.shape[0], rows, columns, held.data, 1.0, self.shape[1])
+        return SparseProduct(self.request.layout_name, self.shape[0], rows, columns, held.data, 1.0, self.shape[1])
 
     @property
     def algorithm(self) -> str:

@@ -120,7 +120,7 @@ class CudaProduct(CudaVectors):
     def refusal(request: ProductRequest) -> str | None:
         """Return why products of this kind cannot be prepared here, as a sentence; None if they can."""
         if request.layout not in _LAYOUTS:
-            return f"engine cuda has no layout {request.layout!r} for any matrix; it has {', '.join(_LAYOUTS)}"
+            return f"engine cuda has no layout {request.layout_name!r} for any matrix; it has {', '.join(_LAYOUTS)}"
         return codec_refusal("cuda", "cuda", request.storage) or request.refusal()
 
     @cached_property

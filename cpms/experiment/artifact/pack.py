@@ -1,0 +1,216 @@
+"""An artifact of rows: all that a stranger needs to rebuild figures and numbers of a paper from its rows.
+
+A folder holds the rows with their configurations, the figures, a copy of this package, a manifest from each figure to
+its rows, commits and machines (with SHA-256), the numbers as LaTeX macros, the text of an artifact appendix, a lock of
+the environment, a container file and an RO-Crate. ``rebuild.py`` draws the figures anew and compares them. Figures are
+those of programs that need the rows, and for experiments without a program those of
+`cpms.experiment.report.templates`. Nothing is measured; the cost is that of the figures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cpms.base.atomic_files import replacing
+from cpms.base.errors import InputError, UnavailableError
+from cpms.base.package_data import show_programs
+from cpms.experiment.artifact import software, texts
+from cpms.experiment.artifact.numbers import by_experiment, machine, numbers
+from cpms.experiment.artifact.paper import compiled
+from cpms.experiment.report import templates
+from cpms.experiment.report.output import Output
+from cpms.experiment.report.show import needs_of, show, styled
+from cpms.experiment.rows.flat import read_rows, source_folder
+from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.standing import Recorded, commit_of
+
+_REBUILD = '''"""Draw the figures of this artifact from its rows, and compare them with those of the manifest."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE / "code"))
+
+from cpms.base.text.terminal import say  # noqa: E402
+from cpms.experiment.artifact.pack import rebuild  # noqa: E402
+
+sys.exit(rebuild(HERE, echo=say))
+'''
+_COMPARED = (".pdf", ".tex")
+"""The files of figures and of tables that are in the manifest."""
+
+
+def artifact(
+    source: Path | str,
+    target: Path,
+    *,
+    width: str = "single",
+    programs: Sequence[Path] = (),
+    paper: Path | None = None,
+    echo: Callable[[str], None] = lambda _: None,
+) -> list[Path]:
+    """Write the artifact of the rows of a file, a folder or an experiment, and return its files.
+
+    Parameters
+    ----------
+    source : Path or str
+    target : Path
+        A folder that is empty or does not exist.
+    width : str
+        Of the figures: ``single`` or ``double`` column.
+    programs : sequence of Path
+        Programs of one's own that draw figures, as `cpms.experiment.report.show.show` takes them.
+    paper : Path, optional
+        A LaTeX file that inputs ``numbers`` and includes figures from ``figures``. It is copied and compiled.
+    echo : callable
+        Called with each line for the user.
+
+    Raises
+    ------
+    InputError
+        If there are no rows, a program cannot draw them, the paper does not compile, or the folder holds something.
+    """
+    rows = read_rows(source)
+    if not rows:
+        raise InputError(f"{source}: holds no rows; 'cpms run CONFIG.toml --output DIR' makes some")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(f"{target}: is no empty folder; give another --output")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as made:
+        _fill(Path(made) / "artifact", rows, source_folder(source), width, programs, paper, echo)
+        if target.exists():
+            target.rmdir()
+        (Path(made) / "artifact").rename(target)
+    return sorted(path for path in target.rglob("*") if path.is_file())
+
+
+def _fill(
+    target: Path,
+    rows: list[Row],
+    source: Path,
+    width: str,
+    programs: Sequence[Path],
+    paper: Path | None,
+    echo: Callable[[str], None],
+) -> None:
+    for name in ("rows", "programs"):
+        (target / name).mkdir(parents=True)
+    for name, own in by_experiment(rows).items():
+        _write(target / "rows" / f"{name}.jsonl", "".join(json.dumps(row, allow_nan=False) + "\n" for row in own))
+        for copied in (f"{name}.config.toml", f"{name}.toml"):
+            if (source / copied).is_file():
+                shutil.copy(source / copied, target / "rows")
+    for program in programs:
+        shutil.copy(program, target / "programs")
+    software.copy_package(target / "code", rows)
+    began = time.perf_counter()
+    figures = _draw(target, "figures", width, echo)
+    written = {
+        "numbers.tex": numbers(rows, figures),
+        "appendix.md": texts.appendix(rows, figures, drawn_s=time.perf_counter() - began),
+        "environment.txt": "\n".join(software.environment()) + "\n",
+        "Containerfile": software.container(with_latex=paper is not None),
+        "rebuild.py": _REBUILD,
+        "manifest.json": json.dumps({"width": width, "figures": figures, "paper": paper and paper.name}, indent=1)
+        + "\n",
+    }
+    for name, text in written.items():
+        _write(target / name, text)
+    if paper is not None:
+        shutil.copy(paper, target)
+        _compile(target / paper.name, rows, echo)
+    files = sorted(path for path in target.rglob("*") if path.is_file())
+    _write(target / "ro-crate-metadata.json", texts.crate(rows, target, files))
+
+
+def rebuild(folder: Path, *, echo: Callable[[str], None] = lambda _: None) -> int:
+    """Draw the figures of an artifact anew into ``rebuilt``; return 0 if they are those of its manifest, else 1.
+
+    Parameters
+    ----------
+    folder : Path
+    echo : callable
+        Called with a line for each figure that differs, and with the number of those that are equal.
+    """
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    shutil.rmtree(folder / "rebuilt", ignore_errors=True)
+    held, again = (
+        {each["file"]: each["sha256"] for each in figures}
+        for figures in (manifest["figures"], _draw(folder, "rebuilt", manifest["width"], lambda _: None))
+    )
+    others = sorted(name for name in held.keys() | again.keys() if held.get(name) != again.get(name))
+    for name in others:
+        echo(f"differs from the manifest: {name}")
+    if manifest["paper"]:
+        _compile(folder / manifest["paper"], read_rows(folder / "rows"), echo)
+    echo(f"{len(held.keys() | again.keys()) - len(others)} figures and tables are those of the manifest")
+    return int(bool(others))
+
+
+def _compile(paper: Path, rows: Sequence[Row], echo: Callable[[str], None]) -> None:
+    try:
+        compiled(paper, rows)
+    except UnavailableError as error:
+        echo(f"left out: {paper.with_suffix('.pdf').name}: {error}")
+
+
+def _draw(folder: Path, name: str, width: str, echo: Callable[[str], None]) -> list[texts.Entry]:
+    """Draw all figures of an artifact's rows into a folder of it, and return the entry of each in the manifest."""
+    target, rows = folder / name, read_rows(folder / "rows")
+    target.mkdir(parents=True, exist_ok=True)
+    recorded, drawn, found = Recorded(folder / "rows"), set[str](), []
+    own = {path.stem: str(path) for path in sorted((folder / "programs").glob("*.py"))}
+    for program, path in {**{name: name for name in show_programs()}, **own}.items():
+        needs = needs_of(path)
+        if not recorded.of(needs):
+            continue
+        try:
+            written = show(path, results=recorded, output=target, width=width)
+        except InputError as error:
+            if program in own:
+                raise
+            echo(f"left out: {program}: {error}")
+            continue
+        found += [_entry(each, recorded.of(needs)) for each in written if each.suffix in _COMPARED]
+        drawn.update(needs if any(each.suffix == ".pdf" for each in written) else ())
+    with styled():
+        for experiment, measured in by_experiment(rows).items():
+            if measured[0]["experiment"] in drawn:
+                continue
+            for drawing in templates.drawings(measured, width=width):
+                out = Output(target, experiment, echo)
+                out.drawing(drawing)
+                found += [_entry(path, measured) for path in out.written if path.suffix in _COMPARED]
+    return found
+
+
+def _entry(path: Path, rows: Iterable[Row]) -> texts.Entry:
+    """Return the entry of a figure; the file beside it says which of the rows it is drawn from, if it is there."""
+    beside = path.with_suffix(".json")
+    described: dict[str, Any] = json.loads(beside.read_text(encoding="utf-8")) if beside.is_file() else {}
+    cells = described.get("cells") or [row["cell"] for row in rows]
+    own = [row for row in rows if row["cell"] in set(cells)]
+    return {
+        "file": path.name,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "experiments": list(dict.fromkeys(row["experiment"] for row in own)),
+        "cells": cells,
+        "commits": sorted({commit for row in own if (commit := commit_of(row))}),
+        "not_committed": sum(commit_of(row) is None for row in own),
+        "machines": sorted(set(map(machine, own))),
+        "caption": described.get("caption") or f"Of experiments {', '.join(sorted({r['experiment'] for r in own}))}.",
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,73 @@
+"""The software of an artifact: a copy of the package, a lock of its environment, and a container file.
+
+The copy holds sources and kernels, so that an artifact needs no registry for this package; recorded rows are left out.
+Versions are those of the packages that drew the figures: another version of Matplotlib may write other bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+import cpms
+from cpms.base.package_data import folder
+from cpms.experiment.artifact.paper import PACKAGES
+from cpms.experiment.rows import commits, provenance
+from cpms.experiment.rows.rows import Row
+
+_PACKAGE = Path(cpms.__file__).parent
+_UNWANTED = shutil.ignore_patterns("__pycache__", "_shipped", "*.nbi", "*.nbc", "*.so", "results", "paper_example")
+
+
+def copy_package(target: Path, rows: Iterable[Row]) -> None:
+    """Copy the package with its kernels and experiments, without recorded rows, and note the commits of rows.
+
+    The copy has no history, so ``commits.json`` has what `cpms.experiment.rows.commits.by_digest` finds in it.
+    """
+    shutil.copytree(_PACKAGE, target / "cpms", ignore=_UNWANTED)
+    shipped = target / "cpms" / "_shipped"
+    for name in ("kernels", "experiments"):
+        shutil.copytree(folder(name), shipped / name, ignore=_UNWANTED)
+    code = provenance.code()
+    stamp = {"code_digest": code["code_digest"], "commit": None if code["git_dirty"] else code["git_commit"]}
+    known = commits.by_digest(provenance.repository())
+    found = {str(digest): known[digest] for row in rows if (digest := row.get("code_digest")) in known}
+    (shipped / "build.json").write_text(json.dumps(stamp) + "\n", encoding="utf-8")
+    (shipped / commits.NOTE).write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def environment() -> list[str]:
+    """Return name and version of each package that this one needs, without addresses of registries."""
+    waiting, found = ["cpms"], {"cpms": cpms.__version__}
+    while waiting:
+        try:
+            needs = metadata.requires(waiting.pop()) or []
+        except metadata.PackageNotFoundError:
+            continue
+        for need in needs:
+            other = re.split(r"[^A-Za-z0-9._-]", need, maxsplit=1)[0]
+            if "extra ==" in need or other.lower() in found:
+                continue
+            try:
+                found[other.lower()] = metadata.version(other)
+                waiting.append(other)
+            except metadata.PackageNotFoundError:
+                continue  # A package of other platforms.
+    return [f"{name}=={version}" for name, version in sorted(found.items()) if name != "cpms"]
+
+
+def container(*, with_latex: bool) -> str:
+    """Return a container file whose image rebuilds figures and paper; its Python is the one of the lock."""
+    latex = f"RUN apt-get update && apt-get install -y --no-install-recommends {' '.join(PACKAGES)}\n"
+    python = ".".join(platform.python_version_tuple()[:2])
+    return (
+        f"FROM python:{python}-slim\n{latex if with_latex else ''}WORKDIR /artifact\nCOPY . .\n"
+        "RUN pip install --no-cache-dir -r environment.txt\n"
+        "ENV PYTHONPATH=/artifact/code\n"
+        'CMD ["python", "rebuild.py"]\n'
+    )

@@ -1,0 +1,84 @@
+"""Rounding of arrays to a format: `cpms.quantize` against pychop, gfloat and casts of NumPy and ml_dtypes.
+
+All contestants round the same float64 values in turn, after a warm-up, and a copy of the array is the lower bound.
+Answers are compared with those of cpms, value by value. pychop (Carson and Chen, 2024) and gfloat
+run on one thread of NumPy; cpms runs on all that the process has. Contestants that lack a format, or are not installed,
+are left out.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from importlib import metadata
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config_types import StorageName
+from cpms.experiment.kinds.rounding.contestants import Work, by_cast, by_gfloat, by_pychop, module
+from cpms.formats.formats import format_named
+from cpms.formats.microscaling import GROUP
+from cpms.storage.quantize import quantize
+
+_PACKAGES = ("pychop", "gfloat", "ml_dtypes")
+
+
+class Config(Repeated):
+    """The fields of such an experiment."""
+
+    storages: list[StorageName] = Field(min_length=1)
+    sizes: list[Annotated[int, Field(ge=GROUP)]] = Field(min_length=1)
+    samples: int = Field(default=7, ge=1)
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a size, repetition and format."""
+        return [
+            {"values": size, "storage": storage, "samples": self.samples, "repetition": repetition}
+            for size in self.sizes
+            for repetition in range(self.repetitions)
+            for storage in self.storages
+        ]
+
+
+class Context:
+    """No state between cells."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Time a copy and every contestant in turn; count the values that are not those of cpms."""
+        storage, size = format_named(cell["storage"]), int(cell["values"]) // GROUP * GROUP
+        values = np.random.default_rng(1).standard_normal(size)
+        contestants: dict[str, Work] = {"copy": values.copy, "cpms": lambda: quantize(values, storage)}
+        for made in (by_pychop, by_gfloat, by_cast):
+            contestants.update(made(storage, values))
+        answers = {name: work() for name, work in contestants.items()}
+        seconds: dict[str, list[float]] = {name: [] for name in contestants}
+        for _ in range(cell["samples"]):
+            for name, work in contestants.items():
+                began = time.perf_counter()
+                work()
+                seconds[name].append(time.perf_counter() - began)
+        columns = {
+            name: {
+                "median_ms": 1e3 * statistics.median(taken),
+                "least_ms": 1e3 * min(taken),
+                "most_ms": 1e3 * max(taken),
+            }
+            for name, taken in seconds.items()
+        }
+        results = [
+            {
+                "contestant": name,
+                **columns[name],
+                "differing": int((answers[name] != answers["cpms"]).sum()),
+            }
+            for name in contestants
+            if name != "copy"
+        ]
+        versions = {f"version_{package}": metadata.version(package) for package in _PACKAGES if module(package)}
+        return {"bytes": int(values.nbytes), "copy": columns["copy"], "results": results, **versions}

@@ -1,0 +1,182 @@
+"""Pages whose numbers come from rows: templates with names of numbers, filled with the numbers of recorded rows.
+
+A template is Markdown. ``{{key}}`` stands for a number with its unit, ``{{key|value}}`` for its value alone,
+``{{key|interval}}`` for its interval, and ``{{table PATTERN ...}}`` for a table of all numbers whose keys match, each
+with its interval, rows, commit and machine.
+``{{unexplained}}`` and ``{{changed}}`` list rows that no commit explains and rows of earlier configurations. The commit
+is the one that the digest of a row's code proves, see `cpms.experiment.rows.standing.commit_of`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from cpms.base.errors import InputError
+from cpms.base.package_data import experiments, folder
+from cpms.base.text import escape
+from cpms.experiment.pages.numbers import Number, plain
+from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.standing import Recorded, commit_of, committed
+
+HEAD = ["| what | figure | interval | rows | commit | machine |", "|---|---|---|---|---|---|"]
+_PLACE = re.compile(r"\{\{([^}]+)\}\}")
+_QUOTED = "| quoted | | |"
+
+
+def filled(template: str, numbers: Mapping[str, Number], recorded: Sequence[Recorded]) -> str:
+    """Return a template with its places filled.
+
+    Raises
+    ------
+    InputError
+        If a place names no number.
+    """
+
+    def of(place: re.Match[str]) -> str:
+        words = place[1].split()
+        if words[0] == "table":
+            return "\n".join([*HEAD, *map(line, chosen(numbers, words[1:]))])
+        if words[0] == "unexplained":
+            return "\n".join(unexplained_lines(recorded))
+        if words[0] == "changed":
+            return "\n".join(changed_lines(recorded))
+        key, _, part = place[1].partition("|")
+        if key not in numbers:
+            raise InputError(f"a page names number {key!r}, which experiments/numbers does not yield")
+        number = numbers[key]
+        return {"value": plain(number.value), "interval": number.interval.removesuffix(", range")}.get(
+            part, number.text
+        )
+
+    return _PLACE.sub(of, template)
+
+
+def keys(template: str) -> list[str]:
+    """Return the keys of the numbers that a template names one by one.
+
+    Examples
+    --------
+    >>> keys("{{a.b}}, {{c|value}} and {{table d.*}}")
+    ['a.b', 'c']
+    """
+    found = [place.partition("|")[0] for place in _PLACE.findall(template)]
+    return [key for key in dict.fromkeys(found) if key.split()[0] not in ("table", "unexplained", "changed")]
+
+
+def chosen(numbers: Mapping[str, Number], patterns: Sequence[str]) -> list[Number]:
+    """Return the numbers whose keys match, in the order of the patterns, each once; ``!`` before a pattern excludes.
+
+    Raises
+    ------
+    InputError
+        If a pattern matches nothing.
+    """
+    found: dict[str, Number] = {}
+    for pattern in (each for each in patterns if not each.startswith("!")):
+        matching = {key: number for key, number in numbers.items() if fnmatchcase(key, pattern)}
+        if not matching:
+            raise InputError(f"a page asks for numbers {pattern!r}, which experiments/numbers does not yield")
+        found = {**found, **{key: number for key, number in matching.items() if key not in found}}
+    excluded = [each[1:] for each in patterns if each.startswith("!")]
+    return [number for key, number in found.items() if not any(fnmatchcase(key, each) for each in excluded)]
+
+
+def line(number: Number) -> str:
+    """Return the line of a number in a table."""
+    head = f"| {number.what} | {number.text} | {number.interval} "
+    return f"{head}{_source(number.rows)}" if number.rows else f"{head}{_QUOTED}"
+
+
+def with_machine(number: Number) -> str:
+    """Return a number with its unit and the machines of its rows."""
+    machines = ", ".join(dict.fromkeys(map(_machine, number.rows)))
+    return f"{number.text} ({machines})" if machines else number.text
+
+
+def _source(rows: Sequence[Row]) -> str:
+    names = ", ".join(f"`{name}`" for name in dict.fromkeys(row["experiment"] for row in rows))
+    cells = dict.fromkeys(row["cell"][:6] for row in rows)
+    of = ", ".join(cells) if len(cells) <= 2 else f"{len(cells)} rows"
+    commits = ", ".join(dict.fromkeys(_commit(row) for row in rows))
+    return f"| {names} {of} | {commits} | {', '.join(dict.fromkeys(map(_machine, rows)))} |"
+
+
+def _commit(row: Row) -> str:
+    if "source" in row:
+        return "quoted"
+    found = commit_of(row)
+    return escape.markdown(found[:7] if found else f"{str(row.get('git_commit'))[:7]}+")
+
+
+def _machine(row: Row) -> str:
+    """Return a machine in few words.
+
+    Examples
+    --------
+    >>> _machine({"gpu": "NVIDIA H100 80GB HBM3"}), _machine({"cpu": "AMD EPYC", "threads": 2})
+    ('H100', 'AMD EPYC, 2 threads')
+    """
+    if row.get("gpu"):
+        return escape.markdown(str(row["gpu"]).removeprefix("NVIDIA ").split()[0])
+    return escape.markdown(f"{row.get('cpu', 'unknown')}, {row.get('threads')} threads")
+
+
+def unexplained_lines(recorded: Iterable[Recorded]) -> list[str]:
+    """Return a table of the experiments with rows whose code no commit has, and their number."""
+    lines, total, all_rows = [], 0, 0
+    for each in recorded:
+        counts = Counter(row["experiment"] for row in each.rows if not committed(row))
+        total, all_rows = total + counts.total(), all_rows + len(each.rows)
+        lines += [
+            f"| `{_file(each, name)}` | {count} of {len(each.of([name]))} |" for name, count in sorted(counts.items())
+        ]
+    head = [f"Rows no commit explains: {total} of {all_rows}.", ""]
+    return [*head, "| experiment | rows |", "|---|---|", *lines] if lines else head[:1]
+
+
+def changed_lines(recorded: Iterable[Recorded]) -> list[str]:
+    """Return a table of the experiments whose rows were measured with another file of their configuration."""
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in experiments().items()}
+    lines = []
+    for each in recorded:
+        counts = Counter(row["experiment"] for row in each.rows if _differs(row, digests))
+        lines += [
+            f"| `{_file(each, name)}` | {count} of {len(each.of([name]))} |" for name, count in sorted(counts.items())
+        ]
+    return ["| experiment | rows |", "|---|---|", *lines] if lines else ["None."]
+
+
+def _file(recorded: Recorded, experiment: str) -> str:
+    """Return the path of an experiment's rows, from the folder of the project."""
+    path, root = (recorded.source / f"{experiment}.jsonl").resolve(), folder("experiments").parent.resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _differs(row: Row, digests: Mapping[str, str]) -> bool:
+    name = row["experiment"]
+    return name in digests and row.get("config_sha256") != digests[name]
+
+
+def with_section(page: str, first: str, after: str, text: str) -> str:
+    r"""Return a page whose part from heading ``first`` to heading ``after`` is replaced.
+
+    Examples
+    --------
+    >>> with_section("# A\n## B\nold\n## C\n", "## B", "## C", "## B\nnew\n")
+    '# A\n## B\nnew\n## C\n'
+    """
+    begin, end = page.index(f"{first}\n"), page.index(f"{after}\n")
+    return page[:begin] + text + page[end:]
+
+
+def write(path: Path, text: str) -> bool:
+    """Write a page if it differs, and return whether it did."""
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return False
+    path.write_text(text, encoding="utf-8")
+    return True

@@ -1,0 +1,137 @@
+"""Captions and alternative texts of figures, from rows: machine, commit, repetitions and spread.
+
+The spread is the interquartile range of the samples of a result over their median, or, where rows hold the least and
+the most alone, the distance of these; a caption gives its median over all results. The cost is one pass over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.standing import commit_text
+
+_SAMPLED = ("solve", "solves", "run", "query", "road", "old_road", "call", "prepared", "device_road", "device_prepared")
+"""Names of the times of which rows hold samples."""
+_ENDS = (("least_us", "most_us", "sweep_us"), ("least_ms", "most_ms", "median_ms"))
+_RESULTS = ("results", "contestants", "ways_found")
+"""Columns that hold a list of results."""
+_MOST_NAMES = 8
+
+
+def provenance(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None = None) -> str:
+    """Return machine, commits, repetitions and spread of rows as sentences.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    samples : iterable of sequences of float, optional
+        The samples of each result where these are rows of their own.
+
+    Examples
+    --------
+    >>> row = {"cpu": "a", "results": [{"solve_samples_s": [1.0, 2.0, 3.0]}]}
+    >>> provenance([row])
+    'Machine: a. Commit: unknown. Samples of each result: 3; median interquartile range 50 % of the median.'
+    """
+    machines = dict.fromkeys(str(row.get("gpu") or row.get("cpu", "unknown")) for row in rows)
+    commits = dict.fromkeys(map(commit_text, rows))
+    plural = "s" if len(commits) > 1 else ""
+    return f"Machine: {', '.join(machines)}. Commit{plural}: {some(commits)}. {_repetitions(rows, samples)}."
+
+
+def _repetitions(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None) -> str:
+    """Return the number of samples of each result, and their spread."""
+    found = [result for row in rows for result in _results(row)]
+    held = (each for result in found for each in _samples(result)) if samples is None else samples
+    sampled = [each for each in held if len(each)]
+    if sampled:
+        spreads = [share for each in sampled if len(each) > 1 and (share := spread(each)) >= 0]
+        text = f"median interquartile range {_percent(spreads)} of the median" if spreads else "no spread"
+        return f"Samples of each result: {_range(map(len, sampled))}; {text}"
+    counts = [row["samples"] for row in rows if isinstance(row.get("samples"), int)]
+    spreads = [
+        (result[most] - result[least]) / result[middle]
+        for result in found
+        for least, most, middle in _ENDS
+        if {least, most, middle} <= result.keys()
+    ]
+    if counts and spreads:
+        return f"Samples of each result: {_range(counts)}; least to most {_percent(spreads)} of the median (median)"
+    repeated = [1 + row["repetition"] for row in rows if isinstance(row.get("repetition"), int)]
+    rounds = [row["rounds"] for row in rows if isinstance(row.get("rounds"), int)]
+    count = max([*repeated, *rounds], default=1)
+    return f"Repetitions: {count}; the rows hold no spread" if count == 1 else f"Repetitions: {count}"
+
+
+def ends(table: pd.DataFrame, column: str, names: Sequence[str], what: str, unit: str = "") -> str:
+    """Return the least and the most of a column as a sentence, with their names: the text for who cannot see a figure.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"graph": ["a", "b"], "ratio": [2.0, 3.0]})
+    >>> ends(table, "ratio", ["graph"], "Speed-up", "times")
+    'Speed-up of 2 points, from 2 times (a) to 3 times (b).'
+    """
+    known = table[table[column].notna()].sort_values(column)
+    if known.empty:
+        return f"{what}: no values."
+    texts = [
+        f"{known[column].iloc[place]:.3g} {unit}".strip()
+        + f" ({', '.join(str(known[name].iloc[place]) for name in names)})"
+        for place in (0, -1)
+    ]
+    return f"{what} of {len(known)} points, from {texts[0]} to {texts[1]}."
+
+
+def some(names: Iterable[str]) -> str:
+    """Return names with commas between them; of many, the first ones and the number of the others.
+
+    Examples
+    --------
+    >>> some("abcdefghijk")
+    'a, b, c, d, e, f, g, h and 3 more'
+    """
+    held = list(names)
+    more = f" and {len(held) - _MOST_NAMES} more" if len(held) > _MOST_NAMES else ""
+    return ", ".join(held[:_MOST_NAMES]) + more
+
+
+def _results(row: Row) -> Iterator[dict[str, Any]]:
+    """Yield a row and the results that it holds."""
+    yield row
+    for column in _RESULTS:
+        held = row.get(column)
+        yield from (result for result in held if isinstance(result, dict)) if isinstance(held, list) else ()
+
+
+def _samples(result: dict[str, Any]) -> Iterator[list[float]]:
+    for name in _SAMPLED:
+        samples = result.get(f"{name}_samples_s")
+        if isinstance(samples, list) and samples:
+            yield samples
+
+
+def spread(samples: Sequence[float]) -> float:
+    """Return the interquartile range of samples over their median.
+
+    Examples
+    --------
+    >>> spread([1.0, 2.0, 3.0])
+    0.5
+    """
+    low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75])
+    return float((high - low) / middle) if middle > 0 else -1.0
+
+
+def _percent(shares: Sequence[float]) -> str:
+    return f"{100 * float(np.median(shares)):.2g} %"
+
+
+def _range(counts: Iterable[int]) -> str:
+    held = sorted(set(counts))
+    return f"{held[0]} to {held[-1]}" if len(held) > 1 else str(held[0])

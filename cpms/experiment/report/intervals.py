@@ -1,0 +1,99 @@
+"""Intervals of ratios and of their means: percentile bootstrap of 95 percent.
+
+Samples of a result are drawn anew with replacement, and, for means, the graphs too (Efron and Tibshirani, An
+Introduction to the Bootstrap, 1993, chapter 13); the seed is fixed, so that the same rows give the same figure. The
+cost is 400 medians a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+_DRAWS = 400
+_SHARES = (0.025, 0.975)
+
+
+def bootstrap(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[float, float, float]:
+    """Return the geometric mean of ratios of medians, and the ends of its bootstrap interval of 95 percent.
+
+    Parameters
+    ----------
+    pairs : sequence of two sequences of float
+        For each graph, the samples of the baseline and of the contestant, in seconds.
+
+    Examples
+    --------
+    >>> bootstrap([([2.0, 2.0], [1.0, 1.0]), ([8.0], [1.0])])
+    (4.0, 2.0, 8.0)
+    """
+    random = np.random.default_rng(0)
+    mean = float(np.exp(np.mean([np.log(np.median(base) / np.median(own)) for base, own in pairs])))
+    drawn = np.array([_medians(random, base) - _medians(random, own) for base, own in pairs])
+    chosen = random.integers(len(pairs), size=drawn.shape)
+    means = np.take_along_axis(drawn, chosen, axis=0).mean(axis=0)
+    low, high = np.exp(np.quantile(means, _SHARES))
+    return round(mean, 12), round(min(mean, float(low)), 12), round(max(mean, float(high)), 12)
+
+
+def ratio_ends(base: Any, own: Any) -> tuple[float, float]:
+    """Return the ends of the interval of the ratio of two medians; NaN where one has no samples.
+
+    Examples
+    --------
+    >>> ratio_ends([2.0, 2.0], [1.0, 1.0]), ratio_ends([1.0], None)
+    ((2.0, 2.0), (nan, nan))
+    """
+    if not (_held(base) and _held(own)):
+        return float("nan"), float("nan")
+    _, low, high = bootstrap([(base, own)])
+    return low, high
+
+
+def median_ends(samples: Any) -> tuple[float, float]:
+    """Return the ends of the interval of a median; NaN without samples.
+
+    Examples
+    --------
+    >>> median_ends([3.0, 3.0, 3.0])
+    (3.0, 3.0)
+    """
+    if not _held(samples):
+        return float("nan"), float("nan")
+    low, high = np.quantile(np.exp(_medians(np.random.default_rng(0), samples)), _SHARES)
+    return round(float(low), 12), round(float(high), 12)
+
+
+def geometric(ratios: Iterable[float]) -> dict[str, float]:
+    """Return geometric mean of ratios, its bootstrap interval over them, their median and the least.
+
+    Examples
+    --------
+    >>> geometric([2.0, 8.0])
+    {'mean': 4.0, 'low': 2.0, 'high': 8.0, 'median': 5.0, 'least': 2.0, 'graphs': 2}
+    """
+    known = np.array([ratio for ratio in ratios if np.isfinite(ratio)], dtype=float)
+    if not known.size:
+        return dict.fromkeys(("mean", "low", "high", "median", "least"), float("nan")) | {"graphs": 0}
+    drawn = np.random.default_rng(0).choice(np.log(known), (_DRAWS, known.size)).mean(axis=1)
+    mean = float(np.exp(np.log(known).mean()))
+    low, high = (float(end) for end in np.exp(np.quantile(drawn, _SHARES)))
+    return {
+        "mean": round(mean, 12),
+        "low": round(min(low, mean), 12),
+        "high": round(max(high, mean), 12),
+        "median": float(np.median(known)),
+        "least": float(known.min()),
+        "graphs": int(known.size),
+    }
+
+
+def _held(samples: Any) -> bool:
+    return isinstance(samples, list | tuple) and len(samples) > 0
+
+
+def _medians(random: np.random.Generator, samples: Sequence[float]) -> Any:
+    """Return logarithms of the medians of resampled samples."""
+    return np.log(np.median(random.choice(samples, (_DRAWS, len(samples))), axis=1))

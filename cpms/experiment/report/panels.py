@@ -1,0 +1,230 @@
+"""Panels of figures for one column and for two: grids, axes of names, intervals, ticks and legends.
+
+A column of 3.3 inches has room for one panel with names beside it, or for two without; panels are stacked there, and
+side by side in two columns. Marks have the colour of their bits, and an interval is a line through its mark. Ticks of
+logarithmic axes are numbers, or powers with raised digits of the font itself, so no text is smaller than the ticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cpms.base.text.escape import abbreviate
+from cpms.experiment.report.palette import MARKERS, NEUTRAL, colour
+from cpms.experiment.report.style import WIDTHS
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FILLED: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 4}
+"""The entry of filled marks in a legend."""
+HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
+"""The entry of hollow marks in a legend."""
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_CHARACTER_IN = 0.054
+"""Width of a character of 7 points."""
+_ENTRY_IN = 0.3
+"""Width of the mark of a legend's entry, and of the space after it."""
+
+
+def grid(
+    width: float, count: int, height: float, *, columns: tuple[int, int] = (1, 4), sharex: bool = False,
+    sharey: bool = False,
+) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    """Return a figure with a grid of panels, row by row.
+
+    Parameters
+    ----------
+    width, height : float
+        Of the figure, and of a row of panels, in inches.
+    count : int
+        Number of panels.
+    columns : tuple of two int
+        The most panels in a row, in one column of a journal and in two.
+    sharex, sharey : bool
+        Whether the panels have one axis.
+    """
+    import matplotlib.pyplot as plt
+
+    most = columns[width > WIDTHS["single"]]
+    lines = -(-count // most)
+    figure, axes = plt.subplots(
+        lines, min(most, count), figsize=(width, height * lines), squeeze=False, sharex=sharex, sharey=sharey
+    )
+    for unused in axes.flat[count:]:
+        unused.remove()
+    return figure, list(axes.flat[:count])
+
+
+def named_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Give a panel names along its vertical axis, from the top, each with a line across."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y")
+
+
+def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
+    """Return the height of a panel with names, and of what is above and below it, in inches."""
+    return more + each * len(names)
+
+
+def point(
+    axes: Axes, x: float, y: float, bits: float, marker: str = "o", *, ends: tuple[float, float] | None = None,
+    across: bool = True, filled: bool = True, size: float = 4.0, light: bool = False,
+) -> None:  # fmt: skip
+    """Draw a mark in the colour of its bits, and an interval through it.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    x, y : float
+    bits : float
+    marker : str
+    ends : tuple of two float, optional
+        Of the interval; its ends are moved to the mark where they lie beyond it.
+    across : bool
+        Whether the interval is horizontal.
+    filled : bool
+    size : float
+        Of the mark, in points.
+    light : bool
+        Whether the interval is from the least sample to the most, which is wide: its line is thin and pale.
+    """
+    from matplotlib.colors import to_rgba
+
+    at = x if across else y
+    error: list[list[float]] | None = None
+    if ends is not None and all(np.isfinite(ends)):
+        error = [[max(at - ends[0], 0.0)], [max(ends[1] - at, 0.0)]]
+    axes.errorbar(
+        x,
+        y,
+        xerr=error if across else None,
+        yerr=None if across else error,
+        color=colour(bits),
+        marker=marker,
+        markersize=size,
+        markerfacecolor=None if filled else "white",
+        markeredgewidth=0.7,
+        ecolor=to_rgba(colour(bits), 0.5 if light else 1.0),
+        elinewidth=0.6 if light else 0.8,
+        linestyle="",
+    )
+
+
+def beside(place: int, count: int, room: float = 0.7) -> float:
+    """Return the distance of one of several marks on a row from its middle, in rows.
+
+    Examples
+    --------
+    >>> beside(0, 3, 0.6), beside(1, 3, 0.6), beside(0, 1)
+    (-0.2, 0.0, 0.0)
+    """
+    return room * (place - (count - 1) / 2) / count
+
+
+def unity(axes: Axes, *, across: bool = False) -> None:
+    """Draw the line at 1: neither faster nor slower."""
+    (axes.axhline if across else axes.axvline)(1.0, color=NEUTRAL, linewidth=0.7, zorder=0)
+
+
+def headroom(axes: Axes, share: float) -> None:
+    """Raise the upper end of a vertical axis by a share of its length, to have room for a legend within."""
+    low, high = axes.get_ylim()
+    logarithm = axes.get_yscale() == "log"
+    axes.set_ylim(top=high * (high / low) ** share if logarithm else high + share * (high - low))
+
+
+def marker(name: str, others: Sequence[str] = ()) -> str:
+    """Return the marker of an engine or layout; of another name, one by its place among such names.
+
+    Examples
+    --------
+    >>> marker("csr"), marker("mine", ["yours", "mine"])
+    ('s', '>')
+    """
+    return MARKERS.get(name) or "<>hpd*"[list(others).index(name) % 6 if name in others else 0]
+
+
+def key(
+    bits: Iterable[float] = (), marks: dict[str, str] | None = None, lines: dict[str, dict[str, Any]] | None = None
+) -> list[Artist]:
+    """Return the entries of a legend: squares in the colours of bits, marks by name, and lines by name and style."""
+    from matplotlib.lines import Line2D
+
+    squares = [
+        Line2D([], [], color=colour(each), marker="s", linestyle="", label=f"{each:g} bits")
+        for each in sorted(set(bits), reverse=True)
+    ]
+    named = [
+        Line2D([], [], color=NEUTRAL, marker=each, linestyle="", markersize=5, label=name)
+        for name, each in (marks or {}).items()
+    ]
+    styled = [Line2D([], [], label=name, **style) for name, style in (lines or {}).items()]
+    return [*squares, *named, *styled]
+
+
+def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40) -> None:
+    """Explain marks above the panels, in as many columns as there is room for."""
+    for entry in entries:
+        entry.set_label(abbreviate(str(entry.get_label()), most))
+    lengths = [len(str(entry.get_label())) for entry in entries]
+    columns = next(
+        (count for count in range(len(lengths), 1, -1) if _legend_inches(lengths, count) <= figure.get_figwidth()), 1
+    )
+    figure.legend(
+        handles=list(entries), loc="outside upper center", ncols=columns, handletextpad=0.3,
+        columnspacing=0.9, borderaxespad=0.1, handlelength=1.2,
+    )  # fmt: skip
+
+
+def _legend_inches(lengths: Sequence[int], columns: int) -> float:
+    """Return the width of a legend, whose entries fill column by column."""
+    parts = np.array_split(np.asarray(lengths), columns)
+    return sum(_CHARACTER_IN * int(part.max()) + _ENTRY_IN for part in parts if part.size)
+
+
+def logarithmic(axes: Axes, which: str = "x", *, digits: Sequence[float] = (1.0, 2.0, 5.0), most: int = 6) -> None:
+    """Make an axis logarithmic, with plain numbers at few ticks.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    which : str
+        ``x`` or ``y``.
+    digits : sequence of float
+        First digits of ticks, where the axis spans few decades.
+    most : int
+        Number of ticks.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    getattr(axes, f"set_{which}scale")("log")
+    axis = getattr(axes, f"{which}axis")
+    low, high = axis.get_view_interval()
+    decades = np.log10(high / low) if high > low > 0 else 1.0
+    axis.set_major_locator(LogLocator(subs=digits if decades < 2.2 else (1.0,), numticks=most))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_locator(LogLocator(subs=[2, 3, 4, 5, 6, 7, 8, 9], numticks=100) if decades < 4.5 else NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def number(value: float) -> str:
+    """Return a number as a tick: plain up to four digits, else as a power of ten with raised digits.
+
+    Examples
+    --------
+    >>> number(0.5), number(1e-10), number(2000), number(2e6)
+    ('0.5', '10⁻¹⁰', '2000', '2×10⁶')
+    """
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:g}"
+    power = int(np.floor(np.log10(abs(value)) + 1e-9))
+    first = f"{value / 10.0**power:.3g}"
+    return ("" if first == "1" else f"{first}\u00d7") + f"10{str(power).translate(_RAISED)}"

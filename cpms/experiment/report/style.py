@@ -1,0 +1,63 @@
+"""The look of all figures: widths of one and of two columns of a journal, and sizes of text at printed size.
+
+Text is 7 or 8 points at printed size, as IEEE and ACM ask. Fonts are embedded as outlines of TrueType (type 42), since
+publishers refuse type 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cpms.base.errors import InputError
+
+WIDTHS = {"single": 3.3, "double": 7.0}
+"""Widths of figures in inches: one column of a journal, and two."""
+STYLE: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "figure.labelsize": 8,
+    "legend.fontsize": 7,
+    "legend.title_fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.3,
+    "grid.color": "#dddddd",
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "lines.linewidth": 1.0,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "savefig.bbox": None,
+    "savefig.dpi": 200,
+    "svg.hashsalt": "cpms",
+    "pdf.fonttype": 42,
+}
+"""Parameters of Matplotlib; sizes are in points."""
+
+
+def inches(width: str) -> float:
+    """Return the width of a figure of one or two columns.
+
+    Raises
+    ------
+    InputError
+        If the width is neither.
+
+    Examples
+    --------
+    >>> inches("double")
+    7.0
+    """
+    if width not in WIDTHS:
+        raise InputError(f"width {width!r} does not exist; it can be {' or '.join(WIDTHS)}")
+    return WIDTHS[width]

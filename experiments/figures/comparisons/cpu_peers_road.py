@@ -1,0 +1,124 @@
+"""From edges in memory to ranks on two threads: ours with its certificate, against other programs' build and solve."""
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends, spread
+from cpms.experiment.report.intervals import geometric, ratio_ends
+from cpms.experiment.report.output import label, shortened
+
+NEEDS = ["cpu_peers_road"]
+OURS = {"refine auto": "o", "power fp64": "s"}
+"""Our methods and their markers."""
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    table = pd.DataFrame([_line(row) for _, row in rows.iterrows()])
+    timed = [name for name in table if table[name].dtype == float and not name.startswith("over ")]
+    out.table(
+        table.rename(columns={name: f"{name}, ms" for name in timed}),
+        best={f"{name}, ms": "row least" for name in timed},
+        caption=f"From edges to ranks on {rows.threads.iloc[0]} threads ({rows.cpu.iloc[0]}), milliseconds, medians of "
+        f"{rows.rounds.iloc[0]} in turn, each at the loosest tolerance that keeps an error of {rows.error.iloc[0]:g} "
+        "in L1; edges are int32 in random order, and ours certifies its answer",
+    )
+    out.table(_means(table), suffix="_means", caption="Fastest other program over ours")
+    out.table(
+        pd.DataFrame([line for _, row in rows.iterrows() for line in _details(row)]),
+        suffix="_details",
+        caption="Every contestant: median, least and most, verified error, tolerance",
+        best={"ms": "least by graph"},
+    )
+    drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _drawn(row)])
+    out.figure(
+        _figure(drawn, out),
+        caption=f"From edges to ranks on {rows.threads.iloc[0]} threads ({rows.cpu.iloc[0]}): time of the fastest "
+        f"other program over ours, at the same verified error of {rows.error.iloc[0]:g} in L1, with 95 % bootstrap "
+        "intervals; colour: fewest bits that ours reads, marker: method",
+        alt=ends(drawn, "ratio", ["graph", "ours"], "Time of the fastest other program over ours", "times"),
+    )
+
+
+def _line(row):
+    taken = {result["name"]: 1e3 * result["road_s"] for result in row.results if result["status"] == "ok"}
+    ours = {name.removeprefix("cpms "): ms for name, ms in taken.items() if name.startswith("cpms")}
+    peers = {name: ms for name, ms in taken.items() if not name.startswith("cpms")}
+    fastest = min(peers, key=peers.get, default=None)
+    line = {"graph": label(row), "nodes": row.nodes, "edges": row.edges, **ours, **peers, "fastest peer": fastest}
+    for name in ("refine auto", "power fp64"):
+        line[f"over {name}"] = peers.get(fastest, np.nan) / ours.get(name, np.nan)
+    return line
+
+
+def _means(table):
+    lines = []
+    for name in OURS:
+        ratios = table[f"over {name}"]
+        found = geometric(ratios)
+        lines.append(
+            {
+                "ours": name,
+                "geometric mean": found["mean"],
+                "low": found["low"],
+                "high": found["high"],
+                "median": found["median"],
+                "least": found["least"],
+                "graphs where ours is faster": (ratios > 1).sum(),
+                "graphs": found["graphs"],
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _details(row):
+    for result in row.results:
+        line = {"graph": label(row), "name": result["name"], "status": result["status"]}
+        if result["status"] != "ok":
+            yield line | {"setting": result["reason"]}
+            continue
+        samples = result["road_samples_s"]
+        yield line | {
+            "ms": 1e3 * result["road_s"],
+            "least ms": 1e3 * min(samples),
+            "most ms": 1e3 * max(samples),
+            "spread, %": 100 * spread(samples),
+            "error": result["error_l1"],
+            "tol": result["tol"],
+            "setting": ", ".join(f"{key}: {value}" for key, value in result.get("variant", {}).items()),
+        }
+
+
+def _drawn(row):
+    """Yield the ratio of the fastest other program to each of ours."""
+    solved = {result["name"]: result for result in row.results if result["status"] == "ok"}
+    peers = [result for name, result in solved.items() if not name.startswith("cpms")]
+    for name in OURS:
+        own = solved.get(f"cpms {name}")
+        if own is not None and peers:
+            fastest = min(peers, key=lambda result: result["road_s"])
+            low, high = ratio_ends(fastest["road_samples_s"], own["road_samples_s"])
+            yield {
+                "graph": shortened(label(row)),
+                "ours": name,
+                "bits": min(map(int, own.get("iterations_by_bits", {})), default=64),
+                "ratio": fastest["road_s"] / own["road_s"],
+                "low": low,
+                "high": high,
+            }
+
+
+def _figure(drawn, out):
+    graphs = list(dict.fromkeys(drawn.graph))
+    names = out.names(graphs)
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.18))
+    for line in drawn.itertuples():
+        place = graphs.index(line.graph) + panels.beside(list(OURS).index(line.ours), len(OURS), 0.6)
+        panels.point(axes, line.ratio, place, line.bits, OURS[line.ours], ends=(line.low, line.high))
+    panels.unity(axes)
+    panels.named_rows(axes, names)
+    panels.logarithmic(axes)
+    axes.set_xlabel("time of the fastest other program over ours")
+    panels.legend(figure, panels.key(drawn.bits, OURS))
+    return figure

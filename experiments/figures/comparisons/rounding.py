@@ -1,0 +1,47 @@
+"""Rounding of arrays to a format by cpms, pychop, gfloat and casts, against a copy of the array."""
+
+import pandas as pd
+
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+
+NEEDS = ["rounding_cpu", "rounding_blocks_cpu"]
+MARKS = {"cpms": "o", "gfloat": "s", "pychop": "^", "cast": "D"}
+
+
+def show(rows, out):
+    table = pd.DataFrame(
+        [
+            {"storage": row["storage"], "values": row["values"], "copy_ms": row["copy"]["median_ms"], **result}
+            for row in rows[rows.status == "ok"].to_dict("records")
+            for result in row["results"]
+        ]
+    )
+    table["over_copy"] = table.median_ms / table.copy_ms
+    out.table(
+        table[["storage", "values", "contestant", "median_ms", "copy_ms", "differing"]].rename(
+            columns={"median_ms": "median, ms", "copy_ms": "copy, ms", "differing": "values unlike those of cpms"}
+        ),
+        caption="Rounding of float64 to a format, contestants in turn, medians",
+    )
+    out.figure(
+        _figure(table, out),
+        caption="Time of rounding an array to a format over that of a copy of it in one run, medians; lines: least to "
+        "most of the samples. Formats of blocks are rounded in small arrays, since two contestants take one block "
+        "after the other",
+        alt=ends(table, "over_copy", ["storage", "contestant"], "Time of rounding over copy"),
+    )
+
+
+def _figure(table, out):
+    storages = list(dict.fromkeys(table.storage))
+    figure, [panel] = panels.grid(out.width, 1, panels.rows_height(storages, 0.17, 0.6), columns=(1, 1))
+    for row in table.to_dict("records"):
+        interval = row["least_ms"] / row["copy_ms"], row["most_ms"] / row["copy_ms"]
+        at = storages.index(row["storage"]) + 0.18 * (list(MARKS).index(row["contestant"]) - 1.5)
+        panels.point(panel, row["over_copy"], at, 64, MARKS[row["contestant"]], ends=interval)
+    panels.named_rows(panel, storages)
+    panel.set_xscale("log")
+    figure.supxlabel("time over that of a copy")
+    panels.legend(figure, panels.key(marks=MARKS))
+    return figure

@@ -1,0 +1,126 @@
+"""Figure 1: a small matrix as CSR and as ELL store it, drawn from these layouts; what each takes."""
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.report.output import label
+from cpms.experiment.report.palette import NEUTRAL
+from cpms.formats.formats import FP64
+from cpms.graph.graph import Graph
+from cpms.sparse import ell
+from cpms.sparse.transition_values import edge_values
+
+NEEDS = ["gpu_spmv"]
+EDGES = [(1, 0), (2, 0), (0, 1), (0, 2), (1, 2), (4, 2), (2, 4), (3, 4)]
+"""From a node to a node."""
+PADDED, GREYS, OF_NO_ROW = "#ffffff", ("#c4c4c4", "#e2e2e2"), "#f6f6f6"
+
+
+def show(rows, out):
+    table = pd.DataFrame([line for _, row in rows[rows.status == "ok"].iterrows() for line in _lines(row)])
+    if len(table):
+        wide = table.pivot_table(index=["graph", "nodes", "edges"], columns="layout", values="GB", sort=False)
+        table = wide.reindex(columns=["csr", "ell"]).reset_index().rename(columns={"csr": "CSR, GB", "ell": "ELL, GB"})
+        table["ELL / CSR"] = table["ELL, GB"] / table["CSR, GB"]
+        out.table(
+            table.rename_axis(columns=None),
+            caption="Bytes that a float64 product reads and writes at least in each layout; of ELL where the graph did "
+            "not fit, the memory that building it would need, in which values exist twice",
+        )
+    graph = Graph.from_edges(*zip(*EDGES, strict=True), nodes=5)
+    out.figure(
+        _figure(graph, out),
+        caption=f"A matrix of {graph.nodes} rows and {graph.edges} entries, and how CSR and ELL store it: values 1 / "
+        "out-degree of the source, their columns, and in CSR where each row begins. Rows of ELL are padded to the "
+        "longest, with zeros in their own column (white); greys tell rows apart. Drawn from the arrays of the layouts",
+        alt=f"A {graph.nodes} by {graph.nodes} matrix above two groups of arrays: CSR with {graph.edges} values, "
+        f"{graph.edges} columns and {graph.nodes + 1} row pointers; ELL with {graph.nodes} rows of "
+        f"{int(graph.in_degree.max())} values and columns each, of which some are padding.",
+        of=[],
+    )
+
+
+def _lines(row):
+    found = {c["layout"]: c["least_bytes"] / 1e9 for c in row.contestants if c["storage"] == "fp64"}
+    for reason in row.refused.values():
+        if needed := re.search(r"needs about ([\d,]+) bytes", reason):
+            found.setdefault(row.layout, int(needed[1].replace(",", "")) / 1e9)
+    for layout in {"csr", "ell"} & {row.layout} & found.keys():
+        yield {
+            "graph": label(row), "nodes": row.nodes, "edges": row.edges, "layout": layout, "GB": found[layout],
+        }  # fmt: skip
+
+
+def _figure(graph, out):
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(
+        *((1, 3) if out.double else (3, 1)), figsize=(out.width, 1.75 if out.double else 4.6),
+        gridspec_kw={"width_ratios" if out.double else "height_ratios": [5, 9, 6.5] if out.double else [5.6, 4.6, 6]},
+    )  # fmt: skip
+    values = [str(Fraction(value).limit_denominator(99)) for value in edge_values(graph)]
+    stored = ell.build(graph, FP64)
+    width, nodes = stored.width, stored.rows
+    _matrix(panels[0], graph, values)
+    ends = np.repeat(np.arange(graph.nodes), np.diff(graph.indptr))
+    _arrays(
+        panels[1],
+        "CSR",
+        [("values", values, ends), ("columns", graph.sources, ends), ("rows begin", graph.indptr, None)],
+    )
+    decoded = stored.values.decode()  # noqa: PD011
+    shown = [str(Fraction(value).limit_denominator(99)) if value else "0" for value in decoded]
+    parts = [
+        (
+            f"{name} {k + 1}",
+            held[k * nodes : (k + 1) * nodes],
+            np.where(decoded[k * nodes : (k + 1) * nodes] > 0, np.arange(nodes), -1),
+        )
+        for name, held in (("values", shown), ("columns", stored.sources))
+        for k in range(width)
+    ]
+    _arrays(panels[2], "ELL", parts)
+    return figure
+
+
+def _shade(row):
+    """Return the grey of a row of the matrix, by turns; white for padding."""
+    return PADDED if row == -1 else GREYS[int(row) % len(GREYS)]
+
+
+def _matrix(panel, graph, values):
+    for k in range(graph.nodes + 1):
+        panel.plot([0, graph.nodes], [k, k], color="#dddddd", linewidth=0.5)
+        panel.plot([k, k], [0, graph.nodes], color="#dddddd", linewidth=0.5)
+    for row in range(graph.nodes):
+        for place in range(graph.indptr[row], graph.indptr[row + 1]):
+            _box(panel, graph.sources[place], row, values[place], _shade(row))
+    _frame(panel, "matrix", graph.nodes, graph.nodes)
+
+
+def _arrays(panel, title, parts):
+    longest = max(len(held) for _, held, _ in parts)
+    for line, (name, held, ends) in enumerate(parts):
+        panel.text(-0.3, line + 0.5, name, ha="right", va="center", fontsize=7)
+        for place, value in enumerate(held):
+            _box(panel, place, line, value, OF_NO_ROW if ends is None else _shade(ends[place]))
+    _frame(panel, title, longest, len(parts), left=-3.0)
+
+
+def _box(panel, x, y, text, shade):
+    panel.fill([x, x + 1, x + 1, x], [y, y, y + 1, y + 1], facecolor=shade, edgecolor=NEUTRAL, linewidth=0.5)
+    panel.text(x + 0.5, y + 0.5, str(text), ha="center", va="center", fontsize=7)
+
+
+def _frame(panel, title, width, height, left=-0.2):
+    panel.set_xlim(left, width + 0.2)
+    panel.set_ylim(height + 0.1, -0.1)
+    panel.set_aspect("equal")
+    panel.set_title(title, fontsize=8, pad=3)
+    panel.set_xticks([])
+    panel.set_yticks([])
+    for spine in panel.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,91 @@
+"""Figure 2: where conversion in place takes the segments of float64 values, drawn from what it does to an array."""
+
+import numpy as np
+
+from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.formats.formats import format_named
+from cpms.storage.array import convert_inplace
+
+NEEDS = ["conversion_cpu", "gpu_conversion"]
+STORAGES = ("cpms2", "cpms4")
+GAP = 1.0
+"""Room for the values that are left out, in boxes."""
+
+
+def show(rows, out):
+    del rows  # Conversion has no program of its own for pictures; its rates are those of program conversion.
+    out.figure(
+        _figure(out),
+        caption="Conversion in place of float64 values to cpms2 and cpms4: upper line, the values as they were, of "
+        "2 or 4 segments; lower line, the same memory after it, blocks of 128 bytes of one segment each. Numbers are "
+        "those of values, colours the bits that are read with a segment and those before it; grey lines: where the "
+        "segments of the first and the last value of a block go. Drawn from an array that was converted",
+        alt="Two pictures of memory. Above, the segments of each value lie side by side; below, all first segments come"
+        " first, then all second ones, and so on; lines join the two places of a segment.",
+        of=[],
+    )
+
+
+def _figure(out):
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(
+        *((1, 2) if out.double else (2, 1)), figsize=(out.width, 1.5 if out.double else 2.7), squeeze=False
+    )
+    for panel, storage in zip(panels.flat, STORAGES, strict=True):
+        _picture(panel, format_named(storage))
+    return figure
+
+
+def _picture(panel, storage):
+    segments, block = storage.segments, storage.block
+    shown = [0, 1, block - 1]
+    after = _places(storage)
+    for value in shown:
+        for segment in range(segments):
+            x, y = _upper(value, segment, shown, segments), _lower(after[value, segment], shown, block)
+            _box(panel, x, 0.0, value, storage.bits(segment + 1))
+            _box(panel, y, 3.0, value, storage.bits(segment + 1))
+            if value != shown[1]:
+                panel.plot([x + 0.5, y + 0.5], [1.0, 3.0], color=NEUTRAL, linewidth=0.6, zorder=0)
+    panel.text(2 * segments + GAP / 2, 0.5, "…", ha="center", va="center", fontsize=7)
+    for segment in range(segments):
+        middle = _lower(segment * block + 1, shown, block) + 1 + GAP / 2
+        panel.text(middle, 3.5, "…", ha="center", va="center", fontsize=7)
+        panel.text(middle - GAP, 4.9, f"{storage.bits(segment + 1)} bits", ha="center", va="center", fontsize=7)
+    panel.set_title(f"{storage.name}: {block} values of 64 bits", fontsize=8, pad=3)
+    panel.set_xlim(-0.2, segments * (len(shown) + GAP) + 0.4 * segments)
+    panel.set_ylim(5.4, -0.2)
+    panel.set_xticks([])
+    panel.set_yticks([])
+    for spine in panel.spines.values():
+        spine.set_visible(False)
+
+
+def _places(storage):
+    """Return for each value and segment its place after conversion, in segments, by converting an array."""
+    segments, block = storage.segments, storage.block
+    kind = np.dtype(f"u{8 // segments}")
+    numbers = np.arange(block * segments, dtype=kind)
+    converted = convert_inplace(numbers.view(np.float64).copy(), storage).memory.view(kind)[: block * segments]
+    places = np.empty(block * segments, int)
+    places[converted] = np.arange(block * segments)
+    before = np.arange(block * segments).reshape(block, segments)[:, ::-1]  # The leading segment is the last in memory.
+    return places[before]
+
+
+def _upper(value, segment, shown, segments):
+    """Return the left end of a segment of a value as it was."""
+    return shown.index(value) * segments + segment + (GAP if value == shown[-1] else 0.0)
+
+
+def _lower(place, shown, block):
+    """Return the left end of a segment after conversion, from its place in memory."""
+    segment, value = divmod(int(place), block)
+    return segment * (len(shown) + GAP + 0.4) + shown.index(value) + (GAP if value == shown[-1] else 0.0)
+
+
+def _box(panel, x, y, value, bits):
+    corners = [x, x + 1, x + 1, x], [y, y, y + 1, y + 1]
+    panel.fill(*corners, facecolor=colour(bits) + "66", edgecolor=NEUTRAL, linewidth=0.5)
+    panel.text(x + 0.5, y + 0.5, str(value), ha="center", va="center", fontsize=7)

@@ -1,0 +1,108 @@
+"""The Karp-Flatt metric over ranks: as Agrawal, Shendre and Goka print it, as it is defined, and of ours."""
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.karp_flatt import karp_flatt
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+from cpms.experiment.report.output import printed, shortened
+from cpms.experiment.report.palette import NEUTRAL
+
+NEEDS = ["scaling_cpu", "scaling_large_cpu", "scaling_gpu"]
+STYLE = {
+    "printed": {"color": NEUTRAL, "marker": "x", "linestyle": "--", "markersize": 3.5},
+    "as defined": {"color": NEUTRAL, "marker": "o", "linestyle": "-", "markersize": 3, "markerfacecolor": "white"},
+    "ours, processors": {"color": panels.colour(64), "marker": "s", "linestyle": "", "markersize": 3, "mfc": "white"},
+    "ours, GPUs, float64": {"color": panels.colour(64), "marker": "D", "linestyle": "-", "markersize": 3.5},
+    "ours, GPUs, 16 bits": {"color": panels.colour(16), "marker": "D", "linestyle": "-", "markersize": 3.5},
+}
+LEAST_S = 0.1
+"""Solves of one rank that take less are left out: there the start of a sweep is what is measured."""
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    lines = [line for _, row in rows.iterrows() for line in _lines(row)]
+    table = pd.DataFrame([*_theirs(), *lines], columns=["what", "graph", "ranks", "speed-up", "least", "most", "e"])
+    most = max((line["ranks"] for line in lines if line["what"] == "ours, processors"), default=0)
+    out.table(
+        table.sort_values(["what", "graph", "ranks"]),
+        caption="Speed-up over one rank and Karp-Flatt metric e, 0 for a linear speed-up and above 1 for a slowdown; "
+        "least and most: of the samples. Theirs: 500,000 vertices, message passing, against one process",
+    )
+    out.figure(
+        _figure(table, out),
+        caption="Karp-Flatt metric of Agrawal, Shendre and Goka's Table 2 as printed, which multiplies where it should "
+        "divide, and as it is defined, from their times against one process; and of ours against one rank. Bars: from "
+        "least to most of the samples. Ours are uniformly random graphs of their sizes, and a web of 52M edges; a rank "
+        f"alone took {1e3 * LEAST_S:g} ms or more. Processors: {most} ranks, as many as the machine has cores",
+        alt=ends(table[table.what != "printed"], "e", ["what", "graph", "ranks"], "Karp-Flatt metric"),
+    )
+
+
+def _theirs():
+    table = printed("agrawal_table2")
+    alone = table.t_p_ms[table.p == 1].iloc[0]
+    for line in table[table.p > 1].itertuples():
+        shared = {"graph": "theirs", "ranks": line.p}
+        yield {"what": "printed", "e": line.e, "speed-up": line.psi, **shared}
+        yield {
+            "what": "as defined",
+            "e": karp_flatt(alone / line.t_p_ms, line.p),
+            "speed-up": alone / line.t_p_ms,
+            **shared,
+        }
+
+
+def _lines(row):
+    """Yield the metric of each number of ranks above one, against one rank of the same kind."""
+    gpu = row.experiment == "scaling_gpu"
+    if gpu and row.scaling != "strong":
+        return
+    alone = {}
+    for result in row.results:
+        if result["ranks"] == 1 and result["engine"] != "serial":
+            key = result["method"] if gpu else result["local"]
+            known = alone.setdefault(key, result)
+            alone[key] = min(known, result, key=lambda found: found["solve_s"])
+    for result in row.results:
+        one = alone.get(result.get("method") if gpu else result.get("local"))
+        if one is None or result["ranks"] == 1 or (not gpu and one["solve_s"] < LEAST_S):
+            continue
+        what = "ours, processors"
+        if gpu:
+            what = "ours, GPUs, 16 bits" if result["method"] == "refine" else "ours, GPUs, float64"
+        speedup, ranks = one["solve_s"] / result["solve_s"], result["ranks"]
+        ends_of = [karp_flatt(one["solve_s"] / sample, ranks) for sample in result["solve_samples_s"]]
+        yield {
+            "what": what,
+            "graph": shortened(result.get("graph_name") or row.graph_name),
+            "ranks": ranks,
+            "speed-up": speedup,
+            "least": min(ends_of),
+            "most": max(ends_of),
+            "e": karp_flatt(speedup, ranks),
+        }
+
+
+def _figure(table, out):
+    figure, (axes,) = panels.grid(out.width, 1, 2.5)
+    for what, style in STYLE.items():
+        part = table[table.what == what]
+        for k, (_, group) in enumerate(part.groupby("graph", sort=False)):
+            at = group.ranks * (1.012 ** (k % 9 - 4) if what == "ours, processors" else 1.0)
+            known = group.least.notna().all()
+            error = [np.maximum(group.e - group.least, 0), np.maximum(group.most - group.e, 0)] if known else None
+            axes.errorbar(at, group.e, yerr=error, elinewidth=0.8, linewidth=0.8, **style)
+    axes.axhline(1.0, color=NEUTRAL, linewidth=0.7, zorder=0)
+    axes.axhline(0.0, color=NEUTRAL, linewidth=0.7, zorder=0)
+    axes.set_ylim(min(-0.2, float(table.least.min()) - 0.05), 3.0)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks([2, 4, 8, 16], ["2", "4", "8", "16"])
+    axes.set_xlabel("ranks")
+    axes.set_ylabel("Karp-Flatt metric")
+    panels.legend(
+        figure, panels.key(lines={what: style for what, style in STYLE.items() if (table.what == what).any()})
+    )
+    return figure

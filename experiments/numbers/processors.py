@@ -1,0 +1,99 @@
+"""Solves, selection and ranks on two threads of a processor."""
+
+from cpms.experiment.pages.numbers import counted, median, ratio, spread
+from cpms.experiment.report.output import label, shortened
+
+LOOP = "Gauss-Seidel"
+
+
+def peers(rows):
+    """Yield `refine` against the fastest other program on each graph, with our own Gauss-Seidel loop and without."""
+    held = rows.measured("cpu_peers")
+    for key, left_out, called in (
+        ("programs", LOOP, "SciPy, PRPACK, NetworKit, SuiteSparse GraphBLAS"),
+        ("loop", "", "these and our own Gauss-Seidel loop"),
+    ):
+        pairs, least = [], {}
+        for row in held:
+            times = {r["name"]: r["solve_samples_s"] for r in row["results"] if r["status"] == "ok"}
+            medians = {r["name"]: r["solve_s"] for r in row["results"] if r["status"] == "ok"}
+            others = {
+                name: taken for name, taken in medians.items() if not name.startswith("cpms") and name != left_out
+            }
+            fastest = min(others, key=others.get)
+            pairs.append((times[fastest], times["cpms refine auto"]))
+            least[row["graph"]] = (medians[fastest] / medians["cpms refine auto"], pairs[-1], row)
+        what = f"`refine` on two threads against the fastest of {called}, {len(held)} graphs"
+        yield ratio(f"peers.{key}", what, pairs, held, "cpu_peers")
+        _, pair, row = min(least.values(), key=lambda each: each[0])
+        what = f"`refine` on two threads against the fastest of {called}, least, on {shortened(label(row))}"
+        yield ratio(f"peers.{key}.least", what, [pair], [row], "cpu_peers")
+        slower = [row for value, _, row in least.values() if value < 1]
+        yield counted(
+            f"peers.{key}.slower",
+            f"graphs on which it is slower than the fastest of {called}",
+            "graphs",
+            len(slower),
+            slower,
+            "cpu_peers",
+        )
+
+
+def formats_of_refine(rows):
+    """Yield the time of `refine` in 16 bits over 32 where the default is 16."""
+    pairs, held = [], []
+    for row in rows.measured("cpu_peers"):
+        found = {r["name"]: r for r in row["results"] if r["status"] == "ok"}
+        auto, double = found["cpms refine auto"], found["cpms refine fp32"]
+        if "16" in auto["iterations_by_bits"]:
+            pairs.append((auto["solve_samples_s"], double["solve_samples_s"]))
+            held.append(row)
+    what = f"time of `refine` in 16 bits over 32, two threads, {len(held)} graphs where 16 is the default"
+    yield ratio("peers.16_over_32", what, pairs, held, "cpu_peers")
+
+
+def scipy(rows):
+    """Yield float64 power iteration against a SciPy loop."""
+    for graph in dict.fromkeys(row["graph"] for row in rows.measured("cpu_speed")):
+        samples = {
+            engine: [row["solve_s"] for row in rows.measured("cpu_speed", graph=graph, engine=engine, layout=layout)]
+            for engine, layout in (("scipy", "csr"), ("cpu", "pattern"))
+        }
+        held = rows.measured("cpu_speed", graph=graph)
+        name = shortened(label(held[0]))
+        what = f"float64 on two threads against a SciPy loop, {name}"
+        yield ratio(f"scipy.{name}", what, [(samples["scipy"], samples["cpu"])], held, "cpu_speed")
+
+
+def largest(rows):
+    """Yield the selection of the 32 largest of 1e8 values."""
+    for experiment, called in (("gpu_topk", "H200"), ("topk", "two threads")):
+        for dtype in ("float64", "float32"):
+            held = [row for row in rows.measured(experiment, dtype=dtype) if row["values"] == 10**8]
+            if not held:
+                continue
+            found = [next(r for r in row["results"] if (r["contestant"], r["k"]) == ("cpms", 32)) for row in held]
+            alone = [
+                next((r for r in row["results"] if (r["contestant"], r["k"]) == ("launch", 32)), own)
+                for row, own in zip(held, found, strict=True)
+            ]
+            what = f"the 32 largest of 10^8 values, random to all equal, {dtype}, {called}"
+            key = f"topk.{experiment}.{dtype}"
+            yield spread(key, what, "ms", [r["median_ms"] for r in found], held, "topk")
+            shares = [
+                100 * row["copy"]["median_ms"] / own["median_ms"] / 2 for row, own in zip(held, alone, strict=True)
+            ]
+            yield spread(f"{key}.share", "the same, share of copy bandwidth", "%", shares, held, "topk")
+
+
+def ranks(rows):
+    """Yield two ranks against one on two cores, on the largest graph."""
+    row = max(rows.measured("scaling_cpu"), key=lambda row: row["edges"])
+    found = {(r["engine"], r.get("local"), r["ranks"]): r for r in row["results"]}
+    name = f"{row['nodes'] / 1e6:.0f}M nodes, {row['edges'] / 1e6:.0f}M edges"
+    serial, two = found["serial", None, 1]["solve_samples_s"], found["mpi", "cpu", 2]["solve_samples_s"]
+    yield median("ranks.serial", f"{name}: serial program", "ms", serial, [row], "scaling", 1e3)
+    yield median("ranks.two", f"{name}: two ranks", "ms", two, [row], "scaling", 1e3)
+
+
+NUMBERS = [peers, formats_of_refine, scipy, ranks, largest]

@@ -1,0 +1,93 @@
+"""Large and random graphs, queries, and several GPUs."""
+
+from cpms.experiment.pages.numbers import median, ratio
+from cpms.experiment.report.output import label, shortened
+
+
+def random_graphs(rows):
+    """Yield `refine` against cuSPARSE and float64 on uniformly random graphs by size."""
+    small, held = [], []
+    for row in rows.measured("gpu_table1"):
+        found = {
+            (r["engine"], r.get("method", "power")): r["solve_samples_s"] for r in row["results"] if r["status"] == "ok"
+        }
+        if not {("cuda_fused", "power"), ("cuda_fused", "refine"), ("cusparse", "power")} <= found.keys():
+            continue
+        pair = (found["cuda_fused", "power"], found["cuda_fused", "refine"])
+        if row["graph"].startswith("uniform") and 1e5 < row["edges"] < 1e7:
+            small.append(pair)
+            held.append(row)
+        if row["edges"] > 5e7:
+            name = f"{row['nodes'] / 1e6:.0f}M nodes, {row['edges'] / 1e6:.0f}M edges, uniformly random"
+            for (engine, method), samples in found.items():
+                called = (
+                    "`refine`, 16 bits" if method == "refine" else "cuSPARSE" if engine == "cusparse" else "our float64"
+                )
+                key = f"random.{row['edges'] / 1e6:.0f}M.{engine}.{method}"
+                yield median(key, f"{name}: {called}", "ms", samples, [row], "scaling", 1e3)
+    what = f"speed of `refine` over our float64, {len(small)} uniformly random graphs of up to 6M edges"
+    yield ratio("random.small", what, small, held, "scaling")
+
+
+def large(rows):
+    """Yield whole times of 100M nodes."""
+    cells = [row for row in rows.measured("gpu_large_refine") if row["nodes"] == 10**8]
+    whole = [row["prepare_s"] + row["solve_s"] for row in cells]
+    sweeps = [sum(row["seconds_by_bits_s"].values()) for row in cells]
+    yield median(
+        "large.whole", "100M nodes, 200M edges: prepared, solved, ranks brought back", "s", whole, cells, "large"
+    )
+    yield median("large.sweeps", "the same, sweeps alone", "s", sweeps, cells, "large")
+
+
+def queries(rows):
+    """Yield the time of a personalised query on a GPU, alone and in batches."""
+    chosen = rows.measured("gpu_ppr", method="refine", storage="fp16", tol=1e-10)
+    by_batch = {row["batch"]: row for row in chosen}
+    alone, together = by_batch[0], by_batch[100]
+    name = shortened(label(alone))
+    means = [alone["query_s"]], [together["query_s"]]
+    yield median(
+        "query.alone", f"a personalised query by `refine` to 1e-10, {name}", "ms", means[0], [alone], "ppr", 1e3
+    )
+    yield median("query.reset", "the same, to aim at it", "ms", [alone["reset_s"]], [alone], "ppr", 1e3)
+    yield median("query.together", "each of 100 together", "ms", means[1], [together], "ppr", 1e3)
+    whole = [alone["query_s"] + alone["reset_s"]]
+    yield ratio(
+        "query.batch", "a batch of 100 over one at a time, by query", [(whole, means[1])], [together, alone], "ppr"
+    )
+
+
+def several(rows):
+    """Yield strong and weak scaling over GPUs of one host."""
+    for row in rows.measured("scaling_gpu"):
+        fastest = {}
+        for result in row["results"]:
+            if result["ranks"] == 1:
+                known = fastest.setdefault(result["method"], result)
+                fastest[result["method"]] = min(known, result, key=lambda each: each["solve_s"])
+        kind = "web" if "weblike" in row["graph"] else "uniformly random"
+        size = f"{row['results'][0]['nodes'] / 1e6:.0f}M"
+        for result in row["results"]:
+            ranks, method = result["ranks"], result["method"]
+            if result["engine"] != "mpi_cuda" and ranks > 1:
+                continue
+            is_web = row["scaling"] == "strong" and method == "refine" and kind == "web"
+            if is_web and (ranks > 1 or result is fastest["refine"]):
+                what = f"{size} nodes of a web by `refine` on {ranks} H100{'s' if ranks > 1 else ''}"
+                samples = result["solve_samples_s"]
+                yield median(f"gpus.strong.{ranks}", what, "ms", samples, [row], "scaling_gpu", 1e3)
+            if row["scaling"] == "weak" and ranks == 4:
+                called = "`refine`" if method == "refine" else "power iteration"
+                what = f"efficiency against the fastest on one, as much {kind} more for each of four H100s, {called}"
+                pair = ([100 * s for s in fastest[method]["solve_samples_s"]], result["solve_samples_s"])
+                yield ratio(f"gpus.weak.{kind}.{method}", what, [pair], [row], "scaling_gpu", "%")
+        if row["scaling"] == "weak":
+            found = {(result["engine"], result["method"], result["ranks"]): result for result in row["results"]}
+            one = found["mpi_cuda", "refine", 1]
+            what = f"time of a rank alone over one GPU without ranks, `refine`, {kind}"
+            pair = (one["solve_samples_s"], fastest["refine"]["solve_samples_s"])
+            yield ratio(f"gpus.alone.{kind}", what, [pair], [row], "scaling_gpu")
+
+
+NUMBERS = [random_graphs, large, queries, several]

@@ -1,0 +1,50 @@
+"""Numbers of tables are aligned at the decimal point, and the best ones are bold, in Markdown and LaTeX alike."""
+
+import re
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from latex_check import faults
+
+from cpms import InputError
+from cpms.base.text.latex_table import latex_table
+from cpms.base.text.table_text import apart, is_best, markdown
+
+NUMBERS = st.lists(st.floats(-1e12, 1e12) | st.sampled_from([0.0, 1.5, 1e-10, 12345.678, 2e20]), min_size=1, max_size=6)
+
+
+@settings(max_examples=50)
+@given(NUMBERS)
+def test_points_are_below_each_other(numbers):
+    lines = markdown(pd.DataFrame({"ms": numbers})).split("\n")[2:]
+    texts = [line.removeprefix("| ").removesuffix(" |") for line in lines]
+    assert len({len(text.rstrip()) - len(apart(text.strip())[1]) for text in texts}) == 1
+
+
+@settings(max_examples=50)
+@given(NUMBERS)
+def test_latex_has_behind_each_number_what_the_longest_has(numbers):
+    text = latex_table(pd.DataFrame({"ms": numbers}), caption="", label="t", best={"ms": "least"})
+    assert faults(text) == []
+    lines = text.split("\\midrule\n")[1].split("\\bottomrule")[0].strip().split("\n")
+    ends = {re.search(r"\\phantom\{(.*)\} \\\\$", line)[1] for line in lines if "phantom" in line}
+    assert len(ends) <= 1
+    least = numbers.index(min(numbers))
+    assert lines[least].startswith(r"\textbf{")
+    if ends:
+        tails = {apart(f"{value:.4g}")[1] for value in numbers}
+        assert ends == {max(tails, key=lambda tail: (len(tail), tail))} or next(iter(ends)) in tails
+
+
+def test_the_best_are_of_a_column_of_a_group_or_of_a_row():
+    table = pd.DataFrame({"graph": ["g", "g", "h"], "a": [1.0, 2.0, 5.0], "b": [3.0, 1.0, None]})
+    assert is_best(table, {"a": "most"})[1] == [False, False, True]
+    assert is_best(table, {"a": "least by graph"})[1] == [True, False, True]
+    rows = is_best(table, {"a": "row least", "b": "row least"})
+    assert rows[1:] == [[True, False, True], [False, True, False]]
+    assert "**5**" in markdown(table, {"a": "most"})
+    assert is_best(table, {"none": "most"}) == [[False] * 3] * 3
+    with pytest.raises(InputError, match="'largest' is no rule"):
+        is_best(table, {"a": "largest"})

@@ -1,0 +1,126 @@
+"""Figures of the shipped programs are printable: widths, sizes of text, nothing cut off or on top of other text."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import matplotlib.pyplot as plt
+import pytest
+from matplotlib.text import Text
+
+from cpms.base.package_data import folder, show_programs
+from cpms.experiment.report import figures, output, show
+from cpms.experiment.report.captions import provenance
+from cpms.experiment.report.style import WIDTHS
+
+RECORDED = folder("experiments") / "results"
+PICTURES = {"fig1", "fig2"}
+"""Drawn from layouts and formats, without rows."""
+SLOW = [name for name in show_programs() if name not in {"road", "tolerance"}]
+QUICK = [("road", "single"), ("tolerance", "double")]
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Figures with their faults, as found before they are written."""
+    found = {}
+
+    def saved(figure, stem):
+        figures._escape(figure)
+        found[stem.name] = list(faults(figure))
+        plt.close(figure)
+        return [stem.with_suffix(".pdf")]
+
+    monkeypatch.setattr(figures, "save", saved)
+    return found
+
+
+def faults(figure):
+    """Yield what keeps a figure from being printed."""
+    figure.draw_without_rendering()
+    renderer, page = figure.canvas.get_renderer(), figure.bbox
+    ticks = {id(axis): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
+    labels = [[tick.label1 for tick in axis._update_ticks() if shown(tick.label1)] for axis in ticks.values()]
+    texts = [text for text in figure.findobj(Text) if shown(text)]
+    if min(text.get_fontsize() for text in texts) < 7:
+        yield "text below 7 points"
+    if figure.get_figwidth() not in WIDTHS.values():
+        yield f"{figure.get_figwidth()} inches wide"
+    if figure.get_figheight() > 9.3:
+        yield f"{figure.get_figheight()} inches high"
+    heads = [axes.title for axes in figure.axes] + [axis.label for axis in ticks.values()] + figure.texts
+    entries = [text for legend in figure.legends for text in legend.get_texts()]
+    for text in [*filter(shown, heads), *entries, *itertools.chain(*labels)]:
+        box = text.get_window_extent(renderer)
+        if box.x0 < -2 or box.y0 < -2 or box.x1 > page.x1 + 2 or box.y1 > page.y1 + 2:
+            yield f"{text.get_text()!r} is cut off"
+    for group in (*labels, [text for text in heads if shown(text)]):
+        for one, other in itertools.combinations(group, 2):
+            if covers(one.get_window_extent(renderer), other.get_window_extent(renderer)):
+                yield f"{one.get_text()!r} is on {other.get_text()!r}"
+
+
+def shown(text):
+    return text.get_visible() and bool(text.get_text().strip()) and text.figure is not None
+
+
+def covers(one, other):
+    """Return whether two texts overlap by more than a pixel each way."""
+    across = min(one.x1, other.x1) - max(one.x0, other.x0)
+    return across > 1 and min(one.y1, other.y1) - max(one.y0, other.y0) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product(SLOW, WIDTHS))],
+)
+def test_figures_are_printable_and_described(tmp_path, drawn, name, width):
+    needs = show._program(show_programs()[name]).NEEDS
+    if not any((RECORDED / f"{need}.jsonl").exists() for need in needs):
+        pytest.skip(f"no rows of {needs} are recorded")
+    show.show(name, results=RECORDED, output=tmp_path, width=width)
+    assert {stem: found for stem, found in drawn.items() if found} == {}
+    for stem in drawn:
+        described = json.loads((tmp_path / f"{stem}.json").read_text())
+        assert len(described["alt"]) > 30
+        if name in PICTURES:
+            assert described["cells"] == []
+            continue
+        assert re.search(r"Machine: .*Commits?: [0-9a-f]{7}", described["caption"])
+        assert described["cells"]
+        counted = len(described["cells_without_commit"])
+        assert not counted or f"{counted} of {len(described['cells'])} rows by code" in described["caption"]
+
+
+def test_the_files_embed_their_fonts_and_hold_the_alternative_text(tmp_path):
+    show.show("tolerance", results=RECORDED, output=tmp_path)
+    pdf = (tmp_path / "tolerance.pdf").read_bytes()
+    assert b"/Type3" not in pdf
+    assert b"/FontFile2" in pdf
+    alt = json.loads((tmp_path / "tolerance.json").read_text())["alt"]
+    assert alt in (tmp_path / "tolerance.svg").read_text()
+    assert alt.encode() in (tmp_path / "tolerance.png").read_bytes()
+
+
+def test_few_rows_that_no_commit_explains_are_named(tmp_path):
+    row = {"experiment": "x", "stand_in_for": None, "git_commit": "c" * 40, "git_dirty": False, "cpu": "a CPU"}
+    rows = [{**row, "cell": str(cell), "graph_name": f"g{cell}"} for cell in range(3)]
+    out = output.Output(tmp_path, "x", print, "1 of 3 rows by code that was not committed", rows=rows, apart=rows[:1])
+    assert out.names(["g0", "g1", "g2 (stand-in)"]) == ["g0 †", "g1", "g2*"]
+    figure, axes = plt.subplots()
+    axes.plot([1], [1])
+    out.figure(figure, caption="Points")
+    caption = json.loads((tmp_path / "x.json").read_text())["caption"]
+    assert caption.startswith("Points. Machine: a CPU. Commit: cccccccccc.")
+    assert caption.endswith("(1 of 3 rows by code that was not committed: g0)")
+    assert figure.get_supxlabel() == "*: generated stand-in\n†: 1 of 3 rows by code that was not committed"
+
+
+def test_spread_is_of_samples_or_of_their_ends():
+    sampled = {"results": [{"solve_samples_s": [1.0, 2.0, 3.0]}, {"status": "unsupported"}]}
+    assert "Samples of each result: 3; median interquartile range 50 % of the median" in provenance([sampled])
+    ends = {"samples": 5, "results": [{"least_us": 1.0, "most_us": 2.0, "sweep_us": 2.0}]}
+    assert "Samples of each result: 5; least to most 50 % of the median" in provenance([ends])
+    assert "Repetitions: 1; the rows hold no spread" in provenance([{}])
