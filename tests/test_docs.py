@@ -104,5 +104,13 @@ def test_the_tutorial_leads_from_an_edge_list_to_a_figure(tmp_path, monkeypatch)
     commands = re.findall(r"^    cpms (.*)$", text, re.MULTILINE)
     assert [main(command.split()) for command in commands] == [0] * len(commands)
     made = {path.name for path in Path("out").iterdir()}
-    assert {"links.jsonl", "residuals.pdf", "residuals.svg", "residuals.png", "residuals.tex"} <= made
+    assert Path("history.pdf").is_file()
+    assert {
+        "links.jsonl",
+        "links_speedup.pdf",
+        "residuals.pdf",
+        "residuals.svg",
+        "residuals.png",
+        "residuals.tex",
+    } <= made
     assert Path("ranks.csv").read_text().count("\n") == 5

@@ -286,7 +286,7 @@ CALLS = [
     ("index_of names", Graph.from_edges([0], [1], names=["a", "b"]).index_of, {"node": "a"}),
     ("index_of numbers", Graph.from_edges([0], [1], names=[10, 20]).index_of, {"node": 10}),
     ("top", solved().top, {"k": 3}),
-    ("Plan", refine.InnerPlan, {"storage": FP16, "inner_reduction": 0.5}),
+    ("InnerPlan", refine.InnerPlan, {"storage": FP16, "inner_reduction": 0.5}),
     (
         "FixedReduction",
         lambda **given: refine.FixedReduction(**given).init(),
@@ -380,6 +380,7 @@ def test_every_public_name_is_called():
     values = {name for name in cpms.__all__ if not callable(getattr(cpms, name))}
     kinds = {
         "Controller",
+        "Layout",
         "RefinementPolicy",
         "CpmsError",
         "Format",

@@ -57,6 +57,17 @@ class _CompilerListener(event.Listener):  # type: ignore[misc, unused-ignore]
         work_clock.compiler_ends()
 
 
+class _NameListener(event.Listener):  # type: ignore[misc, unused-ignore]
+    """Reports the functions that Numba compiles, and not those that it reads from its cache."""
+
+    def on_start(self, event: Any) -> None:
+        work_clock.report(str(event.data["dispatcher"].py_func.__name__))
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002
+        work_clock.report(None)
+
+
+event.register("numba:compile", _NameListener())  # type: ignore[no-untyped-call, unused-ignore]
 event.register("numba:compiler_lock", _CompilerListener())  # type: ignore[no-untyped-call, unused-ignore]
 
 _log = logging.getLogger("cpms")

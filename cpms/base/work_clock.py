@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
@@ -88,14 +88,52 @@ def compiler_ends() -> None:
 
 
 @contextmanager
-def compiling() -> Iterator[None]:
-    """Count the time of the block as compilation, or as loading of compiled code."""
+def compiling(name: str = "") -> Iterator[None]:
+    """Count the time of the block as compilation, or as loading of compiled code; report its name if it has one."""
     compilers = _thread.compilers
     compilers.begin()
     try:
-        yield
+        with reported(name) if name else nullcontext():
+            yield
     finally:
         compilers.end()
+
+
+_watchers: list[Callable[[str | None], None]] = []
+
+
+@contextmanager
+def watched(watcher: Callable[[str | None], None]) -> Iterator[None]:
+    """Call ``watcher`` with the name of each compilation of the block as it begins, and with None as it ends.
+
+    Examples
+    --------
+    >>> with watched(print), compiling("kernel"):
+    ...     pass
+    kernel
+    None
+    """
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+@contextmanager
+def reported(name: str) -> Iterator[None]:
+    """Report a compilation by its name to watchers."""
+    report(name)
+    try:
+        yield
+    finally:
+        report(None)
+
+
+def report(name: str | None) -> None:
+    """Report that a compilation begins, by its name, or that one ends, by None."""
+    for watcher in tuple(_watchers):
+        watcher(name)
 
 
 def counted_for_caller(work: Callable[..., Answer]) -> Callable[..., Answer]:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from io import TextIOWrapper
 from itertools import takewhile
@@ -85,11 +86,20 @@ def _call(arguments: Sequence[str]) -> int:
     from cpms.base import plugins
     from cpms.base.text.terminal import note
 
-    with plugins.allowed(not chosen.no_plugins, announce=note):
+    with plugins.allowed(not chosen.no_plugins, announce=note), _shown_compilations():
         code: int = _command(chosen.command).call(chosen)
     if sys.stdout is not None:
         sys.stdout.flush()
     return code
+
+
+def _shown_compilations() -> AbstractContextManager[None]:
+    """Return the context that shows compilations; without a terminal nothing is loaded for it."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from cpms.base.text.progress import compilations
+
+    return compilations()
 
 
 def _command(name: str) -> ModuleType:

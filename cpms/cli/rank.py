@@ -18,7 +18,6 @@ from cpms.base.text.table_text import write_csv
 from cpms.base.text.terminal import say, say_json
 from cpms.base.text.text_table import text_table
 from cpms.base.validation import finite, shown
-from cpms.contracts.status import Step
 from cpms.graph.graph import Graph
 from cpms.sources.readers.form_arguments import FORM, add_form_options
 from cpms.sources.readers.options import POSSIBLE
@@ -106,6 +105,7 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command; return 0 if the solve converged, else 1."""
     from cpms.api.pagerank import pagerank
     from cpms.base.jit import load_without_blas
+    from cpms.base.text.progress import ResidualBar
     from cpms.contracts.stopping import Stopping
     from cpms.problems.personalization import nodes_named
     from cpms.sources.loading import load
@@ -117,7 +117,7 @@ def call(arguments: argparse.Namespace) -> int:
     options = {option: getattr(arguments, option) for option in (*_READ_OPTIONS, *FORM)}
     graph = load(arguments.graph, **options, progress=sys.stderr.isatty())
     load_s = time.perf_counter() - began
-    with _progress(arguments.tol) as bar:
+    with ResidualBar(arguments.tol) as bar:
         result = pagerank(
             graph,
             method=arguments.method,
@@ -243,31 +243,3 @@ def _readable(report: dict[str, Any], graph: Graph) -> list[str]:
 def _short(node: int | str) -> int | str:
     """Return a name short enough for a line; ``--json`` and ``--output`` have names in full."""
     return escape.abbreviate(node, _LONGEST_NAME) if isinstance(node, str) else node
-
-
-class _progress:  # noqa: N801
-    """A bar on a terminal's standard error that fills as the residual's exponent approaches tol's."""
-
-    def __init__(self, tol: float) -> None:
-        from cpms.base.text.progress import Bar
-
-        self.digits = max(1.0, -float(np.log10(tol))) if tol > 0 else 1.0
-        self.bar = Bar(
-            total=round(self.digits, 1),
-            disable=not sys.stderr.isatty(),
-            leave=False,
-            desc="residual",
-            bar_format="{desc} |{bar}| {elapsed}",
-        )
-
-    def __enter__(self) -> _progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.close()
-
-    def step(self, step: Step) -> None:
-        """Show one iteration."""
-        if step.residual > 0:
-            self.bar.n = round(min(self.digits, max(0.0, -float(np.log10(step.residual)))), 1)
-        self.bar.set_description(f"iteration {step.iteration}, {step.bits} bits, residual {step.residual:.1e}")

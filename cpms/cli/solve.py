@@ -58,6 +58,7 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command; return 0 if the answer is certified, else 1."""
     from cpms.api.given_matrix import given_matrix
     from cpms.api.linear.solve import solve
+    from cpms.base.text.progress import ResidualBar
     from cpms.sources import matrices
 
     for option, path, ending in (("--output", arguments.output, ".npy"), ("--trace", arguments.trace, ".csv")):
@@ -69,17 +70,19 @@ def call(arguments: argparse.Namespace) -> int:
     matrix = given_matrix(matrices.generate(arguments.matrix) if is_name else Path(arguments.matrix), None)
     b = np.ones(matrix.rows) if arguments.rhs is None else _right_hand_side(Path(arguments.rhs))
     vectors = arguments.vectors.split(",") if "," in arguments.vectors else arguments.vectors
-    found = solve(
-        matrix,
-        b,
-        tol=arguments.tol,
-        method=arguments.method,
-        storage=arguments.storage,
-        vectors=vectors,
-        preconditioner=arguments.preconditioner,
-        engine=arguments.engine,
-        max_iterations=arguments.max_iterations,
-    )
+    with ResidualBar(arguments.tol) as bar:
+        found = solve(
+            matrix,
+            b,
+            tol=arguments.tol,
+            method=arguments.method,
+            storage=arguments.storage,
+            vectors=vectors,
+            preconditioner=arguments.preconditioner,
+            engine=arguments.engine,
+            max_iterations=arguments.max_iterations,
+            on_step=bar.step,
+        )
     if arguments.output is not None:
         with replacing(arguments.output) as temporary, temporary.open("wb") as file:
             np.save(file, found.x, allow_pickle=False)

@@ -25,7 +25,7 @@ from cpms.storage.array import SegmentedArray, array_exponent, encode
 from cpms.storage.codecs import compiled_loops
 from cpms.storage.device import on_device
 from cpms.storage.ranges import Counts as Counts
-from cpms.storage.ranges import Overflow
+from cpms.storage.ranges import Overflow, require_overflow
 from cpms.storage.segment_layout import largest_finite
 
 _TILE = 1 << 13
@@ -164,6 +164,7 @@ def encode_counted(values: npt.ArrayLike, format: Format | str, *, overflow: Ove
     >>> stored.decode().tolist(), counts
     ([65504.0, 0.0, 2.0], Counts(overflow=1, underflow=1, nan=0))
     """
+    require_overflow(overflow)
     stored = encode(values, format, overflow=overflow)
     assert stored.counts is not None  # noqa: S101  # As overflow is given.
     return stored, stored.counts

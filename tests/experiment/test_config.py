@@ -33,8 +33,9 @@ def test_every_configuration_that_ships_is_valid(path):
 
 @pytest.mark.parametrize("path", sorted(folder("experiments").glob("results/**/*.jsonl")), ids=lambda path: path.stem)
 def test_recorded_rows_are_cells_of_the_configuration_that_ships(path):
-    cells = config.read(experiments()[path.stem]).cells()
-    assert {row["cell"] for row in rows.read(path)} <= {rows.cell_key(cell) for cell in cells}
+    found = [row for row in rows.read(path) if row["kind"] != "quoted"]  # Quoted: no configuration makes them.
+    cells = config.read(experiments()[path.stem]).cells() if found else []
+    assert {row["cell"] for row in found} <= {rows.cell_key(cell) for cell in cells}
 
 
 @pytest.mark.parametrize("kind", sorted({*config.kind_names()} - {"contest", "pagerank", "ppr", "road", "scaling_gpu"}))

@@ -120,17 +120,60 @@ def test_the_command_writes_the_page(tmp_path, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
+PROBE = """<script>
+const line = document.querySelector("tbody tr"), table = line.closest("table");
+const column = [...table.tBodies[0].rows].map((row) => Number(row.cells[3].dataset.v));
+table.querySelectorAll("th button")[3].click();
+const sorted = [...table.tBodies[0].rows].map((row) => Number(row.cells[3].dataset.v));
+const filter = document.querySelector("input");
+filter.value = line.textContent.slice(0, 8);
+filter.dispatchEvent(new Event("input"));
+line.click();
+const faults = [
+  innerWidth === WIDTH || "the width is " + innerWidth,
+  document.documentElement.scrollWidth <= innerWidth || "the page is " + document.documentElement.scrollWidth + " wide",
+  String(sorted) === String(column.toSorted((a, b) => a - b)) || "a click on a head does not sort",
+  table.querySelector("tr[hidden]") !== null || "the filter hides nothing",
+  document.querySelector("dialog").open || "a click on a line shows nothing",
+  document.querySelector("dl").textContent.includes("COMMIT") || "the commit is not shown",
+  matchMedia("(prefers-color-scheme: dark)").matches === DARK || "the scheme is another one",
+  getComputedStyle(document.body).backgroundColor === (DARK ? "rgb(22, 24, 27)" : "rgb(255, 255, 255)") || "background",
+  parseFloat(getComputedStyle(document.querySelector("figcaption")).fontSize) >= 12 || "the text is small",
+].filter((each) => each !== true);
+parent.postMessage(faults.join("; ") || "no faults", "*");
+</script>"""
+
+FRAME = """<script>onmessage = (event) => { document.body.dataset.probed = event.data; };</script>
+<body><iframe src="a.html" style="width: WIDTHpx; height: 900px; border: 0"></iframe></body>"""
+"""A page around the page, since a window of Chromium is at least 500 pixels wide."""
+
+
 @pytest.mark.slow
-def test_a_browser_shows_it_without_errors(tmp_path):
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1440, True)])
+def test_a_browser_shows_it_on_a_phone_and_a_desk_in_light_and_dark(tmp_path, width, dark):
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         pytest.skip("no Chromium is installed")
-    path = tmp_path / "a.html"
-    path.write_text(html_report(rows_of("gpu_conversion")))
-    command = [browser, "--headless", "--no-sandbox", "--enable-logging=stderr", "--window-size=390,800", "--dump-dom"]
-    done = subprocess.run([*command, path.as_uri()], capture_output=True, text=True, timeout=60, check=True)
+    rows = rows_of("conversion_cpu")
+    probe = PROBE.replace("WIDTH", str(width)).replace("DARK", str(dark).lower())
+    probe = probe.replace("COMMIT", rows[0]["git_commit"])
+    (tmp_path / "frame.html").write_text(FRAME.replace("WIDTH", str(width)))
+    (tmp_path / "a.html").write_text(html_report(rows).replace("</body>", probe + "</body>"))
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    options = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-logging=stderr",
+        "--dump-dom",
+        "--virtual-time-budget=5000",
+    )
+    command = [browser, *options, scheme, "--window-size=1500,1000", f"--user-data-dir={tmp_path / 'profile'}"]
+    done = subprocess.run(
+        [*command, (tmp_path / "frame.html").as_uri()], capture_output=True, text=True, timeout=240, check=True
+    )
     assert "CONSOLE" not in done.stderr
-    assert 'class="n"' in done.stdout
+    assert re.search('data-probed="([^"]*)"', done.stdout)[1] == "no faults"
 
 
 @pytest.mark.slow

@@ -321,7 +321,7 @@ def test_programs_of_ones_own_are_shown_by_their_path(recorded, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text('NEEDS = ["topk"]\ndef show(rows, out):\n    out.table(rows[["values", "dtype"]])\n')
     written = show.show(str(mine), results=recorded, output=tmp_path / "out")
-    assert [path.name for path in written] == ["mine.csv", "mine.md", "mine.tex"]
+    assert [path.name for path in written] == ["mine.csv", "mine.md", "mine.tex", "mine.json"]
     mine.write_text("def show(rows, out):\n    pass\n")
     with pytest.raises(InputError, match="NEEDS"):
         show.show(str(mine), results=recorded, output=tmp_path / "out")

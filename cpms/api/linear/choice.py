@@ -58,7 +58,7 @@ def own_method(given: object) -> OwnMethod | None:
     >>> own_method("cg") is None, own_method(max) is max
     (True, True)
     """
-    if callable(given):
+    if callable(given) and not isinstance(given, type):
         return given
     is_text = isinstance(given, str) and given not in (*METHODS, "auto")
     return plugins.load("solvers", given, Callable) if is_text else None  # type: ignore[arg-type]

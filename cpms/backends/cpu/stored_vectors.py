@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
-from weakref import ref
+from weakref import finalize
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from cpms.storage.device import host_float64
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
-_prepared: dict[int, tuple[Any, dict[int | None, tuple[Any, Any, float]]]] = {}
-"""Views and kernels of stored vectors by level, while these live: a basis is read hundreds of times."""
+_prepared: dict[int, dict[int | None, tuple[Any, Any, float]]] = {}
+"""Views and kernels of stored vectors by identity, while these live, and level: a basis is read hundreds of times."""
 
 
 def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -166,28 +166,16 @@ def _levelled(V: Sequence[Any], levels: Sequence[int | None] | None) -> list[tup
     return list(zip(V, given, strict=True))
 
 
-def _held(v: Any) -> dict[int | None, tuple[Any, Any, float]]:
-    """Return what is prepared of a stored vector, which is found by its identity."""
-    key = id(v)
-    found = _prepared.get(key)
-    if found is None or found[0]() is not v:
-        found = _prepared[key] = ref(v, lambda gone: _forget(key, gone)), {}
-    return found[1]
-
-
-def _forget(key: int, gone: Any) -> None:
-    """Drop what was prepared of a vector that is gone, unless another one has its place."""
-    if key in _prepared and _prepared[key][0] is gone:
-        del _prepared[key]
-
-
 def _readable(v: Any, level: int | None, length: int) -> tuple[Any, Any, float]:
     """Return what a kernel reads of a vector, what it is compiled for, and the factor to real values."""
     if len(v) != length:
         raise InputError(f"vectors of {len(v)} and {length} values do not go together")
     if not isinstance(v, STORED):
         return v, ((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
-    held = _held(v)
+    held = _prepared.get(id(v))
+    if held is None:
+        held = _prepared[id(v)] = {}
+        finalize(v, _prepared.pop, id(v)).atexit = False
     if level in held:
         return held[level]
     if has_own_codec(v.format):  # Its values are decoded at each call.

@@ -175,7 +175,7 @@ def build(context: Any, text: str, options: list[str]) -> Any:
     import pyopencl
 
     try:
-        with work_clock.compiling(), warnings.catch_warnings():
+        with work_clock.compiling("OpenCL program"), warnings.catch_warnings():
             # Compilers remark on programs that they accept.
             warnings.simplefilter("ignore", pyopencl.CompilerWarning)
             return pyopencl.Program(context, text).build(options)

@@ -1,11 +1,20 @@
-"""Progress bars (tqdm) whose names are escaped and abbreviated; no other module draws them."""
+"""Progress bars (tqdm) whose names are escaped and abbreviated; no other module draws them.
+
+They are drawn on a terminal's standard error alone. A bar has the time that is left; a solve's follows from the digits
+of the residual that are still missing.
+"""
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tqdm import tqdm
 
+from cpms.base import work_clock
 from cpms.base.text import escape
 
 _LONGEST_NAME = 40
@@ -26,6 +35,69 @@ class Bar(tqdm):  # type: ignore[type-arg]
     def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
         """Show text behind the bar."""
         super().set_postfix_str(_name(s), refresh)
+
+
+class ResidualBar:
+    """A bar that fills as the exponent of the residual approaches that of the tolerance."""
+
+    def __init__(self, tol: float) -> None:
+        self._digits = max(1.0, -math.log10(tol)) if tol > 0 else 1.0
+        self._bar = Bar(
+            total=round(self._digits, 1),
+            disable=not sys.stderr.isatty(),
+            leave=False,
+            desc="residual",
+            bar_format="{desc} |{bar}| {elapsed}, {remaining} left",
+        )
+
+    def __enter__(self) -> ResidualBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def step(self, step: Any) -> None:
+        """Show one iteration, which has ``iteration``, ``bits`` and ``residual``."""
+        if step.residual > 0:
+            self._bar.n = round(min(self._digits, max(0.0, -math.log10(step.residual))), 1)
+        self._bar.set_description(f"iteration {step.iteration}, {step.bits} bits, residual {step.residual:.1e}")
+
+
+class _Compilations:
+    """A line with the name of what is compiled; of nested compilations it is the outermost."""
+
+    def __init__(self) -> None:
+        self._depth, self._count = 0, 0
+        self._bar: Bar | None = None
+
+    def __call__(self, name: str | None) -> None:
+        self._depth = max(0, self._depth + (1 if name is not None else -1))
+        if name is not None and self._depth == 1:
+            self._count += 1
+            if self._bar is None:
+                self._bar = Bar(bar_format="{desc}{elapsed}", leave=False)
+            self._bar.set_description(f"compiling {name}, {self._count} so far; later runs reuse it")
+        elif self._depth == 0 and self._bar is not None:
+            self._bar.clear()
+
+    def close(self) -> None:
+        """Remove the line."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def compilations() -> Iterator[None]:
+    """Show each compilation of the block by its name, on a terminal's standard error."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    shown = _Compilations()
+    try:
+        with work_clock.watched(shown):
+            yield
+    finally:
+        shown.close()
 
 
 def _name(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,7 @@ from typing import Any
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError, UnavailableError
 from cpms.base.package_data import show_programs
+from cpms.base.text.progress import Bar
 from cpms.experiment.artifact import software, texts
 from cpms.experiment.artifact.numbers import by_experiment, machine, numbers
 from cpms.experiment.artifact.paper import compiled
@@ -169,7 +171,8 @@ def _draw(folder: Path, name: str, width: str, echo: Callable[[str], None]) -> l
     target.mkdir(parents=True, exist_ok=True)
     recorded, drawn, found = Recorded(folder / "rows"), set[str](), []
     own = {path.stem: str(path) for path in sorted((folder / "programs").glob("*.py"))}
-    for program, path in {**{name: name for name in show_programs()}, **own}.items():
+    programs = {**{name: name for name in show_programs()}, **own}
+    for program, path in Bar(programs.items(), desc="drawing", disable=not sys.stderr.isatty(), leave=False):
         needs = needs_of(path)
         if not recorded.of(needs):
             continue

@@ -20,6 +20,7 @@ _COMMON = {
     "affinity": "processors that the process is pinned to, as `taskset` numbers them; Linux alone",
     "shuffle": "seed of the order in which cells run; without it they run as the configuration lists them",
     "outliers": "what becomes of outlying samples: they count, or medians are of the others",
+    "show": "program that draws the rows in place of the figures for any experiment: `file.py`, or a plug-in",
     "repetitions": "times that each cell is measured; each is a row; not of kind graphs",
 }
 

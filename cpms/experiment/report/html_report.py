@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 
 from cpms.base.package_data import folder
 from cpms.base.text import escape
+from cpms.base.text.progress import Bar
 from cpms.experiment.report import figures, templates
 from cpms.experiment.report.show import styled
 from cpms.experiment.rows.flat import flatten
@@ -44,7 +46,8 @@ _PROVENANCE = (
         "reason",
     ),
 )
-_NAME = re.compile(r'(\bid="|url\(#|href="#)')
+_STYLED = re.compile(r'(<[^<>]*) style="([^"]*)"')
+_NAME = re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
 
 
 def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | None = None) -> str:
@@ -67,17 +70,20 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
     names = list(dict.fromkeys(row["experiment"] for row in rows))
     sections = [
         _section(place, name, [row for row in rows if row["experiment"] == name], baseline)
-        for place, name in enumerate(names)
+        for place, name in enumerate(Bar(names, desc="drawing", disable=not sys.stderr.isatty(), leave=False))
     ]
     provenance = {f"{row['experiment']}/{row['cell']}": _provenance(row) for row in rows}
     links = "\n".join(f'<a href="#{_anchor(name)}">{escape.html(name)}</a>' for name in names)
     page = (folder("experiments") / "report.html").read_text(encoding="utf-8")
+    styles: dict[str, str] = {}
+    shown = _STYLED.sub(lambda tag: _classed(tag, styles), "\n".join(sections))
     return _filled(
         page,
+        STYLES="\n".join(f".{name} {{{style}}}" for style, name in styles.items()),
         TITLE=escape.html(title),
         SUMMARY=escape.html(f"{len(names)} experiments, {len(rows)} rows"),
         LINKS=links,
-        SECTIONS="\n".join(sections),
+        SECTIONS=shown,
         PROVENANCE=_script(provenance),
     )
 
@@ -85,6 +91,11 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
 def _filled(page: str, **parts: str) -> str:
     """Fill the places of a page in one pass, so that no text of a row is taken for a place."""
     return re.sub(r"\{\{([A-Z]+)\}\}", lambda place: parts[place[1]], page)
+
+
+def _classed(tag: re.Match[str], styles: dict[str, str]) -> str:
+    """Return a tag of a figure with a class in place of its style: a page has few styles, each thousands of times."""
+    return f'{tag[1]} class="{styles.setdefault(tag[2], f"s{len(styles):x}")}"'
 
 
 def _script(value: Any) -> str:
@@ -121,14 +132,16 @@ def _inline(picture: str, prefix: str) -> str:
     picture = picture[picture.index("<svg") :] if picture else ""
     picture = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", picture, flags=re.DOTALL)
     picture = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", picture)
-    picture = _NAME.sub(lambda found: found[0] + prefix, picture)
+    short: dict[str, str] = {}
+    picture = _NAME.sub(lambda found: found[1] + short.setdefault(found[2], f"{prefix}_{len(short):x}"), picture)
     return re.sub(r"<[^>]*>", _short, re.sub(r"\s*\n\s*", " ", picture)).replace("> <", "><")
 
 
 def _short(tag: re.Match[str]) -> str:
-    """Return a tag of SVG without the names of groups, one font, and coordinates of two decimals."""
+    """Return a tag of SVG without the names of groups and spaces in styles, one font, coordinates of two decimals."""
     text = re.sub(r'^<g id="[^"]*"', "<g", tag[0])
-    text = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", text)
+    text = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", text.replace("xlink:href", "href"))
+    text = re.sub(r'style="[^"]*"', lambda found: re.sub(r"([:;]) ", r"\1", found[0]), text)
     return re.sub(r"(\d+\.\d\d)\d+", r"\1", re.sub(r' transform="rotate\(-0 [^"]*"', "", text))
 
 

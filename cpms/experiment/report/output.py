@@ -186,10 +186,12 @@ class Output:
         return " ".join(filter(None, [provenance(rows) if rows else "", f"({note})" if note else ""]))
 
     def origin(self, origins: list[dict[str, str | None]], experiments: list[str]) -> None:
-        """Write beside the figures of a plug-in which one it is, by a file ``.json``; nothing for other programs."""
-        if origins:
-            text = json.dumps({"plugins": origins, "experiments": experiments}, indent=1)
-            self._write(self._target / f"{self._name}.json", f"{text}\n")
+        """Write beside what a plug-in drew which one it is, into a file ``.json``, with a caption that is there."""
+        if origins and self.written:
+            path = self._target / f"{self._name}.json"
+            held = json.loads(path.read_text(encoding="utf-8")) if path in self.written else {}
+            self.written = [each for each in self.written if each != path]
+            self._write(path, json.dumps({**held, "plugins": origins, "experiments": experiments}, indent=1) + "\n")
 
     def leave_out(self, what: str, reason: str) -> None:
         """Report that a table or figure cannot be made of the rows, and the reason."""

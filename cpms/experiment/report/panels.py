@@ -28,6 +28,8 @@ HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _CHARACTER_IN = 0.054
 """Width of a character of 7 points."""
+_LEAST_IN = 0.7
+"""Height of a panel of few names, below which labels leave it no room."""
 _ENTRY_IN = 0.3
 """Width of the mark of a legend's entry, and of the space after it."""
 
@@ -71,7 +73,7 @@ def named_rows(axes: Axes, names: Sequence[str]) -> None:
 
 def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
     """Return the height of a panel with names, and of what is above and below it, in inches."""
-    return more + each * len(names)
+    return more + max(each * len(names), _LEAST_IN)
 
 
 def point(

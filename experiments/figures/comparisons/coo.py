@@ -48,7 +48,7 @@ def show(rows, out, beside):
         suffix="_streams",
         caption=f"A sweep of coo_streams on {gpu} as Belotti and Izzo's Figure 1 orders it: upper bar, the first "
         "stream, product and then update and distance, with the waits between; lower bar, the second stream beside it, "
-        "the least time of the dangling mass, where its nodes are known. Two streams can save that at most",
+        "the least time of the dangling mass, where its nodes are known. Two streams can save its time alone",
         alt=ends(kernels, "product share", ["graph"], "Share of the product in a sweep"),
         of=["gpu_coo", "gpu_systems"],
     )

@@ -153,7 +153,7 @@ class CudaBackend(Backend):
         missing_variants = [v for v in dict.fromkeys(variants) if (device, v.symbol) not in self._functions]
         if not missing_variants:
             return
-        with work_clock.compiling():
+        with work_clock.compiling(f"CUDA kernel {missing_variants[0].symbol}"):
             self._compile(missing_variants, device)
 
     def _compile(self, variants: list[Variant], device: int) -> None:
