@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from cpms import InputError
 from cpms.base.package_data import show_programs
-from cpms.experiment.kinds import honesty, linear
+from cpms.experiment.kinds import honesty, linear, vector_bits
 from cpms.experiment.report import show
 from cpms.experiment.report.output import Output
 
@@ -47,8 +47,39 @@ def test_our_answers_are_never_wrong(tmp_path):
     assert shown("honesty", {**cell, **found, "status": "ok"}, tmp_path).systems.tolist() == [24] * 4
 
 
+def test_ways_take_turns_and_whole_calls_are_timed(tmp_path):
+    (cell,) = config(samples=2, history_points=0).cells()
+    found = linear.Context(config()).measure(cell)
+    for way in found["ways_found"]:
+        assert len(way["whole_samples_s"]) == 2
+        assert way["whole_s"] >= way["solve_s"] > 0.0
+        assert way["history"] == []
+    row = {**cell, **found, "status": "ok"}
+    assert shown("cg_time", row, tmp_path)["times faster, whole call"][0] == 1.0
+    assert shown("regret", {**row, "ways_found": found["ways_found"][1:]}, tmp_path).regret[0] > 0.0
+
+
+@pytest.mark.parametrize(("method", "vectors"), [("gmres", ["blocks"]), ("cg", ["fp32", "bfp16"])])
+def test_bits_of_vectors_are_counted(method, vectors, tmp_path):
+    matrices = ["stencil:points=5,side=12"]
+    given = vector_bits.Config(
+        name="x", kind="vector_bits", method=method, matrices=matrices, vectors=[["fp64"], vectors], tol=1e-9
+    )
+    (cell,) = given.cells()
+    found = vector_bits.Context(given).measure(cell)
+    first, other = found["ways_found"]
+    assert first["status"] == other["status"] == "CONVERGED"
+    assert first["mean_bits"] == 64.0
+    assert 16.0 < other["mean_bits"] < 50.0
+    assert shown(f"{method}_bits", {**cell, **found, "status": "ok"}, tmp_path)["over float64"][0] == 1.0
+
+
 def test_names_of_nothing_are_refused():
     with pytest.raises(ValidationError, match="not known"):
         config(ways=[{"method": "sor"}])
+    with pytest.raises((ValidationError, InputError), match="float7"):
+        vector_bits.Config(
+            name="x", kind="vector_bits", method="cg", matrices=["stencil:points=5,side=3"], vectors=[["float7"]]
+        )
     with pytest.raises((ValidationError, InputError), match="no such file"):
         config(matrices=["nothing.mtx"])

@@ -28,7 +28,8 @@ DIAGONAL = ("jacobi", "chebyshev")
 """Methods that divide by the diagonal."""
 BYTES = SegmentFormat("seg8x8-nearest", (8,) * 8, None, "nearest")
 """Segments of a byte each, rounded to those that are written: bases of GMRES whose bits follow the residual."""
-BLOCKS: tuple[VectorFormat, ...] = BLOCK_FLOATS
+BLOCKS: tuple[VectorFormat, ...] = (*BLOCK_FLOATS, BYTES)
+"""Shared exponents for all but the first vectors of a cycle, which keep more digits than 32 bits have."""
 _DOMINANT = 0.5
 """Of rows beside the diagonal over the diagonal: Jacobi's method then halves errors at least."""
 _LEAST_BITS = 32

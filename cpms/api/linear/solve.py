@@ -7,6 +7,7 @@ certified tolerance is run again from where it ended, with a smaller goal.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -301,31 +302,22 @@ def solve(
     b: Any,
     *,
     tol: float = 1e-10,
-    method: str | OwnMethod = "auto",
-    storage: Any = "auto",
-    vectors: Any = "auto",
-    engine: str = "auto",
-    layout: str = "auto",
-    read: int | None = None,
-    preconditioner: str | Callable[[Any], Any] | None = None,
-    preconditioner_storage: Any = "fp64",
-    block: int = 8,
-    inner: str | OwnMethod = "auto",
-    restart: int = RESTART,
-    smallest_eigenvalue: float | None = None,
     x0: Any | None = None,
     max_iterations: int | None = None,
     on_step: OnStep | None = None,
+    **options: Any,
 ) -> Any:
     """Solve A x = b in few bits, and certify the answer in float64.
-
-    Parameters are those of `cpms.Solver` and of its `Solver.solve`.
 
     Parameters
     ----------
     A : matrix, shape (n, n)
         What `cpms.matrix` takes.
     b : array_like, shape (n,) or (n, k)
+    tol, x0, max_iterations, on_step
+        As in `cpms.Solver.solve`; ``x0`` has the shape of ``b``.
+    **options
+        Of `cpms.Solver`.
 
     Returns
     -------
@@ -347,27 +339,23 @@ def solve(
     >>> found.converged, found.residual <= 1e-12, float(found.x.max().round(6))
     (True, True, 1275.0)
     """
-    solver = Solver(
-        A,
-        method=method,
-        storage=storage,
-        vectors=vectors,
-        engine=engine,
-        layout=layout,
-        read=read,
-        preconditioner=preconditioner,
-        preconditioner_storage=preconditioner_storage,
-        block=block,
-        inner=inner,
-        restart=restart,
-        smallest_eigenvalue=smallest_eigenvalue,
-    )
+    solver = Solver(A, **options)
     one = partial(solver.solve, tol=tol, max_iterations=max_iterations, on_step=on_step)
     held = b if hasattr(b, "ndim") else real_array("b", b)
     if held.ndim != 2:
         return one(b, x0=x0)
     starts = [None] * held.shape[1] if x0 is None else list(np.asarray(x0).T)
     return [one(held[:, j], x0=start) for j, start in enumerate(starts)]
+
+
+def _signature_of_both() -> inspect.Signature:
+    """Return the signature of `solve` with the options of `Solver` by their names."""
+    own, of_solver = inspect.signature(solve), inspect.signature(Solver)
+    named = [each for each in own.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    return own.replace(parameters=[*named, *list(of_solver.parameters.values())[1:]])
+
+
+solve.__signature__ = _signature_of_both()  # type: ignore[attr-defined]
 
 
 def _certified_status(status: SolveStatus, certificate: Certificate, tol: float) -> SolveStatus:

@@ -1,8 +1,8 @@
 """Honesty of solvers: how often an answer is called converged while ||b - A x|| is above the tolerance.
 
 `cpms.solve` and SciPy's methods get the same fuzzed systems, tolerances and iterations at most. Answers are judged by
-sums in long double, whose 11 bits more than float64's decide all but ties; what is within a thousandth of the
-tolerance is counted as a tie.
+sums in long double, whose 11 bits more than float64's decide all but ties; what is within a thousandth of the tolerance
+is counted as a tie.
 """
 
 from __future__ import annotations

@@ -1,7 +1,14 @@
-"""Linear systems: time, iterations by bits, bytes and certified residual by matrix, method, storage and engine."""
+"""Linear systems: time, iterations by bits, bytes and certified residual by matrix, method, storage and engine.
+
+Ways to solve take turns after one solve each that compiles, and is all there is where ``samples`` is 0. ``solve_s`` is
+the median of the solver alone, and ``whole_s`` that of a whole call, which prepares the matrix, solves and certifies;
+compilation is in neither.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from statistics import median
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -18,9 +25,6 @@ from cpms.experiment.config_types import one_of, or_plugin
 from cpms.problems.linear_system import LinearSystem
 from cpms.sources import matrices
 from cpms.sparse.matrix import Matrix
-
-_MOST_POINTS = 200
-"""Points of a history that a row keeps."""
 
 
 class Way(Strict):
@@ -41,6 +45,8 @@ class Config(Repeated):
     ways: list[Way] = Field(min_length=1)
     tol: float = Field(default=1e-10, gt=0)
     max_iterations: int = Field(default=10_000, ge=1)
+    samples: int = Field(default=1, ge=0)
+    history_points: int = Field(default=200, ge=0)
 
     @field_validator("matrices")
     @classmethod
@@ -55,9 +61,10 @@ class Config(Repeated):
 
     def cells(self) -> list[Cell]:
         """Return one cell a matrix and right-hand side: its ways take turns within it."""
-        shared = {"ways": [way.model_dump() for way in self.ways], "tol": self.tol}
+        keys = ("tol", "max_iterations", "samples", "history_points")
+        shared = {"ways": [way.model_dump() for way in self.ways], **{key: getattr(self, key) for key in keys}}
         return [
-            {"graph": name, "rhs": rhs, **shared, "max_iterations": self.max_iterations, "repetition": repetition}
+            {"graph": name, "rhs": rhs, **shared, "repetition": repetition}
             for name in self.matrices
             for rhs in self.right_hand_sides
             for repetition in range(self.repetitions)
@@ -79,19 +86,26 @@ class Context:
             self._name = cell["graph"]
         rows = self._matrix.rows
         b = np.ones(rows) if cell["rhs"] == "ones" else np.random.default_rng(1).standard_normal(rows)
-        lines = [_line(self._matrix, b, way, cell) for way in cell["ways"]]
+        solves = [_solve(self._matrix, b, way, cell) for way in cell["ways"]]
+        lines = [solve() for solve in solves]
+        samples = [[solve() for solve in solves] for _ in range(cell["samples"])]
+        for line, found in zip(lines, zip(*samples, strict=True), strict=True) if samples else ():
+            for key in ("solve_s", "whole_s"):
+                line[key.replace("_s", "_samples_s")] = [each[key] for each in found]
+                line[key] = median(each[key] for each in found)
         return {"rows": rows, "entries": self._matrix.entries, "ways_found": lines}
 
 
-def _line(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
-    if way["engine"] == "scipy":
-        return _of_scipy(matrix, b, way, cell)
+def _solve(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> Callable[[], dict[str, Any]]:
+    run = _of_scipy if way["engine"] == "scipy" else _of_cpms
+    return lambda: run(matrix, b, way, cell)
+
+
+def _of_cpms(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
     vectors = way["vectors"][0] if len(way["vectors"]) == 1 else tuple(way["vectors"])
     options = {key: way[key] for key in ("method", "storage", "engine", "preconditioner")}
-    solver = Solver(matrix, vectors=vectors, **options)
-    for _ in range(2):
-        found = solver.solve(b, tol=cell["tol"], max_iterations=cell["max_iterations"])
-    every = max(1, -(-len(found.history) // _MOST_POINTS))
+    found = Solver(matrix, vectors=vectors, **options).solve(b, tol=cell["tol"], max_iterations=cell["max_iterations"])
+    every = -(-len(found.history) // cell["history_points"]) if cell["history_points"] else 0
     return {
         **way,
         "used": found.method,
@@ -104,7 +118,10 @@ def _line(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, 
         "bytes_read": found.bytes_read,
         "solve_s": found.solve_s,
         "certify_s": found.certify_s,
-        "history": [[s.iteration, s.residual, s.bits, s.bytes_read] for s in found.history[::every]],
+        "whole_s": found.prepare_s + found.solve_s + found.certify_s,
+        "history": [[s.iteration, s.residual, s.bits, s.bytes_read] for s in found.history[:: max(1, every)]]
+        if every
+        else [],
     }
 
 
@@ -136,5 +153,6 @@ def _of_scipy(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[s
         "bytes_read": 0,
         "solve_s": seconds,
         "certify_s": 0.0,
+        "whole_s": seconds,
         "history": [],
     }

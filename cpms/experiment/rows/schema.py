@@ -53,6 +53,13 @@ outliers|text||keep; set aside: outliers are in columns of their own
 solves|integer|1|solves a rank
 sweeps|integer|1|sweeps a sample
 queries|integer|1|queries of a batch
+switch|number|1|relative residual from which on vectors have their second format
+restart|integer|1|basis vectors of a cycle of GMRES
+history_points|integer|1|points of a history that a row keeps, at most
+first|integer|1|seed of a cell's first system
+systems|integer|1|systems of a cell
+largest|integer|1|unknowns of a system, at most
+mean_bits|number|bits|bits read of a value of a vector, in the mean
 seed|integer|1|seed of random choices
 values|integer|1|length of the array
 bytes|number|bytes|memory traffic of a sweep, or the size of the array
@@ -170,6 +177,8 @@ same_places|boolean||the selected places are those of the reference
 counts_json|JSON|1|systems by outcome for each solver
 solve_s|number|s|one solve, the median of its samples
 solve_samples_s_json|JSON|s|samples of one solve
+whole_s|number|s|one whole call, preparation and certificate included, the median of its samples
+whole_samples_s_json|JSON|s|samples of one whole call
 solve_set_aside_s_json|JSON|s|outliers of these, which its median leaves out
 solves_s|number|s|one solve on all ranks
 step_s_json|JSON|s|time of each iteration

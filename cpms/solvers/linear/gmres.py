@@ -2,10 +2,10 @@
 
 Inexact Krylov theory (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003; van den Eshof and Sleijpen, SIAM J. Matrix
 Anal. 26, 2004): an error in basis vector j reaches the residual times the coefficient y_j, which shrinks with it. So a
-vector that is stored when the relative residual of its cycle is rho needs -log2(eta t / rho) bits of mantissa, t being
-what the cycle is to reach. Orthogonalisation is classical Gram-Schmidt, twice, over the vectors *as stored*, so that
-the Arnoldi relation holds for what later iterations read; each cycle begins with b - A x in float64. An iteration reads
-the basis four times.
+vector that is stored when the relative residual of its cycle is rho needs -log2(t / rho) bits of mantissa, t being what
+the cycle is to reach: the goal, or what the widest format below float64 can. Orthogonalisation is classical
+Gram-Schmidt, twice, over the vectors *as stored*, so that the Arnoldi relation holds for what later iterations read;
+each cycle begins with b - A x in float64. An iteration reads the basis four times.
 """
 
 from __future__ import annotations
@@ -22,13 +22,10 @@ from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
 
 RESTART = 100
-_SAFETY = 0.1
-"""The factor eta: which part of the goal rounding of a vector may take."""
-_PROGRESS = 1e-4
-"""A cycle is not expected to reach more than this times what the last one reached."""
-_FIRST = 1e-2
-"""What the first cycle is compared with in place of a last one."""
+_PROGRESS = 1e-5
+"""A cycle is not expected to reach more than this times what the last one reached; the first may reach the goal."""
 _NEAR = 0.9
+"""The residual at which a cycle ends, over the goal."""
 _STALLED = 0.999
 """Of residuals before and after a cycle without progress."""
 
@@ -64,6 +61,26 @@ def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> Choice:
     return Choice(None, None, DOUBLE_BITS)
 
 
+def _most_digits(formats: tuple[VectorFormat | None, ...]) -> int:
+    """Return the digits that the widest format below float64 keeps; 53 where there is none.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS4, FP16, FP32
+    >>> _most_digits((FP16, FP32)), _most_digits((CPMS4,)), _most_digits((None,))
+    (23, 36, 53)
+    """
+    return max(_digits(each) for each in formats)
+
+
+def _digits(storage: VectorFormat | None) -> int:
+    if storage is None:
+        return 53
+    if isinstance(storage, SegmentFormat):
+        return storage.mantissa_kept(storage.segments - 1) if storage.segments > 1 else 53
+    return storage.width - 1 if isinstance(storage, BlockFloatFormat) else getattr(storage, "mantissa_bits", 53)
+
+
 def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
     """Improve x until ||b - A x|| is at the goal.
 
@@ -79,7 +96,7 @@ def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
     restart : int
         Basis vectors of a cycle, at most.
     """
-    size, reached = task.residual(x)[1], _FIRST
+    size, reached = task.residual(x)[1], 0.0
     while size > task.goal:
         if not math.isfinite(size):
             return SolveStatus.OVERFLOW
@@ -106,14 +123,14 @@ def _cycle(task: SolveTask, x: Any, restart: int, reached: float) -> float:
     """Do one cycle, which updates x; return the reduction of the residual that the least squares promise."""
     operator = task.stored
     r, beta = task.residual(x)
-    floor = max(task.goal / beta, _PROGRESS * reached)
+    floor = max(task.goal / beta, _PROGRESS * reached, 2.0 ** -_most_digits(task.formats))
     restart = min(restart, task.size)
     basis: list[Any] = []
     levels: list[int | None] = []
     bits: list[int] = []
 
     def keep(v: Any, rho: float) -> None:
-        digits = math.ceil(-math.log2(min(0.5, _SAFETY * floor / rho))) if rho > 0.0 else 1
+        digits = math.ceil(-math.log2(min(0.5, floor / rho))) if rho > 0.0 else 1
         chosen = choice(task.formats, digits)
         basis.append(in_format(operator, v, chosen.storage, chosen.segments))
         levels.append(chosen.segments)
@@ -141,7 +158,8 @@ def _cycle(task: SolveTask, x: Any, restart: int, reached: float) -> float:
         columns.append(entries)
         of_basis = 4 * task.size * sum(bits) // 8
         task.recorder.add(abs(sides[-1]), bits[j], task.stored.bytes_read(task.read) + of_basis)
-        if abs(sides[-1]) <= _NEAR * task.goal or size <= 1e-15 * np.abs(entries[: j + 1]).max(initial=0.0):
+        enough = floor * beta if floor > task.goal / beta else _NEAR * task.goal
+        if abs(sides[-1]) <= enough or size <= 1e-15 * np.abs(entries[: j + 1]).max(initial=0.0):
             break
         operator.scale(w, 1.0 / size)
         keep(w, abs(sides[-1]) / beta)

@@ -144,10 +144,10 @@ class CgMatrix:
 def _fits(stored: StoredValues | None) -> bool:
     if stored is None or isinstance(stored.format, CodeFormat):
         return True
+    if not isinstance(stored, SegmentedArray):
+        return False
     storage = stored.format
-    return isinstance(stored, SegmentedArray) and (
-        element_type(storage) is not None or (isinstance(storage, FloatFormat) and storage.width in (8, 16))
-    )
+    return element_type(storage) is not None or (isinstance(storage, FloatFormat) and storage.width in (8, 16))
 
 
 def _values(stored: StoredValues | None) -> tuple[Any, Any, float, tuple[int, int, int]]:
@@ -157,10 +157,11 @@ def _values(stored: StoredValues | None) -> tuple[Any, Any, float, tuple[int, in
     storage, back = stored.format, 2.0**-stored.exponent
     if isinstance(storage, CodeFormat):
         return stored.memory[2048:], stored.memory[:2048].view(np.float64), 1.0, (cg_loops.TABLE, 0, 0)
-    values = native(stored)
+    assert isinstance(stored, SegmentedArray)  # noqa: S101  # As `_fits` has asked.
+    values, storage = native(stored), stored.format
     if element_type(storage) is not None:
         return values, _NO_TABLE, back, (cg_loops.NATIVE, 0, 0)
-    assert isinstance(storage, FloatFormat)  # noqa: S101  # As `_fits` has asked.
+    assert isinstance(storage, FloatFormat)  # noqa: S101
     if storage.width == 8:
         every = SegmentedArray(np.arange(256, dtype=np.uint8), 256, storage).decode()
         return values, every, back, (cg_loops.TABLE, 0, 0)

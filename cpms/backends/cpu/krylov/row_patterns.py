@@ -97,7 +97,7 @@ def _find(starts, columns, bits, of_row, firsts, slots):  # type: ignore[no-unty
                 break
             slot = (slot + np.uint64(1)) & mask
         if slots[slot] < 0:
-            entries += end - begin
+            entries += int(end - begin)
             if count == len(firsts) or entries > _MOST_ENTRIES:
                 return -1
             slots[slot], firsts[count] = count, row

@@ -6,6 +6,7 @@ gradients follow one another, the second from a relative residual of ``switch`` 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -85,6 +86,7 @@ class Context:
 
 
 def _line(matrix: Matrix, b: Any, ladder: list[str], cell: Cell) -> dict[str, Any]:
+    steps: Sequence[LinearStep]
     if len(ladder) == 2:
         steps, residual = _two_formats(matrix, b, ladder, cell)
     else:

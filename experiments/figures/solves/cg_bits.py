@@ -1,0 +1,40 @@
+"""Conjugate gradients by the bits of r and p: iterations over float64's, ones and random right-hand sides apart."""
+
+import numpy as np
+import pandas as pd
+
+NEEDS = ["cg_bits"]
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    table = pd.DataFrame(
+        [
+            {
+                "matrix": row.graph,
+                "right-hand side": row.rhs,
+                "vectors": " then ".join(way["vectors"]),
+                "status": way["status"],
+                "iterations": way["iterations"],
+                "over float64": way["iterations"] / row.ways_found[0]["iterations"],
+                "mean bits": way["mean_bits"],
+                "bytes over float64": way["bytes_read"] / row.ways_found[0]["bytes_read"],
+            }
+            for _, row in rows.iterrows()
+            for way in row.ways_found
+        ]
+    )
+    out.table(table, caption="Conjugate gradients by the formats of r and p")
+    means = [
+        {
+            "right-hand side": rhs,
+            "vectors": vectors,
+            "converged": int((part.status == "CONVERGED").sum()),
+            "of": len(part),
+            "iterations over float64's, mean": part["over float64"].mean(),
+            "largest": part["over float64"].max(),
+            "bytes over float64's, geometric mean": float(np.exp(np.log(part["bytes over float64"]).mean())),
+        }
+        for (rhs, vectors), part in table.groupby(["right-hand side", "vectors"], sort=False)
+    ]
+    out.table(pd.DataFrame(means), suffix="_means", caption="Means over the matrices")

@@ -1,0 +1,47 @@
+"""Conjugate gradients on a processor's threads: SciPy's time over ours, to the same certified residual."""
+
+import numpy as np
+import pandas as pd
+
+NEEDS = ["cg_time"]
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    lines = [line for _, row in rows.iterrows() for line in _lines(row)]
+    table = pd.DataFrame(lines)
+    out.table(table, caption="Conjugate gradients: time of a whole call, and of the solver alone, beside SciPy's")
+    ours = table[table.method != "scipy cg"]
+    means = [
+        {
+            "vectors": vectors,
+            "matrices": len(part),
+            "times faster, whole call, mean": part["times faster, whole call"].mean(),
+            "geometric mean": float(np.exp(np.log(part["times faster, whole call"]).mean())),
+            "least": part["times faster, whole call"].min(),
+            "times faster, solver, mean": part["times faster, solver"].mean(),
+        }
+        for vectors, part in ours.groupby("vectors", sort=False)
+    ]
+    out.table(pd.DataFrame(means), suffix="_means", caption="Means over the matrices")
+
+
+def _lines(row):
+    first = row.ways_found[0]
+    for way in row.ways_found:
+        samples = way["whole_samples_s"]
+        yield {
+            "matrix": row.graph,
+            "unknowns": row.rows,
+            "method": way["used"],
+            "storage": way["stored_as"],
+            "vectors": "fp64" if way["engine"] == "scipy" else " ".join(way["vectors"]),
+            "status": way["status"],
+            "residual": way["residual"],
+            "iterations": way["iterations"],
+            "whole s": way["whole_s"],
+            "least s": min(samples),
+            "most s": max(samples),
+            "times faster, whole call": first["whole_s"] / way["whole_s"],
+            "times faster, solver": first["solve_s"] / way["solve_s"],
+        }
