@@ -18,6 +18,7 @@ from cpms.base.text.table_text import write_csv
 from cpms.base.text.terminal import say, say_json
 from cpms.base.text.text_table import text_table
 from cpms.base.validation import finite, shown
+from cpms.cli.iterations import iterations_shown
 from cpms.graph.graph import Graph
 from cpms.sources.readers.form_arguments import FORM, add_form_options
 from cpms.sources.readers.options import POSSIBLE
@@ -105,7 +106,6 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command; return 0 if the solve converged, else 1."""
     from cpms.api.pagerank import pagerank
     from cpms.base.jit import load_without_blas
-    from cpms.base.text.progress import ResidualBar
     from cpms.contracts.stopping import Stopping
     from cpms.problems.personalization import nodes_named
     from cpms.sources.loading import load
@@ -117,7 +117,7 @@ def call(arguments: argparse.Namespace) -> int:
     options = {option: getattr(arguments, option) for option in (*_READ_OPTIONS, *FORM)}
     graph = load(arguments.graph, **options, progress=sys.stderr.isatty())
     load_s = time.perf_counter() - began
-    with ResidualBar(arguments.tol) as bar:
+    with iterations_shown(arguments.tol) as on_step:
         result = pagerank(
             graph,
             method=arguments.method,
@@ -131,7 +131,7 @@ def call(arguments: argparse.Namespace) -> int:
             max_iterations=arguments.max_iterations,
             personalization=None if arguments.personalize is None else nodes_named(arguments.personalize),
             dangling=arguments.dangling,
-            on_step=None if bar.bar is None else bar.step,
+            on_step=on_step,
         )
     if arguments.output:
         write_ranks(arguments.output, result)

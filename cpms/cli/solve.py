@@ -14,6 +14,7 @@ from cpms.base.errors import InputError
 from cpms.base.text.table_text import write_csv
 from cpms.base.text.terminal import say, say_json
 from cpms.base.validation import finite, shortened, shown
+from cpms.cli.iterations import iterations_shown
 
 
 class _Methods(tuple[str, ...]):
@@ -58,7 +59,6 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command; return 0 if the answer is certified, else 1."""
     from cpms.api.given_matrix import given_matrix
     from cpms.api.linear.solve import solve
-    from cpms.base.text.progress import ResidualBar
     from cpms.sources import matrices
 
     for option, path, ending in (("--output", arguments.output, ".npy"), ("--trace", arguments.trace, ".csv")):
@@ -70,7 +70,7 @@ def call(arguments: argparse.Namespace) -> int:
     matrix = given_matrix(matrices.generate(arguments.matrix) if is_name else Path(arguments.matrix), None)
     b = np.ones(matrix.rows) if arguments.rhs is None else _right_hand_side(Path(arguments.rhs))
     vectors = arguments.vectors.split(",") if "," in arguments.vectors else arguments.vectors
-    with ResidualBar(arguments.tol) as bar:
+    with iterations_shown(arguments.tol) as on_step:
         found = solve(
             matrix,
             b,
@@ -81,7 +81,7 @@ def call(arguments: argparse.Namespace) -> int:
             preconditioner=arguments.preconditioner,
             engine=arguments.engine,
             max_iterations=arguments.max_iterations,
-            on_step=bar.step,
+            on_step=on_step,
         )
     if arguments.output is not None:
         with replacing(arguments.output) as temporary, temporary.open("wb") as file:
