@@ -73,7 +73,7 @@ def test_every_figure_and_table_of_hostile_names_is_made(tmp_path, drawn):
     hostile_names.renamed(RECORDED, tmp_path)
     said = []
     written = show.show("all", results=tmp_path, output=tmp_path / "out", echo=said.append)
-    assert len([path for path in written if path.suffix == ".png"]) == len(drawn) == 26
+    assert len([path for path in written if path.suffix == ".png"]) == len(drawn) == 34
     assert all(map(safe, said))
     for path in written:
         if path.suffix == ".tex":
