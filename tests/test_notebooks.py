@@ -18,9 +18,9 @@ def kept(name):
 
 
 def printed(notebook):
-    return [
-        output.text for cell in notebook.cells for output in cell.get("outputs", []) if output.get("name") == "stdout"
-    ]
+    """Return what cells print; a kernel may send it in several parts."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return "".join(output.text for output in outputs if output.get("name") == "stdout")
 
 
 def silent(notebook):
