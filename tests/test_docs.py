@@ -97,8 +97,9 @@ def test_the_tutorial_leads_from_an_edge_list_to_a_figure(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     text = (DOCS / "tutorials" / "own_graph.md").read_text(encoding="utf-8")
     (config,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    edges, _, figure = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    edges, ranking, figure = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(edges, {})  # noqa: S102  # the project's own
+    exec(ranking, {})  # noqa: S102
     Path("links.toml").write_text(config)
     Path("residuals.py").write_text(figure)
     commands = re.findall(r"^    cpms (.*)$", text, re.MULTILINE)
