@@ -41,8 +41,8 @@ def add(parsers: Any) -> None:
         "completion",
         help="print a script for the completion of a shell",
         description="Print a script by which a shell completes commands, options and names.",
-        epilog="example: echo 'source <(cpms completion bash)' >> ~/.bashrc; "
-        "cpms completion zsh > ~/.zfunc/_cpms; cpms completion fish > ~/.config/fish/completions/cpms.fish",
+        epilog="example: cpms completion zsh > ~/.zfunc/_cpms; cpms completion fish > "
+        "~/.config/fish/completions/cpms.fish; for bash, add 'source <(cpms completion bash)' to ~/.bashrc",
     )
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
