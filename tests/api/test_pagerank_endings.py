@@ -130,6 +130,7 @@ def test_a_tolerance_below_float64_stagnates_or_is_unverified():
 
 # Real graphs: iterations of the float64 power iteration, as the folder's table states them
 
+LARGE = ("web-Google-scc", "cnr-2000", "web-NotreDame")
 GOLDEN = {
     "web-Google-scc": 107,
     "cnr-2000": 116,
@@ -149,7 +150,10 @@ GOLDEN = {
 }
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else []) for name in GOLDEN],
+)
 def test_real_graphs_take_the_iterations_known(name, cpms_data):
     if not any(cpms_data.glob(f"{name}.*")):
         pytest.skip(f"CPMS_DATA holds no {name}")

@@ -85,6 +85,7 @@ def test_graphs_with_a_core_are_solved_and_certified(graph, data):
     check.answer_is_certified(result, personalization=teleport, dangling=rule)
 
 
+@pytest.mark.slow
 def test_numbers_of_64_bits_are_those_of_32():
     graph = cpms.load("weblike:nodes=3000,edges=12000,seed=1")
     wide = replace(graph, sources=graph.sources.astype(np.int64))

@@ -45,6 +45,7 @@ def folder(tmp_path_factory):
     return made / "artifact"
 
 
+@pytest.mark.slow
 def test_elsewhere_it_rebuilds_its_figures_with_its_own_code(folder, tmp_path):
     archive = shutil.make_archive(str(tmp_path / "artifact"), "tar", folder)
     moved = tmp_path / "elsewhere"

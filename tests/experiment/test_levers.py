@@ -39,6 +39,7 @@ def estimates(fused_engine, monkeypatch):
     return made
 
 
+@pytest.mark.slow
 def test_each_part_of_a_solve_can_be_left_out(estimates):
     problem = Problem(load("uniform:scale=9,edge_factor=16,seed=1"))
     solver = Solver(problem, "none", layout="pattern", tol=1e-10)

@@ -144,6 +144,7 @@ def test_batches_take_at_least_as_long_as_their_queries(monkeypatch, method, sto
     assert columns["query_s"] == pytest.approx(sum(columns["query_samples_s"]) / 6)
 
 
+@pytest.mark.slow
 def test_batches_on_devices_are_waited_for(host_backend, monkeypatch):
     monkeypatch.setattr(device_engine, "missing", lambda: None)
     monkeypatch.setattr(ppr, "_MOST_TURNS", 2)

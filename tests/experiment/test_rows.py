@@ -48,6 +48,7 @@ def test_cells_keep_their_name_whatever_else_changes(tmp_path):
     assert first < set(found)
 
 
+@pytest.mark.slow
 def test_kill_minus_nine_ten_times_leaves_thirty_distinct_whole_rows(tmp_path):
     path = tmp_path / "killed.toml"
     path.write_text(CONFIG.replace("repetitions = 3", "repetitions = 5").replace('"cpms2", "cpms4"', '"cpms2"')

@@ -70,6 +70,7 @@ def recorded(request, tmp_path_factory):
         return run(output / "scaling_gpu.toml", output=output)
 
 
+@pytest.mark.slow
 def test_each_graph_is_solved_by_all_contestants_on_each_count_of_ranks(recorded):
     found = rows.read(recorded)
     assert [row["scaling"] for row in found] == ["weak", "strong", "strong"]
@@ -99,6 +100,7 @@ def test_each_graph_is_solved_by_all_contestants_on_each_count_of_ranks(recorded
     assert found[0]["results"][-1]["nodes"] == 2 * found[0]["results"][0]["nodes"]
 
 
+@pytest.mark.slow
 def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     assert recorded.exists()
     show.show("scaling_gpu", results=recorded.parent, output=tmp_path)

@@ -128,6 +128,7 @@ def test_all_shows_what_has_rows(recorded, tmp_path):
     assert {"table1.tex", "table2.md", "fig3.pdf", "convergence.svg", "quickstart.png"} <= written
 
 
+@pytest.mark.slow
 def test_rows_without_a_commit_are_drawn_by_every_program(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "save", lambda figure, _: plt.close(figure) or [Path("drawn")])
     for path in (folder("experiments") / "results").glob("*.jsonl"):

@@ -136,7 +136,10 @@ def kernels(request):
     return mpi_runs.kernels_on_host(request, [*template.PADDED_CSR, *VARIANTS])
 
 
-@pytest.fixture(scope="module", params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("host", marks=pytest.mark.slow), pytest.param("gpu", marks=pytest.mark.gpu)],
+)
 def solved(request, tmp_path_factory):
     """Answers of one and of three ranks, as each of them has them; on GPUs of as many as there are."""
     folder, kernels, counts = tmp_path_factory.mktemp("solved"), "-", [1, 3]

@@ -299,7 +299,11 @@ def kernels(request):
 
 @pytest.mark.parametrize(
     ("where", "ranks"),
-    [("host", 1), ("host", 2), ("host", 3), *(pytest.param("gpu", n, marks=pytest.mark.gpu) for n in (1, 2, 4))],
+    [
+        ("host", 2),
+        *(pytest.param("host", n, marks=pytest.mark.slow) for n in (1, 3)),
+        *(pytest.param("gpu", n, marks=pytest.mark.gpu) for n in (1, 2, 4)),
+    ],
 )
 def test_either_exchange_brings_what_rows_read_and_finds_the_same_bits(request, tmp_path, where, ranks):
     folder = kernels_or_skip(request, where, ranks)

@@ -135,7 +135,7 @@ if world().rank == 0:
 
 
 @needs_mpi
-@pytest.mark.parametrize("kind", ["uniform", "npz", "txt"])
+@pytest.mark.parametrize("kind", ["txt", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("uniform", "npz"))])
 def test_no_rank_holds_more_than_its_share(tmp_path, kind):
     spec = "uniform:nodes=40000,edges=2000000"
     if kind != "uniform":

@@ -129,7 +129,7 @@ def test_what_is_found_falls_where_sweeps_are_combined(prepared):
     assert mine[DEPTH + 1] < 0.8 * without[DEPTH + 1]
 
 
-@pytest.mark.parametrize("name", ["fp16", "fp32", "bf16-stochastic"])
+@pytest.mark.parametrize("name", ["fp16", "fp32", pytest.param("bf16-stochastic", marks=pytest.mark.slow)])
 def test_any_number_of_threads_gives_the_same_bits(name, monkeypatch):
     monkeypatch.setattr(_cpu_refinement, "_RANGE_COST", 1000)
     monkeypatch.setattr(_cpu_refinement, "_THREAD_COST", 1000)

@@ -171,7 +171,7 @@ COUNTS = {
 GAINS = {"fp32": 1e-5, "fp16": 1e-2, "cpms4-nearest": 0.1, "cpms4": 0.1}
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", [pytest.param("web-Google-scc", marks=pytest.mark.slow), "web-NotreDame", "wiki-Vote"])
 def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
     graph = loading.load(name)
     for storage, (full, low) in COUNTS[name].items():

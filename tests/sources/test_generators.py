@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse.csgraph as csgraph
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpms import Graph
@@ -236,6 +236,7 @@ def test_bad_specifications_say_what_is_possible(spec, says):
         generate(spec)
 
 
+@settings(max_examples=15)
 @given(st.integers(1, 5000), st.integers(1, 12), st.integers(0, 99), st.integers(1, 3000))
 def test_a_copying_graph_is_that_of_one_stream(nodes, degree, seed, part):
     """The oracle draws each series whole, by one thread; see `_stream`."""

@@ -17,7 +17,7 @@ from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
 from cpms.storage.device import copy_to_host, to_device
 
-FORMATS = [None, FP32, BFP16]
+FORMATS = [pytest.param(None, marks=pytest.mark.slow), FP32, pytest.param(BFP16, marks=pytest.mark.slow)]
 
 
 def a_task(storage, side=13, goal=1e-10):
