@@ -96,8 +96,11 @@ def test_b_of_zeros_is_met_by_zero_alone():
 
 
 def test_facts_of_matrices_are_exact():
-    lopsided = LinearSystem(Matrix.from_dense([[2.0, -1.0], [np.nextafter(-1.0, 0.0), 2.0]]))
+    lopsided, rounded = (
+        LinearSystem(Matrix.from_dense([[2.0, -1.0], [below, 2.0]])) for below in (-1.0 + 2.0**-40, -1.0 + 2.0**-53)
+    )
     assert (lopsided.is_symmetric, lopsided.has_positive_diagonal) == (False, True)
+    assert rounded.is_symmetric
     assert LinearSystem(Matrix.from_dense([[0.0, 1.0], [1.0, 1.0]])).dominance == math.inf
     with pytest.raises(InputError, match="square"):
         LinearSystem(Matrix.from_dense([[1.0, 2.0]]))

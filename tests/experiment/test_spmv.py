@@ -98,10 +98,10 @@ def test_the_table_divides_by_cusparse_in_coo(measured):
     for k, (storage, layout) in enumerate(combinations):
         library = {"engine": "cusparse", "storage": storage, "layout": layout, "median_ms": 0.5 + k}
         measured["contestants"].append({**library, "least_bytes": 7e6, "algorithm": f"{layout}_alg1"})
-    rows = pd.DataFrame([{**measured, "status": "ok", "gpu": "a GPU"}, {"status": "failed"}])
+    rows = pd.DataFrame([{**measured, "status": "ok", "gpu": "a GPU", "graph": "path"}, {"status": "failed"}])
     tables = []
-    out = SimpleNamespace(table=lambda table, caption: tables.append((table, caption)))
-    show._program(show_programs()["coo"]).show(rows, out)
+    out = SimpleNamespace(table=lambda table, caption, **_: tables.append((table, caption)))
+    show._program(show_programs()["coo"]).show(rows, out, pd.DataFrame())
     (table, caption) = tables[0]
     assert "a GPU" in caption
     assert table.storage.tolist() == ["fp64", "fp32"]

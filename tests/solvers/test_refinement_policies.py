@@ -261,8 +261,7 @@ def test_a_policy_needs_two_methods_alone(engine):
 def test_a_policy_that_plans_something_else_is_refused(engine, policy):
     with pytest.raises(
         InputError,
-        match=r"Plain planned .*; a policy must return a pair: "
-        r"a cpms.precision.refinement_policy.InnerPlan and a state",
+        match=r"Plain planned .*; a policy must return a pair: a cpms.InnerPlan and a state",
     ):
         solve(with_cycle(300), engine, controller=policy, start=np.full(300, 1 / 300))
 

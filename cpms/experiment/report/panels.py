@@ -125,8 +125,8 @@ def beside(place: int, count: int, room: float = 0.7) -> float:
 
     Examples
     --------
-    >>> beside(0, 3, 0.6), beside(1, 3, 0.6), beside(0, 1)
-    (-0.2, 0.0, 0.0)
+    >>> beside(0, 2, 0.5), beside(1, 3), beside(0, 1)
+    (-0.125, 0.0, 0.0)
     """
     return room * (place - (count - 1) / 2) / count
 
