@@ -3,14 +3,15 @@
 import numpy as np
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+
 NEEDS = ["gmres_bits"]
 LIMITS = {"bytes": 40, "blocks": 28}
 MOST = 1.1
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     table = pd.DataFrame([line for _, row in rows[rows.status == "ok"].iterrows() for line in _lines(row)])
     out.table(table, caption="GMRES(100): iterations and mean bits read of a basis value, by the basis")
     held = table[table.comparable & (table.basis != "fp64")]
@@ -26,14 +27,19 @@ def show(rows, out):
         for basis, part in held.groupby("basis", sort=False)
     ]
     out.table(pd.DataFrame(means), suffix="_means", caption="Means over the matrices that float64 solves")
-    figure, axis = plt.subplots(figsize=(4.2, 3.0))
-    for basis, part in held.groupby("basis", sort=False):
-        axis.plot(part["mean bits"], part["over float64"], "o", markersize=4, label=basis)
-    axis.axhline(MOST, color="grey", linewidth=0.8)
-    axis.set_xlabel("mean bits read of a basis value")
-    axis.set_ylabel("iterations over float64's")
-    axis.legend(fontsize=8)
-    out.figure(figure)
+    figure, (panel,) = panels.grid(out.width, 1, 2.3)
+    marks = dict(zip(dict.fromkeys(held.basis), "osD^v", strict=False))
+    for _, line in held.iterrows():
+        panels.point(panel, line["mean bits"], line["over float64"], line["mean bits"], marks[line.basis])
+    panels.unity(panel, across=True)
+    panel.set(xlabel="mean bits read of a basis value", ylabel="iterations over float64's")
+    panels.legend(figure, panels.key((), marks))
+    out.figure(
+        figure,
+        caption="GMRES(100), a mark a matrix that float64 solves too: counts of one run, which have no spread; the "
+        "colour is that of the nearest number of bits",
+        alt=ends(held, "over float64", ["matrix", "basis"], "Iterations over float64's", "times"),
+    )
 
 
 def _lines(row):

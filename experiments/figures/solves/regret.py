@@ -2,25 +2,30 @@
 
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
+
 NEEDS = ["regret"]
 ALLOWED = 1.15
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([_line(row) for _, row in rows.iterrows()]).sort_values("regret")
     out.table(table, caption="What auto chooses beside the best fixed choice, by bytes read")
     within = int((table.regret <= ALLOWED).sum())
     summary = [{"matrices": len(table), "within 15 %": within, "worst": table.regret.max()}]
     out.table(pd.DataFrame(summary), suffix="_summary", caption="Regret of auto by bytes read")
-    figure, axis = plt.subplots(figsize=(4.2, 2.6))
-    axis.step(range(1, len(table) + 1), table.regret, where="mid")
-    axis.axhline(ALLOWED, color="grey", linewidth=0.8)
-    axis.set_xlabel("matrices, by regret")
-    axis.set_ylabel("bytes over the best choice's")
-    out.figure(figure)
+    figure, (panel,) = panels.grid(out.width, 1, 2.0)
+    panel.step(range(1, len(table) + 1), table.regret, where="mid", color="#222222")
+    panels.unity(panel, across=True)
+    panels.logarithmic(panel, "y")
+    panel.set(xlabel="matrices, by regret", ylabel="bytes over the best choice's")
+    out.figure(
+        figure,
+        caption="Regret of auto: bytes that its choice reads over those of the best fixed choice; counts of one run",
+        alt=ends(table[table.regret < float("inf")], "regret", ["matrix"], "Bytes over the best choice's", "times"),
+    )
 
 
 def _line(row):
