@@ -82,7 +82,7 @@ def test_every_figure_and_table_of_hostile_names_is_made(tmp_path, drawn):
             lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
             cells = [cell for line in lines for cell in line if cell[:1] in ("=", "@", "+", "-")]
             assert [cell for cell in cells if not _number(cell)] == [], path.name
-    assert "long" * 1250 in (tmp_path / "out" / "fig4.csv").read_text()
+    assert any("long" * 1250 in path.read_text(encoding="utf-8") for path in written if path.suffix == ".csv")
 
 
 def _number(cell):
