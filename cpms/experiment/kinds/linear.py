@@ -11,19 +11,17 @@ from collections.abc import Callable
 from statistics import median
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from cpms.api import product_engines
-from cpms.api.given_matrix import given_matrix
 from cpms.api.linear.choice import METHODS, own_method
 from cpms.api.linear.solve import Solver
 from cpms.base import work_clock
 from cpms.certify import linear_system as certify
-from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config import Cell, Strict
 from cpms.experiment.config_types import one_of, or_plugin
+from cpms.experiment.linear_systems import SystemAtHand, SystemsConfig
 from cpms.problems.linear_system import LinearSystem
-from cpms.sources import matrices
 from cpms.sparse.matrix import Matrix
 
 
@@ -37,38 +35,20 @@ class Way(Strict):
     preconditioner: Literal["jacobi", "block_jacobi", "chebyshev"] | None = None
 
 
-class Config(Repeated):
-    """Stencils by name, right-hand sides, and the ways to solve; figures compare with the first way."""
+class Config(SystemsConfig):
+    """Linear systems, and the ways to solve them; figures compare with the first way."""
 
-    matrices: list[str] = Field(min_length=1)
-    right_hand_sides: list[Literal["ones", "random"]] = Field(default=["ones", "random"], min_length=1)
     ways: list[Way] = Field(min_length=1)
     tol: float = Field(default=1e-10, gt=0)
     max_iterations: int = Field(default=10_000, ge=1)
     samples: int = Field(default=1, ge=0)
     history_points: int = Field(default=200, ge=0)
 
-    @field_validator("matrices")
-    @classmethod
-    def known(cls, names: list[str]) -> list[str]:
-        """Refuse names of nothing."""
-        for name in names:
-            if matrices.is_name(name):
-                matrices.checked(name)
-            else:
-                given_matrix(name, None)
-        return names
-
     def cells(self) -> list[Cell]:
         """Return one cell a matrix and right-hand side: its ways take turns within it."""
         keys = ("tol", "max_iterations", "samples", "history_points")
-        shared = {"ways": [way.model_dump() for way in self.ways], **{key: getattr(self, key) for key in keys}}
-        return [
-            {"graph": name, "rhs": rhs, **shared, "repetition": repetition}
-            for name in self.matrices
-            for rhs in self.right_hand_sides
-            for repetition in range(self.repetitions)
-        ]
+        fixed = {key: getattr(self, key) for key in keys}
+        return self.cells_by_system(ways=[way.model_dump() for way in self.ways], **fixed)
 
 
 class Context:
@@ -76,24 +56,19 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._name, self._matrix = "", Matrix.from_dense([[1.0]])
+        self._systems = SystemAtHand()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve in each way once to compile, and once more for the row."""
-        if cell["graph"] != self._name:
-            name = cell["graph"]
-            self._matrix = given_matrix(matrices.generate(name) if matrices.is_name(name) else name, None)
-            self._name = cell["graph"]
-        rows = self._matrix.rows
-        b = np.ones(rows) if cell["rhs"] == "ones" else np.random.default_rng(1).standard_normal(rows)
-        solves = [_solve(self._matrix, b, way, cell) for way in cell["ways"]]
+        matrix, b = self._systems.of(cell)
+        solves = [_solve(matrix, b, way, cell) for way in cell["ways"]]
         lines = [solve() for solve in solves]
         samples = [[solve() for solve in solves] for _ in range(cell["samples"])]
         for line, found in zip(lines, zip(*samples, strict=True), strict=True) if samples else ():
             for key in ("solve_s", "whole_s"):
                 line[key.replace("_s", "_samples_s")] = [each[key] for each in found]
                 line[key] = median(each[key] for each in found)
-        return {"rows": rows, "entries": self._matrix.entries, "ways_found": lines}
+        return {"rows": matrix.rows, "entries": matrix.entries, "ways_found": lines}
 
 
 def _solve(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> Callable[[], dict[str, Any]]:

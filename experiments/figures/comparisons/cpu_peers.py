@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import geometric, ratio_ends
+from cpms.experiment.report.intervals import means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["cpu_peers"]
@@ -60,25 +60,13 @@ def _line(row):
 
 
 def _means(table):
-    lines = []
-    for suffix, against in AGAINST.items():
-        for ours in ("refine auto", "the best of ours"):
-            ratios = table[f"over {ours}{suffix}"]
-            found = geometric(ratios)
-            lines.append(
-                {
-                    "ours": ours,
-                    "against the fastest of": against,
-                    "geometric mean": found["mean"],
-                    "low": found["low"],
-                    "high": found["high"],
-                    "median": found["median"],
-                    "least": found["least"],
-                    "graphs where ours is faster": (ratios > 1).sum(),
-                    "graphs": found["graphs"],
-                }
-            )
-    return pd.DataFrame(lines)
+    return pd.DataFrame(
+        [
+            {"ours": ours, "against the fastest of": against, **means_line(table[f"over {ours}{suffix}"])}
+            for suffix, against in AGAINST.items()
+            for ours in ("refine auto", "the best of ours")
+        ]
+    )
 
 
 def _details(row):

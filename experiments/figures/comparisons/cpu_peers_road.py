@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import geometric, ratio_ends
+from cpms.experiment.report.intervals import means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["cpu_peers_road"]
@@ -53,23 +53,7 @@ def _line(row):
 
 
 def _means(table):
-    lines = []
-    for name in OURS:
-        ratios = table[f"over {name}"]
-        found = geometric(ratios)
-        lines.append(
-            {
-                "ours": name,
-                "geometric mean": found["mean"],
-                "low": found["low"],
-                "high": found["high"],
-                "median": found["median"],
-                "least": found["least"],
-                "graphs where ours is faster": (ratios > 1).sum(),
-                "graphs": found["graphs"],
-            }
-        )
-    return pd.DataFrame(lines)
+    return pd.DataFrame([{"ours": name, **means_line(table[f"over {name}"])} for name in OURS])
 
 
 def _details(row):

@@ -9,30 +9,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import Field, field_validator
 
-from cpms.api.given_matrix import given_matrix
 from cpms.api.linear.choice import chosen, vector_format
 from cpms.api.linear.prepared_system import PreparedSystem
 from cpms.api.linear.solve import Solver
 from cpms.base import work_clock
 from cpms.certify import linear_system as certify
 from cpms.contracts.linear_solve import LinearStep, Recorder, SolveTask
-from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config import Cell
+from cpms.experiment.linear_systems import SystemAtHand, SystemsConfig
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.cg import Later, cg
 from cpms.solvers.linear.gmres import RESTART
-from cpms.sources import matrices
 from cpms.sparse.matrix import Matrix
 
 _BELOW = 0.9
 
 
-class Config(Repeated):
-    """Matrices by name, right-hand sides, and formats of vectors; figures compare with the first."""
+class Config(SystemsConfig):
+    """Linear systems, and the formats of vectors; figures compare with the first format."""
 
-    matrices: list[str] = Field(min_length=1)
     right_hand_sides: list[Literal["ones", "random"]] = Field(default=["ones"], min_length=1)
     method: Literal["gmres", "cg"]
     vectors: list[list[str]] = Field(min_length=1)
@@ -57,13 +54,7 @@ class Config(Repeated):
     def cells(self) -> list[Cell]:
         """Return one cell a matrix and right-hand side."""
         keys = ("method", "vectors", "engine", "tol", "switch", "restart", "max_iterations")
-        shared = {key: getattr(self, key) for key in keys}
-        return [
-            {"graph": name, "rhs": rhs, "repetition": repetition, **shared}
-            for name in self.matrices
-            for rhs in self.right_hand_sides
-            for repetition in range(self.repetitions)
-        ]
+        return self.cells_by_system(**{key: getattr(self, key) for key in keys})
 
 
 class Context:
@@ -71,18 +62,13 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._name, self._matrix = "", Matrix.from_dense([[1.0]])
+        self._systems = SystemAtHand()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve once with each format."""
-        name = cell["graph"]
-        if name != self._name:
-            self._matrix = given_matrix(matrices.generate(name) if matrices.is_name(name) else name, None)
-            self._name = name
-        rows = self._matrix.rows
-        b = np.ones(rows) if cell["rhs"] == "ones" else np.random.default_rng(1).standard_normal(rows)
-        lines = [_line(self._matrix, b, ladder, cell) for ladder in cell["vectors"]]
-        return {"rows": rows, "entries": self._matrix.entries, "ways_found": lines}
+        matrix, b = self._systems.of(cell)
+        lines = [_line(matrix, b, ladder, cell) for ladder in cell["vectors"]]
+        return {"rows": matrix.rows, "entries": matrix.entries, "ways_found": lines}
 
 
 def _line(matrix: Matrix, b: Any, ladder: list[str], cell: Cell) -> dict[str, Any]:
@@ -129,11 +115,10 @@ def basis_bits(steps: Any) -> float:
     >>> basis_bits([LinearStep(1, 0.1, 64, 0, 0.0, False), LinearStep(2, 0.01, 16, 0, 0.0, True)])
     48.0
     """
-    total, values, cycle = 0, 0, []
+    total, values, read, length = 0, 0, 0, 0
     for step in steps:
-        cycle.append(step.bits)
-        total += sum(cycle)
-        values += len(cycle)
+        read, length = read + step.bits, length + 1
+        total, values = total + read, values + length
         if step.exact:
-            cycle = []
+            read, length = 0, 0
     return total / max(1, values)

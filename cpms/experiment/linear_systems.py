@@ -1,0 +1,57 @@
+"""The linear systems of an experiment: matrices by name, and right-hand sides of ones or of normal random numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from cpms.api.given_matrix import given_matrix
+from cpms.base.types import Floats
+from cpms.experiment.config import Cell, Repeated
+from cpms.sources import matrices
+from cpms.sparse.matrix import Matrix
+
+
+class SystemsConfig(Repeated):
+    """Matrices by name or path, and right-hand sides."""
+
+    matrices: list[str] = Field(min_length=1)
+    right_hand_sides: list[Literal["ones", "random"]] = Field(default=["ones", "random"], min_length=1)
+
+    @field_validator("matrices")
+    @classmethod
+    def known_matrices(cls, names: list[str]) -> list[str]:
+        """Refuse names of nothing."""
+        for name in names:
+            if matrices.is_name(name):
+                matrices.checked(name)
+            else:
+                given_matrix(name, None)
+        return names
+
+    def cells_by_system(self, **fixed: Any) -> list[Cell]:
+        """Return one cell a matrix, right-hand side and repetition, for kinds whose contestants share a cell."""
+        return [
+            {"graph": name, "rhs": rhs, "repetition": repetition, **fixed}
+            for name in self.matrices
+            for rhs in self.right_hand_sides
+            for repetition in range(self.repetitions)
+        ]
+
+
+class SystemAtHand:
+    """The matrix of consecutive cells, which is made once."""
+
+    def __init__(self) -> None:
+        self._name, self._matrix = "", Matrix.from_dense([[1.0]])
+
+    def of(self, cell: Cell) -> tuple[Matrix, Floats]:
+        """Return the matrix of a cell, and its right-hand side, which has shape (rows,)."""
+        name = cell["graph"]
+        if name != self._name:
+            self._matrix = given_matrix(matrices.generate(name) if matrices.is_name(name) else name, None)
+            self._name = name
+        rows = self._matrix.rows
+        return self._matrix, np.ones(rows) if cell["rhs"] == "ones" else np.random.default_rng(1).standard_normal(rows)
