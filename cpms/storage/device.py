@@ -60,6 +60,11 @@ def codec() -> Any:
     return import_module("cpms.backends.cuda.arrays.codec")
 
 
+def rounding() -> Any:
+    """Return the module that rounds arrays in device memory to a format."""
+    return import_module("cpms.backends.cuda.arrays.rounding")
+
+
 def block_codec() -> Any:
     """Return the module that encodes and decodes block floating point in device memory."""
     return import_module("cpms.backends.cuda.product.block_codec")
