@@ -80,3 +80,35 @@ def test_engine_cuda_takes_its_codec(own, device):
     np.testing.assert_allclose(
         np.asarray(device.to_host(codec.decode(stored))), cpms.encode(values, format).decode(), 1e-14
     )
+
+
+@pytest.mark.gpu
+def test_the_program_runs_on_a_gpu(own, gpu_backend, capsys):
+    """The program of the page with its last class, its engine and nothing else exchanged."""
+    del gpu_backend
+    defined, used = PROGRAM.split("if __name__")
+    used = used.replace("Log16()", "CudaLog16()").replace('engine="reference"', 'engine="cuda"')
+    exec(defined + FAST + ON_DEVICE + "\nif __name__" + used, {"__name__": "__main__"})  # noqa: S102  # As above.
+    stored, product, ranks = capsys.readouterr().out.splitlines()
+    assert stored.endswith("] True")
+    np.testing.assert_allclose(np.fromstring(product.strip("[]"), sep=" "), [0.5, -2.5], rtol=2e-3)
+    assert ranks.startswith("[(0, 0.33260")
+    (own / "own.toml").write_text(
+        CONFIG.replace('engines = ["reference"]', 'engines = ["cuda"]').replace("Log16", "CudaLog16")
+        + "max_iterations = 60\n"
+    )
+    assert main(RUN.split()) == 0
+    rows = [json.loads(line) for line in (own / "out" / "own.jsonl").read_text().splitlines()]
+    assert {(row["status"], row["engine"]) for row in rows} == {("ok", "cuda")}
+
+
+@pytest.mark.gpu
+def test_rounding_on_a_gpu_takes_its_codec(own, gpu_backend):
+    import cupy
+
+    values = gpu_backend.arrays.asarray(np.random.default_rng(0).standard_normal((30, 10)))
+    format = cpms.format_named("log16.py:CudaLog16")
+    found, right = cpms.quantize(values, format), cpms.quantize(cupy.asnumpy(values), format)
+    np.testing.assert_allclose(cupy.asnumpy(found), right, 1e-14)
+    with pytest.raises(cpms.InputError, match="log16 has no NaN"):
+        cpms.quantize(values * np.nan, format)

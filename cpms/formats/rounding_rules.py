@@ -92,9 +92,7 @@ def rule_of(format: Format, rounding: Rounding = "nearest", seed: int = 0) -> Ro
     return None
 
 
-def _of_float(
-    e: int, m: int, special: str, bias: int, most: float, rounding: Rounding, seed: int
-) -> RoundingRule:
+def _of_float(e: int, m: int, special: str, bias: int, most: float, rounding: Rounding, seed: int) -> RoundingRule:
     top = bits_of(most)
     cuts = rounding == "zero" or special == "finite"
     infinite = {"ieee": _INFINITY, "finite": top}.get(special, _NAN)

@@ -37,6 +37,7 @@ MEASURED = {
     "reduce_by_key",
     "topk",
     "products",
+    "rounding",
     "krylov",
     "helpers",
 }
