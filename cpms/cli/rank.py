@@ -83,9 +83,10 @@ def add(parsers: Any) -> None:
     )
     parser.add_argument(
         "--dangling",
-        choices=("teleport", "uniform"),
+        metavar="RULE|NODE[,NODE…]|FILE.npy",
         default="teleport",
-        help="where rank of nodes without out-edges goes: as teleport does (default), or to all nodes",
+        help="where rank of nodes without out-edges goes: as teleport does (default), to all nodes (uniform), to these "
+        "nodes, or by weights, one a node",
     )
     for option, text in _READ_OPTIONS.items():
         possible = POSSIBLE[option]
@@ -107,7 +108,7 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms.api.pagerank import pagerank
     from cpms.base.jit import load_without_blas
     from cpms.contracts.stopping import Stopping
-    from cpms.problems.personalization import nodes_named
+    from cpms.problems.personalization import dangling_named, nodes_named
     from cpms.sources.loading import load
 
     _check(arguments)
@@ -130,7 +131,7 @@ def call(arguments: argparse.Namespace) -> int:
             norm=arguments.norm,
             max_iterations=arguments.max_iterations,
             personalization=None if arguments.personalize is None else nodes_named(arguments.personalize),
-            dangling=arguments.dangling,
+            dangling=dangling_named(arguments.dangling),
             on_step=on_step,
         )
     if arguments.output:

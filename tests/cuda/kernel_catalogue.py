@@ -194,6 +194,7 @@ def every():
         **feedback,
         # The kernels above cover the compiler's work on other formats and on teleport vectors.
         "ranks": [*ranks(stored, personal=False), *ranks(stored[:1], personal=True)],
+        "ranks in shared memory": list(ranks_in_shared_memory([FP16, *stored[-1:]])),
         "coo": [streaming.native_variant(kernel, real) for kernel in template.COO for real in template.AFFINE],
         "reduce_by_key": [
             streaming.native_variant(kernel, real) for kernel in template.REDUCE_BY_KEY for real in template.AFFINE

@@ -1,4 +1,4 @@
-"""Float64 power iteration over ranks with one GPU each, which exchange by messages: a sweep is a kernel and an exchange.
+"""Float64 power iteration over ranks with a GPU each, which exchange by messages: a sweep is a kernel and an exchange.
 
 Ranks that store remotely sweep in one launch; see `cpms.backends.mpi.sweeps.persistent_ranks`.
 """
