@@ -262,7 +262,8 @@ def _link_bandwidth(transport: Transport) -> float | None:
             copy_to(target, source)
         current().synchronize()
         samples.append(time.perf_counter() - began)
-    return _EXCHANGES * _LINK_BYTES / max(transport.communicator.allgather(statistics.median(samples[1:])))
+    slowest: float = max(transport.communicator.allgather(statistics.median(samples[1:])))
+    return _EXCHANGES * _LINK_BYTES / slowest
 
 
 def _columns(

@@ -24,8 +24,8 @@ def show(rows, out):
             "(Karp-Flatt) against one GPU with the same method, by the faster of engines mpi_cuda and cuda_fused; GB: "
             "what rank 0 is sent in a solve; exchange: of whole vectors, or of what rows read of other ranks, sent "
             "(halo) or written there (direct), by itself, with GB/s of what rank 0 is sent by one of 64 bits a node, "
-            "and its share of what a plain copy reaches between the GPUs; exchange, ms: all of a solve, waits for others "
-            "included, of the rank that waits least",
+            "and its share of what a plain copy reaches between the GPUs; exchange, ms: all of a solve, with waits, of "
+            "the rank that waits least",
         )
         caption = f"Their Table 1 as printed, and ours on {host}; ms"
         out.table(_beside(strong), suffix="_table1", caption=caption)

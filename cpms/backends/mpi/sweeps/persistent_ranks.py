@@ -59,7 +59,8 @@ class RankPower(power.FusedOperator):
 
     def empty(self) -> Gathered:
         """Return a vector."""
-        return self._pool.vector()
+        vector: Gathered = self._pool.vector()
+        return vector
 
     def sweeps(self, x: Any, out: Any, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:
         """Launch many sweeps at once."""
@@ -86,7 +87,7 @@ class RankPower(power.FusedOperator):
         return self.rows.download(x.own)
 
     @cached_property
-    def _pool(self) -> VectorPool:
+    def _pool(self) -> VectorPool[Gathered]:
         return VectorPool(self.rows.exchange.vector)
 
     @property
