@@ -20,7 +20,7 @@ from cpms.base.text.terminal import say, say_json
 from cpms.base.text.text_table import text_table
 from cpms.base.validation import finite, shown
 from cpms.graph.graph import Graph
-from cpms.sources.readers.form_arguments import FORM, add_form_options
+from cpms.sources.readers.form_arguments import FORM, add_dangling_option, add_form_options
 from cpms.sources.readers.options import POSSIBLE
 
 _LONGEST_NAME = 100
@@ -81,13 +81,7 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
     )
-    parser.add_argument(
-        "--dangling",
-        metavar="RULE|NODE[,NODE…]|FILE.npy",
-        default="teleport",
-        help="where rank of nodes without out-edges goes: as teleport does (default), to all nodes (uniform), to these "
-        "nodes, or by weights, one a node",
-    )
+    add_dangling_option(parser)
     for option, text in _READ_OPTIONS.items():
         possible = POSSIBLE[option]
         parser.add_argument(f"--{option.replace('_', '-')}", choices=possible, default=possible[0], help=text)

@@ -30,7 +30,7 @@ from cpms.mpi.solve import Solved, solve
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import dangling_named, dangling_rule, nodes_named, teleport_distribution
 from cpms.sources.loading import files_of
-from cpms.sources.readers.form_arguments import FORM, add_form_options
+from cpms.sources.readers.form_arguments import FORM, add_dangling_option, add_form_options
 from cpms.sources.readers.options import POSSIBLE
 
 
@@ -68,13 +68,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
     )
-    parser.add_argument(
-        "--dangling",
-        metavar="RULE|NODE[,NODE…]|FILE.npy",
-        default="teleport",
-        help="where rank of nodes without out-edges goes: as teleport does (default), to all nodes (uniform), to these "
-        "nodes, or by weights, one a node",
-    )
+    add_dangling_option(parser)
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list")
     parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write all ranks")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
