@@ -62,7 +62,7 @@ def codec() -> Any:
 
 def rounding() -> Any:
     """Return the module that rounds arrays in device memory to a format."""
-    return import_module("cpms.backends.cuda.arrays.rounding")
+    return device_module("rounding")
 
 
 def block_codec() -> Any:
