@@ -1,7 +1,7 @@
 """Solves of many queries together on a prepared batch, each certified by itself.
 
 Sweeps of many iterates turn products of a sparse matrix with a vector (SpMV) into products with a few vectors (SpMM):
-the matrix is read once for all of them. Answers are certified where they are, on processors by a product of all of them.
+the matrix is read once for all of them. Answers are certified where they are; on processors one product serves many.
 """
 
 from __future__ import annotations
