@@ -17,7 +17,7 @@ from cpms.backends.cuda.kernels.template import CERTIFICATE, CERTIFIED_ROWS
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.structs import pack
 from cpms.base.types import Norm
-from cpms.certify.roundoff import UNIT
+from cpms.certify.roundoff import UNIT, of_terms
 from cpms.contracts.batch import Query
 from cpms.contracts.recomputation import Recomputation
 from cpms.problems.pagerank import Problem
@@ -174,8 +174,7 @@ def roundoff(nodes: int, edges: int) -> float:
     True
     """
     additions = LONG_ROW + edges // LONG_ROW + nodes // LONG_ROW + 64
-    relative = (_OPERATIONS + 1) * UNIT + (additions * UNIT) ** 2
-    return 2.0 * relative / (1.0 - relative)
+    return of_terms((_OPERATIONS + 1) * UNIT + (additions * UNIT) ** 2)
 
 
 def _lanes(mean_edges: float) -> int:
