@@ -60,6 +60,7 @@ problems = {
     "personalised": Problem(large, 0.7, teleport / teleport.sum(), "uniform"),
     "weighted": Problem(weighted),
     "hub": Problem(cpms.Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int))),
+    "own dangling": Problem(large, 0.8, None, teleport / teleport.sum()),
 }
 kept = {}
 for local in ("cpu", "serial", "scipy"):
@@ -96,7 +97,7 @@ def swept(tmp_path_factory):
 def test_any_number_of_ranks_gives_the_same_bits_on_every_rank(swept):
     assert len(swept) == 6
     alone = swept["ranks1_0"]
-    assert len(alone.files) == 3 * 2 * 9
+    assert len(alone.files) == 3 * 2 * 11
     for name, found in swept.items():
         for key in alone.files:
             assert found[key].tobytes() == alone[key].tobytes(), (name, key)
