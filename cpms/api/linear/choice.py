@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from cpms.api.given_matrix import storage_of
 from cpms.base import plugins
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.suggestions import unknown
+from cpms.base.types import Floats
 from cpms.base.validation import described
 from cpms.contracts.linear_solve import SolveStatus, SolveTask
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
@@ -34,13 +37,18 @@ _DOMINANT = 0.5
 """Of rows beside the diagonal over the diagonal: Jacobi's method then halves errors at least."""
 _LEAST_BITS = 32
 """Of matrix values that conjugate gradients read, where they are not exact: fewer may make a matrix indefinite."""
+_ROUNDS = ("cg", "jacobi", "chebyshev")
+"""Methods that a matrix rounded to float32 does not slow, since they find residuals of the whole one now and then."""
+_MOST_SINGLE = 2.0**60
+"""Size of values up to which float32 leaves products room; its inverse is the least."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """A method, the storage of the matrix, the formats of vectors from the fewest bits on, and why.
 
-    ``own`` is the function of a method that is a user's.
+    ``own`` is the function of a method that is a user's; ``keeps_values`` says that the storage is known to hold every
+    value of the matrix exactly.
     """
 
     method: str
@@ -48,6 +56,7 @@ class Choice:
     vectors: tuple[VectorFormat | None, ...]
     reason: str
     own: OwnMethod | None = None
+    keeps_values: bool = False
 
 
 def own_method(given: object) -> OwnMethod | None:
@@ -125,11 +134,15 @@ def chosen(system: LinearSystem, method: str | OwnMethod, storage: Any, vectors:
     if method == "auto":
         method, why = _method(system)
         reasons.append(why)
-    values = None if system.matrix.values is None else _storage(system, method, storage, reasons)
     if own is not None and isinstance(vectors, str) and vectors == "auto":
         vectors = None
-    formats = _vectors(method, vectors, engine, reasons)
-    return Choice(method, values, formats, "; ".join(reasons) or "as asked for", own)
+    of_vectors: list[str] = []
+    formats = _vectors(method, vectors, engine, of_vectors)
+    values, exact = None, True
+    if system.matrix.values is not None:
+        narrow = method in _ROUNDS and all(each is not None and each.bits() <= _LEAST_BITS for each in formats)
+        values, exact = _storage(system, method, storage, narrow, reasons)
+    return Choice(method, values, formats, "; ".join(reasons + of_vectors) or "as asked for", own, exact)
 
 
 def _method(system: LinearSystem) -> tuple[str, str]:
@@ -141,21 +154,34 @@ def _method(system: LinearSystem) -> tuple[str, str]:
     return "gmres", f"gmres: A is {why}"
 
 
-def _storage(system: LinearSystem, method: str, storage: Any, reasons: list[str]) -> ValueFormat:
+def _storage(
+    system: LinearSystem, method: str, storage: Any, narrow: bool, reasons: list[str]
+) -> tuple[ValueFormat, bool]:
+    """Return a storage, and whether it is known to keep each value."""
+    values = system.matrix.given_values()
     if isinstance(storage, str) and storage == "auto":
-        found = lossless_storage(system.matrix.given_values())
+        found = lossless_storage(values)
+        if narrow and found.bits() > _LEAST_BITS and _within_single(values):
+            reasons.append("fp32: iterations in few bits read A in fp32, and residuals all of it")
+            return FP32, False
         reasons.append(f"{found.name}: all values of A are exact in it")
-        return found
+        return found, True
     given = storage_of(storage, system.matrix)
     if isinstance(given, MagnitudeSplit):
         raise UnsupportedError(f"solvers store a matrix in one format, not {given.name}; give one, or lossless")
-    if method == "cg" and given.bits() < _LEAST_BITS and not keeps(system.matrix.given_values(), given):
+    if method == "cg" and given.bits() < _LEAST_BITS and not keeps(values, given):
         reasons.append(
             f"fp32 in place of {given.name}: rounding A to fewer than {_LEAST_BITS} bits may make it indefinite; "
             "method='refine' reads fewer"
         )
-        return FP32
-    return given
+        return FP32, False
+    return given, False
+
+
+def _within_single(values: Floats) -> bool:
+    """Return whether float32 holds all values to its full precision, and products with them have room."""
+    sizes = np.abs(values)
+    return bool(sizes.max(initial=0.0) < _MOST_SINGLE and sizes[sizes > 0.0].min(initial=1.0) > 1.0 / _MOST_SINGLE)
 
 
 def keeps(values: Any, storage: ValueFormat | None) -> bool:
