@@ -45,10 +45,10 @@ def lossless_storage(values: Floats) -> ValueFormat:
     >>> lossless_storage(np.arange(1000.0)).name, lossless_storage(np.random.default_rng(0).random(999)).name
     ('fp16', 'fp64')
     """
-    tops, lows = _outer_bits(values[:LOOKED_AT])
+    tops, lows = outer_bits(values[:LOOKED_AT])
     if (tops - lows).max(initial=0) > _MOST_MANTISSA_BITS and distinct_values(values[:LOOKED_AT]) is None:
         return FP64
-    tops, lows = _outer_bits(values)
+    tops, lows = outer_bits(values)
     for width in (8, 16, 32):
         found = _packed(values, tops, lows, width)
         if found is not None:
@@ -58,7 +58,7 @@ def lossless_storage(values: Floats) -> ValueFormat:
     return FP64
 
 
-def _outer_bits(values: Floats) -> tuple[np.ndarray, np.ndarray]:
+def outer_bits(values: Floats) -> tuple[np.ndarray, np.ndarray]:
     """Return exponents of leading and of last bits: of each binade that holds values, and of all below the normal ones.
 
     The last bit of a binade is the lowest of all its values, which are found by one pass over them.

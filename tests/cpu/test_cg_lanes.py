@@ -8,7 +8,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms.backends.cpu.krylov.row_patterns import row_patterns
+from cpms.backends.row_patterns import row_patterns
 from cpms.backends.cpu.product import CpuProduct
 from cpms.base import threads
 from cpms.contracts.linear_solve import Recorder, SolveTask

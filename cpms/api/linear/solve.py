@@ -28,6 +28,7 @@ from cpms.api.linear.choice import (
     chosen,
     own_method,
     own_name,
+    preconditioner_for,
     require_method,
     vector_format,
 )
@@ -69,8 +70,9 @@ class Solver:
     method : {"auto", "cg", "gmres", "jacobi", "chebyshev", "refine"}, callable, or the name of a plug-in
         A callable gets a `cpms.contracts.linear_solve.SolveTask` and x, which it improves in place, and returns a
         `cpms.SolveStatus`; its answer is certified as any other. ``auto`` takes cg for a symmetric matrix with a
-        positive diagonal, jacobi where the diagonal dominates rows twofold, else gmres; and goes on with gmres where A
-        turns out not to be as it looked.
+        positive diagonal, and Jacobi's preconditioner where diagonal entries differ tenfold; jacobi where the diagonal
+        dominates rows twofold or its rate is estimated to be fast, else gmres; and goes on with gmres where A turns out
+        not to be as it looked.
     storage : format or str
         Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact, and fp32 beside fp64 where
         these are more than 32 and vectors have no more.
@@ -131,6 +133,8 @@ class Solver:
         self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, layout, read)
         self._preconditioner: Preconditioner | None = None
         held = vector_format(preconditioner_storage)
+        if preconditioner is None and self._chosen_by_auto:
+            preconditioner = preconditioner_for(self.system, self.choice)
         self._preconditioner = self._preconditioner_of(preconditioner, held, at_least(1, "block", block))
         self._inverse: Any = None
         if {self.choice.method, self._inner} & set(DIAGONAL):

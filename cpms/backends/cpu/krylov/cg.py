@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.krylov import cg_loops
-from cpms.backends.cpu.krylov.row_patterns import row_patterns
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.stored_vectors import native
+from cpms.backends.row_patterns import row_patterns
 from cpms.base import threads
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_operator import LinearOperator
