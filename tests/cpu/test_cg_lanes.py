@@ -8,8 +8,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms.backends.row_patterns import row_patterns
 from cpms.backends.cpu.product import CpuProduct
+from cpms.backends.row_patterns import row_patterns
 from cpms.base import threads
 from cpms.contracts.linear_solve import Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
