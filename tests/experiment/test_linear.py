@@ -58,6 +58,9 @@ def test_ways_take_turns_and_whole_calls_are_timed(tmp_path):
         assert way["history"] == []
     row = {**cell, **found, "status": "ok"}
     assert shown("cg_time", row, tmp_path)["times faster, whole call"][0] == 1.0
+    assert shown("gpu_cg_time", {**row, "ways_found": [*found["ways_found"], found["ways_found"][0]]}, tmp_path).way[
+        1
+    ] == ("cpu auto")
     assert shown("regret", {**row, "ways_found": found["ways_found"][1:]}, tmp_path).regret[0] > 0.0
 
 
