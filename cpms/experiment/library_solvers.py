@@ -2,7 +2,7 @@
 
 An answer above the certified tolerance is solved on from where it ended, with a tenth of the goal. CuPy's solvers are
 called as its users call them; conjugate gradients of cuSPARSE and cuBLAS are those of an expert, in
-`cpms.backends.cuda.krylov.vendor_cg`.
+`cpms.backends.cuda.product.vendor_cg`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def of_device(library: str, method: str) -> Callable[[SolveTask, Any], SolveStat
 
 def cusparse_cg(task: SolveTask, x: Any) -> SolveStatus:
     """Solve by conjugate gradients of cuSPARSE and cuBLAS."""
-    from cpms.backends.cuda.krylov import vendor_cg
+    from cpms.backends.cuda.product import vendor_cg
 
     return vendor_cg.cg(task, x)
 
