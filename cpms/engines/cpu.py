@@ -61,7 +61,7 @@ _NO_DIVISOR = np.zeros(1, np.uint32)
 class CpuOperator(Operator[SegmentedArray]):
     """A matrix in main memory and its rows in parts of equal work.
 
-    In the pattern layout vectors hold x / ``divisor`` (see `cpms.sparse.pattern`).
+    In the pattern layout vectors hold x / ``divisor`` (see `cpms.sparse.transition_values`).
     """
 
     problem: Problem

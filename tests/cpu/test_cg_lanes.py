@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpms.backends.cpu.product import CpuProduct
-from cpms.backends.row_patterns import row_patterns
 from cpms.base import threads
 from cpms.contracts.linear_solve import Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
@@ -19,6 +18,7 @@ from cpms.solvers.linear.cg import VectorIterations
 from cpms.sources.matrices.elasticity import elasticity
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
+from cpms.sparse.row_patterns import row_patterns
 
 
 def scattered(size):

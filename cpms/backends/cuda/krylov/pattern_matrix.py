@@ -1,6 +1,6 @@
 """A matrix whose rows follow few patterns, in device memory: two bytes a row, and the entries of each pattern.
 
-Grids of constant coefficients repeat a few rows; see `cpms.backends.row_patterns`. Neighbouring rows share an entry,
+Grids of constant coefficients repeat a few rows; see `cpms.sparse.row_patterns`. Neighbouring rows share an entry,
 which one load brings to all lanes of a warp, so that a product reads little more than its vectors.
 """
 
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.row_patterns import RowPatterns, row_patterns
 from cpms.formats.codes import CodeFormat, ValueFormat
 from cpms.formats.formats import FP64, FloatFormat, SegmentFormat
 from cpms.sparse.matrix import Matrix
+from cpms.sparse.row_patterns import RowPatterns, row_patterns
 from cpms.storage.array import encode
 
 BATCH = 8
