@@ -51,20 +51,17 @@ def _value(stored, table, k, kind, first, second, third):  # type: ignore[no-unt
 def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:  # noqa: ARG001
     """Return the product of rows at places ``low`` to ``high`` in SELL; it returns their part of the dot product.
 
-    Arguments, here and of the kernel, are those of `cpms.backends.cpu.product_loops.slices_kernel`.
+    Arguments, here and of the kernel, are those of `cpms.backends.cpu.product_loops.slices_kernel` but the sizes of
+    slices and blocks, which are 32.
     """
     kind = spec[0]
 
     @compiled(error_model="numpy")
     def product(  # type: ignore[no-untyped-def]
-        starts, columns, values, order, slice_rows, block, rows, x, out, scalars, row_exponents, add, dot,
-        real, low, high,
-    ):  # fmt: skip
+        starts, columns, values, order, rows, x, out, scalars, row_exponents, add, dot, real, low, high
+    ):
         sums = np.empty(32, real.dtype)
-        if kind == 4:
-            table = values[:2048].view(np.float64)
-        else:
-            table = np.empty(0, np.float64)
+        table = values[:2048].view(np.float64) if kind == 4 else np.empty(0, np.float64)
         alpha, beta, factor = scalars
         scales, adds, dots = len(row_exponents) > 0, len(add) > 0, len(dot) > 0
         is_plain = len(order) == 0 and beta == 0.0 and not (scales or adds or dots)
