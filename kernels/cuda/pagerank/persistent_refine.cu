@@ -10,6 +10,7 @@
 #include "pagerank/refine_request.cuh"
 #include "persistent/fixed_point_allreduce.cuh"
 #include "persistent/instantiate.cuh"
+#include "multi_gpu/ranks.cuh"
 
 namespace cpms {
 
@@ -45,10 +46,13 @@ CPMS_DEVICE void sync_block() {
     __syncthreads();
 }
 
-template <Update update, class Q, bool Personal, bool Core, class Residual, class Inner>
+template <Update update, class Q, bool Personal, bool Core, class Residual, class Inner, class RanksOrOne>
 CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
                                    const RefineRequest& request, const RoundedStart& start, RefineVectors vectors,
-                                   const Grid& grid, double* report_to) {
+                                   const Grid& grid, double* report_to, const RanksOrOne& ranks) {
+    using Word = typename WideningLoad<Q>::Word;
+    constexpr bool several = RanksOrOne::several;
+    static_assert(!several || !fixed_point_totals<Inner>, "ranks add up float64 totals");
     constexpr bool feeds_back = update == Update::error_feedback, defers = update != Update::accumulate;
     // Whether dangling nodes are quantised, so that their values count for the largest one.
     constexpr bool with_dangling = feeds_back || QuantiserOf<Q>::Type::stores_dangling;
@@ -92,7 +96,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
         if ((!defers || !again) && !from_rounded) {
             masses = apply_correction<Core>(nodes, vectors.contributions,
                                             vectors.has_correction ? vectors.correction : nullptr);
-            masses.all_reduce(grid, prefetch_other);
+            ranks.template all_reduce<u64>(masses, vectors.contributions, grid, prefetch_other);
         }
         double l1 = 1.0, norm = 1.0;  // a rounded initial guess has no residual sweep, and 1 stands for its norms
         InnerState inner;
@@ -102,6 +106,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                 sync_block();
                 inner = begin_rounded<Q, Personal, Core>(nodes, common, request.settings, start, vectors.contributions,
                                                          rounding_error, vectors.history.at(deferrals), grid);
+                if constexpr (several) ranks.template exchange_lost<Word>(inner, vectors.history.at(deferrals));
             }
         } else {
             const ResidualFactors factors = ResidualFactors::of(nodes, common, masses.value[0], masses.value[1]);
@@ -111,7 +116,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                 nodes, by, vectors.contributions, vectors.next_contributions, vectors.residual};
             residual_strategy.template sweep<double>((const u8*)vectors.contributions, end);
             GridReduce<6, 2> norms{{end.l1, end.squares, end.mass, end.sum_or_dangling, end.linf, end.largest}};
-            norms.all_reduce(grid, prefetch_inner);
+            ranks.template all_reduce<void>(norms, nullptr, grid, prefetch_inner);
             l1 = norms.value[0];
             norm = norm_of(request.norm, l1, norms.value[1], norms.value[4]);
             report.record(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
@@ -128,6 +133,9 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             } else {
                 inner = quantise_residual<Q, Core>(nodes, request.settings, vectors.residual, norms.value[5],
                                                    defers ? nullptr : vectors.correction, vectors.history.stored, grid);
+            }
+            if constexpr (several) ranks.template exchange_lost<Word>(inner, vectors.history.stored);
+            if constexpr (!feeds_back) {
                 anderson.record(0, inner, norms.value[3]);
             }
         }
@@ -152,8 +160,14 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                                   "too much to combine");
                     Workspace& idle_workspace = inner_strategy.workspace;
                     Scratch& workspace = *(Scratch*)&idle_workspace;
-                    inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(
-                        nodes, request.settings, vectors.history, anderson, target(), workspace, seed, grid);
+                    const auto over_ranks = [&](double* products) {
+                        if constexpr (several) ranks.exchange_products(products);
+                    };
+                    inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(nodes, request.settings, vectors.history,
+                                                                               anderson, target(), workspace, seed,
+                                                                               grid, over_ranks);
+                    if constexpr (several)
+                        ranks.template exchange_lost<Word>(inner, vectors.history.stored, anderson.sum[0]);
                     if (writes) {
                         outer.history_begin = report.count;
                         if (!anderson.worthwhile) outer.vectors = 2;
@@ -164,6 +178,8 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             if (defers && !combines && report.count - outer.history_begin == deferrals) {
                 deferred.prepare<Q>(deferrals);
                 apply_deferred<Q, Core, false>(nodes, vectors.history, deferred, vectors.contributions, rounding_error);
+                if constexpr (several)
+                    ranks.template copy_halo<Word>(vectors.history.at(deferrals), vectors.history.at(0));
                 grid.sync([] {});
                 if (writes) {
                     outer.history_begin = report.count;
@@ -191,7 +207,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             if constexpr (fixed_point_totals<Inner>) {
                 allreduce.all_reduce(grid, totals, inner_l1, inner.largest, prefetch_inner);
             } else {
-                totals.all_reduce(grid, prefetch_inner);
+                ranks.template all_reduce<Word>(totals, next_sent, grid, prefetch_inner);
             }
             inner_l1 = totals.value[0];
             inner = InnerState{totals.value[3], totals.value[2], next_exponent};
@@ -213,15 +229,17 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                 more = inner_l1 > outer.tolerance && report.count - outer.residual_sweep < request.max_inner_sweeps;
             }
         } while (more && !slow && report.count < request.max_sweeps);
+        again = !slow && outer.continues(request, report.count);
         if constexpr (defers) {
             deferred.prepare<Q>(report.count - outer.history_begin);
             masses =
                 apply_deferred<Q, Core, true>(nodes, vectors.history, deferred, vectors.contributions, rounding_error);
-            masses.all_reduce(grid, prefetch_other);
+            // The last step of a launch has no sweep after it that would read other ranks' values.
+            if (again || !several)
+                ranks.template all_reduce<u64>(masses, vectors.contributions, grid, prefetch_other);
         } else {
             vectors.has_correction = 1;
         }
-        again = !slow && outer.continues(request, report.count);
         sync_block();
         if (writes) outer.close(request, inner_l1);
     } while (again);
@@ -244,10 +262,10 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
         const __grid_constant__ cpms::RoundedStart start, const __grid_constant__ cpms::RefineVectors vectors, \
         double *partials, unsigned *arrived, double *report
 #define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                            \
-    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report); \
+    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, cpms::OneDevice{}); \
     grid.end();
 #define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                             \
-    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report); \
+    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, cpms::OneDevice{}); \
     grid.end();
 
 #define CPMS_PERSISTENT_REFINE(...) CPMS_DIRECT_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
@@ -264,3 +282,27 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
 #define CPMS_ERROR_FEEDBACK_INNER_BLOCKED(...) \
     CPMS_INNER_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
 #define CPMS_ERROR_FEEDBACK_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
+
+// The same over the rows of one rank of several.
+#define CPMS_RANK_REFINE_PARAMETERS CPMS_REFINE_PARAMETERS, const __grid_constant__ cpms::Ranks ranks
+#define CPMS_RUN_RANK_REFINE(RESIDUAL, INNER, ...)                                                              \
+    ranks.begin();                                                                                              \
+    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks); \
+    ranks.end();                                                                                                \
+    grid.end();
+#define CPMS_RUN_RANK_FEEDBACK(RESIDUAL, INNER, ...)                                                               \
+    ranks.begin();                                                                                                 \
+    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks); \
+    ranks.end();                                                                                                   \
+    grid.end();
+#define CPMS_RANK_REFINE(...) CPMS_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_REFINE_TILED_GATHER(...) \
+    CPMS_INNER_TILED_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_REFINE_INNER_BLOCKED(...) \
+    CPMS_INNER_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_REFINE_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_FEEDBACK(...) CPMS_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
+#define CPMS_RANK_FEEDBACK_INNER_BLOCKED(...) \
+    CPMS_INNER_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
+#define CPMS_RANK_FEEDBACK_BLOCKED(...) \
+    CPMS_ALL_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)

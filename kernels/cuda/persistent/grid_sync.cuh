@@ -183,4 +183,15 @@ struct GridReduce {
     }
 };
 
+// The ranks of a solve on one device: the grid's totals are those of all nodes, and no values are exchanged.
+// multi_gpu/ranks.cuh has those of several devices.
+struct OneDevice {
+    static constexpr bool several = false;
+
+    template <class Word, class Totals, class Overlapped>
+    CPMS_DEVICE void all_reduce(Totals& totals, const void*, const Grid& grid, Overlapped overlapped) const {
+        totals.all_reduce(grid, overlapped);
+    }
+};
+
 }  // namespace cpms
