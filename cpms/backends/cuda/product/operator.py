@@ -20,6 +20,7 @@ from cpms.backends.cuda.kernels.product import (
     TOGETHER,
     WIDEST,
     ProductSpec,
+    column_group,
 )
 from cpms.backends.cuda.krylov.cg import CudaCg
 from cpms.backends.cuda.product import launch
@@ -32,6 +33,7 @@ from cpms.contracts.own_codecs import codec_refusal
 from cpms.contracts.product_request import Compute, ProductRequest
 from cpms.formats.codes import VectorFormat
 from cpms.sparse.arrangement import Arrangement, arranged
+from cpms.sparse.column_groups import four_bases
 from cpms.sparse.compressed_indices import CompressedIndices, compressed, worth_compressing
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.row_blocks import row_blocks
@@ -69,7 +71,9 @@ class CudaProduct(CudaVectors):
     order: Any | None
     row_blocks: BlocksOnDevice | None
     compressed: CompressedIndices | None
-    """On the device, in place of ``columns``, which is then empty."""
+    """On the device, in place of ``columns``, which is then empty; bases of slices of one width at multiples of four."""
+    width: int
+    """Columns of all slices, where that is one number for which loops are unrolled; else 0."""
 
     @classmethod
     def of(cls, matrix: Matrix, request: ProductRequest) -> CudaProduct:
@@ -77,6 +81,11 @@ class CudaProduct(CudaVectors):
         storage, indices = request.storage, request.indices
         arrangement = arranged(matrix, request.layout, "32" if indices == "compressed" else indices)
         smaller = _compressed(arrangement, indices)
+        width = _same_width(arrangement)
+        if arrangement.layout == "sell" and arrangement.columns.dtype == np.uint32:
+            group = column_group(storage, 0 if smaller is None else smaller.offset_bits)
+            smaller = None if smaller is None else smaller.grouped(arrangement.starts, group)
+            arrangement = arrangement.grouped(group)
         backend = current()
         with backend.memory_for(f"the matrix of shape {matrix.shape}", arrangement.index_bytes + 8 * arrangement.slots):
             values = of_rows = None
@@ -89,10 +98,11 @@ class CudaProduct(CudaVectors):
             columns = backend.upload(arrangement.columns if smaller is None else arrangement.columns[:0])
             if smaller is not None:
                 far = None if smaller.far is None else backend.upload(smaller.far)
-                bases, offsets = backend.upload(smaller.bases), backend.upload(smaller.offsets)
+                bases = four_bases(smaller.bases, width) if width else smaller.bases
+                bases, offsets = backend.upload(bases), backend.upload(smaller.offsets)
                 smaller = CompressedIndices(bases, offsets, far, backend.upload(smaller.far_columns))
             starts, blocks = backend.upload(arrangement.starts), _row_blocks(arrangement)
-            return cls(request, arrangement, values, of_rows, starts, columns, order, blocks, smaller)
+            return cls(request, arrangement, values, of_rows, starts, columns, order, blocks, smaller, width)
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -195,7 +205,7 @@ class CudaProduct(CudaVectors):
             if value is not None:
                 packed[name] = value if np.isscalar(value) else backend.address(value)
         if cut is None:
-            launch.product(spec.slices(self._width, ell=layout.layout == "ell"), blocks, packed)
+            launch.product(spec.slices(self.width, ell=layout.layout == "ell"), blocks, packed)
             return sums
         packed["blocks"] = backend.address(cut.blocks)
         if cut.long_count:
@@ -234,7 +244,8 @@ class CudaProduct(CudaVectors):
         count = 1 if self.values is None else self.values.format.checked_read(read)
         bits = 8 * self.arrangement.columns.itemsize
         compute, offsets = self.request.compute, 0 if self.compressed is None else self.compressed.offset_bits
-        return ProductSpec(self.request.storage, count, x, read_x, compute, bits, out, vectors, offsets)
+        group = self.arrangement.group
+        return ProductSpec(self.request.storage, count, x, read_x, compute, bits, out, vectors, offsets, group)
 
     def _packed(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
         layout, values = self.arrangement, self.values
@@ -253,6 +264,7 @@ class CudaProduct(CudaVectors):
             arrays["columns"] = self.compressed.offsets
             held_apart = {"far": self.compressed.far, "far_columns": self.compressed.far_columns}
             arrays |= {"bases": self.compressed.bases, **held_apart}
+            sizes["base_stride"] = -(-self.width // 4) * 4
         return launch.arguments(**arrays, values=held, **sizes, alpha=factor, beta=float(beta))
 
     @cached_property
@@ -261,12 +273,13 @@ class CudaProduct(CudaVectors):
         mean = self.arrangement.matrix.entries / self.arrangement.matrix.rows
         return next((threads for threads in THREADS_A_ROW if 2 * threads >= mean), THREADS_A_ROW[-1])
 
-    @cached_property
-    def _width(self) -> int:
-        """Columns of all slices, where that is one number for which loops are unrolled; else 0."""
-        layout = self.arrangement
-        widths = np.unique(np.diff(layout.starts.astype(np.int64))) // layout.slice_rows
-        return int(widths[0]) if len(widths) == 1 and widths[0] <= WIDEST else 0
+
+def _same_width(layout: Arrangement) -> int:
+    """Return the columns of all slices, where that is one number for which loops are unrolled; else 0."""
+    if not layout.slice_rows:
+        return 0
+    widths = np.unique(np.diff(layout.starts.astype(np.int64))) // layout.slice_rows
+    return int(widths[0]) if len(widths) == 1 and widths[0] <= WIDEST else 0
 
 
 def _compressed(arrangement: Arrangement, indices: str) -> CompressedIndices | None:
