@@ -17,7 +17,7 @@ A layout of one's own is a `Layout`, which says in which slot each entry lies.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,14 @@ from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.jit import compiled
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
-from cpms.sparse.column_groups import SLICE_ROWS, in_groups
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.row_sorting import order_in_blocks
 
 LAYOUTS = ("csr", "coo", "ell", "sell")
 OWN = "own"
 """Layout of arrangements that a `Layout` makes."""
+SLICE_ROWS = 32
+"""Rows in a slice: a warp of a GPU, four vectors of 8 float64 on a processor."""
 ELL_ROWS = 256
 """Rows of ``ell`` that a processor sums together; the one slice is padded to a multiple of them."""
 WINDOW_ROWS = 4096
@@ -101,9 +102,6 @@ class Arrangement:
         The row that comes i-th, in ``sell``, where rows are sorted.
     slice_rows : int
         C, in ``ell`` and ``sell``: entry k of the i-th row is in slot ``starts[i // C] + k * C + i % C``.
-    group : int
-        Columns of a slice of ``sell`` whose entries of a row lie side by side, where that is not 1:
-        `cpms.sparse.column_groups`.
     own_slots : ndarray, shape (entries,), or None
         Slot of each entry, in ``own``.
     rows : ndarray, shape (len(starts),), or None
@@ -123,7 +121,6 @@ class Arrangement:
     own_slots: npt.NDArray[Any] | None = None
     rows: npt.NDArray[Any] | None = None
     own_index_bytes: int | None = None
-    group: int = 1
 
     @property
     def index_bytes(self) -> int:
@@ -142,13 +139,7 @@ class Arrangement:
             return found
         if not self.slice_rows:
             return entries
-        by_slots = _spread(self.matrix, entries, self.starts, self.order, self.slice_rows, columns=False)
-        return in_groups(by_slots, self.starts, self.group)
-
-    def grouped(self, group: int) -> Arrangement:
-        """Return an arrangement in ``sell`` with columns in groups of so many."""
-        columns = in_groups(self.columns, self.starts, group)
-        return replace(self, columns=columns, group=group)
+        return _spread(self.matrix, entries, self.starts, self.order, self.slice_rows, columns=False)
 
 
 def layout_name(layout: str | Layout) -> str:
@@ -212,6 +203,11 @@ def arranged(matrix: Matrix, layout: str | Layout, indices: str = "auto") -> Arr
         raise InputError(f"indices are {indices!r}; they can be {', '.join(INDICES)}")
     if isinstance(layout, Layout):
         return _own_arrangement(matrix, layout, indices)
+    name = layout
+    return matrix.once(("arranged", name, indices), lambda: _arranged(matrix, name, indices))
+
+
+def _arranged(matrix: Matrix, layout: str, indices: str) -> Arrangement:
     if layout in ("csr", "coo"):
         dtype = _index_type(matrix, matrix.entries, indices)
         columns = _unsigned(matrix.indices, dtype)

@@ -8,17 +8,15 @@ more have their columns in full elsewhere, and cost others 4 bytes a slice. The 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.jit import compiled
 from cpms.sparse.arrangement import SLICE_ROWS, Arrangement
-from cpms.sparse.column_groups import in_groups
 
 _WORTH = 0.75
 """Share of the bytes of 32-bit columns below which ``auto`` compresses them."""
@@ -52,14 +50,6 @@ class CompressedIndices:
         far = 0 if self.far is None else int(self.far.nbytes)
         return int(self.bases.nbytes + self.offsets.nbytes + self.far_columns.nbytes) + far
 
-    def grouped(self, starts: npt.NDArray[Any], group: int) -> CompressedIndices:
-        """Return them for an arrangement with columns in groups of so many, whose slices begin at ``starts``."""
-        of_far = np.zeros(1, np.int64)
-        if self.far is not None:
-            of_far = np.append(of_far, np.cumsum(np.diff(starts.astype(np.int64))[self.far > 0]))
-        offsets, far_columns = in_groups(self.offsets, starts, group), in_groups(self.far_columns, of_far, group)
-        return replace(self, offsets=offsets, far_columns=far_columns)
-
     @property
     def offset_bits(self) -> int:
         """Bits of an offset."""
@@ -84,6 +74,10 @@ def compressed(arrangement: Arrangement) -> CompressedIndices:
     """
     if arrangement.layout != "sell" or arrangement.columns.dtype != np.uint32:
         raise InputError("compressed indices are for layout 'sell' with rows, columns and slots below 2**32")
+    return arrangement.matrix.once("compressed", lambda: _compressed(arrangement))
+
+
+def _compressed(arrangement: Arrangement) -> CompressedIndices:
     starts, columns = arrangement.starts, arrangement.columns
     bases = np.empty(arrangement.slots // SLICE_ROWS, np.uint32)
     widest = np.empty(len(starts) - 1, np.int64)

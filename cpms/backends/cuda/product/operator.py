@@ -22,8 +22,10 @@ from cpms.backends.cuda.kernels.product import (
     ProductSpec,
     column_group,
 )
+from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.krylov.cg import CudaCg
 from cpms.backends.cuda.product import launch
+from cpms.backends.cuda.product.column_groups import GroupedArrangement, four_bases, grouped_indices
 from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
 from cpms.backends.cuda.product.launch import whole_blocks
 from cpms.backends.cuda.runtime.current import current
@@ -33,7 +35,6 @@ from cpms.contracts.own_codecs import codec_refusal
 from cpms.contracts.product_request import Compute, ProductRequest
 from cpms.formats.codes import VectorFormat
 from cpms.sparse.arrangement import Arrangement, arranged
-from cpms.sparse.column_groups import four_bases
 from cpms.sparse.compressed_indices import CompressedIndices, compressed, worth_compressing
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.row_blocks import row_blocks
@@ -71,7 +72,7 @@ class CudaProduct(CudaVectors):
     order: Any | None
     row_blocks: BlocksOnDevice | None
     compressed: CompressedIndices | None
-    """On the device, in place of ``columns``, which is then empty; bases of slices of one width at multiples of four."""
+    """On the device, in place of ``columns``, which is then empty; in slices of one width bases are padded to fours."""
     width: int
     """Columns of all slices, where that is one number for which loops are unrolled; else 0."""
 
@@ -84,8 +85,8 @@ class CudaProduct(CudaVectors):
         width = _same_width(arrangement)
         if arrangement.layout == "sell" and arrangement.columns.dtype == np.uint32:
             group = column_group(storage, 0 if smaller is None else smaller.offset_bits)
-            smaller = None if smaller is None else smaller.grouped(arrangement.starts, group)
-            arrangement = arrangement.grouped(group)
+            smaller = None if smaller is None else grouped_indices(smaller, arrangement.starts, group)
+            arrangement = GroupedArrangement.of(arrangement, group)
         backend = current()
         with backend.memory_for(f"the matrix of shape {matrix.shape}", arrangement.index_bytes + 8 * arrangement.slots):
             values = of_rows = None
@@ -186,6 +187,14 @@ class CudaProduct(CudaVectors):
                 return float(self.dots([out], extra.dot, [write])[0])
         return None if sums is None else float(sums.sum())
 
+    def variants(self, x: Any, out: Any, read_matrix: int | None = None) -> list[Variant]:
+        """Return the kernels of a product with a vector, so that those of several products are compiled at once."""
+        _, x_format, x_read, _ = as_stored(x, None)
+        spec, cut = self._spec(read_matrix, x_format, x_read, launch.real(out)), self.row_blocks
+        if cut is None:
+            return [spec.slices(self.width, ell=self.arrangement.layout == "ell")]
+        return [spec.row_blocks(), *([spec.join()] if cut.long_count else [])]
+
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
         """Return iterations whose passes over vectors are fused, in formats that have kernels, unpreconditioned."""
         return None if task.preconditioner is not None or not fits(task.formats[0]) else CudaCg(self, task, x)
@@ -244,7 +253,7 @@ class CudaProduct(CudaVectors):
         count = 1 if self.values is None else self.values.format.checked_read(read)
         bits = 8 * self.arrangement.columns.itemsize
         compute, offsets = self.request.compute, 0 if self.compressed is None else self.compressed.offset_bits
-        group = self.arrangement.group
+        group = self.arrangement.group if isinstance(self.arrangement, GroupedArrangement) else 1
         return ProductSpec(self.request.storage, count, x, read_x, compute, bits, out, vectors, offsets, group)
 
     def _packed(self, x: Any, out: Any, alpha: float, beta: float) -> Any:

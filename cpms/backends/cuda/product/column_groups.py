@@ -8,6 +8,7 @@ a group of s columns is s * lane + c slots behind the group's first. Cost: one p
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,34 @@ import numpy.typing as npt
 
 from cpms.base import threads
 from cpms.base.jit import compiled
+from cpms.sparse.arrangement import SLICE_ROWS, Arrangement
+from cpms.sparse.compressed_indices import CompressedIndices
 
-SLICE_ROWS = 32
-"""Rows in a slice: a warp of a GPU, four vectors of 8 float64 on a processor."""
+
+@dataclass(frozen=True, eq=False)
+class GroupedArrangement(Arrangement):
+    """An arrangement in ``sell`` whose columns, and values by `spread`, lie in groups of ``group`` columns."""
+
+    group: int = 1
+
+    @classmethod
+    def of(cls, plain: Arrangement, group: int) -> GroupedArrangement:
+        """Return an arrangement with its columns in groups."""
+        given = {field.name: getattr(plain, field.name) for field in fields(plain)}
+        return cls(**given | {"columns": in_groups(plain.columns, plain.starts, group)}, group=group)
+
+    def spread(self, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values of the matrix's entries by slots, 0 in padding."""
+        return in_groups(super().spread(entries), self.starts, self.group)
+
+
+def grouped_indices(found: CompressedIndices, starts: npt.NDArray[Any], group: int) -> CompressedIndices:
+    """Return compressed indices of an arrangement, whose slices begin at ``starts``, with columns in groups."""
+    of_far = np.zeros(1, np.int64)
+    if found.far is not None:
+        of_far = np.append(of_far, np.cumsum(np.diff(starts.astype(np.int64))[found.far > 0]))
+    offsets, far_columns = in_groups(found.offsets, starts, group), in_groups(found.far_columns, of_far, group)
+    return replace(found, offsets=offsets, far_columns=far_columns)
 
 
 def in_groups(entries: npt.NDArray[Any], starts: npt.NDArray[Any], group: int) -> npt.NDArray[Any]:
