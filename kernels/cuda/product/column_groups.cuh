@@ -34,9 +34,9 @@ CPMS_CONSTANT int group_begin(int column, int count, int group) {
 
 // Loads a lane's numbers of `Bytes` bytes in `Count` columns from `columns`, where their first group begins.
 template <int Bytes, int Count, int Group, int At = 0>
-CPMS_DEVICE void load_groups(const u8* columns, u64 lane, Run<Bytes * Count>& row) {
+CPMS_DEVICE void load_groups(const u8* columns, u32 lane, Run<Bytes * Count>& row) {
     constexpr int size = group_columns(Count - At, Group), begin = At * Bytes;
-    const auto part = load_run_bytes<size * Bytes>(columns + (At * 32 + lane * size) * Bytes, Streaming{});
+    const auto part = load_run_bytes<size * Bytes>(columns + (u32)(At * 32 + lane * size) * Bytes, Streaming{});
     if constexpr (begin % 4 != 0) {
         row.word[begin / 4] |= part.word[0] << (8 * (begin % 4));
     } else {
@@ -64,7 +64,7 @@ CPMS_DEVICE void load_bases(const u32* bases, u32 (&base)[Count]) {
 
 // `Count` columns of a row, from slot `slot` of lane 0 on: indices and values of all, then x some columns at a time.
 template <class T, int Count, int Group, int OffsetBits, bool Fours>
-CPMS_DEVICE void multiply_groups(const Product& p, const void* columns, const u32* bases, u64 slot, u64 lane,
+CPMS_DEVICE void multiply_groups(const Product& p, const void* columns, const u32* bases, u64 slot, u32 lane,
                                  typename T::Real (&sum)[T::N]) {
     using V = typename T::V;
     constexpr int bytes = OffsetBits ? OffsetBits / 8 : sizeof(typename T::Index), value_bytes = InRuns<V>::bytes;
@@ -107,7 +107,7 @@ CPMS_DEVICE void multiply_groups(const Product& p, const void* columns, const u3
 
 // A slice of a width that is known when the kernel is compiled.
 template <class T, int Width, int Group, int OffsetBits, int At = 0>
-CPMS_DEVICE void multiply_groups_of(const Product& p, const void* columns, const u32* bases, u64 slot, u64 lane,
+CPMS_DEVICE void multiply_groups_of(const Product& p, const void* columns, const u32* bases, u64 slot, u32 lane,
                                     typename T::Real (&sum)[T::N]) {
     constexpr int count = least(32, Width - At);
     multiply_groups<T, count, Group, OffsetBits, true>(p, columns, bases + At, slot + At * 32, lane, sum);
@@ -119,7 +119,7 @@ CPMS_DEVICE void multiply_groups_of(const Product& p, const void* columns, const
 // A slice of any width: whole groups, then smaller ones.
 template <class T, int Count, int Group, int OffsetBits>
 CPMS_DEVICE void multiply_groups_up_to(const Product& p, const void* columns, const u32* bases, u64 k, u64 width,
-                                       u64 slot, u64 lane, typename T::Real (&sum)[T::N]) {
+                                       u64 slot, u32 lane, typename T::Real (&sum)[T::N]) {
     for (; k + Count <= width; k += Count) {
         multiply_groups<T, Count, Group, OffsetBits, false>(p, columns, bases + k, slot + k * 32, lane, sum);
     }
@@ -130,7 +130,7 @@ CPMS_DEVICE void multiply_groups_up_to(const Product& p, const void* columns, co
 
 template <class T, int Width, int Group, int OffsetBits>
 CPMS_DEVICE void multiply_grouped_slice(const Product& p, const void* columns, const u32* bases, u64 width, u64 slot,
-                                        u64 lane, typename T::Real (&sum)[T::N]) {
+                                        u32 lane, typename T::Real (&sum)[T::N]) {
     if constexpr (Width > 0) {
         multiply_groups_of<T, Width, Group, OffsetBits>(p, columns, bases, slot, lane, sum);
     } else {

@@ -82,19 +82,22 @@ CPMS_DEVICE const u32* bases_of(const Product& p, u64 slice, u64 begin) {
 }
 
 // Values in format V, of which RV segments are read; x in X, of which RX are; N vectors at a time. Columns are
-// compressed where OffsetBits is not 0, and lie in groups where Group is not 1. C is 32 for slices of so many rows, 0
+// compressed where OffsetBits is not 0, and lie in groups where Group is not 1; Far says that some slices have them in
+// full. C is 32 for slices of so many rows, 0
 // for one of all rows. A thread has the row at a place, in the order in which rows are stored; without groups entry k
 // of its row is k * step slots behind its first slot.
-template <int C, int Width, int OffsetBits, int Group, class V, int RV, class X, int RX, class Real, class Index,
+template <int C, int Width, int OffsetBits, bool Far, int Group, class V, int RV, class X, int RX, class Real, class Index,
           class Out, int N>
 CPMS_DEVICE void product_slices(const Product& p) {
     using Types = ProductTypes<V, RV, X, RX, Real, Index, N>;
-    const u64 place = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    const Index place = (Index)blockIdx.x * blockDim.x + threadIdx.x;  // its width saves registers
     double dotted = 0.0;
     if (place < p.rows) {
-        const u64 step = C ? C : p.slice_rows, slice = C ? place / C : 0;
-        const u64 begin = Width > 0 ? slice * (Width * step) : (u64)load_at<Index>(p.starts, slice);
-        const u64 lane = C ? place % C : place, slot = begin + lane;
+        const u64 step = C ? C : p.slice_rows;
+        const Index slice = C ? place / (Index)C : 0;
+        const u64 begin = Width > 0 ? (u64)slice * (Width * step) : (u64)load_at<Index>(p.starts, slice);
+        const Index lane = C ? place % (Index)C : place;
+        const u64 slot = begin + lane;
         const u64 width = Width > 0 ? Width : (load_at<Index>(p.starts, slice + 1) - begin) / step;
         Real sum[N] = {};
         if constexpr (OffsetBits == 0) {
@@ -108,7 +111,8 @@ CPMS_DEVICE void product_slices(const Product& p) {
             using Offset = typename OffsetType<OffsetBits>::Type;
             // A slice whose columns are too far apart for offsets has them in full, at 32 (far - 1) of far_columns.
             // Its sums by offsets are computed, too, and discarded: no slice then waits for `far`.
-            const u32 far = p.far ? load_word(p.far + slice, ReadOnly{}) : 0;
+            u32 far = 0;
+            if constexpr (Far) far = load_word(p.far + slice, ReadOnly{});
             const u32* const bases = bases_of<Width>(p, slice, begin);
             if constexpr (Group > 1) {
                 multiply_grouped_slice<Types, Width, Group, OffsetBits>(p, p.columns, bases, width, begin, lane, sum);
@@ -116,7 +120,7 @@ CPMS_DEVICE void product_slices(const Product& p) {
                 const OffsetColumns<Offset> columns{bases, (const Offset*)p.columns};
                 multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
             }
-            if (far != 0) {  // the same for all of a warp
+            if (Far && far != 0) {  // the same for all of a warp
                 // Less `begin`, since a slot of the whole matrix is added.
                 const u32* const in_full = p.far_columns + (u64)(far - 1) * C - begin;
 #pragma unroll
@@ -138,7 +142,9 @@ CPMS_DEVICE void product_slices(const Product& p) {
 
 }  // namespace cpms
 
+// One block a multiprocessor is the least: else the compiler saves registers, by loading what it needs one after the
+// other.
 #define CPMS_PRODUCT_SLICES(NAME, ...)                                           \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
+    extern "C" __global__ void __launch_bounds__(256, 1) NAME(cpms::Product p) { \
         cpms::product_slices<__VA_ARGS__>(p);                                    \
     }

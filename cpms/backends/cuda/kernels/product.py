@@ -71,6 +71,8 @@ class ProductSpec:
         Of compressed columns, in SELL; 0 where columns are stored as they are.
     group : {1, 2, 4, 8}
         Columns of a slice in SELL whose entries of a row lie side by side.
+    far : bool
+        Whether some slices have their columns in full.
     """
 
     values: ValueFormat | None = FP64
@@ -83,6 +85,7 @@ class ProductSpec:
     vectors: int = 1
     offset_bits: int = 0
     group: int = 1
+    far: bool = False
 
     def _values(self) -> tuple[list[str], list[str]]:
         name, cpp = _type(self.values)
@@ -102,7 +105,9 @@ class ProductSpec:
         names, cpp = self._values()
         layout = "ell" if ell else f"sell_o{self.offset_bits}" if self.offset_bits else "sell"
         layout += f"_g{self.group}" if self.group > 1 else ""
-        first = [f"{layout}_{width}"], ["0" if ell else "32", f"{width}", f"{self.offset_bits}", f"{self.group}"]
+        layout += "_far" if self.far else ""
+        far = "true" if self.far else "false"
+        first = [f"{layout}_{width}"], ["0" if ell else "32", f"{width}", f"{self.offset_bits}", far, f"{self.group}"]
         return self._made("product_slices", *first, names, cpp)
 
     def rows(self, threads: int) -> Variant:
