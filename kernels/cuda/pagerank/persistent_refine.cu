@@ -71,6 +71,9 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
         else
             return vectors.correction;
     };
+    // Seeds of stochastic rounding; no two vectors of a launch share their draws. The odd multiplier is 2^64 / 1.2207,
+    // as in step_seed of cpms/formats/quantization.py (1.2207 solves x^4 = x + 1; Roberts, 2018).
+    const auto seed_of = [&](u32 vector) { return request.settings.seed + vector * 0xD1B54A32D192ED03ull; };
     if constexpr (fixed_point_totals<Inner>) allreduce.begin(grid);
     // A sweep's prefetch runs in the last barrier before it. If both kinds of sweeps have one strategy, they share the
     // prefetch, and the last inner sweep has done it for the residual sweep.
@@ -100,11 +103,13 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
         }
         double l1 = 1.0, norm = 1.0;  // a rounded initial guess has no residual sweep, and 1 stands for its norms
         InnerState inner;
+        QuantiserSettings first_settings = request.settings;  // of the first vector
+        first_settings.seed = seed_of(2 * report.count + 1);
         if (from_rounded) {
             if constexpr (feeds_back) {
                 if constexpr (!same_strategy<Residual, Inner>) prefetch_inner();
                 sync_block();
-                inner = begin_rounded<Q, Personal, Core>(nodes, common, request.settings, start, vectors.contributions,
+                inner = begin_rounded<Q, Personal, Core>(nodes, common, first_settings, start, vectors.contributions,
                                                          rounding_error, vectors.history.at(deferrals), grid);
                 if constexpr (several) ranks.template exchange_lost<Word>(inner, vectors.history.at(deferrals));
             }
@@ -128,10 +133,10 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                 report.count >= request.max_sweeps)
                 return;
             if constexpr (feeds_back) {
-                inner = send_first<Q, Core>(nodes, request.settings, norms.value[5], vectors.contributions,
+                inner = send_first<Q, Core>(nodes, first_settings, norms.value[5], vectors.contributions,
                                             rounding_error, vectors.history.stored, grid);
             } else {
-                inner = quantise_residual<Q, Core>(nodes, request.settings, vectors.residual, norms.value[5],
+                inner = quantise_residual<Q, Core>(nodes, first_settings, vectors.residual, norms.value[5],
                                                    defers ? nullptr : vectors.correction, vectors.history.stored, grid);
             }
             if constexpr (several) ranks.template exchange_lost<Word>(inner, vectors.history.stored);
@@ -151,11 +156,12 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
         double inner_l1 = l1;
         bool more, slow = false;
         do {
-            const u64 seed = request.settings.seed + report.count * 0xD1B54A32D192ED03ull;
+            const u64 seed = seed_of(2 * report.count);
             const bool combines = !feeds_back && outer.vectors == history_length;
             if constexpr (!feeds_back) {
                 if (combines && report.count - outer.history_begin == anderson_depth) {
                     using Scratch = AndersonWorkspace<typename HistoryValues<Q>::Real>;
+                    // The smallest blocks have the least workspace.
                     static_assert(sizeof(Scratch) <= sizeof(WorkspaceFor<32 * min_persistent_warps>),
                                   "too much to combine");
                     Workspace& idle_workspace = inner_strategy.workspace;
@@ -164,8 +170,9 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                         if constexpr (several) ranks.exchange_products(products);
                     };
                     inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(nodes, request.settings, vectors.history,
-                                                                               anderson, target(), workspace, seed,
-                                                                               grid, over_ranks);
+                                                                               anderson, target(), workspace,
+                                                                               seed_of(2 * report.count + 1), grid,
+                                                                               over_ranks);
                     if constexpr (several)
                         ranks.template exchange_lost<Word>(inner, vectors.history.stored, anderson.sum[0]);
                     if (writes) {
@@ -193,7 +200,8 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             const u32 from = from_rounded ? deferrals : place & place_mask,
                       to = from_rounded ? 0 : (place + 1) & place_mask;
             // The scale of the vector to be written, from the largest value of the one that is read: a sweep cannot
-            // wait for its own largest value, and `top` leaves headroom. Larger values saturate and count as lost.
+            // wait for its own largest value, and `top` leaves some headroom (see shared_exponent). Larger values
+            // saturate, and what they lose counts as lost.
             const int next_exponent = shared_exponent(request.settings.scaled, request.settings.top, inner.largest);
             const InnerFactors factors = in_uniform_registers<Inner, Q>(
                 InnerFactors::of<Q>(nodes, common, inner.exponent, next_exponent, inner.lost));
@@ -261,11 +269,13 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
     const __grid_constant__ cpms::Nodes nodes, const __grid_constant__ cpms::RefineRequest request,            \
         const __grid_constant__ cpms::RoundedStart start, const __grid_constant__ cpms::RefineVectors vectors, \
         double *partials, unsigned *arrived, double *report
-#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                            \
-    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, cpms::OneDevice{}); \
+#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                           \
+    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, \
+                                         cpms::OneDevice{});                                            \
     grid.end();
-#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                             \
-    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, cpms::OneDevice{}); \
+#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                            \
+    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, \
+                                            cpms::OneDevice{});                                            \
     grid.end();
 
 #define CPMS_PERSISTENT_REFINE(...) CPMS_DIRECT_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
@@ -295,13 +305,14 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
     cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks); \
     ranks.end();                                                                                                   \
     grid.end();
-#define CPMS_RANK_REFINE(...) CPMS_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_REFINE(...) CPMS_RANK_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
 #define CPMS_RANK_REFINE_TILED_GATHER(...) \
     CPMS_INNER_TILED_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
 #define CPMS_RANK_REFINE_INNER_BLOCKED(...) \
     CPMS_INNER_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
 #define CPMS_RANK_REFINE_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
-#define CPMS_RANK_FEEDBACK(...) CPMS_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
+#define CPMS_RANK_FEEDBACK(...) \
+    CPMS_RANK_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
 #define CPMS_RANK_FEEDBACK_INNER_BLOCKED(...) \
     CPMS_INNER_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
 #define CPMS_RANK_FEEDBACK_BLOCKED(...) \

@@ -68,7 +68,9 @@ struct Grid {
         __syncthreads();
     }
     // The parts of the barrier. One thread arrives once its whole block has written; one thread advances the state,
-    // and acquires memory once all_arrived() of the value returned.
+    // and acquires memory once all_arrived() of the value returned. __syncthreads orders the writes of the block before
+    // that thread's release, and releases are cumulative (causality order of the PTX memory consistency model), so one
+    // release covers the block; likewise one acquire and a __syncthreads after it.
     CPMS_DEVICE void arrive() const {
         release_memory();
         add_relaxed(arrived, 1);
