@@ -1,6 +1,6 @@
 """Large and random graphs, queries, and several GPUs."""
 
-from cpms.experiment.pages.numbers import median, ratio
+from cpms.experiment.pages.numbers import machine, median, ratio
 from cpms.experiment.report.output import label, shortened
 
 
@@ -67,6 +67,7 @@ def several(rows):
                 known = fastest.setdefault(result["method"], result)
                 fastest[result["method"]] = min(known, result, key=lambda each: each["solve_s"])
         kind = "web" if "weblike" in row["graph"] else "uniformly random"
+        card, most = machine(row), max(result["ranks"] for result in row["results"])
         size = f"{row['results'][0]['nodes'] / 1e6:.0f}M"
         for result in row["results"]:
             ranks, method = result["ranks"], result["method"]
@@ -74,12 +75,14 @@ def several(rows):
                 continue
             is_web = row["scaling"] == "strong" and method == "refine" and kind == "web"
             if is_web and (ranks > 1 or result is fastest["refine"]):
-                what = f"{size} nodes of a web by `refine` on {ranks} H100{'s' if ranks > 1 else ''}"
+                what = f"{size} nodes of a web by `refine` on {ranks} {card}{'s' if ranks > 1 else ''}"
                 samples = result["solve_samples_s"]
                 yield median(f"gpus.strong.{ranks}", what, "ms", samples, [row], "scaling_gpu", 1e3)
-            if row["scaling"] == "weak" and ranks == 4:
+            if row["scaling"] == "weak" and ranks == most:
                 called = "`refine`" if method == "refine" else "power iteration"
-                what = f"efficiency against the fastest on one, as much {kind} more for each of four H100s, {called}"
+                what = (
+                    f"efficiency against the fastest on one, as much {kind} more for each of {ranks} {card}s, {called}"
+                )
                 pair = ([100 * s for s in fastest[method]["solve_samples_s"]], result["solve_samples_s"])
                 yield ratio(f"gpus.weak.{kind}.{method}", what, [pair], [row], "scaling_gpu", "%")
         if row["scaling"] == "weak":

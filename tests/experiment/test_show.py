@@ -247,8 +247,6 @@ def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
     assert bought.loc[swept.graph.unique(), levers].notna().all(axis=None)
     part = swept[(swept.graph == "uniform, 67M edges") & (swept.storage == "fp16")].set_index("arrangement")["sweep us"]
     assert bought.loc["uniform, 67M edges", "dealt values"] == pytest.approx(part["not dealt"] / part["as chosen"])
-    coded = rows.read(folder("experiments") / "results" / "gpu_codes.jsonl")
-    assert bought["16-bit sources"].notna().sum() == len(coded)
     cached = rows.read(folder("experiments") / "results" / "gpu_cached.jsonl")
     assert bought["made for the cache"].notna().sum() == len(cached)
     of_web = {r["arrangement"]["cached"]: r["sweep_us"] for r in cached[0]["results"] if r["storage"] == "fp16"}
@@ -282,11 +280,9 @@ def _near_the_bound(results, output):
 def test_numbers_say_how_near_sweeps_come_to_what_memory_allows(tmp_path):
     results = folder("experiments") / "results"
     chosen = _near_the_bound(results, tmp_path)
-    slower = _near_the_bound(results / "h100", tmp_path)
     own = chosen.reached.drop("rmat 22")
     numbers = all_numbers(results)
-    for key, near in (("limits.plain", chosen), ("limits.h100.plain", slower)):
-        assert numbers[key].value == pytest.approx(100 * near["of plain"].min())
+    assert numbers["limits.plain"].value == pytest.approx(100 * chosen["of plain"].min())
     moved = numbers["limits.moved"]
     assert (moved.low, moved.high) == pytest.approx((100 * own.min(), 100 * own.max()))
     assert chosen.reached["rmat 22"] > 1
