@@ -1,7 +1,9 @@
 """Runs end to end, and show programs: from rows alone, to the same bytes every time."""
 
+import io
 import json
 import os
+import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -129,6 +131,18 @@ def test_all_shows_what_has_rows(recorded, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_all_shows_the_time_that_is_left_on_a_terminal_alone(tmp_path, monkeypatch, is_terminal):
+    shipped = folder("experiments") / "results" / "table1.jsonl"
+    (tmp_path / shipped.name).write_bytes(shipped.read_bytes())
+    stream = io.StringIO()
+    stream.isatty = lambda: is_terminal
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(show, "show_programs", lambda: {"table1": show_programs()["table1"]})
+    show.show("all", results=tmp_path, output=tmp_path)
+    assert bool(re.search(r"drawing: +100%.*1/1 \[\d+:\d+<", stream.getvalue())) == is_terminal
+
+
 def test_rows_without_a_commit_are_drawn_by_every_program(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "save", lambda figure, _: plt.close(figure) or [Path("drawn")])
     for path in (folder("experiments") / "results").glob("*.jsonl"):
