@@ -61,13 +61,13 @@ def queries(rows):
 def several(rows):
     """Yield strong and weak scaling over GPUs of one host."""
     for row in rows.measured("scaling_gpu"):
+        card, most = machine(row), max(result["ranks"] for result in row["results"])
         fastest = {}
         for result in row["results"]:
             if result["ranks"] == 1:
                 known = fastest.setdefault(result["method"], result)
                 fastest[result["method"]] = min(known, result, key=lambda each: each["solve_s"])
         kind = "web" if "weblike" in row["graph"] else "uniformly random"
-        card, most = machine(row), max(result["ranks"] for result in row["results"])
         size = f"{row['results'][0]['nodes'] / 1e6:.0f}M"
         for result in row["results"]:
             ranks, method = result["ranks"], result["method"]
@@ -78,11 +78,10 @@ def several(rows):
                 what = f"{size} nodes of a web by `refine` on {ranks} {card}{'s' if ranks > 1 else ''}"
                 samples = result["solve_samples_s"]
                 yield median(f"gpus.strong.{ranks}", what, "ms", samples, [row], "scaling_gpu", 1e3)
-            if row["scaling"] == "weak" and ranks == most:
+            if row["scaling"] == "weak" and ranks == most > 1:
                 called = "`refine`" if method == "refine" else "power iteration"
-                what = (
-                    f"efficiency against the fastest on one, as much {kind} more for each of {ranks} {card}s, {called}"
-                )
+                grown = f"as much {kind} more for each of {most} {card}s"
+                what = f"efficiency against the fastest on one, {grown}, {called}"
                 pair = ([100 * s for s in fastest[method]["solve_samples_s"]], result["solve_samples_s"])
                 yield ratio(f"gpus.weak.{kind}.{method}", what, [pair], [row], "scaling_gpu", "%")
         if row["scaling"] == "weak":

@@ -18,10 +18,9 @@ import pandas as pd
 from cpms.base.errors import InputError
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import provenance
+from cpms.experiment.report.captions import provenance, shortened
 from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.report.observations import observations
-from cpms.experiment.report.output import shortened
 from cpms.experiment.report.palette import colour
 from cpms.experiment.report.style import STYLE, inches
 from cpms.experiment.rows.rows import Row

@@ -54,8 +54,7 @@ constexpr bool fixed_point_totals = false;
 template <>
 constexpr bool fixed_point_totals<InCacheGather> = true;
 
-// Whether a strategy has registers to spare. With 8-bit values none has: nothing spills, but sweeps over web graphs
-// became slower.
+// Whether a strategy has vector registers to spare for values that all lanes share. The rule was measured, not derived.
 template <class Strategy, class F>
 constexpr bool has_spare_registers = false;
 template <class F>

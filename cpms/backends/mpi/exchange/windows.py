@@ -5,12 +5,14 @@ Windows are pooled and never freed, since a rank must not free memory that other
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cpms.backends.cuda.runtime.compile import CudaBackend
 from cpms.backends.cuda.runtime.current import current
 
 Opened = tuple[Any, tuple[int, ...]]
@@ -85,6 +87,17 @@ class Windows:
         self._free[number] = _FreeWindow(nbytes, self._open_new(nbytes))
         self._made += 1
         return number
+
+
+def copy_to(address: int, source: Any) -> None:
+    """Copy an array to an address of another rank's part; on a GPU it is queued in the current stream."""
+    if isinstance(current(), CudaBackend):
+        import cupy
+
+        runtime, stream = cupy.cuda.runtime, cupy.cuda.get_current_stream()
+        runtime.memcpyAsync(address, source.data.ptr, source.nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
+    else:
+        ctypes.memmove(address, source.ctypes.data, source.nbytes)
 
 
 def to_host(communicator: Any) -> Callable[[int], Opened]:
