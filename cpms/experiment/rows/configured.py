@@ -16,8 +16,8 @@ from cpms.experiment.config import Experiment
 from cpms.experiment.rows import commits, rows
 from cpms.experiment.rows.changed import differs, parameters
 
-_CONDITIONS = ("name", "kind", "threads", "affinity", "outliers", "warmup")
-"""Keys beside the parameters of cells that a measurement depends on."""
+_CONDITIONS = ("name", "kind", "threads", "affinity", "outliers")
+"""Keys beside the parameters of cells that a measurement depends on; rows have their ``warmup``, or had none."""
 
 
 def save_copy(folder: Path, name: str, content: bytes) -> None:
@@ -70,7 +70,8 @@ def is_same(row: rows.Row, path: Path, repository: Path) -> bool:
     if recorded in _digests(content):
         return True
     before = _versions(repository).get(str(recorded))
-    return before is not None and row["cell"] in _shared(before, content, path)
+    warmup = getattr(config.parsed(content, path), "warmup", 0)
+    return before is not None and row.get("warmup", 0) == warmup and row["cell"] in _shared(before, content, path)
 
 
 @lru_cache(maxsize=4)
@@ -94,7 +95,7 @@ def _shared(before: bytes, now: bytes, path: Path) -> set[str]:
         earlier, present = config.parsed(before, path), config.parsed(now, path)
     except InputError:
         return set()
-    if any(getattr(earlier, key, None) != getattr(present, key, None) for key in _CONDITIONS):
+    if any(getattr(earlier, key) != getattr(present, key) for key in _CONDITIONS):
         return set()
     found = {rows.cell_key(cell): parameters(earlier, cell) for cell in earlier.cells()}
     wanted = {rows.cell_key(cell): parameters(present, cell) for cell in present.cells()}
