@@ -117,6 +117,7 @@ _FILES = {
     "vector_dots": "product/vectors.cu",
     "vector_combine": "product/vectors.cu",
     "vector_update": "product/vectors.cu",
+    "cg_patterns": "krylov/cg.cu",
     "cg_curvature": "krylov/cg.cu",
     "cg_update": "krylov/cg.cu",
     "cg_direction": "krylov/cg.cu",
