@@ -204,6 +204,11 @@ def arranged(matrix: Matrix, layout: str | Layout, indices: str = "auto") -> Arr
         raise InputError(f"indices are {indices!r}; they can be {', '.join(INDICES)}")
     if isinstance(layout, Layout):
         return _own_arrangement(matrix, layout, indices)
+    name = layout
+    return matrix.once(("arranged", name, indices), lambda: _arranged(matrix, name, indices))
+
+
+def _arranged(matrix: Matrix, layout: str, indices: str) -> Arrangement:
     if layout in ("csr", "coo"):
         dtype = _index_type(matrix, matrix.entries, indices)
         columns = _unsigned(matrix.indices, dtype)

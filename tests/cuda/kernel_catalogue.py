@@ -142,7 +142,8 @@ def products(formats):
             yield product.ProductSpec(storage, read, vectors=2).rows(8)
             yield product.ProductSpec(storage, read, x=storage, read_x=read, index_bits=64).row_blocks()
             yield product.ProductSpec(storage, read, x=FP32, compute="fp32", out="fp32").slices(7, ell=False)
-            yield product.ProductSpec(storage, read, offset_bits=16).slices(0, ell=False)
+            yield product.ProductSpec(storage, read, offset_bits=16, far=True).slices(0, ell=False)
+            yield product.ProductSpec(storage, read, offset_bits=8, group=4).slices(7, ell=False)
             yield product.vector_dots(storage, read, "fp64")
             yield product.vector_combine(storage, read, "fp32")
     for blocks in BLOCK_FLOATS:
@@ -154,7 +155,11 @@ def products(formats):
         yield product.vector_combine(blocks, 1, "fp64")
     yield product.ProductSpec(CODES8).row_blocks()
     yield product.ProductSpec(None).row_blocks()
-    yield product.ProductSpec(CODES8, compute="fp32").slices(7, ell=False)
+    yield product.ProductSpec(CODES8, compute="fp32", group=8).slices(7, ell=False)
+    for width in (0, product.WIDEST):
+        yield product.ProductSpec(FP16, vectors=1 if width else 2, group=8).slices(width, ell=False)
+        far = {"offset_bits": 8, "group": 8, "far": width == 0}
+        yield product.ProductSpec(FP16, x=FP32, out="fp32", **far).slices(27, ell=False)
     for threads in product.THREADS_A_ROW:
         yield product.ProductSpec(None, vectors=2).rows(threads)
     for vectors in product.TOGETHER:

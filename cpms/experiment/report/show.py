@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,11 @@ import pandas as pd
 from cpms.base import caches, plugins
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.package_data import experiments, folder, show_programs
+from cpms.base.text.progress import Bar
 from cpms.base.text.suggestions import nearest
 from cpms.experiment import config
 from cpms.experiment.report import templates
+from cpms.experiment.report.figures import ENDINGS
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.style import STYLE
 from cpms.experiment.rows import outcome, rows
@@ -38,6 +41,7 @@ def show(
     output: Path = Path("out"),
     width: str = "single",
     baseline: str | None = None,
+    endings: Sequence[str] = ENDINGS,
     echo: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Draw ``name``: a show program, ``all`` that have rows, or an experiment; return the files written.
@@ -63,6 +67,8 @@ def show(
         Of figures: ``single`` or ``double`` column.
     baseline : str, optional
         Of figures without a program: the contestant that speed-ups are over.
+    endings : sequence of str
+        Of the files of a figure: ``.pdf``, ``.svg`` and ``.png``, or some of these.
     echo : callable
         Receives tables as text.
 
@@ -83,7 +89,9 @@ def show(
     written: list[Path] = []
     drawn: list[str] = []
     of_folder = results if isinstance(results, Recorded) else Recorded(source)
-    for program, module in chosen.items():
+    bar = Bar(chosen.items(), desc="drawing", disable=name != "all" or not sys.stderr.isatty(), leave=False)
+    echo = _above(bar, echo)
+    for program, module in bar:
         recorded = _table(of_folder.chosen(module.NEEDS).rows)
         lacks = _lacks(recorded, source, module.NEEDS)
         if lacks and name != "all":
@@ -94,7 +102,9 @@ def show(
             continue
         beside = [_table(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
         found = of_folder.chosen([*dict.fromkeys([*module.NEEDS, *getattr(module, "BESIDE", [])])])
-        target = Output(output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width)
+        target = Output(
+            output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width, endings=endings
+        )
         try:
             with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
                 if hasattr(module, "show"):
@@ -125,6 +135,16 @@ def show(
     else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
+
+
+def _above(bar: Bar, echo: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what prints lines above a bar, which the next step draws again."""
+
+    def line(text: str) -> None:
+        bar.clear()
+        echo(text)
+
+    return line
 
 
 def _matplotlib() -> Any:
