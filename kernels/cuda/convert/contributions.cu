@@ -31,8 +31,17 @@ CPMS_DEVICE void from_contributions(const Positions& positions, const double* co
     }
 }
 
+CPMS_DEVICE void fill_uniform(u32 count, double* values) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) values[i] = 1.0 / count;
+}
+
 }  // namespace cpms
 
+#define CPMS_FILL_UNIFORM(NAME)                                                                    \
+    extern "C" __global__ void __launch_bounds__(256) NAME(unsigned count, double* values) {       \
+        cpms::fill_uniform(count, values);                                                         \
+    }
 #define CPMS_TO_CONTRIBUTIONS(NAME)                                                                                   \
     extern "C" __global__ void __launch_bounds__(256) NAME(                                                           \
         const unsigned* order, const unsigned* degree, unsigned count, const double* values, double* contributions) { \
