@@ -60,6 +60,7 @@ _FILES = {
     "solve_upstream": "preprocess/level_solve.cu",
     "solve_downstream": "preprocess/level_solve.cu",
     "fill_uniform": "convert/contributions.cu",
+    "degree_bytes": "convert/contributions.cu",
     "to_contributions": "convert/contributions.cu",
     "from_contributions": "convert/contributions.cu",
     "persistent_refine": "pagerank/persistent_refine.cu",
@@ -289,7 +290,7 @@ TRIMMING = tuple(map(Variant, ("trim_upstream", "trim_downstream")))
 LUMPING = tuple(map(Variant, ("hash_targets", "move_entries")))
 CONVERGENCE_ESTIMATE = Variant("convergence_estimate")
 LEVEL_SOLVE = tuple(map(Variant, ("solve_upstream", "solve_downstream")))
-CONTRIBUTIONS = tuple(map(Variant, ("to_contributions", "from_contributions", "fill_uniform")))
+CONTRIBUTIONS = tuple(map(Variant, ("to_contributions", "from_contributions", "fill_uniform", "degree_bytes")))
 """Conversions between the iterate and its contributions x / out-degree, and between the orders of nodes."""
 CYCLE_PERMUTATION = tuple(map(Variant, ("save_first", "permute_cycles")))
 AFFINE = {

@@ -32,7 +32,7 @@ from cpms.storage.device import on_device
 _NULL = np.uint64(0)
 _OVERFLOW_DEGREE = 255
 """Marks a degree that does not fit in a byte; as in ``pagerank/nodes.cuh``."""
-_TO_CONTRIBUTIONS, _FROM_CONTRIBUTIONS, _FILL_UNIFORM = CONTRIBUTIONS
+_TO_CONTRIBUTIONS, _FROM_CONTRIBUTIONS, _FILL_UNIFORM, _DEGREE_BYTES = CONTRIBUTIONS
 _SHORT_RANGE = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Parts of the cache that values must exceed for short warp ranges to be faster on an H200, by the bytes of a value."""
@@ -100,7 +100,10 @@ def arrangement_for(edges: int, solves: int) -> Arrangement:
 
 
 def _as_bytes(counts: Any) -> Any:
-    return counts.clip(0, _OVERFLOW_DEGREE).astype(np.uint8)
+    made = current().arrays.empty(len(counts), np.uint8)
+    arguments = counts, np.uint32(len(counts)), np.uint32(_OVERFLOW_DEGREE), made
+    current().run(_DEGREE_BYTES, current().grid_size(len(counts)), arguments)
+    return made
 
 
 def barrier(blocks: int) -> tuple[Any, Any]:
