@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from cpms import Graph
 from cpms.backends.cuda.kernels import template
-from cpms.backends.cuda.persistent import load_balance
+from cpms.backends.cuda.persistent import device_graph, load_balance
 from cpms.backends.cuda.persistent.equal_ranges import equal_ranges
 from cpms.backends.cuda.spmv.padded_csr import DeviceRows, PaddedCsr, for_lanes
 from cpms.testing import graphs
@@ -70,3 +70,9 @@ def test_shares_of_rows_whose_costs_vary(device, monkeypatch):
     widened(device, monkeypatch, 20)
     targets = np.concatenate([np.zeros(20_000, int), np.arange(60_000), np.full(20_000, 59_999)])
     agrees(device, Graph.from_edges(np.zeros_like(targets), targets), 0, 16)
+
+
+def test_degrees_beyond_a_byte_are_marked(device):
+    degrees = np.array([0, 1, 254, 255, 256, 70_000], np.uint32)
+    bytes_of = device.to_host(device_graph._as_bytes(device.upload(degrees)))
+    assert bytes_of.tolist() == [0, 1, 254, 255, 255, 255]
