@@ -48,8 +48,9 @@ _SAME_WIDTH = 1.03
 class Layout(ABC):
     """A layout of one's own, for products on the engines ``reference`` and ``cpu``.
 
-    A product goes through the slots in their order. On ``cpu`` it uses several threads where the layout has places
-    before which all slots belong to lower rows than all slots behind, as layouts by blocks of rows have.
+    A product goes through the slots in their order. On ``cpu`` it is a compiled loop, which uses several threads where
+    the layout has places before which all slots belong to lower rows than all slots behind, as layouts by blocks of
+    rows have. Other engines refuse it.
 
     Examples
     --------

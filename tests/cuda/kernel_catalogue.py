@@ -2,7 +2,7 @@
 
 import itertools
 
-from cpms.backends.cuda.kernels import batched, krylov, multi_gpu, product, streaming, template
+from cpms.backends.cuda.kernels import batched, krylov, multi_gpu, product, rounding, streaming, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.persistent import (
     ALL_BLOCKED,
@@ -21,6 +21,7 @@ from cpms.formats.block_float import BFP16, BLOCK_FLOATS
 from cpms.formats.codes import CODES8
 from cpms.formats.formats import FP16, FP32, NAMED, FloatFormat, SegmentFormat, format_named
 from cpms.formats.quantization import HEAD_BITS, quantiser
+from cpms.formats.rounding_rules import rule_of
 from cpms.precision.anderson import HISTORY_VECTORS, history_vectors
 
 
@@ -167,6 +168,13 @@ def products(formats):
         yield product.vector_update(real, "fp64")
 
 
+def roundings():
+    """Yield the kernels that round arrays: floats in each way, other numbers, groups of either element, a codec."""
+    names = ("fp16", "fp16-zero", "fp16-stochastic", "posit8", "int8", "mxfp4", "mxint8")
+    formats = [(each, rule_of(each, getattr(each, "rounding", "nearest"))) for each in map(format_named, names)]
+    yield from rounding.every([*formats, (format_named("e4m3fn"), None)])
+
+
 def every():
     """Return all variants of the named formats, some more of each kind, and the helpers, by family."""
     more = ("cpms2-nearest", "cpms4-nearest", "seg16-16-32", "fp16-stochastic", "e5m2-zero")
@@ -204,6 +212,7 @@ def every():
         "products": list(
             products([*map(format_named, ("fp64", "cpms4", "fp32", "fp16", "e4m3", "cpms2-planes")), odd])
         ),
+        "rounding": list(roundings()),
         "krylov": [each for storage in (None, FP32, BFP16) for each in krylov.cg_passes(storage)],
         "helpers": [
             *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),

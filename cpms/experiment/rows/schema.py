@@ -172,6 +172,7 @@ solver_converged|integer|1|queries that the solver reports as converged
 zero_share|number|1|share of values that are zero
 subnormal_share|number|1|share of values that are subnormal
 differing|integer|1|values that are not those of cpms
+differing_from_main_memory|integer|1|values rounded otherwise in device memory than in main memory
 same_values|boolean||the selected values are those of the reference
 same_places|boolean||the selected places are those of the reference
 counts_json|JSON|1|systems by outcome for each solver
@@ -252,7 +253,7 @@ cpms_version|text||version of cpms
 code_digest|text||digest of its code
 git_commit|text||commit of its code
 git_dirty|boolean||the code differed from the commit
-config_sha256|text||digest of the configuration
+config_sha256|text||digest of the configuration without its comments
 plugins_json|JSON||plug-ins that ran
 time_utc|text||when it was measured
 threads|integer|1|threads of the process

@@ -37,8 +37,8 @@ struct PeerSignals {
 
     CPMS_DEVICE bool is_other(u32 rank_of) const { return rank_of < ranks && rank_of != rank; }
 
-    // `values_to` holds the destination of this rank's values on each rank, less `offset` bytes. All threads of the grid
-    // take part.
+    // `values_to` holds the destination of this rank's values on each rank, less `offset` bytes. All threads of the
+    // grid take part.
     template <class Word, class Policy>
     CPMS_DEVICE void write_values(const Word* own, const u64* values_to, Policy policy, u64 offset = 0) const {
         constexpr int each = 16 / sizeof(Word);

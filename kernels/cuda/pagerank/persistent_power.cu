@@ -74,5 +74,5 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const 
                                         ranks);                                                                    \
     ranks.end();                                                                                                   \
     grid.end();
-#define CPMS_RANK_POWER(...) CPMS_DIRECT_GATHER(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, __VA_ARGS__)
+#define CPMS_RANK_POWER(...) CPMS_RANK_DIRECT_GATHER(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, __VA_ARGS__)
 #define CPMS_RANK_POWER_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, __VA_ARGS__)

@@ -269,11 +269,13 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
     const __grid_constant__ cpms::Nodes nodes, const __grid_constant__ cpms::RefineRequest request,            \
         const __grid_constant__ cpms::RoundedStart start, const __grid_constant__ cpms::RefineVectors vectors, \
         double *partials, unsigned *arrived, double *report
-#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                            \
-    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, cpms::OneDevice{}); \
+#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                           \
+    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, \
+                                         cpms::OneDevice{});                                            \
     grid.end();
-#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                             \
-    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, cpms::OneDevice{}); \
+#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                            \
+    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, \
+                                            cpms::OneDevice{});                                            \
     grid.end();
 
 #define CPMS_PERSISTENT_REFINE(...) CPMS_DIRECT_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
@@ -303,13 +305,14 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
     cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks); \
     ranks.end();                                                                                                   \
     grid.end();
-#define CPMS_RANK_REFINE(...) CPMS_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_REFINE(...) CPMS_RANK_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
 #define CPMS_RANK_REFINE_TILED_GATHER(...) \
     CPMS_INNER_TILED_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
 #define CPMS_RANK_REFINE_INNER_BLOCKED(...) \
     CPMS_INNER_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
 #define CPMS_RANK_REFINE_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
-#define CPMS_RANK_FEEDBACK(...) CPMS_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
+#define CPMS_RANK_FEEDBACK(...) \
+    CPMS_RANK_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
 #define CPMS_RANK_FEEDBACK_INNER_BLOCKED(...) \
     CPMS_INNER_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
 #define CPMS_RANK_FEEDBACK_BLOCKED(...) \

@@ -15,8 +15,7 @@ from cpms.backends.cuda.runtime.vendor_libraries import DenseVector, SparseProdu
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, product_bound, value_error
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import ValueFormat
-from cpms.formats.formats import FloatFormat, SegmentFormat
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import FloatFormat, SegmentFormat, element_type
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import require_fitting
 from cpms.storage.block_float import STORED
@@ -80,7 +79,7 @@ class CusparseProduct(CudaVectors):
         return request.refusal()
 
     @cached_property
-    def _fastest(self) -> SparseProduct:
+    def fastest(self) -> SparseProduct:
         """The product by the algorithm that took the least time on this matrix."""
         held = self.held
         rows, columns = (held.indptr, held.indices) if self.request.layout == "csr" else (held.row, held.col)
@@ -89,7 +88,7 @@ class CusparseProduct(CudaVectors):
     @property
     def algorithm(self) -> str:
         """Name of the algorithm that plain products use, the fastest of all on this matrix."""
-        plan = self._fastest.plan
+        plan = self.fastest.plan
         return "none" if plan is None else plan.name
 
     def _takes(self, x: Any) -> bool:
@@ -130,7 +129,7 @@ class CusparseProduct(CudaVectors):
         self.storage.checked_read(read_matrix)
         plain_product = (alpha, beta, transpose, epilogue) == (1.0, 0.0, False, None)
         if plain_product and self._takes(x) and self._takes(out):
-            self._fastest.multiply(DenseVector(x, self.shape[1]), DenseVector(out, self.shape[0]))
+            self.fastest.multiply(DenseVector(x, self.shape[1]), DenseVector(out, self.shape[0]))
             return None
         arrays, calls, dtype = current().arrays, import_module("cupyx.cusparse"), _TYPES[self.request.compute]
         given = plain(x, read_x).astype(dtype, copy=False)
