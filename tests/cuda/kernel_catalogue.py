@@ -222,7 +222,7 @@ def every():
         "helpers": [
             *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),
             *(*template.CERTIFICATE, *template.CERTIFIED_ROWS.values()),
-            *(*template.PADDED_CSR, *template.TRIMMING, *template.LUMPING),
+            *(*template.PADDED_CSR, *template.EQUAL_RANGES, *template.TRIMMING, *template.LUMPING),
             *(template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *template.CONTRIBUTIONS),
             *(*template.CYCLE_PERMUTATION, *template.AFFINE.values()),
             *template.GATHERS.values(),
