@@ -134,8 +134,9 @@ class Context:
             given = {name: value for name, value in asked.items() if name != "vectors"}
             try:
                 if asked["engine"] == "scipy" or asked["vectors"] == "fp16":
-                    works.append(_Scipy(self._matrix, x) if asked["engine"] == "scipy" else _Sell(self._matrix, x))
-                    found.append(works[-1].line(asked))
+                    baseline = _Scipy(self._matrix, x) if asked["engine"] == "scipy" else _Sell(self._matrix, x)
+                    works.append(baseline)
+                    found.append(baseline.line(asked))
                     continue
                 stored = matrix(self._matrix, **given)
             except (UnsupportedError, UnavailableError) as error:

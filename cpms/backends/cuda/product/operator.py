@@ -267,10 +267,12 @@ class CudaProduct(CudaVectors):
     def _spec(self, read: int | None, x: VectorFormat, read_x: int, out: Compute, vectors: int = 1) -> ProductSpec:
         count = 1 if self.values is None else self.values.format.checked_read(read)
         bits = 8 * self.arrangement.columns.itemsize
-        offsets = 0 if self.compressed is None else self.compressed.offset_bits
-        types = count, x, read_x, self.request.compute, bits, out, vectors, offsets
         group = self.arrangement.group if isinstance(self.arrangement, GroupedArrangement) else 1
-        return ProductSpec(self.request.storage, *types, group, offsets > 0 and self.compressed.far is not None)
+        spec = ProductSpec(
+            self.request.storage, count, x, read_x, self.request.compute, bits, out, vectors, group=group
+        )
+        found = self.compressed
+        return spec if found is None else replace(spec, offset_bits=found.offset_bits, far=found.far is not None)
 
     def _packed(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
         layout, values = self.arrangement, self.values
