@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 CODE_FOLDERS = ("cpms", "kernels")
 _CODE_SUFFIXES = (".py", ".cu", ".cuh", ".cl", ".hpp")

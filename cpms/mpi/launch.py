@@ -77,12 +77,14 @@ def _printed(ranks: int, arguments: list[str], what: str, timeout_s: float) -> A
         except subprocess.TimeoutExpired:
             process.terminate()
             raise UnavailableError(f"{ranks} ranks took longer than {timeout_s:g} s on {what}") from None
-    if process.returncode not in (0, 1) or not output.strip():
+    # Launchers may add lines of their own to the output, as Open MPI does once a rank has failed.
+    objects = [line for line in output.splitlines() if line.startswith(("{", "["))]
+    if process.returncode not in (0, 1) or not objects:
         kind: type[CpmsError] = InputError if process.returncode == InputError.exit_code else UnavailableError
         lines = [line for line in errors.splitlines() if line.strip()]
         reason = next((line for line in lines if line.startswith("cpms: error")), lines[-1] if lines else None)
         raise kind(f"{ranks} ranks on {what}: {reason or f'exit code {process.returncode}'}")
-    return json.loads(output.strip().splitlines()[-1])
+    return json.loads(objects[-1])
 
 
 def versions() -> dict[str, str]:

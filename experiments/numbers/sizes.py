@@ -1,6 +1,6 @@
 """Large and random graphs, queries, and several GPUs."""
 
-from cpms.experiment.pages.numbers import median, ratio
+from cpms.experiment.pages.numbers import machine, median, ratio
 from cpms.experiment.report.output import label, shortened
 
 
@@ -61,7 +61,7 @@ def queries(rows):
 def several(rows):
     """Yield strong and weak scaling over GPUs of one host."""
     for row in rows.measured("scaling_gpu"):
-        card, most = row["gpu"].split()[1], max(result["ranks"] for result in row["results"])
+        card, most = machine(row), max(result["ranks"] for result in row["results"])
         fastest = {}
         for result in row["results"]:
             if result["ranks"] == 1:
