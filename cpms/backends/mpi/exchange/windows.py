@@ -20,6 +20,10 @@ _WHOLE_BYTES = 2 << 20
 """The granularity of parts: smaller allocations may share a mapping, and no memory may be mapped twice."""
 
 
+_ALIGNED = 256
+"""Bytes of which parts in main memory begin at a multiple, as device memory does; Open MPI's do not."""
+
+
 class Window:
     """Memory of a rank, filled with zeros, and the addresses of the other ranks' parts.
 
@@ -105,9 +109,11 @@ def to_host(communicator: Any) -> Callable[[int], Opened]:
     from mpi4py import MPI
 
     def open_new(nbytes: int) -> Opened:
-        shared = MPI.Win.Allocate_shared(nbytes, 1, comm=communicator)
+        shared = MPI.Win.Allocate_shared(nbytes + _ALIGNED, 1, comm=communicator)
         buffers: list[Any] = [shared.Shared_query(rank)[0] for rank in range(communicator.size)]
-        parts = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
+        # Pages are aligned in every process, so all of them leave out as many bytes of a part.
+        whole = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
+        parts = [part[-part.ctypes.data % _ALIGNED :][:nbytes] for part in whole]
         return parts[communicator.rank], tuple(part.ctypes.data for part in parts)
 
     return open_new
