@@ -47,6 +47,9 @@ class Certificate:
         Which matrix the residual is of: "the matrix as given", or "the stored matrix" where no other exists.
     smallest_eigenvalue : float or None
         A lower bound of the eigenvalues of a symmetric positive definite A, as it was given.
+    estimated_eigenvalue : float or None
+        An estimate of the smallest eigenvalue of such an A, from the coefficients of conjugate gradients. It is no
+        bound: with few iterations it is too large.
     """
 
     residual: float
@@ -56,6 +59,7 @@ class Certificate:
     componentwise_backward_error: float
     of: str = "the matrix as given"
     smallest_eigenvalue: float | None = None
+    estimated_eigenvalue: float | None = None
 
     @property
     def bound(self) -> float:
@@ -74,6 +78,11 @@ class Certificate:
     def error_bound(self) -> float | None:
         """Bound of ||x - x*||_2, ``bound`` over the smallest eigenvalue; None where that is not known."""
         return None if self.smallest_eigenvalue is None else self.bound / self.smallest_eigenvalue * (1.0 + _OF_NORMS)
+
+    @property
+    def error_estimate(self) -> float | None:
+        """``bound`` over the estimated smallest eigenvalue: what ||x - x*||_2 is about at most; None without one."""
+        return None if self.estimated_eigenvalue is None else self.bound / self.estimated_eigenvalue
 
     def meets(self, tol: float) -> bool:
         """Return whether the exact residual is at most ``tol`` times ||b||_2.

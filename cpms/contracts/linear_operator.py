@@ -217,7 +217,7 @@ class LinearOperator(ABC):
     def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
         """Do ``w += sum of c[j] V_j``, each vector read as in `dots`.
 
-        Sums are float64, rounded to the type of ``w`` once for every eight vectors at most.
+        Sums are float64, rounded to the type of ``w`` once for every sixteen vectors at most.
         """
 
     @abstractmethod

@@ -81,6 +81,8 @@ class Recorder:
         """What was changed on the way, as sentences."""
         self.other_bytes = 0
         """Read by products that belong to no iteration, such as those of residuals."""
+        self.lanczos: list[tuple[float, float]] = []
+        """Of conjugate gradients without a preconditioner: r.p before each iteration, and p.Ap."""
         self._most, self._scale, self._on_step, self._now, self._began = most, scale, on_step, now, now()
 
     @property

@@ -43,11 +43,6 @@ class PreparedSystem:
     stored: LinearOperator
     read: int | None
 
-    @property
-    def is_rounded(self) -> bool:
-        """Whether products with the stored matrix read other values than those given."""
-        return self.stored is not self.exact or self.read is not None
-
     @classmethod
     def of(cls, system: LinearSystem, choice: Choice, engine: str, layout: str, read: int | None) -> PreparedSystem:
         """Store the matrix once if its format keeps every value, else twice."""

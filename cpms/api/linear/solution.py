@@ -103,6 +103,14 @@ class Solution:
         return self.certificate.error_bound
 
     @property
+    def error_estimate(self) -> float | None:
+        """About the most that ||x - x*||_2 may be, by an estimate of the smallest eigenvalue; no bound.
+
+        None where conjugate gradients did not find the answer, or were preconditioned.
+        """
+        return self.certificate.error_estimate
+
+    @property
     def iterations(self) -> int:
         """Number of iterations at any precision."""
         return len(self.history)

@@ -46,6 +46,7 @@ from cpms.formats.codes import VectorFormat
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.cg import cg
 from cpms.solvers.linear.gmres import RESTART, gmres
+from cpms.solvers.linear.lanczos import smallest_eigenvalue
 from cpms.solvers.linear.preconditioners import inverse_diagonal
 from cpms.solvers.linear.refine import chebyshev, jacobi, refine
 from cpms.solvers.linear.widening import Method
@@ -216,6 +217,8 @@ class Solver:
             ):
                 break
         status = _certified_status(status, certificate, tol)
+        if status is SolveStatus.CONVERGED:
+            certificate = replace(certificate, estimated_eigenvalue=smallest_eigenvalue(task.recorder.lanczos))
         seconds = work_clock.now() - began - certify_s
         return self._solution(
             found, right, tol, task.recorder, seconds, compiled, (status, certificate, certify_s, x, exponent)
@@ -227,6 +230,7 @@ class Solver:
             status = self._method(self.choice.method)(task, x)
             if self._chosen_by_auto and status in _FALL_BACK and self.choice.method != "gmres":
                 task.recorder.notes.append(f"{self.choice.method} ended {status.name.lower()}: gmres went on")
+                task.recorder.lanczos = []
                 status = self._method("gmres")(task.widest, x)
         return status
 

@@ -24,7 +24,7 @@ def times(rows: pd.DataFrame, references: dict[str, int]) -> pd.DataFrame:
 def means(table: pd.DataFrame, tuned: int) -> pd.DataFrame:
     """Return geometric means of ratios over the first ``tuned`` matrices, and over the others."""
     names = list(dict.fromkeys(table.matrix))
-    ratios = [column for column in table if column.startswith("times faster than ")]
+    ratios = [column for column in table if str(column).startswith("times faster than ")]
     lines = []
     for (rhs, way), part in table.groupby(["right-hand side", "way"], sort=False):
         for kind, chosen in (("tuned", names[:tuned]), ("held out", names[tuned:])):

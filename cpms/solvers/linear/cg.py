@@ -55,6 +55,8 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None) -> Solve
     iterations = fused or VectorIterations(task, x)
     recorder = task.recorder
     size = best = iterations.replace_residual()
+    recorder.lanczos = []
+    product = size * size
     turn = 0.0 if later is None else later.reduction * size
     stalls = 0
     while size > task.goal:
@@ -62,7 +64,7 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None) -> Solve
             return SolveStatus.OVERFLOW
         if recorder.left <= 0:
             return SolveStatus.MAX_ITERATIONS
-        status = _until(task, iterations, max(_REDUCTION * size, 0.5 * task.goal))
+        status, product = _until(task, iterations, max(_REDUCTION * size, 0.5 * task.goal), product)
         if later is not None and isinstance(iterations, VectorIterations) and size * _REDUCTION <= turn:
             iterations.store_in(later.storage)
         size = iterations.replace_residual()
@@ -78,24 +80,29 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None) -> Solve
     return SolveStatus.CONVERGED
 
 
-def _until(task: SolveTask, iterations: CgIterations, target: float) -> SolveStatus | None:
-    """Iterate until the recurrence's residual is at a target; return a status if no iteration may follow."""
+def _until(
+    task: SolveTask, iterations: CgIterations, target: float, product: float
+) -> tuple[SolveStatus | None, float]:
+    """Iterate until the recurrence's residual is at a target; return a status if no iteration may follow, and r.p."""
     recorder, done, count, size = task.recorder, 0, 1, math.inf
     while done < _MOST_BETWEEN and recorder.left > 0:
         before = size
         for step in iterations.run(min(count, recorder.left), target):
             status = _fault(step)
             if status is not None:
-                return status
+                return status, product
+            if task.preconditioner is None:
+                recorder.lanczos.append((product, step.curvature))
+            product = step.next_product
             size = math.sqrt(step.residual_square)
             recorder.add(size, iterations.bits, iterations.bytes_read)
             if step.next_product == 0.0 and size > target:
-                return SolveStatus.BREAKDOWN
+                return SolveStatus.BREAKDOWN, product
         done += count
         if size <= target:
             break
         count = _wanted(before, size, count, target, iterations.together)
-    return None
+    return None, product
 
 
 def _wanted(before: float, size: float, count: int, target: float, most: int) -> int:

@@ -1,10 +1,11 @@
-// Dot products and linear combinations of a block of stored vectors with one vector, eight at a time, and an update
-// with the norms of its result. The one vector is read once for eight of the block; sums are float64.
+// Dot products and linear combinations of a block of stored vectors with one vector, sixteen at a time, and an update
+// with the norms of its result. The one vector is read once for sixteen of the block, which may have few bits; sums are
+// float64.
 #include "product/row_end.cuh"
 
 namespace cpms {
 
-constexpr int block_vectors = 8;
+constexpr int block_vectors = 16;
 
 // Fields of 8 bytes each; `BLOCK` in cpms/backends/cuda/product/launch.py has the same in the same order.
 struct VectorBlock {

@@ -70,13 +70,20 @@ class CudaVectors(LinearOperator):
         return found
 
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
-        """Return the dot products, a device array; ``w`` is read once for eight vectors."""
-        w = plain(w)
-        found = [launch.dots(*storage, vectors, factors, w) for storage, vectors, factors in _groups(V, levels, len(w))]
-        return current().arrays.concatenate(found) if found else current().arrays.zeros(0, np.float64)
+        """Return the dot products, a device array; ``w`` is read once for sixteen vectors."""
+        w, backend = plain(w), current()
+        groups = list(_groups(V, levels, len(w)))
+        sums = backend.arrays.empty((len(groups), backend.grid_size(len(w), each=4), BLOCK_VECTORS), np.float64)
+        for (storage, vectors, factors), here in zip(groups, sums, strict=True):
+            launch.dots(*storage, vectors, factors, w, here)
+        found = sums.sum(axis=1)  # Of all groups at once.
+        counts = [len(vectors) for _, vectors, _ in groups]
+        if all(count == BLOCK_VECTORS for count in counts[:-1]):
+            return found.reshape(-1)[: sum(counts)]
+        return backend.arrays.concatenate([row[:count] for row, count in zip(found, counts, strict=True)])
 
     def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
-        """Add a linear combination to ``w``, which is read and written once for eight vectors."""
+        """Add a linear combination to ``w``, which is read and written once for sixteen vectors."""
         given = c if isinstance(c, np.ndarray | list | tuple) else current().to_host(c)
         coefficients = np.asarray(given, np.float64).tolist()
         if len(coefficients) != len(V):
@@ -126,7 +133,7 @@ class CudaVectors(LinearOperator):
 def _groups(
     V: Sequence[Any], levels: Sequence[int | None] | None, length: int
 ) -> Iterator[tuple[tuple[VectorFormat, int], list[Any], list[float]]]:
-    """Yield runs of up to eight vectors of one format and level: memories, and factors to real values."""
+    """Yield runs of up to sixteen vectors of one format and level: memories, and factors to real values."""
     given = [None] * len(V) if levels is None else list(levels)
     if len(given) != len(V) or any(len(v) != length for v in V):
         raise InputError(f"a block of {len(V)} vectors needs as many levels, and {length} values in each")

@@ -27,7 +27,7 @@ PRODUCT = np.dtype(
     ]
 )
 """``Product`` of ``product/row_end.cuh``."""
-BLOCK_VECTORS = 8
+BLOCK_VECTORS = 16
 BLOCK = np.dtype(
     [
         ("vector", np.uint64, (BLOCK_VECTORS,)),
@@ -60,18 +60,13 @@ def product(variant: Variant, blocks: int, packed: Any) -> None:
     current().run(variant, blocks, (packed[()],))
 
 
-def dots(storage: VectorFormat, read: int, vectors: Sequence[Any], factors: Sequence[float], w: Any) -> Any:
-    """Return the dot products of up to eight vectors of one format with ``w``, on the device."""
-    backend = current()
-    blocks = backend.grid_size(len(w), each=4)
-    sums = backend.arrays.empty(blocks * BLOCK_VECTORS, np.float64)
-    packed = _block(vectors, factors, w, sums)
-    backend.run(vector_dots(storage, read, real(w)), blocks, (packed,))
-    return sums.reshape(blocks, BLOCK_VECTORS).sum(axis=0)[: len(vectors)]
+def dots(storage: VectorFormat, read: int, vectors: Sequence[Any], factors: Sequence[float], w: Any, sums: Any) -> None:
+    """Write the sums of blocks of dot products of up to sixteen vectors of a format with ``w``, shape (blocks, 16)."""
+    current().run(vector_dots(storage, read, real(w)), len(sums), (_block(vectors, factors, w, sums),))
 
 
 def combine(storage: VectorFormat, read: int, vectors: Sequence[Any], factors: Sequence[float], w: Any) -> None:
-    """Add a linear combination of up to eight vectors of one format to ``w``."""
+    """Add a linear combination of up to sixteen vectors of one format to ``w``."""
     backend = current()
     packed = _block(vectors, factors, w, None)
     backend.run(vector_combine(storage, read, real(w)), backend.grid_size(len(w), each=4), (packed,))

@@ -1,0 +1,45 @@
+"""An estimate of the smallest eigenvalue, from the coefficients of conjugate gradients.
+
+With steps alpha_j and ratios beta_j of r.p, conjugate gradients carry out Lanczos' method on the first residual: the
+tridiagonal matrix with 1/alpha_j + beta_(j-1)/alpha_(j-1) on its diagonal and sqrt(beta_j)/alpha_j beside it has the
+Ritz values as eigenvalues (Golub and Van Loan, Matrix Computations, 4th edition, section 11.3). In exact arithmetic the
+smallest is at least that of A, and near it once the solve has converged; with few bits it is an estimate, not a bound.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def smallest_eigenvalue(steps: list[tuple[float, float]]) -> float | None:
+    """Return the smallest Ritz value; None without two steps, or where a coefficient is not positive.
+
+    Parameters
+    ----------
+    steps : list of (float, float)
+        Of each iteration in turn, r.p before it, and p.Ap.
+
+    Examples
+    --------
+    >>> round(smallest_eigenvalue([(2.0, 6.0), (0.5, 0.75)]), 6)
+    1.078835
+    """
+    kept = steps
+    for j, (product, curvature) in enumerate(steps):
+        if not (product > 0.0 and curvature > 0.0 and math.isfinite(product) and math.isfinite(curvature)):
+            kept = steps[:j]
+            break
+    if len(kept) < 2:
+        return None
+    import scipy.linalg
+
+    products, curvatures = np.array(kept).T
+    inverse = curvatures / products
+    ratios = products[1:] / products[:-1]
+    diagonal = inverse.copy()
+    diagonal[1:] += ratios * inverse[:-1]
+    beside = np.sqrt(ratios) * inverse[:-1]
+    least = float(scipy.linalg.eigvalsh_tridiagonal(diagonal, beside, select="i", select_range=(0, 0))[0])
+    return least if least > 0.0 else None

@@ -1,0 +1,33 @@
+"""The smallest eigenvalue from coefficients of conjugate gradients, in whatever bits their vectors were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import cpms
+from cpms.solvers.linear.lanczos import smallest_eigenvalue
+
+N = 60
+A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(N, N))
+LEAST = 4.0 * np.sin(np.pi / 2 / (N + 1)) ** 2
+
+
+@pytest.mark.parametrize("vectors", ["fp64", "fp32", "bfp16"])
+def test_a_solve_estimates_the_eigenvalue_and_the_error(vectors):
+    b = np.random.default_rng(0).standard_normal(N)
+    found = cpms.solve(A, b, method="cg", vectors=vectors, engine="cpu")
+    assert found.certificate.estimated_eigenvalue == pytest.approx(LEAST, rel=1e-3)
+    error = np.linalg.norm(found.x - np.linalg.solve(A.toarray(), b))
+    assert error <= found.error_estimate
+    assert found.error_bound is None
+
+
+def test_there_is_no_estimate_of_others():
+    b = np.ones(N)
+    assert cpms.solve(A, b, method="gmres", engine="cpu").error_estimate is None
+    assert cpms.solve(A, b, method="cg", preconditioner="jacobi", engine="cpu").error_estimate is None
+    assert cpms.solve(A, b, method="cg", max_iterations=3, engine="cpu").error_estimate is None
+    assert smallest_eigenvalue([(1.0, 1.0)]) is None
+    assert smallest_eigenvalue([(1.0, 2.0), (0.5, -1.0), (1.0, 1.0)]) is None
