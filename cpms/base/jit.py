@@ -100,6 +100,32 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+def inlined_in_loops(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator for a helper that LLVM inlines into compiled loops, and that Python never calls.
+
+    Numba compiles a helper on its own first. Without the wrappers by which Python and C would call it, that takes a
+    tenth off the first solve.
+
+    Parameters
+    ----------
+    **options
+        Of `numba.njit`.
+
+    Examples
+    --------
+    >>> @inlined_in_loops()
+    ... def half(x):
+    ...     return x / 2
+    >>> @compiled()
+    ... def quarter(x):
+    ...     return half(half(x))
+    >>> quarter(8.0)
+    2.0
+    """
+    decorate: Any = numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    return decorate  # type: ignore[no-any-return]
+
+
 def load_without_blas() -> None:
     """Let Numba load its array functions without SciPy's BLAS, which it imports to see whether there is one.
 
@@ -123,10 +149,10 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     home = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~"))  # noqa: PTH111
     if Path(home).is_absolute() or is_writable(source.parent):
         with suppress(RuntimeError):  # No folder is writable.
-            return numba.njit(cache=True, nogil=True, **options)(function)
+            return numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
     if source.is_file() and (folder := temporary()):
         with suppress(RuntimeError), _cache_in(folder / "numba"):
-            return numba.njit(cache=True, nogil=True, **options)(function)
+            return numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
     return numba.njit(nogil=True, **options)(function)
 
 

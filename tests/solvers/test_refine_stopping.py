@@ -142,7 +142,7 @@ def test_low_sweeps_end_where_the_next_full_one_should_find_less_than_the_tolera
     ) / ratio * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("storage", ["fp32", "fp16", "cpms4-nearest", "e5m2"])
+@pytest.mark.parametrize("storage", ["fp32", "fp16", pytest.param("cpms4-nearest", marks=pytest.mark.slow), "e5m2"])
 def test_no_round_is_needed_because_the_last_one_ended_too_early(engine, storage):
     graph = cpms.load("weblike:nodes=20000,edges=100000,seed=1")
     result = cpms.pagerank(graph, method="refine", storage=storage, engine=engine.name, tol=1e-10)
@@ -173,7 +173,9 @@ def test_a_round_ends_where_rounding_gives_back_what_damping_takes(engine, stora
     assert all(len(before.inner_l1) < limit for before in found[:-1])
 
 
-@pytest.mark.parametrize("storage", [pytest.param("e4m3", marks=pytest.mark.slow), "e5m2", "cpms4-nearest", "fp16"])
+@pytest.mark.parametrize(
+    "storage", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("e4m3", "cpms4-nearest")), "e5m2", "fp16"]
+)
 def test_what_rounding_holds_goes_on_with_more_bits(engine, storage):
     options = {"damping": 0.99, "personalization": [0], "max_iterations": 5000}
     result = cpms.pagerank(CYCLE, method="refine", storage=storage, engine=engine.name, **options)

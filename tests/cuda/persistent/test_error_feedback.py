@@ -35,6 +35,8 @@ from cpms.solvers.refine import outer_iteration
 
 NAMES = ("fp16", "e5m2", "cpms4-nearest", "cpms4", "bf16")
 FORMATS = [quantiser(format_named(name)) for name in NAMES]
+# Each is compiled for this machine, for seconds.
+SOME = [*FORMATS[:3], *(pytest.param(storage, marks=pytest.mark.slow) for storage in FORMATS[3:])]
 GRAPHS = {
     "one node": Graph.from_edges([], [], nodes=1),
     "no edges": Graph.from_edges([], [], nodes=700),
@@ -81,7 +83,7 @@ def compiled_together(request):
             [
                 persistent.error_feedback(storage, shapes[name], personal=personal, strategy=way)
                 for name, (way, _) in WAYS.items()
-                for storage in (FORMATS if name == "dealt" else FORMATS[:2])
+                for storage in FORMATS[: 3 if name == "dealt" else 2]
                 for personal in (False, True)
             ]
         )
@@ -174,7 +176,7 @@ def follows_the_oracle(problem, refinement, storage):
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=np.abs(r).sum() * 1e-6 + 1e-15)
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("storage", SOME, ids=NAMES)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_rounds_are_those_of_the_oracle(device, sizes, name, storage):
     for problem in both(GRAPHS[name]):
@@ -192,7 +194,7 @@ def test_rounds_in_other_ways_are_those_of_the_oracle(device, way, storage):
             follows_the_oracle(problem, refinement, storage)
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("storage", SOME, ids=NAMES)
 @pytest.mark.parametrize("name", SCATTERED)
 def test_a_first_x_is_rounded_as_the_oracle_does(device, sizes, name, storage):
     for problem in both(GRAPHS[name]):
@@ -209,7 +211,7 @@ def test_a_first_x_is_rounded_as_the_oracle_does(device, sizes, name, storage):
         np.testing.assert_allclose(refinement.read(), np.maximum(x, 0.0), rtol=close)
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("storage", SOME, ids=NAMES)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_full_sweep_finds_nothing_that_rounding_lost(device, name, storage):
     for problem in both(GRAPHS[name]):
@@ -232,7 +234,7 @@ class OneRound(CudaRefinement):
         return self.outer_steps(storage, noise_tolerance=0.0, most=1 + max_inner, **given)[0]
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("storage", SOME, ids=NAMES)
 def test_rounds_are_sound(device, monkeypatch, storage):
     monkeypatch.setattr(cuda_fused, "prepared", lambda problem, *_: OneRound.of(problem, DEALT))
     for name in SCATTERED:
@@ -240,14 +242,15 @@ def test_rounds_are_sound(device, monkeypatch, storage):
             refinement_is_sound(cuda_fused.ENGINE, problem, storage, low=20)
 
 
+@pytest.mark.parametrize("formats", [FORMATS[:3], pytest.param(FORMATS, marks=pytest.mark.slow)], ids=["some", "all"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_any_format_takes_as_many_sweeps_and_one_full_one(device, name):
+def test_any_format_takes_as_many_sweeps_and_one_full_one(device, name, formats):
     for problem in both(GRAPHS[name]):
         right = cpms.pagerank(
             problem.graph, tol=1e-14, damping=problem.damping, personalization=problem.teleport, engine="cpu"
         ).ranks
         counts = []
-        for storage in FORMATS:
+        for storage in formats:
             refinement = CudaRefinement.of(problem, DEALT)
             ranks, status, history = outer_iteration(
                 refinement, uniform(problem), default_policy(storage), Stopping(1e-10)

@@ -30,6 +30,8 @@ from cpms.solvers.refine import outer_iteration
 from cpms.testing import distributions, graphs
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
+# Each is compiled for this machine, for seconds.
+SOME = [*FORMATS[:3], *(pytest.param(storage, marks=pytest.mark.slow) for storage in FORMATS[3:])]
 MORE = [quantiser(format_named(name)) for name in ("bf16", "e4m3", "cpms2-nearest", "fp16-zero", "fp16-stochastic")]
 TINY = FloatFormat("tiny", 2, 5)
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -43,7 +45,7 @@ def compiled_together(request):
         ways = persistent.DIRECT_GATHER, persistent.IN_CACHE_GATHER
         kernels = [
             persistent.persistent_refine(s, usual, personal=own, strategy=way)
-            for s in FORMATS
+            for s in FORMATS[:3]
             for own in each
             for way in ways
         ]
@@ -82,7 +84,7 @@ def problems(graph):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("storage", SOME, ids=lambda storage: storage.name)
 @given(graph=graphs(weighted=False), data=st.data())
 @few
 def test_rounds_are_sound_on_any_graph(engine, storage, graph, data):
@@ -97,7 +99,7 @@ ONE_WAY = pytest.mark.parametrize("as_large", [False, True], ids=["in the cache"
 
 @ONE_WAY
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("storage", SOME, ids=lambda storage: storage.name)
 def test_rounds_are_those_of_the_reference(engine, name, storage, as_large):
     for problem in problems(GRAPHS[name]):
         mine, twin = engine.refinement(problem), reference.ENGINE.refinement(problem)
