@@ -79,7 +79,7 @@ def rounds_of(engine, problem, storage, *, low=20, rounds=2):
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_rounds_agree_with_the_reference(problem, name):
+def test_outer_steps_agree_with_the_reference(problem, name):
     storage = quantiser(format_named(name))
     allowed = 1e-14 + 2.0**-53 * PROBLEMS[problem].graph.in_degree.max()
     mine, x = rounds_of(CPU, PROBLEMS[problem], storage)

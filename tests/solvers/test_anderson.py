@@ -172,7 +172,7 @@ def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
         assert abs(result.iterations - (full + low)) <= 6
 
 
-def test_a_fixed_gain_out_of_reach_ends(prepared):
+def test_a_fixed_reduction_out_of_reach_ends(prepared):
     policy = FixedReduction(FP16, 1e-9)
     _, status, history = outer_iteration(
         started(prepared(PROBLEMS["plain"])), None, policy, Stopping(1e-10, max_iterations=400)

@@ -44,7 +44,7 @@ FORMATS = [
 @pytest.mark.parametrize("name", FORMATS)
 @given(graph=graphs(weighted=False), data=st.data())
 @settings(max_examples=25)
-def test_rounds_are_sound_on_any_graph(engine, name, graph, data):
+def test_outer_steps_are_sound_on_any_graph(engine, name, graph, data):
     teleport = data.draw(st.none() | distributions(graph.nodes))
     rule = data.draw(st.sampled_from(["teleport", "uniform"]))
     problem = Problem(graph, data.draw(st.floats(0.01, 0.99)), teleport, rule)
@@ -53,14 +53,14 @@ def test_rounds_are_sound_on_any_graph(engine, name, graph, data):
 
 @pytest.mark.parametrize("graph", ADVERSARIAL)
 @pytest.mark.parametrize("name", FORMATS)
-def test_rounds_are_sound_on_adversarial_graphs(engine, name, graph):
+def test_outer_steps_are_sound_on_adversarial_graphs(engine, name, graph):
     check.refinement_is_sound(engine, Problem(ADVERSARIAL[graph]), quantiser(format_named(name)))
 
 
 @pytest.mark.quick
 @given(graph=graphs(weighted=False), storage=float_formats())
 @settings(max_examples=100)
-def test_rounds_are_sound_in_formats_of_any_shape(graph, storage):
+def test_outer_steps_are_sound_in_formats_of_any_shape(graph, storage):
     check.refinement_is_sound(engines.get("reference"), Problem(graph), storage)
 
 

@@ -82,7 +82,7 @@ def test_x_has_all_that_was_sent(engine, problem, storage, low):
 
 
 @pytest.mark.parametrize("storage", SOME, ids=lambda storage: storage.name)
-def test_rounds_are_sound(engine, problem, storage, monkeypatch):
+def test_outer_steps_are_sound(engine, problem, storage, monkeypatch):
     monkeypatch.setattr(cuda_fused.ENGINE, "refinement", lambda given: CudaRefinement.of(given, BEYOND))
     check.refinement_is_sound(cuda_fused.ENGINE, problem, storage, low=20)
 
@@ -117,7 +117,7 @@ def test_solves_of_hostile_graphs_take_a_quarter_more_at_most(engine, graph, sto
         assert now <= 1.25 * added_up + 3
 
 
-def test_rounds_in_one_launch_are_those_of_many(engine, problem):
+def test_outer_steps_in_one_launch_are_those_of_many(engine, problem):
     storage = FORMATS[0]
     together, singly = (CudaRefinement.of(problem, BEYOND) for _ in range(2))
     for refinement in (together, singly):

@@ -178,14 +178,14 @@ def follows_the_oracle(problem, refinement, storage):
 
 @pytest.mark.parametrize("storage", SOME, ids=NAMES)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_rounds_are_those_of_the_oracle(device, sizes, name, storage):
+def test_outer_steps_are_those_of_the_oracle(device, sizes, name, storage):
     for problem in both(GRAPHS[name]):
         follows_the_oracle(problem, carrying(problem), storage)
 
 
 @pytest.mark.parametrize("storage", FORMATS[:2], ids=NAMES[:2])
 @pytest.mark.parametrize("way", list(WAYS)[1:])
-def test_rounds_in_other_ways_are_those_of_the_oracle(device, way, storage):
+def test_outer_steps_of_other_strategies_are_those_of_the_oracle(device, way, storage):
     expected, arrangement = WAYS[way]
     for name in ("skewed", "a star", "one node"):
         for problem in both(GRAPHS[name]):
@@ -235,7 +235,7 @@ class OneRound(CudaRefinement):
 
 
 @pytest.mark.parametrize("storage", SOME, ids=NAMES)
-def test_rounds_are_sound(device, monkeypatch, storage):
+def test_outer_steps_are_sound(device, monkeypatch, storage):
     monkeypatch.setattr(cuda_fused, "prepared", lambda problem, *_: OneRound.of(problem, DEALT))
     for name in SCATTERED:
         for problem in both(GRAPHS[name]):
@@ -284,7 +284,7 @@ def test_a_core_does_as_a_whole_graph_does(device, monkeypatch):
         assert np.abs(found.ranks - right).sum() <= 0.85 / 0.15 * 1e-10
 
 
-def test_what_fades_slowly_is_swept_otherwise(device):
+def test_what_converges_slowly_is_swept_otherwise(device):
     problem = Problem(PAIRS)
     refinement = CudaRefinement.of(problem, DEALT)
     found = []
@@ -331,7 +331,7 @@ def test_who_carries(host_backend):
 @pytest.mark.parametrize(
     ("name", "expected"), [("uniform", True), ("skewed", True), ("a ring", True), ("a star", False), ("pairs", False)]
 )
-def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
+def test_fast_convergence_is_known_from_a_few_sweeps(device, name, expected):
     graph = PAIRS if name == "pairs" else GRAPHS[name]
     rows = padded_csr.DeviceRows.of(graph)
     assert (
@@ -342,7 +342,7 @@ def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
 @pytest.mark.parametrize(
     ("storage", "first"), [(FP32, 32), (E4M3, 64)], ids=["wide", "without room for dangling shares"]
 )
-def test_formats_that_are_not_dealt(device, storage, first):
+def test_formats_without_propagation_blocking(device, storage, first):
     problem = Problem(GRAPHS["uniform"])
     refinement = CudaRefinement.of(problem, DEALT)
     _, status, history = outer_iteration(refinement, uniform(problem), default_policy(storage), Stopping(1e-10))
@@ -350,7 +350,7 @@ def test_formats_that_are_not_dealt(device, storage, first):
     assert history[0].bits == first
 
 
-def test_a_gain_that_is_fixed_is_kept(device):
+def test_a_reduction_that_is_fixed_is_kept(device):
     problem = Problem(GRAPHS["uniform"])
     refinement = CudaRefinement.of(problem, DEALT)
     _, status, history = outer_iteration(refinement, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
@@ -398,7 +398,7 @@ def test_what_another_format_found_is_added(device):
     assert np.abs(ranks / ranks.sum() - right).sum() <= 0.85 / 0.15 * 1e-10
 
 
-def test_a_solve_takes_the_narrowest_format_unless_told(host_backend, monkeypatch):
+def test_a_solve_takes_the_narrowest_format_by_default(host_backend, monkeypatch):
     monkeypatch.setattr(cuda_fused, "prepared", lambda problem, *_: CudaRefinement.of(problem, DEALT))
     monkeypatch.setattr(cuda_fused.FusedEngine, "missing", lambda _: None)
     solve = partial(cpms.pagerank, GRAPHS["uniform"], method="refine", engine="cuda_fused")
