@@ -202,7 +202,7 @@ def test_an_exception_on_one_rank_ends_all():
 
 
 @needs_mpi
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_rank_killed_mid_solve_ends_all(victim):
     fault = "say('pid', os.getpid())"
     process = mpi_runs.start(2, "-c", SOLVE.format(fault=fault))
