@@ -8,7 +8,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cpms.base.device_modules import provide
 from cpms.base.package_data import __version__ as __version__
+
+provide(
+    current="cpms.backends.cuda.runtime.current",
+    codec="cpms.backends.cuda.arrays.codec",
+    block_codec="cpms.backends.cuda.product.block_codec",
+    graphs="cpms.backends.cuda.graphs.device_graph",
+    topk="cpms.backends.cuda.arrays.launch_topk",
+)
 
 _HOMES = {
     "AdaptiveReduction": "precision.refinement_policy",

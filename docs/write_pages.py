@@ -25,7 +25,7 @@ _GIT = ["git", "-C", str(ROOT)]
 
 def pages(numbers: dict[str, Number]) -> dict[Path, str]:
     """Return the text of each page."""
-    recorded = [Recorded(RESULTS), Recorded(RESULTS / "h100")]
+    recorded = Recorded(RESULTS)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     tables = measured_page.filled((NUMBERS / "readme.md").read_text(encoding="utf-8"), numbers, recorded)
     template = (NUMBERS / "measured.md").read_text(encoding="utf-8")

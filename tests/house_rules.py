@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import networkx
-from import_tree import Import, Tree, module_name
+from import_tree import Tree, module_name
 
 # The rooms of cpms, from the lowest to the highest, and what each may import besides itself.
 BELOW: dict[str, set[str]] = {
@@ -43,8 +43,9 @@ for _room in ("kernels", "runtime", "arrays", "spmv", "persistent", "reduction",
 for _room in ("graphs", "certificate"):
     BELOW_IN_CUDA[_room] = {"kernels", "runtime", "arrays"}
 
-DOOR = "cpms/storage/device.py"
-"""The one file below ``backends`` that loads device code."""
+DEVICE_SERVICES = "cpms.base.device_modules"
+"""The module that loads device code below ``backends``, by names that the package gives it."""
+USERS_OF_DEVICE_SERVICES = {"cpms/__init__.py", "cpms/storage/device.py"}
 DEVICE_LIBRARIES = {"cupy", "cupyx", "pyopencl", "cuda"}
 KNOW_NO_PAGERANK = ("formats", "storage", "sparse", "precision", "analysis")
 OF_PAGERANK = re.compile(r"damping|teleport|dangling|pagerank|page_rank", re.IGNORECASE)
@@ -66,7 +67,7 @@ def spine(tree: Tree) -> Iterator[str]:
     for found in tree.imports:
         module = module_name(tree.root, tree.root / found.file)
         room, other = room_of(module), room_of(found.module)
-        if found.module.split(".")[0] != "cpms" or not room or room == other or is_door(found):
+        if found.module.split(".")[0] != "cpms" or not room or room == other:
             continue
         if room not in BELOW and tree.is_face(module):
             continue
@@ -86,10 +87,6 @@ def cuda_spine(tree: Tree) -> Iterator[str]:
         room, other = (name.removeprefix(inside).split(".")[0] for name in (module, found.module))
         if room in BELOW_IN_CUDA and other != room and other not in BELOW_IN_CUDA[room]:
             yield f"{found.file}:{found.line}: backends/cuda/{room} -> {other} ({found.module})"
-
-
-def is_door(found: Import) -> bool:
-    return found.file == DOOR and room_of(found.module) == "backends"
 
 
 def names_of_pagerank(tree: Tree) -> Iterator[str]:
@@ -130,11 +127,11 @@ def certify_shares_code(tree: Tree) -> Iterator[str]:
 
 
 def device_code_below_backends(tree: Tree) -> Iterator[str]:
-    """Yield what loads device code below ``backends``, but for the door."""
-    low = list(BELOW["backends"])
-    for found in imports_of(tree, low, (*DEVICE_LIBRARIES, "numba.cuda", "cpms.backends")):
-        if found.split(":")[0] != DOOR:
-            yield found
+    """Yield imports of device code below ``backends``, and uses of its services beside storage/device.py."""
+    yield from imports_of(tree, list(BELOW["backends"]), (*DEVICE_LIBRARIES, "numba.cuda", "cpms.backends"))
+    for found in tree.imports:
+        if found.module == DEVICE_SERVICES and found.file not in USERS_OF_DEVICE_SERVICES:
+            yield f"{found.file}:{found.line}: {found.module}"
 
 
 def circles(edges: dict[str, set[str]]) -> list[list[str]]:
@@ -145,17 +142,17 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
 
 
 def import_circles(tree: Tree) -> Iterator[str]:
-    """Yield circles of files, whatever kind of import closes them; but not those through the door."""
+    """Yield circles of files, whatever kind of import closes them."""
     edges: dict[str, set[str]] = {}
     for found in tree.imports:
-        if found.module in tree.files and not is_door(found):
+        if found.module in tree.files:
             edges.setdefault(found.file, set()).add(tree.relative(found.module))
     yield from (" <-> ".join(circle) for circle in circles(edges))
 
 
 # The plan of the house. A room is a folder of cpms with all that lies in it, each backend for itself, or a flat module
 # that is more than a face; kernels are no part of it. A floor is a place in the longest chain of rooms of which each
-# imports from the next, by whatever kind of import but for the door.
+# imports from the next, by whatever kind of import.
 
 
 def part_of_house(tree: Tree, module: str) -> str:
@@ -173,7 +170,7 @@ def plan(tree: Tree) -> networkx.DiGraph:
     rooms = networkx.DiGraph()
     rooms.add_nodes_from({part_of_house(tree, module) for module in tree.files} - {"", "__main__"})
     for found in tree.imports:
-        if found.module in tree.files and not is_door(found):
+        if found.module in tree.files:
             room = part_of_house(tree, module_name(tree.root, tree.root / found.file))
             other = part_of_house(tree, found.module)
             if room != other and {room, other} <= set(rooms):
@@ -287,7 +284,7 @@ RULES: dict[str, Callable[[Tree], Iterator[str]]] = {
     "2. solvers and certify never import backends or engines": solvers_know_backends,
     "3. certify shares no code with solvers and backends": certify_shares_code,
     "4. kernels that know no PageRank include none": wrong_includes,
-    "5. device code is loaded below backends by the door alone": device_code_below_backends,
+    "5. device code is used below backends through storage/device.py alone": device_code_below_backends,
     "6. no circle of imports": import_circles,
     "no circle of rooms": room_circles,
     "no circle of includes": include_circles,

@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
 import cpms
+from cpms.base import errors
 from cpms.cli.main import main
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -115,3 +117,24 @@ def test_the_tutorial_leads_from_an_edge_list_to_a_figure(tmp_path, monkeypatch)
         "residuals.tex",
     } <= made
     assert Path("ranks.csv").read_text().count("\n") == 5
+
+
+def slug(heading):
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+@pytest.mark.parametrize("module", errors.PAGES)
+def test_the_page_of_an_error_has_its_heading(module):
+    import_module(module)
+    page, _, anchor = errors.PAGES[module].partition("#")
+    headings = re.findall(r"^#+ (.*)", (DOCS.parent / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert not anchor or anchor in map(slug, headings)
+
+
+def test_an_error_names_its_page(capsys):
+    with pytest.raises(cpms.InputError) as caught:
+        cpms.load("nothing.txt")
+    assert caught.value.page == "docs/graphs.md"
+    assert caught.value.__notes__ == ["see docs/graphs.md"]
+    assert main(["rank", "nothing.txt"]) == 2
+    assert capsys.readouterr().err.endswith(" (see docs/graphs.md)\n")

@@ -48,6 +48,19 @@ def test_paths_that_it_names_exist(page):
 
 
 @pytest.mark.quick
+def test_the_page_of_rooms_has_the_stops_of_readme_and_the_names_in_them():
+    path = r"`([\w.-]+(?:/[\w.-]+)+)`"
+    rooms = (ROOT / "docs" / "which_room.md").read_text(encoding="utf-8")
+    table = PAGES[0].read_text(encoding="utf-8").partition("## Which room")[2].partition("## More")[0]
+    assert [stop for stop in re.findall(path, table) if stop not in rooms] == []
+    for text in (table, rooms):
+        named = re.findall(rf"`(\w+)` of {path}", text)
+        assert len(named) > 1
+        for name, file in named:
+            assert re.search(rf"\b{name}\b", (ROOT / file).read_text(encoding="utf-8")), f"{file} has no {name}"
+
+
+@pytest.mark.quick
 def test_experiments_that_pages_show_exist():
     known = {path.stem for path in (ROOT / "experiments" / "figures").rglob("*.py")} | {"all", "NAME"}
     for page in PAGES:

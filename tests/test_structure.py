@@ -47,7 +47,8 @@ SOUND = {
     "cpms/base/errors.py": "class CpmsError(Exception): ...\n",
     "cpms/graph/__init__.py": "def dangling_nodes(graph): ...\n",
     "cpms/storage/__init__.py": "",
-    "cpms/storage/device.py": "def codec():\n    from cpms.backends.cuda import codec\n    return codec\n",
+    "cpms/base/device_modules.py": "def device_module(service): ...\n",
+    "cpms/storage/device.py": "from cpms.base.device_modules import device_module\n",
     "cpms/contracts/__init__.py": "",
     "cpms/solvers/__init__.py": "",
     "cpms/solvers/power.py": "from typing import TYPE_CHECKING\nfrom cpms import contracts\n",
@@ -108,11 +109,12 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("not from the root", "kernels/cuda/persistent/other.cuh", '#include "walk.cuh"\n'),
         ("certificate", "kernels/cuda/certificate/sums.cu", '#include "persistent/walk.cuh"\n'),
     ],
-    "5. device code is loaded below backends by the door alone": [
+    "5. device code is used below backends through storage/device.py alone": [
         ("a library", "cpms/storage/other.py", INSIDE + "import cupy as cp\n"),
         ("by a string", "cpms/sparse/other.py", INSIDE + "import_module('cupyx')\n"),
         ("of Numba", "cpms/solvers/power.py", "from numba.cuda import jit\n"),
-        ("a backend", "cpms/storage/other.py", INSIDE + "from cpms.backends.cuda import codec\n"),
+        ("a backend", "cpms/storage/device.py", INSIDE + "from cpms.backends.cuda import codec\n"),
+        ("its services", "cpms/sparse/other.py", "from cpms.base.device_modules import device_module\n"),
     ],
     "6. no circle of imports": [
         ("two files", "cpms/base/errors.py", "from cpms.formats import named\n"),

@@ -27,4 +27,15 @@ def colour(bits: float) -> str:
     >>> colour(16) == colour(17) != colour(64)
     True
     """
-    return PALETTE[min(PALETTE, key=lambda known: abs(known - bits))]
+    return PALETTE[nearest(bits)]
+
+
+def nearest(bits: float) -> int:
+    """Return the number of bits nearest to one that has a colour.
+
+    Examples
+    --------
+    >>> nearest(33.5)
+    32
+    """
+    return min(PALETTE, key=lambda known: abs(known - bits))

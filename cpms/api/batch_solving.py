@@ -1,7 +1,7 @@
 """Solves of many queries together on a prepared batch, each certified by itself.
 
 Sweeps of many iterates turn products of a sparse matrix with a vector (SpMV) into products with a few vectors (SpMM):
-the matrix is read once for all of them. The certificate of a batch costs about one sweep more.
+the matrix is read once for all of them. Answers are certified where they are; on processors one product serves many.
 """
 
 from __future__ import annotations
@@ -16,26 +16,36 @@ from cpms.api.request import Request
 from cpms.api.result import Result
 from cpms.base import work_clock
 from cpms.base.types import Floats
+from cpms.certify.queries import QueryCertifier
 from cpms.contracts.batch import PreparedBatch, Query
 from cpms.contracts.engine import Engine
+from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
 from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.batch_power import iterate_all
-from cpms.storage.device import host_float64
+from cpms.storage.device import host_float64, to_device
 
 if TYPE_CHECKING:
     from cpms.certify.batch import BatchCertifier
 
 
 def solve_batch(
-    request: Request, batch: PreparedBatch, width: int | None, *, prepare_s: float, compiled_before_s: float
+    request: Request,
+    batch: PreparedBatch,
+    width: int | None,
+    *,
+    prepare_s: float,
+    compiled_before_s: float,
+    recomputation: Recomputation | None = None,
 ) -> list[Result]:
-    """Solve and certify all queries of a request, ``width`` at a time; None: the number that the batch prefers."""
-    from cpms.certify.batch import BatchCertifier  # SciPy takes a while to import, and single solves need none.
+    """Solve and certify all queries of a request, ``width`` at a time; None: the number that the batch prefers.
 
-    certifier = BatchCertifier(request.problem, request.stopping)
+    ``recomputation`` certifies answers in device memory; without one they are copied to main memory and certified
+    there.
+    """
+    certifier = _certifier(request, recomputation)
     results: list[Result] = []
     for together in _split_evenly(request.queries or (), width or batch.width):
         results += _solve_together(request, batch, certifier, together, prepare_s)
@@ -43,16 +53,30 @@ def solve_batch(
     return [replace(result, compile_s=compile_s) for result in results]
 
 
+def _certifier(request: Request, recomputation: Recomputation | None) -> BatchCertifier | QueryCertifier:
+    if recomputation is not None:
+        return QueryCertifier(recomputation, request.stopping)
+    from cpms.certify.batch import BatchCertifier  # SciPy takes a while to import, and single solves need none.
+
+    return BatchCertifier(request.problem, request.stopping)
+
+
 def _solve_together(
-    request: Request, batch: PreparedBatch, certifier: BatchCertifier, queries: list[Query], prepare_s: float
+    request: Request,
+    batch: PreparedBatch,
+    certifier: BatchCertifier | QueryCertifier,
+    queries: list[Query],
+    prepare_s: float,
 ) -> list[Result]:
     """Solve and certify queries that share each sweep."""
     problem, stopping = request.problem, request.stopping
     solved = batch.solve(queries, request.initial_guess, stopping=stopping)
-    answers = [host_float64(ranks) for ranks, _, _ in solved]
+    is_there = isinstance(certifier, QueryCertifier)
+    answers = [to_device(ranks) if is_there else host_float64(ranks) for ranks, _, _ in solved]
     began = work_clock.now()
     certified = certifier.certify(queries, answers, [status for _, status, _ in solved])
     certify_s = (work_clock.now() - began) / len(queries)
+    answers = [host_float64(ranks) for ranks in answers]
     results = []
     for query, ranks, (_, _, history), (status, residual_l1) in zip(queries, answers, solved, certified, strict=True):
         answer = resume_unverified(batch, certifier, query, Answer(ranks, status, residual_l1, history), stopping)
@@ -107,7 +131,11 @@ class Answer(NamedTuple):
 
 
 def resume_unverified(
-    batch: PreparedBatch, certifier: BatchCertifier, query: Query, answer: Answer, stopping: Stopping
+    batch: PreparedBatch,
+    certifier: BatchCertifier | QueryCertifier,
+    query: Query,
+    answer: Answer,
+    stopping: Stopping,
 ) -> Answer:
     """Solve on from an unverified answer while its residual falls in L1 and is too large in the norm of ``stopping``.
 
@@ -117,8 +145,9 @@ def resume_unverified(
     while answer.status is Status.UNVERIFIED and len(answer.history) < stopping.max_iterations:
         remaining = replace(stopping, max_iterations=stopping.max_iterations - len(answer.history))
         [(ranks, status, steps)] = batch.solve([query], answer.ranks, stopping=remaining)
-        ranks = host_float64(ranks)
+        ranks = to_device(ranks) if isinstance(certifier, QueryCertifier) else host_float64(ranks)
         [(certified, residual_l1)] = certifier.certify([query], [ranks], [status])
+        ranks = host_float64(ranks)
         if not residual_l1 < answer.residual_l1:
             break
         last = answer.history[-1]

@@ -48,14 +48,12 @@ class Preparation:
             If ``certify`` is ``device`` and the engine has no certificate there.
         """
         problem, engine = request.problem, request.engine.for_solves(solves)
-        is_batch = request.queries is not None
-        if not is_batch:
-            problem = engine.held(problem)
-        recomputation = None if is_batch or certify == "host" else engine.recomputation(problem)
+        problem = engine.held(problem)
+        recomputation = None if certify == "host" else engine.recomputation(problem)
         if certify == "device" and recomputation is None:
             raise UnsupportedError(
-                f"engine {engine.name} certifies {problem.graph.name} in main memory; certify='device' is for single "
-                "solves on engines cuda and cuda_fused of graphs without weights, so use certify='auto'"
+                f"engine {engine.name} certifies {problem.graph.name} in main memory; certify='device' is for "
+                "engines cuda and cuda_fused and graphs without weights, so use certify='auto'"
             )
         is_refined = request.method == "refine"
         work: Operator[Any] | Refinement | PreparedBatch

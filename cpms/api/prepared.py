@@ -253,9 +253,14 @@ class PageRank:
                 return [self._solved(request, None, compiled_before_s)]
             with self._discarding("many"):
                 began = work_clock.now()
-                batch = self._prepared("many", request).batch
+                prepared = self._prepared("many", request)
                 prepare_s = work_clock.now() - began
-                return solve_batch(request, batch, most, prepare_s=prepare_s, compiled_before_s=compiled_before_s)
+                return solve_batch(
+                    *(request, prepared.batch, most),
+                    prepare_s=prepare_s,
+                    compiled_before_s=compiled_before_s,
+                    recomputation=prepared.recomputation,
+                )
 
     def update(
         self, edges_added: Sequence[Any] | None = None, edges_removed: Sequence[Any] | None = None, **options: Any

@@ -1,12 +1,50 @@
-"""Errors that cpms raises deliberately, each with the exit code of the command line."""
+"""Errors that cpms raises deliberately, each with the exit code of the command line and the page that explains it."""
 
 from __future__ import annotations
 
+import sys
+
+PAGES = {
+    "cpms.api": "docs/functions.md#functions",
+    "cpms.api.linear": "docs/solve.md",
+    "cpms.api.matrix": "docs/functions.md#a-matrix-of-ones-own",
+    "cpms.base.plugins": "docs/howto/plugins.md",
+    "cpms.check": "docs/laws.md",
+    "cpms.engines": "docs/concepts/layouts.md#engines",
+    "cpms.experiment.artifact": "docs/papers.md#the-artifact-of-a-paper",
+    "cpms.experiment.config": "docs/configs.md",
+    "cpms.experiment.report": "docs/papers.md#figures-of-any-experiment",
+    "cpms.experiment.runner": "docs/rebuild.md#measure-again",
+    "cpms.formats": "docs/concepts/formats.md",
+    "cpms.formats.protocol": "docs/own_format.md",
+    "cpms.graph": "docs/graphs.md#objects-in-memory",
+    "cpms.mpi": "docs/howto/cluster.md",
+    "cpms.precision": "docs/api.md#precision",
+    "cpms.problems": "docs/functions.md#functions",
+    "cpms.solvers.linear": "docs/solve.md",
+    "cpms.sources": "docs/graphs.md",
+    "cpms.sources.generators": "docs/graphs.md#generators",
+    "cpms.sources.in_memory": "docs/graphs.md#objects-in-memory",
+    "cpms.sources.readers": "docs/graphs.md#files",
+    "cpms.sources.readers.edge_lists": "docs/graphs.md#the-form-of-an-edge-list",
+    "cpms.storage": "docs/concepts/formats.md#arrays",
+}
+"""Pages on errors, with a heading, by the module that raises them or the package that it lies in."""
+
 
 class CpmsError(Exception):
-    """Base of all deliberate errors; the text is one sentence that says what to do."""
+    """Base of all deliberate errors; the text is one sentence that says what to do.
+
+    ``page`` is the page of the documentation on what the error is of, or None; tracebacks show it below the text.
+    """
 
     exit_code = 1
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)
+        self.page = page_of(sys._getframe(1).f_globals.get("__name__", ""))
+        if self.page is not None:
+            self.add_note(f"see {self.page}")
 
 
 class InputError(CpmsError, ValueError):
@@ -25,3 +63,16 @@ class UnavailableError(CpmsError, RuntimeError):
     """An engine or optional library cannot run on this machine."""
 
     exit_code = 3
+
+
+def page_of(module: str) -> str | None:
+    """Return the page on errors of a module: that of the nearest package which has one.
+
+    Examples
+    --------
+    >>> page_of("cpms.sources.readers.npz"), page_of("cpms.base.jit")
+    ('docs/graphs.md#files', None)
+    """
+    while module and module not in PAGES:
+        module = module.rpartition(".")[0]
+    return PAGES.get(module)

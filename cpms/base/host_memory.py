@@ -1,7 +1,9 @@
-"""Memory limits: free main memory of this process, checked before large allocations.
+"""Memory limits of this process: free main memory, checked before large allocations, and address space (``ulimit -v``).
 
 Free memory is the minimum of the machine's, of that of each control group above the process (containers, batch jobs;
 versions 1 and 2 of Linux's cgroups), and of the rest of the address space. Reading it takes a few small files.
+The address space is checked before large libraries are loaded, since some crash or hang if it is too small, as OpenBLAS
+does whose threads each map memory of their own.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from cpms.base.address_space import limit_bytes
-from cpms.base.errors import InputError
+from cpms.base.errors import InputError, UnavailableError
 
 _NODE_BYTES = 32  # two row-start arrays and two cursors of int64 while `from_edges` runs
+_MIB = 2**20
+_MOST_BLAS_THREADS = 64
+"""Largest number of threads of OpenBLAS in NumPy's and SciPy's wheels."""
 _GROUPS, _MEMORY = Path("/sys/fs/cgroup"), Path("/proc/meminfo")
 
 
@@ -105,3 +109,47 @@ def require_memory(needed_bytes: int, purpose: str, advice: str = "use a machine
     free = free_bytes()
     if needed_bytes > free:
         raise InputError(f"{purpose} needs {needed_bytes:,} bytes, but {free:,} are free; {advice}")
+
+
+def limit_bytes() -> int | None:
+    """Return the limit of the address space in bytes; None if there is none."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits.
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def require_address_space(mebibytes: int, thread_mebibytes: int, libraries: str) -> None:
+    """Refuse to load libraries if the address space is too small for them.
+
+    Parameters
+    ----------
+    mebibytes, thread_mebibytes : int
+        Address space of the libraries with one thread of OpenBLAS, and for each further thread.
+    libraries : str
+        Names of the libraries.
+
+    Raises
+    ------
+    UnavailableError
+        If the limit is smaller.
+
+    Examples
+    --------
+    >>> require_address_space(1, 0, "a small library")
+    """
+    limit = limit_bytes()
+    needed = mebibytes + thread_mebibytes * (_blas_threads() - 1)
+    if limit is not None and limit < needed * _MIB:
+        raise UnavailableError(
+            f"this process may address {limit // _MIB} MiB, but {libraries} takes {needed} MiB to load; "
+            "raise the limit (ulimit -v, or that of the batch job) or set OPENBLAS_NUM_THREADS=1"
+        )
+
+
+def _blas_threads() -> int:
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = os.environ.get("OPENBLAS_NUM_THREADS", "")
+    return min(processors, _MOST_BLAS_THREADS, int(given) if given.isdecimal() and int(given) else processors)

@@ -18,9 +18,9 @@ from threading import Lock
 from typing import Any
 
 from cpms.base import work_clock
-from cpms.base.address_space import require_address_space
 from cpms.base.caches import is_writable, temporary
 from cpms.base.errors import InputError
+from cpms.base.host_memory import require_address_space
 
 _THREADS = "NUMBA_NUM_THREADS"
 _LIBRARIES_MIB = 520, 80

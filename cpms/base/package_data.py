@@ -11,10 +11,15 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 CODE_FOLDERS = ("cpms", "kernels")
 _CODE_SUFFIXES = (".py", ".cu", ".cuh", ".cl", ".hpp")
+
+
+def shipped_folder() -> Path:
+    """Return the folder of what wheels carry besides code; a checkout need not have it."""
+    return Path(__file__).parents[1] / "_shipped"
 
 
 def folder(name: str) -> Path:
@@ -30,8 +35,7 @@ def folder(name: str) -> Path:
     >>> (folder("kernels") / "cuda").is_dir()
     True
     """
-    package = Path(__file__).parents[1]
-    for candidate in (package / "_shipped" / name, package.parent / name):
+    for candidate in (shipped_folder() / name, Path(__file__).parents[2] / name):
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError(f"this installation of cpms has no folder {name!r}; install it anew")

@@ -76,7 +76,7 @@ def outcome_of(error: BaseException) -> tuple[int, str | None] | None:
     if isinstance(error, BrokenPipeError):
         return OUTPUT_CLOSED, None
     if isinstance(error, CpmsError):
-        return error.exit_code, text
+        return error.exit_code, text if error.page is None else f"{text} (see {error.page})"
     if isinstance(error, MemoryError):
         return 2, f"out of memory: {text or 'use a machine with more, or raise the limit of this process'}"
     if isinstance(error, ImportError) and not (error.name or "").startswith("cpms"):

@@ -55,7 +55,19 @@ def of_residual(additions: int) -> float:
     >>> round(of_residual(pairwise_additions(10**6)) / UNIT)
     102
     """
-    relative = (additions + _OTHERS) * UNIT
+    return of_terms((additions + _OTHERS) * UNIT)
+
+
+def of_terms(relative: float) -> float:
+    """Return a bound of the rounding error of ||G(x) - x||_1 from a bound of each term's relative error.
+
+    The terms of G(x) and x have mass 2 together. The certificate on devices counts its own operations on a term.
+
+    Examples
+    --------
+    >>> of_terms(0.25)
+    0.6666666666666666
+    """
     return 2.0 * relative / (1.0 - relative)
 
 

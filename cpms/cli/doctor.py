@@ -43,6 +43,7 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
 
     import cpms
     from cpms import engines
+    from cpms.backends.cuda.kernels import cubins
     from cpms.base import threads
     from cpms.base.host_memory import free_bytes
     from cpms.cli.engines import table
@@ -55,6 +56,7 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
         ["threads", threads.available()],
         ["memory", f"{free_bytes() / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free"],
         ["cache folder", datasets.cache_folder()],
+        ["CUDA kernels in this wheel", cubins.described()],
     ]
     versions = {name: _version(name) for name in _LIBRARIES}
     data_folder = os.environ.get("CPMS_DATA")

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import cpms
-from cpms.base.address_space import require_address_space
+from cpms.base.host_memory import require_address_space
 from cpms.base.program import INTERRUPTED as INTERRUPTED
 from cpms.base.program import OUTPUT_CLOSED as OUTPUT_CLOSED
 from cpms.base.program import report, run_program

@@ -20,7 +20,7 @@ from cpms.base.text.terminal import say, say_json
 from cpms.base.text.text_table import text_table
 from cpms.base.validation import finite, shown
 from cpms.graph.graph import Graph
-from cpms.sources.readers.form_arguments import FORM, add_form_options
+from cpms.sources.readers.form_arguments import FORM, add_dangling_option, add_form_options
 from cpms.sources.readers.options import POSSIBLE
 
 _LONGEST_NAME = 100
@@ -81,12 +81,7 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
     )
-    parser.add_argument(
-        "--dangling",
-        choices=("teleport", "uniform"),
-        default="teleport",
-        help="where rank of nodes without out-edges goes: as teleport does (default), or to all nodes",
-    )
+    add_dangling_option(parser)
     for option, text in _READ_OPTIONS.items():
         possible = POSSIBLE[option]
         parser.add_argument(f"--{option.replace('_', '-')}", choices=possible, default=possible[0], help=text)
@@ -107,7 +102,7 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms.api.pagerank import pagerank
     from cpms.base.jit import load_without_blas
     from cpms.contracts.stopping import Stopping
-    from cpms.problems.personalization import nodes_named
+    from cpms.problems.personalization import dangling_named, nodes_named
     from cpms.sources.loading import load
 
     _check(arguments)
@@ -130,7 +125,7 @@ def call(arguments: argparse.Namespace) -> int:
             norm=arguments.norm,
             max_iterations=arguments.max_iterations,
             personalization=None if arguments.personalize is None else nodes_named(arguments.personalize),
-            dangling=arguments.dangling,
+            dangling=dangling_named(arguments.dangling),
             on_step=on_step,
         )
     if arguments.output:

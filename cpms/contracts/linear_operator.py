@@ -248,6 +248,10 @@ class LinearOperator(ABC):
     def upload(self, values: Any) -> Any:
         """Return a copy of an array of any type in main memory, in the operator's memory."""
 
+    def computing(self, compute: Compute) -> LinearOperator:  # noqa: ARG002
+        """Return products with the same matrix that compute in another precision; these where there are no others."""
+        return self
+
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:  # noqa: ARG002
         """Return fused iterations for a `cpms.contracts.linear_solve.SolveTask`; None where verbs are all there is."""
         return None

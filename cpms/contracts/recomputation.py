@@ -7,9 +7,11 @@ processors that is `cpms.certify`, on a GPU a room of its backend. It costs abou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 from cpms.base.types import Norm
+from cpms.contracts.batch import Query
 from cpms.problems.pagerank import Problem
 
 
@@ -26,6 +28,10 @@ class Recomputation(ABC):
     def set_problem(self, problem: Problem) -> None:
         """Recompute residuals of answers to another problem of the same graph and damping from now on."""
         self.problem = problem
+
+    def set_query(self, query: Query) -> None:
+        """Recompute residuals of answers to a query of a batch from now on."""
+        self.set_problem(replace(self.problem, teleport=query.teleport(self.problem.graph.nodes)))
 
     @abstractmethod
     def norms(self, ranks: Any, norm: Norm) -> tuple[float, float] | None:

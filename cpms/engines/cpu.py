@@ -42,7 +42,7 @@ from cpms.formats.quantization import step_seed
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.problems.pagerank import Problem
 from cpms.solvers.sequential_queries import SequentialQueries
-from cpms.sparse import ell, pattern, sliced
+from cpms.sparse import ell, sliced, transition_values
 from cpms.sparse.sliced import BLOCK_ROWS
 from cpms.storage.array import SegmentedArray, convert_inplace, distribution_vector
 from cpms.storage.segment_layout import ROUNDING_MODES
@@ -61,7 +61,7 @@ _NO_DIVISOR = np.zeros(1, np.uint32)
 class CpuOperator(Operator[SegmentedArray]):
     """A matrix in main memory and its rows in parts of equal work.
 
-    In the pattern layout vectors hold x / ``divisor`` (see `cpms.sparse.pattern`).
+    In the pattern layout vectors hold x / ``divisor`` (see `cpms.sparse.transition_values`).
     """
 
     problem: Problem
@@ -192,7 +192,7 @@ class CpuEngine(Engine):
             parts = _row_parts(np.arange(graph.nodes + 1) * padded.width)
             return CpuOperator(problem, storage, layout, padded, None, parts)
         without_values = layout == "pattern"
-        divisor = pattern.divisor(graph) if without_values else None
+        divisor = transition_values.divisor(graph) if without_values else None
         matrix = sliced.build(graph, None if without_values else storage)
         return CpuOperator(problem, storage, layout, matrix, divisor, _row_parts(graph.indptr))
 

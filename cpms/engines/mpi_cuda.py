@@ -1,4 +1,4 @@
-"""Engine ``mpi_cuda``: sweeps over the ranks of an MPI program, one GPU a rank; NCCL exchanges vectors.
+"""Engine ``mpi_cuda``: sweeps over the ranks of an MPI program, one GPU a rank; kernels or NCCL exchange vectors.
 
 Every rank calls the same functions with the same graph, or with its own rows of it; of graphs that are
 too large for one rank, each reads its own rows with ``python -m cpms.mpi GRAPH --local cuda``.
@@ -6,17 +6,17 @@ too large for one rank, each reads its own rows with ``python -m cpms.mpi GRAPH 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cpms.backends.cuda.runtime import compile as cuda
 from cpms.backends.mpi.exchange import world
-from cpms.backends.mpi.exchange.transport import between
+from cpms.backends.mpi.exchange.transport import Transport, between
 from cpms.backends.mpi.shares.rows import GraphRows, of_graph
-from cpms.backends.mpi.sweeps.device_power import DevicePower
-from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
-from cpms.backends.mpi.sweeps.device_rows import DeviceRows
+from cpms.backends.mpi.sweeps import device_choice
 from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator
+from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FP64, Format
 from cpms.problems.pagerank import Problem
 
@@ -39,22 +39,22 @@ class MpiCudaEngine(Engine):
             return f"engine {self.name} iterates in fp64, not {storage.name}; use engine cuda, or method refine"
         return super().unsupported(problem, storage, layout)
 
-    def prepare(self, problem: Problem, storage: Format, layout: str) -> DevicePower:
+    def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:
         """Keep this rank's rows on its device."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
-        return DevicePower(problem, _rows(problem, value_bytes=8))
+        return device_choice.power_operator(*_of_rank(problem))[0]
 
-    def refinement(self, problem: Problem) -> DeviceRefinement:
+    def refinement(self, problem: Problem) -> Refinement:
         """Keep this rank's rows on its device."""
-        return DeviceRefinement(_rows(problem, value_bytes=2))
+        return device_choice.refinement(*_of_rank(problem))[0]
 
 
-def _rows(problem: Problem, *, value_bytes: int) -> DeviceRows:
+def _of_rank(problem: Problem) -> tuple[Problem, GraphRows, Transport]:
     communicator, graph = world.world(), problem.graph
     rows = graph if isinstance(graph, GraphRows) else of_graph(graph, communicator.rank, communicator.size)
-    return DeviceRows(problem, rows, between(communicator), value_bytes=value_bytes)
+    return problem, rows, between(communicator)
 
 
 ENGINE: Engine = MpiCudaEngine()

@@ -22,7 +22,7 @@ from cpms.contracts.operator import Operator, Sweep
 from cpms.formats.formats import FP64, Format
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
-from cpms.sparse import pattern
+from cpms.sparse import transition_values
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
 from cpms.sparse.transition_values import edge_values
 
@@ -121,7 +121,7 @@ class SerialEngine(Engine):
             raise UnsupportedError(reason)
         graph, stored = problem.graph, layout == "csr"
         values = edge_values(graph) if stored else np.empty(0)
-        divisor = np.empty(0, np.uint32) if stored else pattern.divisor(graph)
+        divisor = np.empty(0, np.uint32) if stored else transition_values.divisor(graph)
         return SerialOperator(problem, FP64, unsigned_indptr(graph), unsigned_sources(graph), values, divisor)
 
 

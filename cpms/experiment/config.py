@@ -110,9 +110,21 @@ def read_once(path: Path) -> tuple[Experiment, bytes]:
     """Return the configuration and the bytes of its file, since the file may change later."""
     try:
         content = path.read_bytes()
-        given = tomllib.loads(content.decode())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a .toml file") from None
+    return parsed(content, path), content
+
+
+def parsed(content: bytes, path: Path) -> Experiment:
+    """Return the configuration that the content of a file is.
+
+    Raises
+    ------
+    InputError
+        Naming the file and every key that is wrong.
+    """
+    try:
+        given = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not TOML: {error}") from None
     kind = given.get("kind")
@@ -121,7 +133,7 @@ def read_once(path: Path) -> tuple[Experiment, bytes]:
         raise InputError(f"{path}: kind is {kind!r}; it can be one of {', '.join(kind_names())}")
     model: type[Experiment] = kind_of(str(kind)).Config
     try:
-        return model.model_validate(given), content
+        return model.model_validate(given)
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, fault['loc']))}: {_fault_text(fault, model)}" for fault in error.errors()]
         raise InputError(f"{path}: {'; '.join(faults)}") from None

@@ -5,7 +5,6 @@ A row is on disk before the next cell begins, so that a killed run loses one cel
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
 import time
@@ -171,7 +170,7 @@ class _Measuring:
         self, experiment: config.Experiment, content: bytes, context: Any, noted: dict[plugins.Origin, None]
     ) -> None:
         self._experiment, self._context, self._noted = experiment, context, noted
-        self._config_sha256 = hashlib.sha256(content).hexdigest()
+        self._config_sha256 = configured.digest(content)
 
     def row(self, cell: config.Cell) -> rows.Row:
         """Measure a cell."""

@@ -28,9 +28,9 @@ from cpms.engines.mpi import LOCAL
 from cpms.formats.formats import FP16, FP64, Format
 from cpms.mpi.solve import Solved, solve
 from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import nodes_named, teleport_distribution
+from cpms.problems.personalization import dangling_named, dangling_rule, nodes_named, teleport_distribution
 from cpms.sources.loading import files_of
-from cpms.sources.readers.form_arguments import FORM, add_form_options
+from cpms.sources.readers.form_arguments import FORM, add_dangling_option, add_form_options
 from cpms.sources.readers.options import POSSIBLE
 
 
@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
     )
-    parser.add_argument("--dangling", choices=("teleport", "uniform"), default="teleport")
+    add_dangling_option(parser)
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list")
     parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write all ranks")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
@@ -124,7 +124,9 @@ def _ranked(arguments: argparse.Namespace) -> int:
     load_s = time.perf_counter() - began
     nodes = arguments.personalize
     teleport = None if nodes is None else teleport_distribution(rows, nodes_named(nodes))
-    problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
+    dangling = dangling_rule(rows, dangling_named(arguments.dangling))
+    agreement.require_same(communicator, {"--dangling": dangling})
+    problem = Problem(rows, arguments.damping, teleport, dangling)
     storage = _storage(arguments)
     layout = layout_there(engines.get_any(arguments.local), resolved_layout(rows, arguments.layout))
     solved = [

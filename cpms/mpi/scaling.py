@@ -19,15 +19,16 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.cuda.persistent import power as power_kernel
 from cpms.backends.cuda.persistent.device_graph import PersistentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.mpi.exchange import agreement, world
 from cpms.backends.mpi.exchange.transport import Repeated, Transport, between
+from cpms.backends.mpi.exchange.windows import copy_to
 from cpms.backends.mpi.shares import reading
 from cpms.backends.mpi.shares.rows import GraphRows, of_graph
-from cpms.backends.mpi.sweeps.device_power import DevicePower
-from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
+from cpms.backends.mpi.sweeps import device_choice
 from cpms.backends.mpi.sweeps.device_rows import DeviceRows
 from cpms.base import threads
 from cpms.base.program import run_program
@@ -35,7 +36,6 @@ from cpms.base.text.terminal import say_json
 from cpms.base.types import Floats
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
-from cpms.engines import cuda_fused
 from cpms.formats.formats import FloatFormat, format_named
 from cpms.formats.quantization import quantiser
 from cpms.graph.graph import Graph
@@ -50,6 +50,8 @@ from cpms.sources.loading import load
 
 _EXCHANGES = 10
 _SAMPLES = 3
+_LINK_BYTES = 32 << 20
+"""Bytes of a plain copy that measures the link between two GPUs."""
 History = list[Step]
 
 
@@ -76,6 +78,9 @@ class _Contestant:
     nbytes: int
     samples_s: list[float] = field(default_factory=list)
     sweeps_s: dict[int, list[float]] = field(default_factory=dict)
+    exchanged_s: list[float] = field(default_factory=list)
+    """Seconds of each launch in exchanges and waits for other ranks, as the operator notes them."""
+    exchange_samples_s: list[float] = field(default_factory=list)
     received_bytes: int = 0
     status: Status = Status.MAX_ITERATIONS
     iterations_by_bits: dict[int, int] = field(default_factory=dict)
@@ -111,8 +116,7 @@ def _of_count(
     transport = between(communicator)
     join_s = time.perf_counter() - began - load_s
     problem, stopping = Problem(rows), Stopping(task["tol"])
-    own, of_power = (DeviceRows(problem, rows, transport, value_bytes=each) for each in (2, 8))
-    contestants = _contestants(problem, own, of_power, quantiser(format_named(task["storage"])))
+    contestants, own = _contestants(problem, rows, transport, quantiser(format_named(task["storage"])))
     current().synchronize()
     prepare_s = time.perf_counter() - began - load_s - join_s
     began = time.perf_counter()
@@ -122,7 +126,7 @@ def _of_count(
             communicator.Barrier()
             _solve(contestant, initial, stopping, communicator, transport, counts=turn >= task["warmup"])
     solves_s = time.perf_counter() - began
-    exchanges = _exchanges(own)
+    exchanges = {} if own is None else _exchanges(own)
     certifier = Certifier(problem, rows, communicator, stopping, threads.available())
     held = communicator.allgather(rows.edges)
     head = {
@@ -135,8 +139,6 @@ def _of_count(
         "join_s": join_s,
         "prepare_s": prepare_s,
         "solves_s": solves_s,
-        "exchange": own.exchange.name,
-        "foreign_values_by_rank": communicator.allgather(own.read_values - (rows.high - rows.low)),
         **exchanges,
     }
     return [head | _columns(contestant, certifier, communicator, reference_ranks) for contestant in contestants]
@@ -149,18 +151,22 @@ def _rows(graph: str, communicator: Any, loaded: dict[str, Graph]) -> GraphRows:
     return reading.read(graph, communicator)
 
 
-def _contestants(problem: Problem, own: DeviceRows, of_power: DeviceRows, storage: FloatFormat) -> list[_Contestant]:
-    contestants = [
-        _of_power("mpi_cuda", DevicePower(problem, of_power)),
-        _of_refinement("mpi_cuda", DeviceRefinement(own), storage),
-    ]
-    if own.transport.ranks == 1:
-        fused = cuda_fused.operator(problem, PersistentGraph.of(problem, value_bytes=8))
+def _contestants(
+    problem: Problem, rows: GraphRows, transport: Transport, storage: FloatFormat
+) -> tuple[list[_Contestant], DeviceRows | None]:
+    """Return the contestants, and this rank's rows if there are several ranks."""
+    of_power, _ = device_choice.power_operator(problem, rows, transport)
+    refinement, own = device_choice.refinement(problem, rows, transport)
+    contestants = [_of_power("mpi_cuda", of_power), _of_refinement("mpi_cuda", refinement, storage)]
+    if transport.ranks == 1:
+        fused = power_kernel.operator(problem, PersistentGraph.of(problem, value_bytes=8))
         contestants += [
             _of_power("cuda_fused", fused),
             _of_refinement("cuda_fused", CudaRefinement.of(problem), storage),
         ]
-    return contestants
+    for contestant, operator in zip(contestants, (of_power, refinement), strict=False):
+        contestant.exchanged_s = getattr(operator, "exchanged_s", [])
+    return contestants, own
 
 
 def _of_power(engine: str, operator: Any) -> _Contestant:
@@ -196,10 +202,13 @@ def _solve(
     counts: bool,
 ) -> None:
     received_before = transport.received_bytes
+    contestant.exchanged_s.clear()
     status, history = contestant.solve(initial, stopping)
     if not counts:
         return
     contestant.samples_s.append(max(communicator.allgather(history[-1].seconds)))
+    # Of a rank that waits least for others.
+    contestant.exchange_samples_s.append(min(communicator.allgather(sum(contestant.exchanged_s))))
     contestant.status, contestant.received_bytes = status, transport.received_bytes - received_before
     contestant.iterations_by_bits = {}
     for step in history:
@@ -211,11 +220,13 @@ def _solve(
 
 
 def _exchanges(own: DeviceRows) -> dict[str, Any]:
-    """Return the times of exchanges in 64 and in 16 bits, and the bytes that rank 0 receives; empty for one rank."""
-    transport = own.transport
-    if transport.ranks == 1:
-        return {}
-    found: dict[str, Any] = {}
+    """Return the times of exchanges in 64 and in 16 bits, the bytes of rank 0, and the link's share that they use."""
+    transport, exchange, communicator = own.transport, own.exchange, own.transport.communicator
+    foreign = communicator.allgather(own.read_values - (own.rows.high - own.rows.low))
+    found: dict[str, Any] = {"exchange": exchange.name, "foreign_values_by_rank": foreign}
+    link = _link_bandwidth(transport)
+    if link:
+        found["link_bytes_per_s"] = link
     for bits in (64, 16):
         vector, repeated = own.exchange.vector(np.uint8, each_bytes=bits // 8), Repeated(transport)
         samples = []
@@ -230,7 +241,29 @@ def _exchanges(own: DeviceRows) -> dict[str, Any]:
             f"exchange_{bits}_bits_s": statistics.median(samples[1:]),
             f"exchange_{bits}_bits_received_bytes": (transport.received_bytes - received_before) // _EXCHANGES,
         }
+        if link:
+            share = max(foreign) * bits / 8 / found[f"exchange_{bits}_bits_s"] / link
+            found[f"exchange_{bits}_bits_link_share"] = share
     return found
+
+
+def _link_bandwidth(transport: Transport) -> float | None:
+    """Return the bytes a second that each rank copies into the next one's memory, all at the same time; collective."""
+    if transport.windows is None:
+        return None
+    window, source = transport.windows.window(_LINK_BYTES), current().arrays.zeros(_LINK_BYTES, np.uint8)
+    target = window.addresses[(transport.rank + 1) % transport.ranks]
+    samples = []
+    for _ in range(_SAMPLES + 1):
+        current().synchronize()
+        transport.communicator.Barrier()
+        began = time.perf_counter()
+        for _ in range(_EXCHANGES):
+            copy_to(target, source)
+        current().synchronize()
+        samples.append(time.perf_counter() - began)
+    slowest: float = max(transport.communicator.allgather(statistics.median(samples[1:])))
+    return _EXCHANGES * _LINK_BYTES / slowest
 
 
 def _columns(
@@ -246,6 +279,7 @@ def _columns(
         "iterations_by_bits": {str(bits): count for bits, count in contestant.iterations_by_bits.items()},
         "solve_s": statistics.median(contestant.samples_s),
         "solve_samples_s": contestant.samples_s,
+        "exchange_s": statistics.median(contestant.exchange_samples_s),
         "sweep_s_by_bits": {str(bits): statistics.median(spent) for bits, spent in contestant.sweeps_s.items()},
         "received_bytes": contestant.received_bytes,
         "matrix_bytes_by_rank": communicator.allgather(contestant.nbytes),

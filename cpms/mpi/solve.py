@@ -157,21 +157,21 @@ def _on_devices(
     """Solve with a device a rank, by refinement if there is a storage; return bytes of the matrix and received, too."""
     # These modules load only where there are devices.
     from cpms.backends.mpi.exchange.transport import between
-    from cpms.backends.mpi.sweeps.device_power import DevicePower
-    from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
-    from cpms.backends.mpi.sweeps.device_rows import DeviceRows
+    from cpms.backends.mpi.sweeps import device_choice
 
     transport = between(communicator)
-    own = DeviceRows(problem, rows, transport, value_bytes=8 if storage is None else 2)
-    received_before, initial = transport.received_bytes, np.full(rows.nodes, 1.0 / rows.nodes)
+    initial = np.full(rows.nodes, 1.0 / rows.nodes)
     if storage is None:
-        solved = power(DevicePower(problem, own), initial, Fixed(), stopping, confirmed=certifier.is_below_tolerance)
+        operator, _ = device_choice.power_operator(problem, rows, transport)
+        received_before, nbytes = transport.received_bytes, operator.nbytes
+        solved = power(operator, initial, Fixed(), stopping, confirmed=certifier.is_below_tolerance)
     else:
         policy = default_policy(storage)
-        refinement = DeviceRefinement(own)
+        refinement, _ = device_choice.refinement(problem, rows, transport)
+        received_before, nbytes = transport.received_bytes, refinement.nbytes
         refinement.warm_up(refinement.readable(first_plan(policy)[0].storage))
         solved = outer_iteration(refinement, initial, policy, stopping, confirmed=certifier.is_below_tolerance)
-    return solved, own.nbytes, transport.received_bytes - received_before
+    return solved, nbytes, transport.received_bytes - received_before
 
 
 class Certifier:

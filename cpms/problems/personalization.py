@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles
-from cpms.base.types import DanglingRule, Floats
+from cpms.base.types import DANGLING_RULES, DanglingRule, Floats
 from cpms.base.validation import described, real, require_real
 from cpms.graph.graph import Graph
 from cpms.storage.device import host_float64
@@ -91,6 +91,29 @@ def nodes_named(text: str) -> list[str]:
     (['3', 'Rio'], ['Doe, J', 'Rio'])
     """
     return next(csv.reader([text], skipinitialspace=True)) or [text]
+
+
+def dangling_named(text: str) -> str | list[str] | Floats:
+    """Return what a command line names as ``dangling``: a rule, the weights in a ``.npy`` file, or nodes.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as an array of numbers.
+
+    Examples
+    --------
+    >>> dangling_named("uniform"), dangling_named("3,Rio")
+    ('uniform', ['3', 'Rio'])
+    """
+    if text in DANGLING_RULES:
+        return text
+    if not text.endswith(".npy"):
+        return nodes_named(text)
+    try:
+        return doubles("dangling", np.load(text, allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"dangling: {text} is no .npy file of one weight a node ({error})") from None
 
 
 def _is_sequence_of_weights(values: Any) -> bool:

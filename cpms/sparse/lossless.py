@@ -1,23 +1,33 @@
 """The fewest bits in which every value of a matrix is exact, found by looking at all of them.
 
 Values of stencils, graphs and many finite elements have few digits or are few: they fit packed floats of 8 or 16 bits,
-times one power of two, or codes into a table. A value fits a packed float of m mantissa bits where it has at most m + 1
-significant bits, its leading bit is not above the largest exponent, and its last bit not below the last subnormal one.
+times one power of two, or codes into a table; where the first values fit neither, no other is looked at. A value fits a
+packed float of m mantissa bits where it has at most m + 1 significant bits, its leading bit is not above the largest
+exponent, and its last bit not below the last subnormal one.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from cpms.base import threads
+from cpms.base.jit import compiled
 from cpms.base.types import Floats
 from cpms.formats.codes import CODES8, ValueFormat
 from cpms.formats.formats import FP64, FloatFormat
 from cpms.storage.array import shared_exponent
-from cpms.storage.coded import distinct_values
+from cpms.storage.coded import LOOKED_AT, distinct_values
 
 _SPLITS = {8: [(4, 3), (5, 2)], 16: [(5, 10), (8, 7)], 32: [(8, 23)]}
 """Exponent and mantissa bits that devices decode by an instruction or two, and that are tried first."""
 _MOST_EXPONENT_BITS = 11
+_MOST_MANTISSA_BITS = 29
+"""Of a packed float of 32 bits, whose exponent has 2 at least."""
+_BINADES = 2048
+"""Values of the exponent field of float64."""
+_FRACTION_BITS = 52
+_AT_LEAST = 1 << 16
+"""Values that a task of a thread has at least."""
 
 
 def lossless_storage(values: Floats) -> ValueFormat:
@@ -35,7 +45,10 @@ def lossless_storage(values: Floats) -> ValueFormat:
     >>> lossless_storage(np.arange(1000.0)).name, lossless_storage(np.random.default_rng(0).random(999)).name
     ('fp16', 'fp64')
     """
-    tops, lows = _outer_bits(values)
+    tops, lows = outer_bits(values[:LOOKED_AT])
+    if (tops - lows).max(initial=0) > _MOST_MANTISSA_BITS and distinct_values(values[:LOOKED_AT]) is None:
+        return FP64
+    tops, lows = outer_bits(values)
     for width in (8, 16, 32):
         found = _packed(values, tops, lows, width)
         if found is not None:
@@ -45,12 +58,33 @@ def lossless_storage(values: Floats) -> ValueFormat:
     return FP64
 
 
-def _outer_bits(values: Floats) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exponents of the leading and of the last bit of each value that is not 0."""
-    fractions, exponents = np.frexp(values[values != 0.0])
-    digits = np.ldexp(fractions, 53).astype(np.int64)
-    last = digits & -digits
-    return exponents - 1, exponents - 53 + np.frexp(last.astype(np.float64))[1] - 1
+def outer_bits(values: Floats) -> tuple[np.ndarray, np.ndarray]:
+    """Return exponents of leading and of last bits: of each binade that holds values, and of all below the normal ones.
+
+    The last bit of a binade is the lowest of all its values, which are found by one pass over them.
+    """
+    bits = np.ascontiguousarray(values).view(np.uint64)
+    parts = threads.each(lambda part: _bits_by_exponent(bits, *part), threads.ranges(len(bits), at_least=_AT_LEAST))
+    table = np.bitwise_or.reduce([np.zeros(_BINADES, np.uint64), *parts])
+    exponents = np.flatnonzero(table)
+    digits = table[exponents].astype(np.int64)
+    least = np.maximum(exponents, 1) - 1023 - _FRACTION_BITS
+    lows = least + np.frexp((digits & -digits).astype(np.float64))[1] - 1
+    # Digits have 53 bits at most, so their float64 is exact.
+    return least + np.frexp(digits.astype(np.float64))[1] - 1, lows
+
+
+@compiled()
+def _bits_by_exponent(bits, low, high):  # type: ignore[no-untyped-def]
+    """Return the digits of values, joined by or, for each exponent field; of normal numbers with the first one."""
+    found = np.zeros(_BINADES, np.uint64)
+    fraction, first, sign_free = np.uint64((1 << 52) - 1), np.uint64(1 << 52), np.uint64((1 << 63) - 1)
+    for i in range(low, high):
+        size = bits[i] & sign_free
+        field = size >> np.uint64(52)
+        digits = size & fraction
+        found[field] |= digits | first if field else digits
+    return found
 
 
 def _packed(values: Floats, tops: np.ndarray, lows: np.ndarray, width: int) -> FloatFormat | None:

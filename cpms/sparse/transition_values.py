@@ -1,7 +1,11 @@
-"""Values of the transition matrix P of the random walk on a graph, one a stored edge.
+"""Values of the transition matrix P of the random walk on a graph, one a stored edge, or one a node.
 
 An entry is the edge's weight over the total weight of the edges of its source (Lovász, Random Walks on
 Graphs: A Survey, 1993). It costs a division a node and a gather an edge.
+
+Without weights, all entries of a column of P are 1 / out-degree, so P x is the sum of contributions z = x / ``divisor``
+over the in-edges, as in the pull kernels of the GAP benchmark suite (Beamer, Asanović and Patterson, arXiv:1508.03619).
+An edge costs the 4 bytes of its index, and vectors are stored as z; x is ``z * divisor`` for every node.
 """
 
 from __future__ import annotations
@@ -26,3 +30,14 @@ def edge_values(graph: Graph) -> npt.NDArray[np.float64]:
     if graph.weights is not None:
         values *= graph.weights
     return values
+
+
+def divisor(graph: Graph) -> npt.NDArray[np.uint32]:
+    """Return the out-degree of each node, or 1 for nodes without out-edges, shape (nodes,).
+
+    Examples
+    --------
+    >>> divisor(Graph.from_edges([0, 0], [0, 1])).tolist()
+    [2, 1]
+    """
+    return np.maximum(graph.out_degree, 1).astype(np.uint32)

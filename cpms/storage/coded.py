@@ -8,12 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base import threads
 from cpms.base.errors import InputError
+from cpms.base.jit import compiled, numba
 from cpms.base.types import Floats
 from cpms.formats.codes import CODES8, TABLE_VALUES, CodeFormat
 
-_LOOKED_AT = 1 << 16
+LOOKED_AT = 1 << 16
 """Values that are looked at first: most arrays of many distinct values have too many among these."""
+_HASH, _HASH_BITS = 0x9E3779B97F4A7C15, 10
+"""Factor of Fibonacci hashing, 2**64 over the golden ratio, and bits of a place in tables at most a quarter full."""
+inlined: Any = numba.njit(inline="always")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +68,13 @@ def distinct_values(values: Floats) -> npt.NDArray[np.uint64] | None:
     >>> distinct_values(np.arange(300.0)) is None
     True
     """
-    bits = values.view(np.uint64)
-    if len(np.unique(bits[:_LOOKED_AT])) > TABLE_VALUES:
+    bits = np.ascontiguousarray(values).view(np.uint64)
+    if len(_distinct_in(bits, 0, min(LOOKED_AT, len(bits)))) > TABLE_VALUES:
         return None
-    found = np.union1d(bits, np.zeros(1, np.uint64))
+    parts = threads.each(lambda part: _distinct_in(bits, *part), threads.ranges(len(bits), at_least=LOOKED_AT))
+    if any(len(part) > TABLE_VALUES for part in parts):
+        return None
+    found = np.unique(np.concatenate([*parts, np.zeros(1, np.uint64)]))
     return found if len(found) <= TABLE_VALUES else None
 
 
@@ -83,5 +91,41 @@ def encode_codes(values: Floats) -> CodedArray:
         raise InputError("the values and 0 are more than 256 distinct ones, too many for codes8; use 'lossless'")
     memory = np.zeros(CODES8.nbytes(len(values)), np.uint8)
     memory[: 8 * len(found)].view(np.uint64)[:] = found
-    memory[8 * TABLE_VALUES :] = np.searchsorted(found, values.view(np.uint64))
+    bits, codes = np.ascontiguousarray(values).view(np.uint64), memory[8 * TABLE_VALUES :]
+    threads.each(lambda part: _encode(bits, found, codes, *part), threads.ranges(len(bits), at_least=LOOKED_AT))
     return CodedArray(memory, len(values))
+
+
+@inlined
+def _place(keys, taken, key):  # type: ignore[no-untyped-def]
+    """Return where a key is in a hash table with free places, or would be put."""
+    place = (key * np.uint64(_HASH)) >> np.uint64(64 - _HASH_BITS)
+    while taken[place] >= 0 and keys[place] != key:
+        place = (place + np.uint64(1)) & np.uint64((1 << _HASH_BITS) - 1)
+    return place
+
+
+@compiled()
+def _distinct_in(bits, low, high):  # type: ignore[no-untyped-def]
+    """Return the distinct numbers of a part in the order of their first places; the first 257 of more than 256."""
+    keys, taken = np.zeros(1 << _HASH_BITS, np.uint64), np.full(1 << _HASH_BITS, -1, np.int16)
+    found, count = np.zeros(TABLE_VALUES + 1, np.uint64), 0
+    for i in range(low, high):
+        place = _place(keys, taken, bits[i])
+        if taken[place] < 0:
+            keys[place], taken[place], found[count] = bits[i], count, bits[i]
+            count += 1
+            if count > TABLE_VALUES:
+                break
+    return found[:count]
+
+
+@compiled()
+def _encode(bits, table, codes, low, high):  # type: ignore[no-untyped-def]
+    """Write the place in a table of each number of a part; all are in it."""
+    keys, taken = np.zeros(1 << _HASH_BITS, np.uint64), np.full(1 << _HASH_BITS, -1, np.int16)
+    for code in range(len(table)):
+        place = _place(keys, taken, table[code])
+        keys[place], taken[place] = table[code], code
+    for i in range(low, high):
+        codes[i] = taken[_place(keys, taken, bits[i])]

@@ -1,16 +1,16 @@
-"""Access to device memory: detection of device arrays, and the only import of device code below the backends.
+"""Access to device memory: detection of device arrays, and the only use of device code below the backends.
 
-Arrays are recognised by the CUDA array interface and by DLPack. Device code is imported by name at the first device
-array, so a machine without a GPU never loads it.
+Arrays are recognised by the CUDA array interface and by DLPack. Device code is loaded at the first device array, so a
+machine without a GPU never loads it.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from cpms.base.device_modules import device_module
 from cpms.base.types import Floats
 
 
@@ -29,50 +29,50 @@ def host_float64(values: Any) -> Any:
 
 def copy_to_host(values: Any) -> Floats:
     """Return a host copy of a device array, of its type and shape."""
-    found: Floats = import_module("cpms.backends.cuda.runtime.current").current().to_host(values)
+    found: Floats = device_module("current").current().to_host(values)
     return found
 
 
 def to_device(values: Any) -> Any:
     """Return values on the current device, as they are if they are there."""
-    return import_module("cpms.backends.cuda.runtime.current").current().upload(values)
+    return device_module("current").current().upload(values)
 
 
 def uniform_on_device(length: int) -> Floats:
     """Return the uniform distribution over so many elements in device memory, float64."""
-    backend = import_module("cpms.backends.cuda.runtime.current").current()
+    backend = device_module("current").current()
     made: Floats = backend.arrays.full(length, 1.0 / length, np.float64)
     return made
 
 
 def free_unused() -> None:
     """Return device memory that no array uses to the device, from the pool that keeps it for later arrays."""
-    import_module("cpms.backends.cuda.runtime.current").current().free_unused()
+    device_module("current").current().free_unused()
 
 
 def emulated() -> bool:
     """Return whether tests have sent device code to this machine's processor, where its arrays are NumPy's."""
-    return bool(import_module("cpms.backends.cuda.runtime.current").chosen())
+    return bool(device_module("current").chosen())
 
 
 def codec() -> Any:
     """Return the module that encodes and decodes arrays in device memory."""
-    return import_module("cpms.backends.cuda.arrays.codec")
+    return device_module("codec")
 
 
 def block_codec() -> Any:
     """Return the module that encodes and decodes block floating point in device memory."""
-    return import_module("cpms.backends.cuda.product.block_codec")
+    return device_module("block_codec")
 
 
 def device_graphs() -> Any:
     """Return the module of graphs in device memory."""
-    return import_module("cpms.backends.cuda.graphs.device_graph")
+    return device_module("graphs")
 
 
 def launch_topk() -> Any:
     """Return the module that finds the largest values of arrays in device memory."""
-    return import_module("cpms.backends.cuda.arrays.launch_topk")
+    return device_module("topk")
 
 
 _DLPACK_CUDA = 2

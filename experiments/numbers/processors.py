@@ -1,6 +1,6 @@
 """Solves, selection and ranks on two threads of a processor."""
 
-from cpms.experiment.pages.numbers import counted, median, ratio, spread
+from cpms.experiment.pages.numbers import counted, machines, median, ratio, spread
 from cpms.experiment.report.output import label, shortened
 
 LOOP = "Gauss-Seidel"
@@ -88,7 +88,7 @@ def scipy(rows):
 
 def largest(rows):
     """Yield the selection of the 32 largest of 1e8 values."""
-    for experiment, called in (("gpu_topk", "H200"), ("topk", "two threads")):
+    for experiment in ("gpu_topk", "topk"):
         for dtype in ("float64", "float32"):
             held = [row for row in rows.measured(experiment, dtype=dtype) if row["values"] == 10**8]
             if not held:
@@ -98,7 +98,7 @@ def largest(rows):
                 next((r for r in row["results"] if (r["contestant"], r["k"]) == ("launch", 32)), own)
                 for row, own in zip(held, found, strict=True)
             ]
-            what = f"the 32 largest of 10^8 values, random to all equal, {dtype}, {called}"
+            what = f"the 32 largest of 10^8 values, random to all equal, {dtype}, {machines(held)}"
             key = f"topk.{experiment}.{dtype}"
             yield spread(key, what, "ms", [r["median_ms"] for r in found], held, "topk")
             shares = [

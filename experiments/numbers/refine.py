@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from cpms.experiment.pages.numbers import Rows, counted, ratio, spread
+from cpms.experiment.pages.numbers import counted, ratio, spread
 from cpms.experiment.report.output import label, shortened
 
 SHOW = "refine"
@@ -73,45 +73,34 @@ BASELINES = {
 }
 
 
-def solves(rows, card="", also=""):
+def solves(rows):
     """Yield `refine` over its baselines by kind of graph, and the least of each."""
     suite = Suite(rows)
     for base, (called, baseline) in BASELINES.items():
         for kind, named in KINDS.items():
             graphs = suite.of(kind)
             pairs = [(_samples(baseline(suite, graph)), _samples(suite.refine(graph))) for graph in graphs]
-            what = f"`refine` against {called}{also}, {len(graphs)} graphs: {named}"
-            yield ratio(f"refine{card}.{base}.{kind}", what, pairs, suite.all(graphs), SHOW)
+            what = f"`refine` against {called}, {len(graphs)} graphs: {named}"
+            yield ratio(f"refine.{base}.{kind}", what, pairs, suite.all(graphs), SHOW)
         values = {g: baseline(suite, g)["solve_s"] / suite.refine(g)["solve_s"] for g in suite.rows}
         least = min(values, key=values.get)
-        what = f"`refine` against {called}{also}, least, on {shortened(label(suite.rows[least]))}"
+        what = f"`refine` against {called}, least, on {shortened(label(suite.rows[least]))}"
         pairs = [(_samples(baseline(suite, least)), _samples(suite.refine(least)))]
-        yield ratio(f"refine{card}.{base}.least", what, pairs, suite.all([least]), SHOW)
+        yield ratio(f"refine.{base}.least", what, pairs, suite.all([least]), SHOW)
 
 
-def solves_on_h100(rows):
-    """Yield the same on H100s."""
-    yield from solves(Rows(rows.source / "h100"), ".h100", ", H100")
-
-
-def slower(rows, card="", also=""):
+def slower(rows):
     """Yield the graphs on which `refine` is slower than our float64."""
     suite = Suite(rows)
     graphs = [g for g in suite.rows if suite.own(g)["solve_s"] < suite.refine(g)["solve_s"]]
-    what = f"graphs of {len(suite.rows)} on which `refine` is slower than our float64{also}"
-    if not card:
-        yield counted("refine.count", "graphs of the suite", "graphs", len(suite.rows), suite.all(), SHOW)
-    yield counted(f"refine{card}.slower", what, "graphs", len(graphs), suite.all(graphs or None), SHOW)
+    what = f"graphs of {len(suite.rows)} on which `refine` is slower than our float64"
+    yield counted("refine.count", "graphs of the suite", "graphs", len(suite.rows), suite.all(), SHOW)
+    yield counted("refine.slower", what, "graphs", len(graphs), suite.all(graphs or None), SHOW)
     for graph in graphs:
         name = shortened(label(suite.rows[graph]))
         pairs = [(_samples(suite.own(graph)), _samples(suite.refine(graph)))]
-        what = f"speed of `refine` over our float64{also}, on {name}"
-        yield ratio(f"refine{card}.slower.{name}", what, pairs, suite.all([graph]), SHOW)
-
-
-def slower_on_h100(rows):
-    """Yield the same on H100s."""
-    yield from slower(Rows(rows.source / "h100"), ".h100", ", H100")
+        what = f"speed of `refine` over our float64, on {name}"
+        yield ratio(f"refine.slower.{name}", what, pairs, suite.all([graph]), SHOW)
 
 
 def over_cugraph(rows):
@@ -196,7 +185,6 @@ def lever_sweeps(rows):
     for experiment, key, called in (
         ("gpu_cached", "cached", "sweeps made for graphs in the cache"),
         ("gpu_merged", "merge", "merging nodes"),
-        ("gpu_codes", "codes", "compressed indices"),
     ):
         held = rows.measured(experiment)
         pairs = [(_sweep(row, "fp16", **{key: False}), _sweep(row, "fp16", **{key: True})) for row in held]
@@ -219,7 +207,7 @@ def lever_sweeps(rows):
     yield spread("lever.cached.fp64", "the same in float64", "times", values, held, "levers", of="mean")
 
 
-def limits(rows, card="", also=""):
+def limits(rows):
     """Yield how near 16-bit sweeps come to the bytes that a sweep without levers moves, or to gathers alone."""
     large, shares = [], []
     for row in rows.measured("gpu_sweeps"):
@@ -229,13 +217,8 @@ def limits(rows, card="", also=""):
             moved = (4 * row["edges"] + (16 + result["bits"] / 8) * row["nodes"]) / bandwidth
             shares.append(100 * max(moved, result["gather_us"]) / result["sweep_us"])
             large.append(row)
-    what = f"share of the bound without levers, 16-bit sweeps, least of {len(large)} graphs over 10M edges{also}"
-    yield spread(f"limits{card}.plain", what, "%", shares, large, "sweeps", of="least")
-
-
-def limits_on_h100(rows):
-    """Yield the same on H100s."""
-    yield from limits(Rows(rows.source / "h100"), ".h100", ", H100")
+    what = f"share of the bound without levers, 16-bit sweeps, least of {len(large)} graphs over 10M edges"
+    yield spread("limits.plain", what, "%", shares, large, "sweeps", of="least")
 
 
 def _first(row):
@@ -297,6 +280,6 @@ def counts_of_bits(rows):
 
 
 NUMBERS = [
-    *(slower, slower_on_h100, solves, solves_on_h100, over_cugraph, bits, few_bit_sweeps, levers, lever_sweeps),
-    *(orders, counts_of_bits, limits, limits_on_h100, moved),
+    *(slower, solves, over_cugraph, bits, few_bit_sweeps, levers, lever_sweeps),
+    *(orders, counts_of_bits, limits, moved),
 ]

@@ -1,6 +1,6 @@
 """The whole road from edges to certified ranks, and whole calls."""
 
-from cpms.experiment.pages.numbers import counted, median, ratio
+from cpms.experiment.pages.numbers import counted, machine, median, ratio
 from cpms.experiment.report.output import label, shortened
 
 SHOW = "road"
@@ -57,7 +57,7 @@ def over_cugraph(rows):
         name = _name(row).replace(", ", "-").split(" ")[0]
         yield counted(
             f"road.{name}.cugraph",
-            f"{_name(row)}: cuGraph, quoted, without certificate",
+            f"{_name(row)}: cuGraph, quoted of an {machine(cugraph)}, without certificate",
             "ms",
             round(1e3 * cugraph["solve_s"]),
             [cugraph],
@@ -65,7 +65,7 @@ def over_cugraph(rows):
         )
         yield ratio(
             f"road.{name}.over_cugraph",
-            f"{_name(row)}: cuGraph's quoted time over ours",
+            f"{_name(row)}: cuGraph's quoted time on an {machine(cugraph)} over ours",
             [([cugraph["solve_s"]], result["road_samples_s"])],
             [row, cugraph],
             SHOW,

@@ -1,6 +1,6 @@
 """Large and random graphs, queries, and several GPUs."""
 
-from cpms.experiment.pages.numbers import median, ratio
+from cpms.experiment.pages.numbers import machine, median, ratio
 from cpms.experiment.report.output import label, shortened
 
 
@@ -61,6 +61,7 @@ def queries(rows):
 def several(rows):
     """Yield strong and weak scaling over GPUs of one host."""
     for row in rows.measured("scaling_gpu"):
+        card, most = machine(row), max(result["ranks"] for result in row["results"])
         fastest = {}
         for result in row["results"]:
             if result["ranks"] == 1:
@@ -74,12 +75,13 @@ def several(rows):
                 continue
             is_web = row["scaling"] == "strong" and method == "refine" and kind == "web"
             if is_web and (ranks > 1 or result is fastest["refine"]):
-                what = f"{size} nodes of a web by `refine` on {ranks} H100{'s' if ranks > 1 else ''}"
+                what = f"{size} nodes of a web by `refine` on {ranks} {card}{'s' if ranks > 1 else ''}"
                 samples = result["solve_samples_s"]
                 yield median(f"gpus.strong.{ranks}", what, "ms", samples, [row], "scaling_gpu", 1e3)
-            if row["scaling"] == "weak" and ranks == 4:
+            if row["scaling"] == "weak" and ranks == most > 1:
                 called = "`refine`" if method == "refine" else "power iteration"
-                what = f"efficiency against the fastest on one, as much {kind} more for each of four H100s, {called}"
+                grown = f"as much {kind} more for each of {most} {card}s"
+                what = f"efficiency against the fastest on one, {grown}, {called}"
                 pair = ([100 * s for s in fastest[method]["solve_samples_s"]], result["solve_samples_s"])
                 yield ratio(f"gpus.weak.{kind}.{method}", what, [pair], [row], "scaling_gpu", "%")
         if row["scaling"] == "weak":

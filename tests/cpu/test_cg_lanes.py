@@ -8,7 +8,6 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms.backends.cpu.krylov.row_patterns import row_patterns
 from cpms.backends.cpu.product import CpuProduct
 from cpms.base import threads
 from cpms.contracts.linear_solve import Recorder, SolveTask
@@ -19,6 +18,7 @@ from cpms.solvers.linear.cg import VectorIterations
 from cpms.sources.matrices.elasticity import elasticity
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
+from cpms.sparse.row_patterns import row_patterns
 
 
 def scattered(size):

@@ -96,14 +96,25 @@ def ranks(stored, personal):
         yield from (template.PACKS[bits], template.REMOTE_STORES[bits])
     for shape in SHAPES.values():
         yield multi_gpu.rank_correct(shape)
-        yield multi_gpu.persistent_rank_power(shape, personal=personal)
+        yield multi_gpu.of_ranks(persistent_power(shape, personal=personal))
         for refines in (False, True):
             yield multi_gpu.rank_residual_sweep(shape, refines=refines, personal=personal)
         for storage in stored:
             yield multi_gpu.rank_quantise(storage, shape)
             yield from multi_gpu.rank_combination(storage, shape)
             yield multi_gpu.rank_inner_sweep(storage, shape, personal=personal)
-            yield multi_gpu.persistent_rank_refine(storage, shape, personal=personal)
+            yield multi_gpu.of_ranks(persistent_refine(storage, shape, personal=personal))
+
+
+def ranks_in_shared_memory(stored):
+    """Yield the kernels over several GPUs that stage values in shared memory, and those with error feedback."""
+    stored = [storage for storage in stored if fits_shared_memory(storage)]
+    yield multi_gpu.of_ranks(persistent_power(SHARED_MEMORY_SHAPE, personal=False, strategy=ALL_BLOCKED))
+    for strategy in (INNER_TILED_GATHER, INNER_BLOCKED, ALL_BLOCKED):
+        for storage in stored:
+            yield multi_gpu.of_ranks(persistent_refine(storage, SHARED_MEMORY_SHAPE, personal=False, strategy=strategy))
+    for strategy in (DIRECT_GATHER, INNER_BLOCKED, ALL_BLOCKED):
+        yield from map(multi_gpu.of_ranks, with_error_feedback(stored, strategy))
 
 
 def batches():
@@ -183,6 +194,7 @@ def every():
         **feedback,
         # The kernels above cover the compiler's work on other formats and on teleport vectors.
         "ranks": [*ranks(stored, personal=False), *ranks(stored[:1], personal=True)],
+        "ranks in shared memory": list(ranks_in_shared_memory([FP16, *stored[-1:]])),
         "coo": [streaming.native_variant(kernel, real) for kernel in template.COO for real in template.AFFINE],
         "reduce_by_key": [
             streaming.native_variant(kernel, real) for kernel in template.REDUCE_BY_KEY for real in template.AFFINE

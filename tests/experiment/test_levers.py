@@ -66,7 +66,7 @@ def test_cells_without_these_keys_keep_their_names():
 
 def test_the_experiment_is_drawn_beside_the_levers_of_sweeps(tmp_path):
     recorded = folder("experiments") / "results"
-    for name in ("gpu_cached", "gpu_codes", "gpu_merged"):
+    for name in ("gpu_cached", "gpu_merged"):
         (tmp_path / f"{name}.jsonl").write_bytes((recorded / f"{name}.jsonl").read_bytes())
     cell = config.read(folder("experiments") / "configs" / "refine" / "gpu_levers.toml").cells()[0]
     like = json.loads((recorded / "gpu_refine.jsonl").read_text().splitlines()[0])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+import scipy.io
+import scipy.sparse
 from pydantic import ValidationError
 
 from cpms import InputError
@@ -56,7 +58,21 @@ def test_ways_take_turns_and_whole_calls_are_timed(tmp_path):
         assert way["history"] == []
     row = {**cell, **found, "status": "ok"}
     assert shown("cg_time", row, tmp_path)["times faster, whole call"][0] == 1.0
+    assert shown("gpu_cg_time", {**row, "ways_found": [*found["ways_found"], found["ways_found"][0]]}, tmp_path).way[
+        1
+    ] == ("cpu auto")
     assert shown("regret", {**row, "ways_found": found["ways_found"][1:]}, tmp_path).regret[0] > 0.0
+
+
+def test_a_way_that_refuses_a_system_is_a_line_with_its_reason(tmp_path):
+    path = tmp_path / "zero.mtx"
+    scipy.io.mmwrite(path, scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]))
+    given = config(matrices=[str(path)], ways=[{"method": "jacobi", "engine": "cpu"}, {"engine": "cpu"}], whole=False)
+    (cell,) = given.cells()
+    refused, solved = linear.Context(given).measure(cell)["ways_found"]
+    assert (refused["status"], refused["residual"], solved["status"]) == ("REFUSED", None, "CONVERGED")
+    assert "diagonal" in refused["reason"]
+    assert set(refused) == set(solved)
 
 
 @pytest.mark.parametrize(("method", "vectors"), [("gmres", ["blocks"]), ("cg", ["fp32", "bfp16"])])

@@ -188,9 +188,10 @@ def test_plain_numbers_have_three_digits(value):
 @pytest.mark.parametrize("template", ["{{nobody}}", "{{table nobody.*}}"])
 def test_places_of_no_number_are_refused(template):
     number = Number("a", "it", 2.0, 1.0, 3.0, "ms", (), "road")
-    assert measured_page.filled("{{a}} {{a|value}} {{a|interval}}", {"a": number}, []) == "2.00 ms 2.00 1.00 to 3.00"
+    none = Recorded(NUMBERS)
+    assert measured_page.filled("{{a}} {{a|value}} {{a|interval}}", {"a": number}, none) == "2.00 ms 2.00 1.00 to 3.00"
     with pytest.raises(InputError, match="nobody"):
-        measured_page.filled(template, {"a": number}, [])
+        measured_page.filled(template, {"a": number}, none)
 
 
 def test_the_page_of_changes_has_each_headline_and_a_reason_for_each_fall(pages, numbers):
@@ -221,16 +222,24 @@ def test_earlier_numbers_are_those_of_the_history(pages):
 
 
 def test_a_digest_proves_the_commit_where_the_copy_says_another_one():
-    row = plain_rows("gpu_road")[0]
+    row = {**plain_rows("gpu_road")[0], "git_commit": "0" * 40, "git_dirty": True}
     if not is_history_at_hand():
         pytest.skip("the history of this copy is not whole")
-    assert row["git_dirty"]
     assert commit_of(row) == commits.by_digest(repository())[row["code_digest"]] != row["git_commit"]
     assert commit_of({**row, "code_digest": "0" * 32}) is None
     assert unexplained([{**row, "code_digest": None}, row]) == "rows no commit explains: 1 of 2 (1 of gpu_road)"
 
 
 def test_standing_names_experiments():
-    lines = measured_page.unexplained_lines([Recorded(RESULTS), Recorded(RESULTS / "h100")])
-    assert re.fullmatch(r"Rows no commit explains: \d+ of \d+\.", lines[0])
-    assert any("`experiments/results/h100/gpu_refine.jsonl`" in line for line in lines)
+    rows_of = [{**row, "code_digest": None, "git_commit": None} for row in plain_rows("gpu_road")]
+    recorded = Recorded(RESULTS)
+    recorded.rows = rows_of
+    lines = measured_page.unexplained_lines(recorded)
+    assert lines[0] == f"Rows no commit explains: {len(rows_of)} of {len(rows_of)}."
+    assert lines[-1] == f"| `experiments/results/gpu_road.jsonl` | {len(rows_of)} of {len(rows_of)} |"
+
+
+def test_all_rows_are_of_their_configurations():
+    if not is_history_at_hand():
+        pytest.skip("the history of this copy is not whole")
+    assert measured_page.changed_lines(Recorded(RESULTS))[0].startswith("Rows of another configuration: 0 of ")

@@ -1,7 +1,6 @@
 """Rows: whole or absent, one writer, resumed after kill -9 at any moment."""
 
 import contextlib
-import hashlib
 import json
 import os
 import random
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from cpms.base.errors import CpmsError, InputError, UnavailableError, UnsupportedError
 from cpms.experiment.kinds import pagerank
 from cpms.experiment.report import show
-from cpms.experiment.rows import rows
+from cpms.experiment.rows import configured, rows
 from cpms.experiment.runner import run
 
 CONFIG = """
@@ -250,7 +249,7 @@ def test_rows_record_the_configuration_that_was_run(tmp_path):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(pagerank.Context, "measure", replaced)
         target = run(path, output=tmp_path)
-    assert {row["config_sha256"] for row in rows.read(target)} == {hashlib.sha256(text.encode()).hexdigest()}
+    assert {row["config_sha256"] for row in rows.read(target)} == {configured.digest(text.encode())}
 
 
 @pytest.mark.parametrize("line", ["tolerances = [inf]", "reference_tol = inf", "policies = [{factor = inf}]"])

@@ -1,6 +1,7 @@
 """Rows that can be trusted: what they say of code, graph, cell and machine, and what is measured again."""
 
 import dataclasses
+import hashlib
 import json
 import shutil
 import subprocess
@@ -373,3 +374,20 @@ def test_all_recorded_rows_are_counted(tmp_path):
     total, *each = (int(word) for word in said.split(";")[0].replace(":", "").split() if word.isdigit())
     assert total == sum(each) >= 900
     assert said.split(";")[0].endswith(" quoted")
+
+
+def test_a_row_is_of_a_configuration_by_its_digest_or_by_that_of_a_version_with_the_same_cell(here, monkeypatch):
+    path, before = here / "x.toml", CONFIG + "tolerances = [1e-6]  # first\n"
+    path.write_text(before)
+    (cell,) = config.read(path).cells()
+    row = {"cell": rows.cell_key(cell), "config_sha256": hashlib.sha256(before.encode()).hexdigest()}
+    history = {"same": [before], "none": [], "other": [before.replace("tolerances", "threads = 1\ntolerances")]}
+    for name, versions in history.items():
+        monkeypatch.setattr(commits, "configurations", lambda _, held=versions: [v.encode() for v in held])
+        path.write_text(CONFIG + "tolerances = [1e-6, 1e-8]\n")
+        recorded = {**row, "config_sha256": configured.digest(versions[0].encode())} if versions else row
+        assert configured.is_same(recorded, path, Path(name)) == (name == "same")
+        path.write_text(CONFIG + "tolerances = [1e-8]\n")
+        assert not configured.is_same(recorded, path, Path(name))
+    path.write_text("# words\n" + before)
+    assert configured.is_same({**row, "config_sha256": configured.digest(before.encode())}, path, here)

@@ -15,6 +15,11 @@ from cpms.backends.mpi.exchange import world
 from cpms.mpi import launch
 
 TIMEOUT_S = 120
+MORE_RANKS_THAN_CORES = {
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+"""Open MPI 4 and 5 refuse more ranks than cores otherwise."""
 _CATALOGUE = Path(__file__).parents[1] / "cuda"
 """Folder of ``kernel_catalogue.py``, which ranks import."""
 
@@ -36,7 +41,7 @@ def _start(arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        env={**launch.environment(), **MORE_RANKS_THAN_CORES, "PYTHONPATH": os.pathsep.join(paths)},
     )
 
 

@@ -54,6 +54,24 @@ def test_the_command_ranks_as_cpms_rank_does(files, tmp_path):
 
 
 @needs_mpi
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_rank_of_dangling_nodes_goes_where_it_is_told(files, tmp_path, ranks):
+    source = next(file for file in files if file.endswith("plain.npz"))
+    graph = cpms.load(source)
+    weights = np.arange(graph.nodes) % 5.0
+    np.save(tmp_path / "weights.npy", weights)
+    for given_text, given in (("7,12", [7, 12]), (tmp_path / "weights.npy", weights)):
+        target = tmp_path / "ranks.npy"
+        code, output, errors = ranked(ranks, source, "--json", "--output", target, "--dangling", given_text)
+        assert code == 0, errors
+        assert json.loads(output)["converged"]
+        right = cpms.pagerank(graph, engine="reference", dangling=given, tol=1e-13).ranks
+        assert np.abs(np.load(target) - right).sum() < json.loads(output)["error_bound"] + 1e-12
+    code, _, errors = ranked(ranks, source, "--dangling", "no such node")
+    assert (code, "Traceback" in errors) == (2, False)
+
+
+@needs_mpi
 def test_the_report_names_the_graph_that_a_stand_in_replaces(files):
     source = next(file for file in files if file.endswith("standin.npz"))
     code, output, errors = ranked(2, source, "--json")

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, UnsupportedError, check
 from cpms.backends.cuda.kernels import template
-from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.mpi.exchange import world
@@ -41,7 +40,7 @@ mpi_runs = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
-FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
 VARIANTS = [variant for personal in (False, True) for variant in kernel_catalogue.ranks(FORMATS, personal=personal)]
 
 WHERE = """
@@ -59,7 +58,7 @@ where, folder, *sys.argv[1:] = sys.argv[1:]
 emulation = ExitStack()  # until the end
 if where == "host":
     host = emulation.enter_context(using(HostBackend(Path(folder))))
-    formats = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
+    formats = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
     # All at once, as they were built before: for what is not there, ranks would wait.
     kernels = [v for personal in (False, True) for v in kernel_catalogue.ranks(formats, personal=personal)]
     host.compile([*template.PADDED_CSR, *kernels])
@@ -81,6 +80,7 @@ problems = {
     "personalised": Problem(large, 0.7, teleport / teleport.sum(), "uniform"),
     "hub": Problem(cpms.Graph.from_edges(np.arange(1, 4500), np.zeros(4499, int))),
     "slow": Problem(cpms.load("weblike:nodes=4500,edges=12000,reach=2")),
+    "own dangling": Problem(large, 0.8, None, teleport / teleport.sum()),
 }
 """
 
@@ -110,7 +110,7 @@ for name, problem in problems.items():
     kept[f"power {name} to 1e-12"], kept[f"power {name} sweeps"] = ranks, np.array([len(history)])
     assert status.name == "CONVERGED"
     refinement = mpi_cuda.ENGINE.refinement(problem)
-    for text in ("fp16", "e5m2", "fp32", "cpms4") if name == "tiny" else ("fp16", "e5m2"):
+    for text in ("fp16", "e5m2"):
         check.refinement_is_sound(mpi_cuda.ENGINE, problem, quantiser(format_named(text)), low=4)
     policy = FixedReduction(quantiser(format_named("fp16")))
     for again in ("", " again"):
@@ -134,6 +134,12 @@ np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 @pytest.fixture(scope="module")
 def kernels(request):
     return mpi_runs.kernels_on_host(request, [*template.PADDED_CSR, *VARIANTS])
+
+
+@pytest.fixture(scope="module")
+def staged_kernels(request, kernels):
+    mpi_runs.kernels_on_host(request, kernel_catalogue.ranks_in_shared_memory(FORMATS[:1]))
+    return kernels
 
 
 @pytest.fixture(
@@ -203,26 +209,6 @@ def test_ranks_combine_what_low_sweeps_found(solved):
         np.testing.assert_allclose(found["sums"], solved["ranks1_0"]["sums"], atol=1e-6)
 
 
-@needs_mpi
-@pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize("name", ["fp16", "e5m2", "cpms4"])
-def test_one_rank_combines_as_a_device_alone_does(request, where, name):
-    graph = cpms.load("weblike:nodes=700,edges=2500,reach=2")
-    problem, storage = Problem(graph), quantiser(format_named(name))
-    with current.using(request.getfixturevalue(f"{where}_backend")):
-        found = []
-        for refinement in (CudaRefinement.of(problem), mpi_cuda.ENGINE.refinement(problem)):
-            refinement.start(np.full(graph.nodes, 1 / graph.nodes))
-            asked = {"inner_reduction": 1e-9, "noise_tolerance": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
-            found += refinement.outer_steps(storage, **asked)[:1]
-    alone, mine = found
-    assert len(alone.inner_l1) == len(mine.inner_l1) == 2 * DEPTH + 2
-    # Sums in another order: a value that lies between two of Q's may go either way.
-    np.testing.assert_allclose(mine.inner_l1, alone.inner_l1, rtol=1e-3)
-    sizes = np.array([mine.found.l1, *mine.inner_l1])
-    np.testing.assert_allclose(mine.sums / sizes, alone.sums / sizes, atol=1e-6)
-
-
 def at_mass_one(ranks):
     return ranks / ranks.sum()
 
@@ -244,27 +230,6 @@ def test_one_rank_is_sound_on_any_graph(request, where, graph, data):
 
 
 @needs_mpi
-def test_a_sweep_too_many_changes_nothing(host_backend):
-    """The host looks at a sweep while the next is queued; that one must not run."""
-    problem = Problem(cpms.load("weblike:nodes=3000,edges=9000"))
-    first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
-    with current.using(host_backend):
-        refinement = mpi_cuda.ENGINE.refinement(problem)
-        counts, answers = [], []
-        for most in (200, None):
-            refinement.start(first)
-            found = refinement.outer_step(
-                FORMATS[0], inner_reduction=0.3, tol=1e-12, norm="l1", max_inner=most or counts[0]
-            )
-            counts.append(len(found.inner_l1))
-            following = refinement.outer_step(None, inner_reduction=1.0, tol=1e-12, norm="l1", max_inner=0)
-            answers.append(refinement.read().tobytes())
-        assert counts[0] == counts[1] < 200
-        assert answers[0] == answers[1]
-        assert following.found.l1 < 0.4 * found.found.l1
-
-
-@needs_mpi
 def test_what_engine_mpi_cuda_cannot_do_is_said(host_backend, monkeypatch):
     weighted = Graph.from_edges([0], [1], [2.0])
     with current.using(host_backend):
@@ -282,6 +247,64 @@ def test_shares_of_graphs_whose_nodes_32_bits_do_not_number_are_refused():
     rows = SimpleNamespace(name="huge", nodes=2**31, weights=None)
     with pytest.raises(UnsupportedError, match=r"below 2\^31; huge has 2,147,483,648 nodes; use --local cpu"):
         DeviceRows(Problem(Graph.from_edges([0], [1])), rows, transport=None, value_bytes=8)
+
+
+ANSWERS = """
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
+from cpms.backends.mpi.exchange.transport import between
+from cpms.backends.mpi.exchange.world import world
+from cpms.backends.mpi.shares.rows import of_graph
+from cpms.backends.mpi.sweeps import device_choice, device_rows
+from cpms.contracts.stopping import Stopping
+from cpms.precision.controllers import Fixed
+from cpms.precision.refinement_policy import default_policy
+from cpms.solvers.power import power
+from cpms.solvers.refine import outer_iteration
+
+me = world()
+folder, *required = sys.argv[1:]
+device_rows._REQUEST = StrategyRequest(hub_cache=False, in_cache=False, **dict.fromkeys(required, True))
+kept = {}
+for name in ("own dangling", "slow", "tiny") if not required else ("slow", "large", "no edges"):
+    problem = problems[name]
+    rows, first = of_graph(problem.graph, me.rank, me.size), np.full(problem.graph.nodes, 1 / problem.graph.nodes)
+    operator, _ = device_choice.power_operator(problem, rows, between(me))
+    refinement, _ = device_choice.refinement(problem, rows, between(me))
+    policy = default_policy(quantiser(format_named("fp16")))
+    for again in ("", " again"):
+        ranks, status, _ = power(operator, first, Fixed(), Stopping(1e-11))
+        assert status.name == "CONVERGED"
+        kept[f"{name} power{again}"] = ranks
+        ranks, status, _ = outer_iteration(refinement, first, policy, Stopping(1e-11))
+        assert status.name == "CONVERGED"
+        kept[f"{name} refine{again}"] = ranks
+np.savez(f"{folder}/{me.rank}.npz", **kept)
+"""
+STAGED = ["propagation_blocking", "tiled_gather", "error_feedback"]
+
+
+@pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("required", [None, *(pytest.param(name, marks=pytest.mark.slow) for name in STAGED)])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_kernels_that_exchange_find_the_answers_of_the_reference(request, tmp_path, where, required, ranks):
+    kernels = request.getfixturevalue("kernels" if required is None else "staged_kernels") if where == "host" else "-"
+    if where == "gpu" and devices() < ranks:
+        pytest.skip(f"there are fewer than {ranks} devices")
+    given_options = [] if required is None else [required]
+    code, _, errors = mpi_runs.run(ranks, "-c", WHERE + PROBLEMS + ANSWERS, where, kernels, tmp_path, *given_options)
+    assert code == 0, errors
+    known = {}
+    exec(PROBLEMS, known)  # noqa: S102
+    found = [dict(np.load(path)) for path in sorted(tmp_path.glob("*.npz"))]
+    assert len(found) == ranks
+    for key, values in found[0].items():
+        problem = known["problems"][key.split(" power")[0].split(" refine")[0]]
+        operator = cpu.ENGINE.prepare(problem, FP64, "pattern")
+        exact, _, _ = power(operator, np.full(len(values), 1 / len(values)), Fixed(), Stopping(1e-14))
+        bound = 1e-11 * problem.damping / (1 - problem.damping)
+        assert np.abs(at_mass_one(values) - at_mass_one(exact)).sum() < bound + 1e-13, key
+        assert values.tobytes() == found[0][key.removesuffix(" again")].tobytes(), key
+        assert all(other[key].tobytes() == values.tobytes() for other in found), key
 
 
 # The command line

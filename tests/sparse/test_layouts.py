@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, UnsupportedError, encode, format_named
 from cpms.base import host_memory
-from cpms.sparse import csr, ell, pattern, sliced
+from cpms.sparse import csr, ell, sliced, transition_values
 from cpms.sparse.row_sorting import order_in_blocks
 from cpms.sparse.transition_values import edge_values
 from cpms.testing import graphs
@@ -133,7 +133,7 @@ def test_blocks_are_in_order_of_their_numbers_and_then_of_their_places(numbers, 
 def test_the_pattern_holds_ones_and_out_degrees(graph):
     ones = [Counter({(source, 1.0): count for (source, _), count in row.items()}) for row in rows_of(graph)]
     divisor = [max(1, degree) for degree in graph.out_degree.tolist()]
-    assert pattern.divisor(graph).tolist() == divisor
+    assert transition_values.divisor(graph).tolist() == divisor
     arranged = sliced.build(graph, None)
     assert sliced_rows(arranged, np.ones(graph.edges)) == ones
     assert arranged.to_float64(graph) is arranged

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from cpms.api.given_matrix import storage_of
 from cpms.base import plugins
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.suggestions import unknown
+from cpms.base.types import Floats
 from cpms.base.validation import described
 from cpms.contracts.linear_solve import SolveStatus, SolveTask
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
@@ -17,7 +20,7 @@ from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, FloatFormat, SegmentFormat, format_of
 from cpms.formats.magnitude import MagnitudeSplit
 from cpms.problems.linear_system import LinearSystem
-from cpms.sparse.lossless import lossless_storage
+from cpms.sparse.lossless import lossless_storage, outer_bits
 from cpms.storage.array import encode
 
 OwnMethod: TypeAlias = Callable[[SolveTask, Any], SolveStatus]
@@ -32,15 +35,24 @@ BLOCKS: tuple[VectorFormat, ...] = (*BLOCK_FLOATS, BYTES)
 """Shared exponents for all but the first vectors of a cycle, which keep more digits than 32 bits have."""
 _DOMINANT = 0.5
 """Of rows beside the diagonal over the diagonal: Jacobi's method then halves errors at least."""
+_FAST = 0.8
+"""Of the estimated rate of Jacobi's method, whose sweeps cost a tenth of GMRES's iterations and less."""
+_SPREAD = 10.0
+"""Of diagonal entries: that much of a matrix's condition Jacobi's preconditioner may take away."""
 _LEAST_BITS = 32
 """Of matrix values that conjugate gradients read, where they are not exact: fewer may make a matrix indefinite."""
+_ROUNDS = ("cg", "jacobi", "chebyshev")
+"""Methods that a matrix rounded to float32 does not slow, since they find residuals of the whole one now and then."""
+_MOST_SINGLE = 60
+"""Exponent of values up to which float32 leaves products room, above 1 and below."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """A method, the storage of the matrix, the formats of vectors from the fewest bits on, and why.
 
-    ``own`` is the function of a method that is a user's.
+    ``own`` is the function of a method that is a user's; ``keeps_values`` says that the storage is known to hold every
+    value of the matrix exactly, ``computes_in_single`` that float32 is enough for the products of iterations.
     """
 
     method: str
@@ -48,6 +60,8 @@ class Choice:
     vectors: tuple[VectorFormat | None, ...]
     reason: str
     own: OwnMethod | None = None
+    keeps_values: bool = False
+    computes_in_single: bool = False
 
 
 def own_method(given: object) -> OwnMethod | None:
@@ -125,37 +139,64 @@ def chosen(system: LinearSystem, method: str | OwnMethod, storage: Any, vectors:
     if method == "auto":
         method, why = _method(system)
         reasons.append(why)
-    values = None if system.matrix.values is None else _storage(system, method, storage, reasons)
     if own is not None and isinstance(vectors, str) and vectors == "auto":
         vectors = None
-    formats = _vectors(method, vectors, engine, reasons)
-    return Choice(method, values, formats, "; ".join(reasons) or "as asked for", own)
+    of_vectors: list[str] = []
+    formats = _vectors(method, vectors, engine, of_vectors)
+    values, exact = None, True
+    narrow = method in _ROUNDS and all(each is not None and each.bits() <= _LEAST_BITS for each in formats)
+    if system.matrix.values is not None:
+        narrow = narrow and _within_single(system.matrix.given_values())
+        values, exact = _storage(system, method, storage, narrow, reasons)
+    return Choice(method, values, formats, "; ".join(reasons + of_vectors) or "as asked for", own, exact, narrow)
 
 
 def _method(system: LinearSystem) -> tuple[str, str]:
     if system.is_symmetric and system.has_positive_diagonal:
+        if system.diagonal_spread >= _SPREAD and system.jacobi_rate <= _DOMINANT:
+            return "jacobi", f"jacobi: the diagonal dominates (estimated rate {system.jacobi_rate:.2g})"
         return "cg", "cg: A is symmetric with a positive diagonal, so it may be positive definite"
     if system.dominance <= _DOMINANT:
         return "jacobi", f"jacobi: rows are dominated by the diagonal (ratio {system.dominance:.2g})"
+    if system.jacobi_rate <= _FAST:
+        return "jacobi", f"jacobi: its estimated rate is {system.jacobi_rate:.2g}"
     why = "not symmetric" if not system.is_symmetric else "not positive definite: a diagonal entry is 0 or negative"
     return "gmres", f"gmres: A is {why}"
 
 
-def _storage(system: LinearSystem, method: str, storage: Any, reasons: list[str]) -> ValueFormat:
+def preconditioner_for(system: LinearSystem, choice: Choice) -> str | None:
+    """Return the preconditioner that ``auto`` adds to its choice of a method."""
+    return "jacobi" if choice.method == "cg" and system.diagonal_spread >= _SPREAD else None
+
+
+def _storage(
+    system: LinearSystem, method: str, storage: Any, narrow: bool, reasons: list[str]
+) -> tuple[ValueFormat, bool]:
+    """Return a storage, and whether it is known to keep each value."""
+    values = system.matrix.given_values()
     if isinstance(storage, str) and storage == "auto":
-        found = lossless_storage(system.matrix.given_values())
+        found = lossless_storage(values)
+        if narrow and found.bits() > _LEAST_BITS:
+            reasons.append("fp32: iterations in few bits read A in fp32, and residuals all of it")
+            return FP32, False
         reasons.append(f"{found.name}: all values of A are exact in it")
-        return found
+        return found, True
     given = storage_of(storage, system.matrix)
     if isinstance(given, MagnitudeSplit):
         raise UnsupportedError(f"solvers store a matrix in one format, not {given.name}; give one, or lossless")
-    if method == "cg" and given.bits() < _LEAST_BITS and not keeps(system.matrix.given_values(), given):
+    if method == "cg" and given.bits() < _LEAST_BITS and not keeps(values, given):
         reasons.append(
             f"fp32 in place of {given.name}: rounding A to fewer than {_LEAST_BITS} bits may make it indefinite; "
             "method='refine' reads fewer"
         )
-        return FP32
-    return given
+        return FP32, False
+    return given, False
+
+
+def _within_single(values: Floats) -> bool:
+    """Return whether float32 holds all values to its full precision, and products with them have room."""
+    tops, _ = outer_bits(values)
+    return bool(np.abs(tops).max(initial=0) < _MOST_SINGLE)
 
 
 def keeps(values: Any, storage: ValueFormat | None) -> bool:
@@ -178,8 +219,8 @@ def _vectors(method: str, vectors: Any, engine: str, reasons: list[str]) -> tupl
         if engine == "reference":
             return (None,)
         if method == "gmres":
-            reasons.append("basis of bytes: as many of each vector as the residual asks for")
-            return (BYTES,)
+            reasons.append("basis of shared exponents: as many bits of each vector as the residual asks for")
+            return BLOCKS
         reasons.append("vectors in fp32, x and residuals in fp64")
         return (FP32,)
     vectors = BLOCKS if isinstance(vectors, str) and vectors == "blocks" else vectors

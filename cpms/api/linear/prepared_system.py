@@ -58,9 +58,10 @@ class PreparedSystem:
         level = None if read is None or choice.storage is None else choice.storage.checked_read(read)
         if level is not None and isinstance(choice.storage, SegmentFormat):
             return cls(system, stored, stored, None if level == choice.storage.segments else level)
-        if keeps(system.matrix.given_values(), choice.storage):
-            return cls(system, stored, stored, None)
-        return cls(system, _operator(system, FP64, engine, arranged), stored, None)
+        iterated = stored.computing("fp32") if choice.computes_in_single else stored
+        if choice.keeps_values or keeps(system.matrix.given_values(), choice.storage):
+            return cls(system, stored, iterated, None)
+        return cls(system, _operator(system, FP64, engine, arranged), iterated, None)
 
 
 def _operator(system: LinearSystem, storage: ValueFormat | None, engine: str, layout: str) -> LinearOperator:

@@ -38,6 +38,8 @@ class Solution:
         Of matrix and vectors in all iterations, the residuals in float64 included, by the methods' counts.
     prepare_s, solve_s, certify_s, compile_s : float
         Seconds, each without those in which code was compiled, which are the last.
+    transfer_s : float
+        Seconds in which b and the start were scaled and copied into the engine's memory.
     device_x : array or None
         x in device memory, from an engine that computes there.
 
@@ -65,6 +67,7 @@ class Solution:
     certify_s: float
     compile_s: float = 0.0
     device_x: Any | None = None
+    transfer_s: float = 0.0
 
     def __repr__(self) -> str:
         ended = f"{self.status.name} after {self.iterations} iterations, residual {self.residual:.3g} ||b||"

@@ -28,6 +28,7 @@ from cpms.api.linear.choice import (
     chosen,
     own_method,
     own_name,
+    preconditioner_for,
     require_method,
     vector_format,
 )
@@ -69,10 +70,12 @@ class Solver:
     method : {"auto", "cg", "gmres", "jacobi", "chebyshev", "refine"}, callable, or the name of a plug-in
         A callable gets a `cpms.contracts.linear_solve.SolveTask` and x, which it improves in place, and returns a
         `cpms.SolveStatus`; its answer is certified as any other. ``auto`` takes cg for a symmetric matrix with a
-        positive diagonal, jacobi where the diagonal dominates rows twofold, else gmres; and goes on with gmres where A
-        turns out not to be as it looked.
+        positive diagonal, and Jacobi's preconditioner where diagonal entries differ tenfold; jacobi where the diagonal
+        dominates rows twofold or its rate is estimated to be fast, else gmres; and goes on with gmres where A turns out
+        not to be as it looked.
     storage : format or str
-        Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact.
+        Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact, and fp32 beside fp64 where
+        these are more than 32 and vectors have no more.
     vectors : format, str or tuple
         Of the vectors that products and updates read, or several, from the fewest bits on: each is tried when the one
         before fails; float64 is the last. ``bytes`` and ``blocks`` let GMRES choose the bits of each basis vector.
@@ -130,6 +133,8 @@ class Solver:
         self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, layout, read)
         self._preconditioner: Preconditioner | None = None
         held = vector_format(preconditioner_storage)
+        if preconditioner is None and self._chosen_by_auto:
+            preconditioner = preconditioner_for(self.system, self.choice)
         self._preconditioner = self._preconditioner_of(preconditioner, held, at_least(1, "block", block))
         self._inverse: Any = None
         if {self.choice.method, self._inner} & set(DIAGONAL):
@@ -176,21 +181,24 @@ class Solver:
         # Scaled by a power of two, so that norms neither overflow nor vanish; nothing is rounded.
         exponent = math.frexp(float(np.abs(right).max()))[1]
         scaled_norm = certify.norm(np.ldexp(right, -exponent))
-        began = work_clock.now()
+        moment = work_clock.now()
         exact = self._prepared.exact
         x = exact.upload(np.zeros(size) if start is None else np.ldexp(start, -exponent))
+        held = exact.upload(np.ldexp(right, -exponent))
+        began = work_clock.now()
         recorder = Recorder(most, scaled_norm, on_step, work_clock.now)
         task = SolveTask(
             exact,
             self._prepared.stored,
-            exact.upload(np.ldexp(right, -exponent)),
+            held,
             _BELOW * asked * scaled_norm,
             recorder,
             self.choice.vectors,
             self._prepared.read,
             self._preconditioner,
         )
-        return self._run(task, x, right, asked, exponent, began, compiled)
+        found = self._run(task, x, right, asked, exponent, began, compiled)
+        return replace(found, transfer_s=began - moment)
 
     def _run(
         self, task: SolveTask, x: Any, right: Floats, tol: float, exponent: int, began: float, compiled: float

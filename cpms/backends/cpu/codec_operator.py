@@ -18,7 +18,7 @@ from cpms.contracts.product_request import ProductRequest
 from cpms.formats.formats import Format
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
-from cpms.sparse import pattern
+from cpms.sparse import transition_values
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.transition_values import edge_values
 from cpms.storage.array import SegmentedArray, distribution_vector
@@ -44,7 +44,7 @@ class CodecOperator(Operator[SegmentedArray]):
         values = None if without_values else edge_values(graph)
         matrix = Matrix(graph.nodes, graph.nodes, graph.indptr, graph.sources, values)
         request = ProductRequest(None if without_values else storage, "csr" if without_values else layout)
-        divisor = pattern.divisor(graph).astype(np.float64) if without_values else np.ones(graph.nodes)
+        divisor = transition_values.divisor(graph).astype(np.float64) if without_values else np.ones(graph.nodes)
         return cls(problem, storage, CpuProduct.of(matrix, request), divisor, in_float64)
 
     @property

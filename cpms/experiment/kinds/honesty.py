@@ -1,15 +1,18 @@
 """Honesty of solvers: how often an answer is called converged while ||b - A x|| is above the tolerance.
 
-`cpms.solve` and SciPy's methods get the same fuzzed systems, tolerances and iterations at most. Answers are judged by
-sums in long double, whose 11 bits more than float64's decide all but ties; what is within a thousandth of the tolerance
-is counted as a tie.
+`cpms.solve`, SciPy's methods and CuPy's get the same fuzzed systems, tolerances and iterations at most. Answers are
+judged by sums in long double, whose 11 bits more than float64's decide all but ties; what is within a thousandth of the
+tolerance is counted as a tie.
 """
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -23,18 +26,67 @@ _RESTART = 20
 """Of SciPy's GMRES, whose ``maxiter`` counts restarts."""
 
 
+def _ours(method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
+    found = solve(system.A, system.b, tol=system.tol, method=method, engine="cpu", max_iterations=most)
+    return found.x, found.converged
+
+
+def _scipy(method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
+    import scipy.sparse.linalg
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            solver = getattr(scipy.sparse.linalg, method)
+            cycles = {"restart": _RESTART} if method == "gmres" else {}
+            rounds = -(-most // _RESTART) if method == "gmres" else most
+            x, info = solver(system.A, system.b, rtol=system.tol, maxiter=rounds, **cycles)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            return system.b, False
+    return x, info == 0
+
+
+def _cupy(method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
+    """Solve by CuPy's method on the device, as its users call it."""
+    arrays, sparse, solvers = (import_module(f"cupy{name}") for name in ("", "x.scipy.sparse", "x.scipy.sparse.linalg"))
+    solver = getattr(solvers, method)
+    tol = "rtol" if "rtol" in inspect.signature(solver).parameters else "tol"
+    options = {tol: system.tol, "maxiter": most} | ({"restart": _RESTART} if method == "gmres" else {})
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            x, info = solver(sparse.csr_matrix(system.A), arrays.asarray(system.b), **options)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            return system.b, False
+    return arrays.asnumpy(x), int(info) == 0
+
+
+_WAYS: dict[str, Callable[[Fuzzed, int], tuple[Any, bool]]] = {
+    "cpms auto": partial(_ours, "auto"),
+    "cpms gmres": partial(_ours, "gmres"),
+    "scipy cg": partial(_scipy, "cg"),
+    "scipy gmres": partial(_scipy, "gmres"),
+    "cupy cg": partial(_cupy, "cg"),
+    "cupy gmres": partial(_cupy, "gmres"),
+}
+_DEFAULT = list(_WAYS)[:4]
+
+
 class Config(Repeated):
-    """Seeds from ``first`` on, in cells of ``together``; sizes up to ``largest``."""
+    """Seeds from ``first`` on, in cells of ``together``; sizes up to ``largest``; who solves."""
 
     first: int = Field(default=0, ge=0)
     systems: int = Field(ge=1)
     together: int = Field(default=250, ge=1)
     largest: int = Field(default=2000, ge=1, le=100_000)
     max_iterations: int = Field(default=500, ge=1)
+    ways: list[Literal[tuple(_WAYS)]] = Field(default=_DEFAULT, min_length=1)  # type: ignore[valid-type]
 
     def cells(self) -> list[Cell]:
         """Return one cell a range of seeds."""
-        shared = {"largest": self.largest, "max_iterations": self.max_iterations}
+        shared: Cell = {"largest": self.largest, "max_iterations": self.max_iterations}
+        if self.ways != _DEFAULT:
+            shared["ways"] = self.ways
         return [
             {
                 "graph": "fuzzed",
@@ -56,17 +108,12 @@ class Context:
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Count answers that are called converged, and those of them that are wrong."""
-        ways: dict[str, Callable[[Fuzzed], tuple[Any, bool]]] = {
-            "cpms auto": lambda system: _ours(system, "auto", cell["max_iterations"]),
-            "cpms gmres": lambda system: _ours(system, "gmres", cell["max_iterations"]),
-            "scipy cg": lambda system: _scipy(system, "cg", cell["max_iterations"]),
-            "scipy gmres": lambda system: _scipy(system, "gmres", cell["max_iterations"]),
-        }
+        ways = {name: _WAYS[name] for name in cell.get("ways", _DEFAULT)}
         counts = {name: {"converged": 0, "wrong": 0, "ties": 0, "worst": 0.0} for name in ways}
         for seed in range(cell["first"], cell["first"] + cell["systems"]):
             system = fuzzed(seed, cell["largest"])
             for name, way in ways.items():
-                x, converged = way(system)
+                x, converged = way(system, cell["max_iterations"])
                 if converged:
                     over = relative_residual(system, x) / system.tol
                     found = counts[name]
@@ -75,26 +122,6 @@ class Context:
                     found["ties"] += int(1.0 < over <= 1.0 + _TIE)
                     found["worst"] = max(found["worst"], over if np.isfinite(over) else 1e308)
         return {"counts": counts}
-
-
-def _ours(system: Fuzzed, method: str, most: int) -> tuple[Any, bool]:
-    found = solve(system.A, system.b, tol=system.tol, method=method, engine="cpu", max_iterations=most)
-    return found.x, found.converged
-
-
-def _scipy(system: Fuzzed, method: str, most: int) -> tuple[Any, bool]:
-    import scipy.sparse.linalg
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            solver = getattr(scipy.sparse.linalg, method)
-            cycles = {"restart": _RESTART} if method == "gmres" else {}
-            rounds = -(-most // _RESTART) if method == "gmres" else most
-            x, info = solver(system.A, system.b, rtol=system.tol, maxiter=rounds, **cycles)
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
-            return system.b, False
-    return x, info == 0
 
 
 def relative_residual(system: Fuzzed, x: Any) -> float:

@@ -1,12 +1,14 @@
 """Linear systems: time, iterations by bits, bytes and certified residual by matrix, method, storage and engine.
 
 Ways to solve take turns after one solve each that compiles, and is all there is where ``samples`` is 0. ``solve_s`` is
-the median of the solver alone, and ``whole_s`` that of a whole call, which prepares the matrix, solves and certifies;
-compilation is in neither.
+the median of the solver alone, with vectors in the memory of the engine, and ``whole_s`` that of a whole call, which
+prepares the matrix, copies vectors, solves and certifies; compilation is in neither. Where ``whole`` is false, it is
+prepared once for all right-hand sides. A way that refuses a system has the status "REFUSED", and why.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from statistics import median
 from typing import Annotated, Any, Literal
@@ -15,23 +17,28 @@ from pydantic import Field
 
 from cpms.api import product_engines
 from cpms.api.linear.choice import METHODS, own_method
+from cpms.api.linear.solution import Solution
 from cpms.api.linear.solve import Solver
 from cpms.base import work_clock
+from cpms.base.errors import InputError, UnsupportedError
 from cpms.certify import linear_system as certify
 from cpms.experiment.config import Cell, Strict
 from cpms.experiment.config_types import one_of, or_plugin
+from cpms.experiment.library_solvers import LIBRARIES, of_device
 from cpms.experiment.linear_systems import SystemAtHand, SystemsConfig
 from cpms.problems.linear_system import LinearSystem
 from cpms.sparse.matrix import Matrix
 
 
 class Way(Strict):
-    """One way to solve; ``scipy`` in place of an engine runs SciPy's method of that name."""
+    """One way to solve; a library in place of an engine runs its method of that name."""
 
     method: Annotated[str, or_plugin("method", lambda: (*METHODS, "auto"), own_method)] = "auto"
     storage: str = "auto"
     vectors: list[str] = Field(default=["auto"], min_length=1)
-    engine: Annotated[str, one_of("engine of products", lambda: [*product_engines.names(), "auto", "scipy"])] = "auto"
+    engine: Annotated[str, one_of("engine of products", lambda: [*product_engines.names(), "auto", *LIBRARIES])] = (
+        "auto"
+    )
     preconditioner: Literal["jacobi", "block_jacobi", "chebyshev"] | None = None
 
 
@@ -43,25 +50,31 @@ class Config(SystemsConfig):
     max_iterations: int = Field(default=10_000, ge=1)
     samples: int = Field(default=1, ge=0)
     history_points: int = Field(default=200, ge=0)
+    whole: bool = True
+    """Whether each solve prepares the matrix anew."""
 
     def cells(self) -> list[Cell]:
         """Return one cell a matrix and right-hand side: its ways take turns within it."""
         keys = ("tol", "max_iterations", "samples", "history_points")
-        fixed = {key: getattr(self, key) for key in keys}
+        fixed = {key: getattr(self, key) for key in keys} | ({} if self.whole else {"whole": False})
         return self.cells_by_system(ways=[way.model_dump() for way in self.ways], **fixed)
 
 
 class Context:
-    """Holds the matrix at hand."""
+    """Holds the matrix at hand, and where it is prepared once, solvers of it."""
 
     def __init__(self, config: Config) -> None:
         del config
         self._systems = SystemAtHand()
+        self._of: Matrix | None = None
+        self._solvers: dict[str, Solver] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve in each way once to compile, and once more for the row."""
         matrix, b = self._systems.of(cell)
-        solves = [_solve(matrix, b, way, cell) for way in cell["ways"]]
+        if matrix is not self._of:
+            self._of, self._solvers = matrix, {}
+        solves = [self._solve(matrix, b, way, cell) for way in cell["ways"]]
         lines = [solve() for solve in solves]
         samples = [[solve() for solve in solves] for _ in range(cell["samples"])]
         for line, found in zip(lines, zip(*samples, strict=True), strict=True) if samples else ():
@@ -70,34 +83,66 @@ class Context:
                 line[key] = median(each[key] for each in found)
         return {"rows": matrix.rows, "entries": matrix.entries, "ways_found": lines}
 
+    def _solve(self, matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> Callable[[], dict[str, Any]]:
+        def solve() -> dict[str, Any]:
+            if way["engine"] == "scipy":
+                return _of_scipy(matrix, b, way, cell)
+            try:
+                return _of_cpms(self._solver(matrix, way, cell), b, way, cell)
+            except (InputError, UnsupportedError) as refused:
+                return _refused(way, str(refused))
 
-def _solve(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> Callable[[], dict[str, Any]]:
-    run = _of_scipy if way["engine"] == "scipy" else _of_cpms
-    return lambda: run(matrix, b, way, cell)
+        return solve
+
+    def _solver(self, matrix: Matrix, way: dict[str, Any], cell: Cell) -> Solver:
+        if cell.get("whole", True):
+            return _prepared(matrix, way)
+        name = repr(sorted(way.items()))
+        if name not in self._solvers:
+            self._solvers[name] = _prepared(matrix, way)
+        return self._solvers[name]
 
 
-def _of_cpms(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
+def _prepared(matrix: Matrix, way: dict[str, Any]) -> Solver:
+    if way["engine"] in LIBRARIES:
+        method = of_device(way["engine"], way["method"])
+        return Solver(matrix, method=method, storage="fp64", vectors="fp64", engine="cusparse")
     vectors = way["vectors"][0] if len(way["vectors"]) == 1 else tuple(way["vectors"])
     options = {key: way[key] for key in ("method", "storage", "engine", "preconditioner")}
-    found = Solver(matrix, vectors=vectors, **options).solve(b, tol=cell["tol"], max_iterations=cell["max_iterations"])
+    return Solver(matrix, vectors=vectors, **options)
+
+
+def _of_cpms(solver: Solver, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
+    found = solver.solve(b, tol=cell["tol"], max_iterations=cell["max_iterations"])
     every = -(-len(found.history) // cell["history_points"]) if cell["history_points"] else 0
     return {
         **way,
-        "used": found.method,
+        "used": f"{way['engine']} {way['method']}" if way["engine"] in LIBRARIES else found.method,
         "stored_as": found.storage,
         "reason": found.reason,
         "status": found.status.name,
-        "residual": found.residual,
+        "residual": found.residual if math.isfinite(found.residual) else None,
         "iterations": found.iterations,
         "iterations_by_bits": {str(bits): count for bits, count in found.iterations_by_bits.items()},
         "bytes_read": found.bytes_read,
         "solve_s": found.solve_s,
         "certify_s": found.certify_s,
-        "whole_s": found.prepare_s + found.solve_s + found.certify_s,
-        "history": [[s.iteration, s.residual, s.bits, s.bytes_read] for s in found.history[:: max(1, every)]]
-        if every
-        else [],
+        "whole_s": found.prepare_s + found.transfer_s + found.solve_s + found.certify_s,
+        "history": _history(found, every),
     }
+
+
+def _history(found: Solution, every: int) -> list[list[float]]:
+    if not every:
+        return []
+    return [[s.iteration, s.residual, s.bits, s.bytes_read] for s in found.history[:: max(1, every)]]
+
+
+def _refused(way: dict[str, Any], reason: str) -> dict[str, Any]:
+    nothing = {"iterations": 0, "iterations_by_bits": {}, "bytes_read": 0, "history": []}
+    times = dict.fromkeys(("solve_s", "certify_s", "whole_s"), 0.0)
+    known = {"used": way["method"], "stored_as": way["storage"], "reason": reason, "status": "REFUSED"}
+    return {**way, **known, "residual": None, **nothing, **times}
 
 
 def _of_scipy(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
@@ -122,7 +167,7 @@ def _of_scipy(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[s
         "stored_as": "fp64",
         "reason": "",
         "status": status if residual <= cell["tol"] or info else "WRONG",
-        "residual": residual,
+        "residual": residual if math.isfinite(residual) else None,
         "iterations": count[0],
         "iterations_by_bits": {"64": count[0]},
         "bytes_read": 0,

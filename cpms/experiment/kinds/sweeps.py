@@ -26,7 +26,6 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
 from cpms.backends.cuda.spmv.padded_csr import ENTRY_BYTES, out_degree
 from cpms.base import work_clock
-from cpms.base.errors import UnsupportedError
 from cpms.engines import cuda_fused
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import StorageName
@@ -51,7 +50,7 @@ A cell's name is a hash of its keys, so the keys stay as they were first recorde
 maps them to the names of the code. Of the other keys, ``renumber`` is ``reorder``, ``stretch_steps`` is ``range_tiles``
 and ``warps`` is ``warps`` of `Arrangement`, and ``merge`` asks for lumping (`RecordedArrangement.arrangement`).
 """
-_LATER = "codes", "cached", "merge"
+_LATER = "cached", "merge"
 """Keys that rows recorded before these strategies existed do not have."""
 
 
@@ -68,7 +67,6 @@ class RecordedArrangement(Strict):
     hot: bool | None = None
     bins: bool | None = None
     deal: bool | None = None
-    codes: bool | None = None
     cached: bool | None = None
     merge: bool | None = None
 
@@ -85,15 +83,7 @@ class RecordedArrangement(Strict):
         return {name: value for name, value in fields.items() if name not in _LATER or value is not None}
 
     def arrangement(self) -> Arrangement:
-        """Return the arrangement in the names of the engine.
-
-        Raises
-        ------
-        UnsupportedError
-            If ``codes`` asks for compressed column indices, which earlier rows were recorded with.
-        """
-        if self.codes:
-            raise UnsupportedError("sweeps have no compressed column indices any more; leave out codes = true")
+        """Return the arrangement in the names of the engine."""
         request = StrategyRequest(**{field: getattr(self, key) for key, field in _REQUEST_KEYS.items()})
         return Arrangement(self.renumber, self.stretch_steps, self.warps, request)
 

@@ -1,15 +1,14 @@
 """Pages whose numbers come from rows: templates with names of numbers, filled with the numbers of recorded rows.
 
 A template is Markdown. ``{{key}}`` stands for a number with its unit, ``{{key|value}}`` for its value alone,
-``{{key|interval}}`` for its interval, and ``{{table PATTERN ...}}`` for a table of all numbers whose keys match, each
-with its interval, rows, commit and machine.
-``{{unexplained}}`` and ``{{changed}}`` list rows that no commit explains and rows of earlier configurations. The commit
-is the one that the digest of a row's code proves, see `cpms.experiment.rows.standing.commit_of`.
+``{{key|interval}}`` for its interval, ``{{key|machine}}`` for the machines of its rows, and ``{{table PATTERN ...}}``
+for a table of all numbers whose keys match, each with its interval, rows, commit and machine. ``{{unexplained}}`` and
+``{{changed}}`` count rows that no commit explains, and rows of another configuration. The commit is the one that the
+digest of a row's code proves, see `cpms.experiment.rows.standing.commit_of`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +18,9 @@ from pathlib import Path
 from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder
 from cpms.base.text import escape
-from cpms.experiment.pages.numbers import Number, plain
+from cpms.experiment.pages.numbers import Number, machines, plain
+from cpms.experiment.rows import configured
+from cpms.experiment.rows.provenance import repository
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.standing import Recorded, commit_of, committed
 
@@ -28,7 +29,7 @@ _PLACE = re.compile(r"\{\{([^}]+)\}\}")
 _QUOTED = "| quoted | | |"
 
 
-def filled(template: str, numbers: Mapping[str, Number], recorded: Sequence[Recorded]) -> str:
+def filled(template: str, numbers: Mapping[str, Number], recorded: Recorded) -> str:
     """Return a template with its places filled.
 
     Raises
@@ -49,9 +50,12 @@ def filled(template: str, numbers: Mapping[str, Number], recorded: Sequence[Reco
         if key not in numbers:
             raise InputError(f"a page names number {key!r}, which experiments/numbers does not yield")
         number = numbers[key]
-        return {"value": plain(number.value), "interval": number.interval.removesuffix(", range")}.get(
-            part, number.text
-        )
+        parts = {
+            "value": plain(number.value),
+            "interval": number.interval.removesuffix(", range"),
+            "machine": machines(number.rows),
+        }
+        return parts.get(part, number.text)
 
     return _PLACE.sub(of, template)
 
@@ -94,8 +98,8 @@ def line(number: Number) -> str:
 
 def with_machine(number: Number) -> str:
     """Return a number with its unit and the machines of its rows."""
-    machines = ", ".join(dict.fromkeys(map(_machine, number.rows)))
-    return f"{number.text} ({machines})" if machines else number.text
+    of = machines(number.rows)
+    return f"{number.text} ({of})" if of else number.text
 
 
 def _source(rows: Sequence[Row]) -> str:
@@ -103,7 +107,7 @@ def _source(rows: Sequence[Row]) -> str:
     cells = dict.fromkeys(row["cell"][:6] for row in rows)
     of = ", ".join(cells) if len(cells) <= 2 else f"{len(cells)} rows"
     commits = ", ".join(dict.fromkeys(_commit(row) for row in rows))
-    return f"| {names} {of} | {commits} | {', '.join(dict.fromkeys(map(_machine, rows)))} |"
+    return f"| {names} {of} | {commits} | {machines(rows)} |"
 
 
 def _commit(row: Row) -> str:
@@ -113,53 +117,34 @@ def _commit(row: Row) -> str:
     return escape.markdown(found[:7] if found else f"{str(row.get('git_commit'))[:7]}+")
 
 
-def _machine(row: Row) -> str:
-    """Return a machine in few words.
-
-    Examples
-    --------
-    >>> _machine({"gpu": "NVIDIA H100 80GB HBM3"}), _machine({"cpu": "AMD EPYC", "threads": 2})
-    ('H100', 'AMD EPYC, 2 threads')
-    """
-    if row.get("gpu"):
-        return escape.markdown(str(row["gpu"]).removeprefix("NVIDIA ").split()[0])
-    return escape.markdown(f"{row.get('cpu', 'unknown')}, {row.get('threads')} threads")
+def unexplained_lines(recorded: Recorded) -> list[str]:
+    """Return the number of rows whose code no commit has, and their experiments."""
+    of = [row for row in recorded.rows if not committed(row)]
+    return _counted(f"Rows no commit explains: {len(of)} of {len(recorded.rows)}.", of, recorded)
 
 
-def unexplained_lines(recorded: Iterable[Recorded]) -> list[str]:
-    """Return a table of the experiments with rows whose code no commit has, and their number."""
-    lines, total, all_rows = [], 0, 0
-    for each in recorded:
-        counts = Counter(row["experiment"] for row in each.rows if not committed(row))
-        total, all_rows = total + counts.total(), all_rows + len(each.rows)
-        lines += [
-            f"| `{_file(each, name)}` | {count} of {len(each.of([name]))} |" for name, count in sorted(counts.items())
-        ]
-    head = [f"Rows no commit explains: {total} of {all_rows}.", ""]
-    return [*head, "| experiment | rows |", "|---|---|", *lines] if lines else head[:1]
+def changed_lines(recorded: Recorded) -> list[str]:
+    """Return the number of rows that were measured with another configuration, and their experiments."""
+    present = experiments()
+    held = [row for row in recorded.rows if row["experiment"] in present]
+    of = [row for row in held if not configured.is_same(row, present[row["experiment"]], repository())]
+    return _counted(f"Rows of another configuration: {len(of)} of {len(held)}.", of, recorded)
 
 
-def changed_lines(recorded: Iterable[Recorded]) -> list[str]:
-    """Return a table of the experiments whose rows were measured with another file of their configuration."""
-    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in experiments().items()}
-    lines = []
-    for each in recorded:
-        counts = Counter(row["experiment"] for row in each.rows if _differs(row, digests))
-        lines += [
-            f"| `{_file(each, name)}` | {count} of {len(each.of([name]))} |" for name, count in sorted(counts.items())
-        ]
-    return ["| experiment | rows |", "|---|---|", *lines] if lines else ["None."]
+def _counted(head: str, of: Iterable[Row], recorded: Recorded) -> list[str]:
+    """Return a line, and a table of the experiments of rows with their number."""
+    counts = Counter(row["experiment"] for row in of)
+    lines = [
+        f"| `{_file(recorded, name)}` | {count} of {len(recorded.of([name]))} |"
+        for name, count in sorted(counts.items())
+    ]
+    return [head, "", "| experiment | rows |", "|---|---|", *lines] if lines else [head]
 
 
 def _file(recorded: Recorded, experiment: str) -> str:
     """Return the path of an experiment's rows, from the folder of the project."""
     path, root = (recorded.source / f"{experiment}.jsonl").resolve(), folder("experiments").parent.resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-
-
-def _differs(row: Row, digests: Mapping[str, str]) -> bool:
-    name = row["experiment"]
-    return name in digests and row.get("config_sha256") != digests[name]
 
 
 def with_section(page: str, first: str, after: str, text: str) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from cpms.base.errors import InputError
 from cpms.base.package_data import folder
+from cpms.base.text import escape
 from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import results_of
@@ -98,6 +99,24 @@ def plain(value: float) -> str:
         return str(int(value))
     exponent = math.floor(math.log10(abs(float(f"{value:.{_DIGITS - 1}e}"))))
     return f"{value:.{max(0, _DIGITS - 1 - exponent)}f}"
+
+
+def machine(row: Row) -> str:
+    """Return the machine of a row in few words: its card, or its processor and the threads.
+
+    Examples
+    --------
+    >>> machine({"gpu": "NVIDIA H200 141GB HBM3e"}), machine({"cpu": "AMD EPYC", "threads": 2})
+    ('H200', 'AMD EPYC, 2 threads')
+    """
+    if row.get("gpu"):
+        return escape.markdown(str(row["gpu"]).removeprefix("NVIDIA ").split()[0])
+    return escape.markdown(f"{row.get('cpu', 'unknown')}, {row.get('threads')} threads")
+
+
+def machines(rows: Iterable[Row]) -> str:
+    """Return the machines of rows, each once."""
+    return ", ".join(dict.fromkeys(map(machine, rows)))
 
 
 class Rows(Recorded):

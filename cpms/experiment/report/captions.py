@@ -1,4 +1,4 @@
-"""Captions and alternative texts of figures, from rows: machine, commit, repetitions and spread.
+"""Captions, alternative texts and names of graphs of figures, from rows: machine, commit, repetitions and spread.
 
 The spread is the interquartile range of the samples of a result over their median, or, where rows hold the least and
 the most alone, the distance of these; a caption gives its median over all results. The cost is one pass over the rows.
@@ -6,6 +6,7 @@ the most alone, the distance of these; a caption gives its median over all resul
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -135,3 +136,39 @@ def _percent(shares: Sequence[float]) -> str:
 def _range(counts: Iterable[int]) -> str:
     held = sorted(set(counts))
     return f"{held[0]} to {held[-1]}" if len(held) > 1 else str(held[0])
+
+
+def shortened(name: str) -> str:
+    """Return a generator's name with its first parameters, short enough for figures.
+
+    Examples
+    --------
+    >>> shortened("weblike:nodes=10000000,edges=52000000,seed=1"), shortened("wiki-Vote")
+    ('weblike, 52M edges', 'wiki-Vote')
+    >>> shortened("models:family=small-world,nodes=500000,degree=8,seed=1"), shortened("torus:side=200,seed=3")
+    ('small-world, 500k nodes', 'torus 200')
+    >>> shortened("stencil:points=7,side=64")
+    '7-point 64'
+    >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
+    '3 x wiki-Vote by chance'
+    >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
+    '2 x standin:adaptive,size=3'
+    """
+    kind, _, parameters = name.partition(":")
+    # Generators write the parameters of these names in one order.
+    if found := re.fullmatch(r"of=(.*),(count|by)=(\w+)(,seed=\d+)?", parameters):
+        inner = shortened(found[1][1:-1] if found[1].startswith("(") else found[1])
+        return f"{found[3]} x {inner}" if found[2] == "count" else f"{inner} by {found[3]}"
+    given = dict(part.partition("=")[::2] for part in parameters.split(","))
+    kind = given.get("family", kind)
+    for counted in ("edges", "nodes"):
+        if given.get(counted, "").isdigit():
+            return f"{kind}, {_count(int(given[counted]))} {counted}"
+    if "points" in given and "side" in given:
+        return f"{given['points']}-point {given['side']}"
+    sized = given.get("scale") or given.get("side")
+    return f"{kind} {sized}" if sized else name
+
+
+def _count(count: int) -> str:
+    return f"{count / 1e6:.0f}M" if count >= 10**6 else f"{count / 1e3:.0f}k" if count >= 10**3 else str(count)

@@ -130,5 +130,5 @@ def _title_characters(figure: Figure, axes: Axes) -> int:
 
 
 def _wrapped(title: str, most: int) -> str:
-    lines = textwrap.wrap(escape.terminal(escape.abbreviate(title, _LONGEST_ENTRY)), most)
+    lines = textwrap.wrap(escape.terminal(escape.abbreviate(title, _LONGEST_ENTRY)), most, break_long_words=False)
     return "\n".join(map(escape.mathtext, lines))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from cpms.base.text.latex_table import latex_table
 from cpms.base.text.table_text import LONGEST_WORD, Best, markdown, write_csv
 from cpms.experiment.report import figures
 from cpms.experiment.report.captions import provenance, some
+from cpms.experiment.report.captions import shortened as shortened
 from cpms.experiment.report.palette import PALETTE as PALETTE
 from cpms.experiment.report.style import WIDTHS, inches
 from cpms.experiment.rows.rows import Row
@@ -236,39 +236,3 @@ def storage_of(result: Any) -> str:
             return f"{name} to {format_named(name).bits(most_read)} bits"
     except InputError:
         return f"{name} to level {most_read}"
-
-
-def shortened(name: str) -> str:
-    """Return a generator's name with its first parameters, short enough for figures.
-
-    Examples
-    --------
-    >>> shortened("weblike:nodes=10000000,edges=52000000,seed=1"), shortened("wiki-Vote")
-    ('weblike, 52M edges', 'wiki-Vote')
-    >>> shortened("models:family=small-world,nodes=500000,degree=8,seed=1"), shortened("torus:side=200,seed=3")
-    ('small-world, 500k nodes', 'torus 200')
-    >>> shortened("stencil:points=7,side=64")
-    '7-point 64'
-    >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
-    '3 x wiki-Vote by chance'
-    >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
-    '2 x standin:adaptive,size=3'
-    """
-    kind, _, parameters = name.partition(":")
-    # Generators write the parameters of these names in one order.
-    if found := re.fullmatch(r"of=(.*),(count|by)=(\w+)(,seed=\d+)?", parameters):
-        inner = shortened(found[1][1:-1] if found[1].startswith("(") else found[1])
-        return f"{found[3]} x {inner}" if found[2] == "count" else f"{inner} by {found[3]}"
-    given = dict(part.partition("=")[::2] for part in parameters.split(","))
-    kind = given.get("family", kind)
-    for counted in ("edges", "nodes"):
-        if given.get(counted, "").isdigit():
-            return f"{kind}, {_count(int(given[counted]))} {counted}"
-    if "points" in given and "side" in given:
-        return f"{given['points']}-point {given['side']}"
-    sized = given.get("scale") or given.get("side")
-    return f"{kind} {sized}" if sized else name
-
-
-def _count(count: int) -> str:
-    return f"{count / 1e6:.0f}M" if count >= 10**6 else f"{count / 1e3:.0f}k" if count >= 10**3 else str(count)

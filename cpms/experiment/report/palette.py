@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cpms.analysis.palette import PALETTE as PALETTE
 from cpms.analysis.palette import colour as colour
+from cpms.analysis.palette import nearest as nearest
 
 MARKERS = {
     "cuda": "o",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pandas as pd
 from cpms.base import caches, plugins
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.package_data import experiments, folder, show_programs
+from cpms.base.text.progress import Bar
 from cpms.base.text.suggestions import nearest
 from cpms.experiment import config
 from cpms.experiment.report import templates
@@ -83,7 +85,9 @@ def show(
     written: list[Path] = []
     drawn: list[str] = []
     of_folder = results if isinstance(results, Recorded) else Recorded(source)
-    for program, module in chosen.items():
+    bar = Bar(chosen.items(), desc="drawing", disable=name != "all" or not sys.stderr.isatty(), leave=False)
+    echo = _above(bar, echo)
+    for program, module in bar:
         recorded = _table(of_folder.chosen(module.NEEDS).rows)
         lacks = _lacks(recorded, source, module.NEEDS)
         if lacks and name != "all":
@@ -125,6 +129,16 @@ def show(
     else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
+
+
+def _above(bar: Bar, echo: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what prints lines above a bar, which the next step draws again."""
+
+    def line(text: str) -> None:
+        bar.clear()
+        echo(text)
+
+    return line
 
 
 def _matplotlib() -> Any:

@@ -17,7 +17,8 @@ import pandas as pd
 
 from cpms.base.errors import InputError
 from cpms.base.text.escape import abbreviate
-from cpms.experiment.report.captions import provenance
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import provenance, shortened
 from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.palette import colour
@@ -100,18 +101,16 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     found, some = _first(found[found.by_bits.map(bool)].sort_values(["graph", "seconds"]))
     if found.empty:
         return None
-    figure, axes = _lines(found, width)
+    figure, axes, places = _groups(found, width)
     ends = np.zeros(len(found))
     for bits in sorted({bits for each in found.by_bits for bits in each}, reverse=True):
         part = np.array([each.get(bits, 0.0) for each in found.by_bits])
-        axes.barh(range(len(found)), part, left=ends, color=colour(bits), height=0.7)
+        axes.barh(places, part, left=ends, color=colour(bits), height=0.7)
         ends += part
     if (found.prepare > 0).any():
-        axes.barh(
-            range(len(found)), found.prepare, left=ends, color="none", edgecolor="#666666", height=0.7, hatch="////"
-        )
+        axes.barh(places, found.prepare, left=ends, color="none", edgecolor="#666666", height=0.7, hatch="////")
     axes.set_xlabel("time in s; hatched: preparation with conversion")
-    _legend(figure, found)
+    _legend(figure, found, marked=False)
     return figure, f"median time by bits read{some}", _range_of(found, "seconds", "Bars of the time", "s")
 
 
@@ -130,8 +129,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
             line.speedup, place, xerr=error, color=colour(line.fewest_bits), marker=marker[place], markersize=4
         )
     axes.axvline(1.0, color="#666666", linewidth=0.6)
-    axes.set_xscale("log")
-    _plain_ticks(axes)
+    panels.logarithmic(axes)
     axes.set_xlabel(f"speed-up over {abbreviate(base, 30)}")
     _legend(figure, table)
     text = f"speed-up over {base}, geometric mean over graphs, with 95 % bootstrap interval{some}"
@@ -177,7 +175,8 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
             clip_on=False,
         )
         axes.plot([], [], marker, color="#666666", markersize=3, label=abbreviate(_named(line), 32))
-    axes.set(yscale="log", xlabel="iteration", ylabel="residual")
+    panels.logarithmic(axes, "y")
+    axes.set(xlabel="iteration", ylabel="residual")
     axes.legend(loc="best", handletextpad=0.2)
     _legend(figure, found)
     last = min(line[-1][1] for line in found.history)
@@ -196,7 +195,9 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         return None
     figure, axes = _scatter(found, width, "traffic", "seconds")
     names = ", ".join(dict.fromkeys(found.traffic_name))
-    axes.set(xscale="log", yscale="log", xlabel=f"bytes ({names})", ylabel="time in s")
+    panels.logarithmic(axes, most=5)
+    panels.logarithmic(axes, "y")
+    axes.set(xlabel=f"bytes ({names})", ylabel="time in s")
     return figure, f"time against bytes ({names}) by bits", _range_of(found, "seconds", "Points of the time", "s")
 
 
@@ -208,7 +209,8 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
         return None
     figure, axes = _scatter(found, width, "bits", "error")
     names = ", ".join(dict.fromkeys(found.error_name))
-    axes.set(yscale="log", xlabel="mean bits read", ylabel=f"error ({names})")
+    panels.logarithmic(axes, "y")
+    axes.set(xlabel="mean bits read", ylabel=f"error ({names})")
     return figure, f"error ({names}) against mean bits read", _range_of(found, "error", "Points of the error", "")
 
 
@@ -276,6 +278,28 @@ def _lines(found: pd.DataFrame, width: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
+def _groups(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, list[int]]:
+    """Return a panel with names along its vertical axis, below the name of their graph, and the place of each line."""
+    graphs = [shortened(str(each)) for each in found.graph]
+    if len(set(graphs)) == 1 or len(set(found.contestant)) == 1:
+        return *_lines(found, width), list(range(len(found)))
+    places, names, place = list[int](), dict[int, str](), 0
+    for graph, before, contestant in zip(graphs, ["", *graphs], found.contestant, strict=False):
+        if graph != before:
+            names[place] = f"{abbreviate(graph, 26)}:"
+            place += 1
+        names[place] = abbreviate(contestant, 24)
+        places.append(place)
+        place += 1
+    figure, axes = _panel(width, 0.9 + 0.14 * place)
+    axes.set_yticks(list(names), list(names.values()))
+    for tick, at in zip(axes.yaxis.get_major_ticks(), names, strict=True):
+        tick.tick1line.set_visible(at in places)
+        tick.label1.set_fontstyle("normal" if at in places else "italic")
+    axes.set_ylim(place - 0.5, -0.5)
+    return figure, axes, places
+
+
 def _scatter(found: pd.DataFrame, width: float, x: str, y: str) -> tuple[Figure, Axes]:
     figure, axes = _panel(width, 2.4)
     marker = _markers(found)
@@ -306,14 +330,14 @@ def _markers(found: pd.DataFrame) -> list[str]:
     return [by_kind[kind] for kind in kinds]
 
 
-def _legend(figure: Figure, found: pd.DataFrame) -> None:
+def _legend(figure: Figure, found: pd.DataFrame, *, marked: bool = True) -> None:
     """Explain colours and, where there are several, markers, below the panel."""
     from matplotlib.lines import Line2D
 
     bits = sorted({bits for each in found.by_bits for bits in each} | set(found.fewest_bits), reverse=True)
     entries = [Line2D([], [], color=colour(each), marker="s", linestyle="", label=f"{each} bits") for each in bits[:8]]
     kinds = dict(zip(_kinds(found), _markers(found), strict=True))
-    if 1 < len(kinds) <= len(_MARKERS):
+    if marked and 1 < len(kinds) <= len(_MARKERS):
         entries += [
             Line2D([], [], color="#666666", marker=m, linestyle="", label=abbreviate(k, 20))
             for k, m in kinds.items()
@@ -321,12 +345,3 @@ def _legend(figure: Figure, found: pd.DataFrame) -> None:
         ]
     columns = 3 if figure.get_figwidth() < 5 else 6
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, handletextpad=0.1, columnspacing=0.8)
-
-
-def _plain_ticks(axes: Axes) -> None:
-    """Write the ticks of a logarithmic axis as decimal numbers, at most five of them."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
-
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=6))
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.xaxis.set_minor_formatter(NullFormatter())

@@ -1,4 +1,4 @@
-"""The commit of a row's code, found by the digest of the code.
+"""The commit of a row's code and the configuration of a row, found in Git's history by their digests.
 
 One pass over ``git log --raw`` follows the file list of every commit, without reading any file. A copy of the package
 without its history has a note of the commits that its rows need.
@@ -18,6 +18,7 @@ _LOG = (
     *("-c", "core.quotePath=false", "log", "--all", "--topo-order", "--reverse", "--format=commit %H %P"),
     *("--raw", "--no-abbrev", "--no-renames", "--diff-merges=first-parent"),
 )
+_CONFIGURATIONS = ("log", "--all", "--format=", "--raw", "--no-abbrev", "--no-renames", "--", "experiments/*.toml")
 _GONE = "D"
 NOTE = "commits.json"
 """The file in ``cpms/_shipped`` that has digests with their commits, in copies of the package without history."""
@@ -34,6 +35,27 @@ def by_digest(repository: Path) -> dict[str, str]:
     except (OSError, subprocess.CalledProcessError):
         return {}
     return _read(done.stdout.decode(errors="surrogateescape").splitlines())
+
+
+def configurations(repository: Path) -> list[bytes]:
+    """Return all versions of configurations in a repository; none without Git."""
+    if not (repository / ".git").exists():
+        return []
+    git = ["git", "-C", str(repository)]
+    try:
+        log = subprocess.run([*git, *_CONFIGURATIONS], capture_output=True, check=True).stdout.decode()  # noqa: S603
+        names = {line.split(" ")[3]: None for line in log.splitlines() if line.startswith(":")}
+        given = "\n".join(name for name in names if set(name) != {"0"}).encode()
+        found = subprocess.run([*git, "cat-file", "--batch"], input=given, capture_output=True, check=True).stdout  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    contents, place = [], 0
+    while place < len(found):
+        begin = found.index(b"\n", place) + 1
+        end = begin + int(found[place:begin].split()[2])
+        contents.append(found[begin:end])
+        place = end + 1
+    return contents
 
 
 def _read(log: Iterable[str]) -> dict[str, str]:

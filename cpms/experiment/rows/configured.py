@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import tomllib
+from functools import lru_cache
 from pathlib import Path
 
 from cpms.base.atomic_files import replacing
@@ -9,8 +13,11 @@ from cpms.base.errors import InputError
 from cpms.base.package_data import experiments
 from cpms.experiment import config
 from cpms.experiment.config import Experiment
-from cpms.experiment.rows import rows
+from cpms.experiment.rows import commits, rows
 from cpms.experiment.rows.changed import differs, parameters
+
+_CONDITIONS = ("name", "kind", "threads", "affinity", "outliers")
+"""Keys beside the parameters of cells that a measurement depends on; rows have their ``warmup``, or had none."""
 
 
 def save_copy(folder: Path, name: str, content: bytes) -> None:
@@ -39,6 +46,60 @@ def of_rows(folder: Path, name: str) -> Experiment | None:
             if found.name == name:
                 return found
     return None
+
+
+def digest(content: bytes) -> str:
+    """Return the digest of a configuration, which comments and the order of keys do not change.
+
+    Examples
+    --------
+    >>> digest(b"tol = 1e-6  # loose") == digest(b"tol = 0.000001") != digest(b"tol = 1e-7")
+    True
+    """
+    text = json.dumps(tomllib.loads(content.decode()), sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_same(row: rows.Row, path: Path, repository: Path) -> bool:
+    """Return whether a row's cell is that of a configuration, by the digest that the row has.
+
+    The digest is of the file, or of a version of it in Git's history that has the same cell, with the same parameters
+    and conditions. Rows of earlier versions of cpms have the digest of the file's bytes.
+    """
+    recorded, content = row.get("config_sha256"), path.read_bytes()
+    if recorded in _digests(content):
+        return True
+    before = _versions(repository).get(str(recorded))
+    warmup = getattr(config.parsed(content, path), "warmup", 0)
+    return before is not None and row.get("warmup", 0) == warmup and row["cell"] in _shared(before, content, path)
+
+
+@lru_cache(maxsize=4)
+def _versions(repository: Path) -> dict[str, bytes]:
+    """Return the versions of configurations in Git's history by both of their digests."""
+    return {name: content for content in commits.configurations(repository) for name in _digests(content)}
+
+
+def _digests(content: bytes) -> set[str]:
+    found = {hashlib.sha256(content).hexdigest()}
+    try:
+        return {*found, digest(content)}
+    except ValueError:  # No TOML: some version in the history.
+        return found
+
+
+@lru_cache(maxsize=64)
+def _shared(before: bytes, now: bytes, path: Path) -> set[str]:
+    """Return the names of the cells that two versions have with equal parameters and conditions."""
+    try:
+        earlier, present = config.parsed(before, path), config.parsed(now, path)
+    except InputError:
+        return set()
+    if any(getattr(earlier, key) != getattr(present, key) for key in _CONDITIONS):
+        return set()
+    found = {rows.cell_key(cell): parameters(earlier, cell) for cell in earlier.cells()}
+    wanted = {rows.cell_key(cell): parameters(present, cell) for cell in present.cells()}
+    return {name for name, given in wanted.items() if found.get(name) == given}
 
 
 class Cells:

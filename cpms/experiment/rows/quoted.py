@@ -25,8 +25,8 @@ def cugraph() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``graph``; ``fp64_1e-10_ms`` and ``fp32_1e-6_ms`` of solves alone on an NVIDIA H200; on an NVIDIA H100
-        ``road_ms``, from edges in main memory to ranks there, and ``device_road_ms``, the same on the device. Of each
+        ``graph``; ``fp64_1e-10_ms`` and ``fp32_1e-6_ms`` of solves alone; ``road_ms``, from edges in main memory
+        to ranks there, and ``device_road_ms``, the same on the device; and ``gpu``, the card of the road's. Of each
         graph some are missing, which are NaN.
 
     Examples
@@ -35,9 +35,12 @@ def cugraph() -> pd.DataFrame:
     >>> float(quoted.road_ms["torus:side=60,seed=2"])
     22.0
     """
-    lines: dict[str, dict[str, float]] = {}
+    lines: dict[str, dict[str, float | str]] = {}
     for row in rows.read(folder("experiments") / "results" / "cugraph_quoted.jsonl"):
         name = _COLUMNS[row["purpose"], row["storage"]]
-        lines.setdefault(row["graph"], {})[name] = round(1e3 * row["solve_s"], 9)
-    table = pd.DataFrame.from_dict(lines, orient="index", columns=list(_COLUMNS.values()))
+        line = lines.setdefault(row["graph"], {})
+        line[name] = round(1e3 * row["solve_s"], 9)
+        if name == "road_ms":
+            line["gpu"] = row["gpu"]
+    table = pd.DataFrame.from_dict(lines, orient="index", columns=[*_COLUMNS.values(), "gpu"])
     return table.rename_axis("graph").reset_index()

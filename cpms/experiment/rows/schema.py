@@ -252,7 +252,7 @@ cpms_version|text||version of cpms
 code_digest|text||digest of its code
 git_commit|text||commit of its code
 git_dirty|boolean||the code differed from the commit
-config_sha256|text||digest of the configuration
+config_sha256|text||digest of the configuration without its comments
 plugins_json|JSON||plug-ins that ran
 time_utc|text||when it was measured
 threads|integer|1|threads of the process

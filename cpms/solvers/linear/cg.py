@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from cpms.base.errors import InputError
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format
 from cpms.formats.codes import VectorFormat
@@ -155,7 +156,10 @@ class VectorIterations(CgIterations):
         """Iterate."""
         found: list[CgStep] = []
         for _ in range(count):
-            found.append(self._step())
+            try:
+                found.append(self._step())
+            except InputError:  # A format without infinities refuses them.
+                found.append(CgStep(math.inf, math.inf, math.inf))
             if not found[-1].curvature > 0.0 or not math.isfinite(sum(found[-1])):
                 break
         return found

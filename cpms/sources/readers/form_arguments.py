@@ -1,10 +1,11 @@
-"""Options of the command line that describe the form of an edge list."""
+"""Options that commands share: the form of an edge list, and where the rank of dangling nodes goes."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from cpms.base.types import DANGLING_RULES
 from cpms.sources.readers.options import DELIMITERS, POSSIBLE
 
 FORM = ("columns", "header", "comments", "delimiter")
@@ -16,6 +17,27 @@ class _StoreMark(argparse.Action):
 
     def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: str | None = None) -> None:
         setattr(namespace, self.dest, values or "--")
+
+
+class _Suggested(tuple[str, ...]):
+    """Values that a shell completes; any other text is possible."""
+
+    __slots__ = ()
+
+    def __contains__(self, _value: object) -> bool:
+        return True
+
+
+def add_dangling_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--dangling``, which `cpms.problems.personalization.dangling_named` reads."""
+    parser.add_argument(
+        "--dangling",
+        metavar="RULE|NODE[,NODE…]|FILE.npy",
+        choices=_Suggested(DANGLING_RULES),
+        default="teleport",
+        help="where rank of nodes without out-edges goes: as teleport does (default), to all nodes (uniform), to these "
+        "nodes, or by weights, one a node",
+    )
 
 
 def add_form_options(parser: argparse.ArgumentParser) -> None:

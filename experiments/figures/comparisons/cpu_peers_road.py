@@ -103,6 +103,6 @@ def _figure(drawn, out):
     panels.unity(axes)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
-    axes.set_xlabel("time of the fastest other program over ours")
+    axes.set_xlabel("time of the fastest peer over ours")
     panels.legend(figure, panels.key(drawn.bits, OURS))
     return figure

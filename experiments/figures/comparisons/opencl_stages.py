@@ -280,7 +280,7 @@ def _work_group_panel(axes, results):
     axes.set_xlabel("work-items in a work-group")
     axes.set_ylabel("ms an iteration")
     axes.plot([], [], linestyle=":", linewidth=0.8, color=NEUTRAL, label="driver's choice")
-    panels.headroom(axes, 1.1)
+    panels.headroom(axes, 1.7)
     axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0, frameon=True, framealpha=1, edgecolor="none")
 
 

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from cpms.experiment.report.captions import spread
 from cpms.experiment.report.output import printed
 
 NEEDS = ["gpu_ppr", "ppr_cpu", "ppr_half", "ppr_half_sums"]
@@ -37,13 +38,15 @@ def show(rows, out):
 
 _CAPTION1 = (
     "Our Table 1: uniform start, at most 30 iterations, L2 norm; milliseconds a query, a query's share where a batch "
-    "shares sweeps; accuracy is the share of the true top 20 that is found; speed-up over one at a time on a CPU; "
-    "beside contestants built as theirs were, what they print, of another graph of that size and a GTX 1050"
+    "shares sweeps, with the interquartile range over queries or batches; accuracy is the share of the true top 20 "
+    "that is found; speed-up over one at a time on a CPU; beside contestants built as theirs were, what they print, of "
+    "another graph of that size and a GTX 1050"
 )
 _CAPTION2 = "Our Table 2: iterations from the uniform and from the penalised start, mean over the queries"
 _CAPTION3 = (
     "Queries solved to 1e-10 (L1), each certified by a residual recomputed in float64; milliseconds with what it takes "
-    "to aim at a query; times is how many times faster a query is than the fastest one at a time of the same run"
+    "to aim at a query, and the interquartile range over queries or batches; times is how many times faster a query is "
+    "than the fastest one at a time of the same run"
 )
 _CAPTION4 = (
     "Ranks in few bits: shares of all ranks that are zero, or subnormal numbers of the format as stored; error is "
@@ -85,6 +88,7 @@ def _table1(rows):
                     "initialization ms": 1e3 * row.prepare_s,
                     "reset ms": None if pd.isna(row.reset_s) else 1e3 * row.reset_s,
                     "execution ms": 1e3 * row.query_s,
+                    "spread, %": _spread(row),
                     "accuracy": row.top20_accuracy,
                     "speed-up": cpu_s / row.query_s,
                     "residual L1": row.residual_l1,
@@ -94,6 +98,11 @@ def _table1(rows):
                 }
             )
     return pd.DataFrame(lines)
+
+
+def _spread(row):
+    """Return the interquartile range of a query's samples over their median; none of a single sample."""
+    return 100 * spread(row.query_samples_s) if len(row.query_samples_s) > 1 else None
 
 
 def _table2(rows):
@@ -119,6 +128,7 @@ def _batches(rows):
                     "contestant": row.contestant,
                     "queries": row.answered,
                     "ms a query": 1e3 * row.whole_s,
+                    "spread, %": _spread(row),
                     "times": best_s / row.whole_s,
                     "sweeps by bits": ", ".join(f"{bits}: {count:.1f}" for bits, count in row.bits.items() if count),
                     "certified": f"{row.certified_converged:g} of {row.certified_answers:g}",

@@ -4,9 +4,9 @@ import pandas as pd
 
 from cpms.experiment.report.intervals import ratio_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.speedup_figures import extremes, faster_figure, faster_lines, show_faster, without_and_with
+from cpms.experiment.report.speedup_figures import faster_figure, faster_lines, show_faster
 
-NEEDS = ["gpu_cached", "gpu_codes", "gpu_merged"]
+NEEDS = ["gpu_cached", "gpu_merged"]
 BESIDE = ["gpu_levers"]
 SOLVES = {"error_feedback": "error feedback", "convergence_estimate": "estimate of convergence"}
 
@@ -29,23 +29,6 @@ def show(rows, out, beside):
         part = table[table.lever == called]
         if len(part):
             faster_figure(part, out, f"with {called}", suffix=f"_{key}", of=BESIDE)
-
-
-def _compressed(row):
-    for result, coded in without_and_with(row, "codes"):
-        yield {
-            "graph": shortened(label(row)),
-            "storage": result["storage"],
-            "bits": result["bits"],
-            "us": result["sweep_us"],
-            "by codes us": coded["sweep_us"],
-            "times faster": result["sweep_us"] / coded["sweep_us"],
-            "MB": result["bytes"] / 1e6,
-            "by codes MB": coded["bytes"] / 1e6,
-            "gathers us": result["gather_us"],
-            "by codes gathers us": coded["gather_us"],
-            **extremes(result, coded),
-        }
 
 
 def _solves(row):
@@ -74,14 +57,6 @@ SWEEPS = [
         "made for graphs in the cache",
         "Sweeps on {gpu} of graphs that fit in its cache, medians and how far apart the fastest and the slowest are: "
         "as those of other graphs, and made for these; gathers alone, in a kernel of their own",
-    ),
-    (
-        "gpu_codes",
-        _compressed,
-        "by codes",
-        "Sweeps on {gpu}, medians: sources and degrees of 32 bits against sources by codes of 16 (32 where those of "
-        "256 edges lie 2^15 nodes apart) and degrees of 8; bytes that a sweep must move, values gathered not counted; "
-        "gathers alone, by the same names of sources",
     ),
     (
         "gpu_merged",

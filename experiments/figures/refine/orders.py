@@ -14,15 +14,16 @@ def show(rows, out):
         pd.DataFrame([_renumbered(row) for row in given]),
         best=dict.fromkeys(("sweep us", "as given us"), "row least"),
         caption=f"The engine's own order on {rows.gpu.iloc[0]}, by out-degree where samples of the edges promise fewer "
-        "memory transactions, against the graph's: microseconds a 16-bit sweep, and milliseconds of the host to look, "
-        "and to sort where that may pay",
+        "memory transactions, against the graph's: microseconds a 16-bit sweep, medians, with how far apart the least "
+        "and the most are; and milliseconds of the host to look, and to sort where that may pay",
     )
     out.table(
         pd.DataFrame([_ordered(row) for _, row in rows.iterrows()]),
         suffix="_others",
-        caption=f"Other orders on {rows.gpu.iloc[0]}: microseconds a sweep, of gathers alone, and the seconds to load "
-        "or generate the graph and to order it on the host (by bandwidth: SciPy's reverse Cuthill-McKee; by "
-        "communities: igraph's Leiden); the first line's include what a program does once",
+        caption=f"Other orders on {rows.gpu.iloc[0]}: microseconds a sweep, medians, with how far apart the least and "
+        "the most are, of gathers alone, and the seconds to load or generate the graph and to order it on the host (by "
+        "bandwidth: SciPy's reverse Cuthill-McKee; by communities: igraph's Leiden); the first line's include what a "
+        "program does once",
     )
 
 
@@ -32,7 +33,9 @@ def _renumbered(row):
         "graph": shortened(label(row)),
         "ordered": "by out-degree" if low[True]["renumbered"] else "as given",
         "sweep us": low[True]["sweep_us"],
+        "apart, %": _apart(low[True]),
         "as given us": low[False]["sweep_us"],
+        "as given apart, %": _apart(low[False]),
         "numbering ms": 1e3 * low[True]["numbering_s"],
     }
 
@@ -47,7 +50,12 @@ def _ordered(row):
     return {
         "graph": shortened(label(row)),
         "16 bits us": low.get("sweep_us"),
+        "apart, %": _apart(low) if low else None,
         "gathers us": low.get("gather_us"),
         "64 bits us": double.get("sweep_us"),
         "load and order s": row.load_s,
     }
+
+
+def _apart(result):
+    return 100 * (result["most_us"] - result["least_us"]) / result["sweep_us"]

@@ -11,8 +11,8 @@ from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.speedup_figures import without_and_with
 
 NEEDS = ["gpu_sweeps"]
-BESIDE = ["gpu_refine", "gpu_codes", "gpu_cached", "gpu_merged"]
-COMPARED = {"codes": "16-bit sources", "cached": "made for the cache", "merge": "merged nodes"}
+BESIDE = ["gpu_refine", "gpu_cached", "gpu_merged"]
+COMPARED = {"cached": "made for the cache", "merge": "merged nodes"}
 WITHOUT = {
     "renumbering": ["as chosen, file order"],
     "short stretches": ["a stretch a warp"],
@@ -64,8 +64,8 @@ def show(rows, out, beside):
         bought.reset_index(),
         suffix="_ablation",
         caption="What each lever bought, times faster: of a 16-bit sweep against the same without the lever (or the "
-        "slower choice of warps; what shared memory holds needs 16; 16-bit sources, sweeps made for the cache and "
-        f"merged nodes as the tables of levers have them, on {_gpus(*compared)}); of a whole solve, fewer "
+        "slower choice of warps; what shared memory holds needs 16; sweeps made for the cache and merged "
+        f"nodes as the tables of levers have them, on {_gpus(*compared)}); of a whole solve, fewer "
         "bits against fused fp64, extrapolation against bits alone, passes and merged nodes against sweeps over all",
     )
     out.figure(

@@ -23,7 +23,9 @@ def show(rows, out):
             caption=f"One graph on more and more of {host}, to 1e-10; median solves. psi, efficiency and e "
             "(Karp-Flatt) against one GPU with the same method, by the faster of engines mpi_cuda and cuda_fused; GB: "
             "what rank 0 is sent in a solve; exchange: of whole vectors, or of what rows read of other ranks, sent "
-            "(halo) or written there (direct), by itself, with GB/s of what rank 0 is sent by one of 64 bits a node",
+            "(halo) or written there (direct), by itself, with GB/s of what rank 0 is sent by one of 64 bits a node, "
+            "and its share of what a plain copy reaches between the GPUs; exchange, ms: all of a solve, with waits, of "
+            "the rank that waits least",
         )
         caption = f"Their Table 1 as printed, and ours on {host}; ms"
         out.table(_beside(strong), suffix="_table1", caption=caption)
@@ -93,6 +95,7 @@ def _lines(row):
             "efficiency a sweep": each / ranks if strong else each,
             "e": karp_flatt(speedup, ranks) if strong else None,
             "GB": 1e-9 * result["received_bytes"],
+            "exchange, ms": 1e3 * result.get("exchange_s", float("nan")) if ranks > 1 else None,
             "low": ends_of[0] * scaled,
             "high": ends_of[1] * scaled,
             "bits": min(map(int, sweeps), default=64),
@@ -109,6 +112,7 @@ def _exchange(result):
         "64-bit exchange, us": 1e6 * spent_s,
         "16-bit exchange, us": 1e6 * result["exchange_16_bits_s"],
         "GB/s": 1e-9 * result["exchange_64_bits_received_bytes"] / spent_s,
+        "of the link, %": 100 * result.get("exchange_64_bits_link_share", float("nan")),
     }
 
 

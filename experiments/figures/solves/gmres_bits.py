@@ -5,6 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
+from cpms.experiment.report.palette import nearest
 
 NEEDS = ["gmres_bits"]
 LIMITS = {"bytes": 40, "blocks": 28}
@@ -33,7 +34,7 @@ def show(rows, out):
         panels.point(panel, line["mean bits"], line["over float64"], line["mean bits"], marks[line.basis])
     panels.unity(panel, across=True)
     panel.set(xlabel="mean bits read of a basis value", ylabel="iterations over float64's")
-    panels.legend(figure, panels.key((), marks))
+    panels.legend(figure, panels.key(set(map(nearest, held["mean bits"])), marks))
     out.figure(
         figure,
         caption="GMRES(100), a mark a matrix that float64 solves too: counts of one run, which have no spread; the "

@@ -9,7 +9,9 @@
 namespace cpms {
 
 // The exponent of the scale with which a vector of this largest absolute value is stored;
-// cpms/formats/quantization.py derives it. `top` is the exponent bias less the headroom.
+// cpms/formats/quantization.py derives it. `top` is the exponent bias less the headroom: 3 powers of two, or 1 with at
+// most 4 exponent bits, by which values may exceed `largest`. No bound says that this suffices; larger values saturate,
+// and the rest counts as rounding error.
 CPMS_DEVICE int shared_exponent(bool scaled, int top, double largest) {
     const int field = (int)(bits_of(largest) >> 52 & 0x7FF);
     if (!scaled || field == 0 || field == 0x7FF) return 0;
@@ -24,10 +26,12 @@ struct Quantiser {
     static constexpr int bias = (1 << (E - 1)) - 1;
     static constexpr bool by_float32 =
         E <= 8 && (rounding == Rounding::nearest || (rounding == Rounding::zero && M < 23));
-    // Whether float32 holds a scaled value times any degree, with an error far below that of the format.
-    static constexpr bool scaled_in_float32 = by_float32 && E < 8 && M <= 12;
-    // Whether the format has range for contributions of dangling nodes, which no edge reads; see
-    // cpms/precision/anderson.py.
+    // Whether float32 holds a scaled value times any degree, with an error far below that of the format, and 1 / scale
+    // as a normal number. With 6 exponent bits that holds while the largest |r / degree| is above 2^-98; below it
+    // ||r||_1 is less than float64 resolves beside x.
+    static constexpr bool scaled_in_float32 = by_float32 && E < 7 && M <= 12;
+    // Whether the format has range for contributions of dangling nodes, which no degree divides. No edge reads them,
+    // but deferred updates and Anderson combinations do, which add stored vectors to x (cpms/precision/anderson.py).
     static constexpr bool stores_dangling = E >= 5;
     static CPMS_DEVICE bool has_contribution(u32 degree) { return stores_dangling || degree; }
 

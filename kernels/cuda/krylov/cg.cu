@@ -3,7 +3,8 @@
 // p' = r + beta p; x takes up to eight alpha p together. Scalars stay on the device: each pass reads those of the pass
 // before from a log, which the host fetches once for up to eight iterations.
 //
-// With block floats of 16 bits and q in float32, an iteration moves 6 + 8 + 6 + 4 bytes a value besides the product.
+// With r, p and q in float32, an iteration moves 8 + 12 + 12 + 6 bytes a value besides the product; where rows follow few
+// patterns, the product finds p.q, too, and the first pass is saved.
 #include "base/last_block_reduce.cuh"
 #include "krylov/four_values.cuh"
 
@@ -26,7 +27,7 @@ struct Cg {
     u8* r;
     u8* p;                    // direction of this iteration
     u8* next;                 // of the next one; may be p
-    const u8* q;
+    u8* q;
     double* x;                // in `cg_load`, the residual in float64
     CgEntry* before;
     CgEntry* now;
@@ -37,7 +38,29 @@ struct Cg {
     u64 length;               // values
     u64 padded;               // to whole blocks of 32
     u64 count;                // directions that x takes; in `cg_load`, 0 if there is no direction yet
+    const u16* of_row;        // pattern of each row, in `cg_patterns`
+    const u32* starts;        // first entry of each pattern, a multiple of `pattern_batch`, and the end
+    const u8* entries;        // `PatternEntry` of all patterns
     const u8* ring[cg_ring];
+};
+
+constexpr int pattern_batch = 8;
+
+// A value and its column less the row. Patterns are padded with zeros on the diagonal to whole batches.
+template <class Real>
+struct PatternEntry {
+    static constexpr int size = 2 * sizeof(Real);
+    Real value;
+    long long distance;
+
+    static CPMS_DEVICE PatternEntry load(const u8* at) {
+        const Run<size> run = load_run_bytes<size>(at, ReadOnly{});
+        if constexpr (sizeof(Real) == 4) {
+            return {single_of(run.word[0]), (int)run.word[1]};
+        } else {
+            return {value_of(run.template field<64>(0)), (long long)run.template field<64>(1)};
+        }
+    }
 };
 
 // Block reduction as InWarps, of sums only: two barriers in all, and the result in thread 0 alone.
@@ -91,6 +114,37 @@ CPMS_DEVICE void cg_curvature(const Cg& a) {
         FourValues<Real>::load(a.q, i, a.length, q);
         mine.value[0] += dot_of_four(p, q, scale);
     });
+    reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->curvature);
+}
+
+// q = A p and p.q in one pass, for matrices whose rows follow few patterns: a row reads the number of its pattern, two
+// bytes, and neighbouring rows find its entries in the first-level cache (cf. Belgin, Back and Ribbens, ICS 2009).
+template <class V>
+CPMS_DEVICE void cg_patterns(const Cg& a) {
+    using Real = typename FourValues<V>::Real;
+    using Entry = PatternEntry<Real>;
+    const Real scale = (Real)*a.scale;
+    LastBlockReduce<1, false> mine{};
+    const u64 threads = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < a.length; i += threads) {
+        const u32 pattern = load_word(a.of_row + i, Streaming{});
+        const u32 end = load_word(a.starts + pattern + 1, ReadOnly{});
+        Real sum = 0;
+        for (u32 k = load_word(a.starts + pattern, ReadOnly{}); k < end; k += pattern_batch) {
+            Entry entry[pattern_batch];
+            Real value[pattern_batch];
+#pragma unroll
+            for (int c = 0; c < pattern_batch; ++c) entry[c] = Entry::load(a.entries + (u64)(k + c) * Entry::size);
+#pragma unroll
+            for (int c = 0; c < pattern_batch; ++c) {
+                value[c] = FourValues<V>::one(a.p, (u64)((long long)i + entry[c].distance), a.length);
+            }
+#pragma unroll
+            for (int c = 0; c < pattern_batch; ++c) sum += entry[c].value * value[c];
+        }
+        ((Real*)a.q)[i] = sum;
+        mine.value[0] += (double)((FourValues<V>::one(a.p, i, a.length) * scale) * (sum * scale));
+    }
     reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->curvature);
 }
 
@@ -199,6 +253,7 @@ CPMS_DEVICE void cg_load(const Cg& a) {
         cpms::PASS<__VA_ARGS__>(arguments);                                            \
     }
 #define CPMS_CG_CURVATURE(NAME, ...) CPMS_CG_KERNEL(NAME, cg_curvature, __VA_ARGS__)
+#define CPMS_CG_PATTERNS(NAME, ...) CPMS_CG_KERNEL(NAME, cg_patterns, __VA_ARGS__)
 #define CPMS_CG_UPDATE(NAME, ...) CPMS_CG_KERNEL(NAME, cg_update, __VA_ARGS__)
 #define CPMS_CG_DIRECTION(NAME, ...) CPMS_CG_KERNEL(NAME, cg_direction, __VA_ARGS__)
 #define CPMS_CG_SOLUTION(NAME, ...) CPMS_CG_KERNEL(NAME, cg_solution, __VA_ARGS__)

@@ -1,5 +1,5 @@
-// Four neighbouring values of a vector a lane, eight lanes a block of 32: loads and stores of vectors that passes of
-// Krylov methods read, update and write in one go.
+// One value of a vector, and four neighbouring ones a lane, eight lanes a block of 32: loads and stores of vectors that
+// passes of Krylov methods read, update and write in one go.
 //
 // Arrays are padded with zeros to whole blocks of 32 values, so that no pass looks at the end. Block floats are encoded
 // by the eight lanes of a block, which find its largest size by three shuffles; their numbers are float32 here, and a
@@ -20,6 +20,9 @@ template <>
 struct FourValues<double> {
     using Real = double;
 
+    static CPMS_DEVICE double one(const u8* array, u64 i, u64) {
+        return value_of(load_word((const u64*)array + i, ReadOnly{}));
+    }
     static CPMS_DEVICE void load(const u8* array, u64 i, u64, double (&v)[4]) {
         const Run<32> run = load_run_bytes<32>(array + 8 * i, Default{});
 #pragma unroll
@@ -38,6 +41,9 @@ template <>
 struct FourValues<float> {
     using Real = float;
 
+    static CPMS_DEVICE float one(const u8* array, u64 i, u64) {
+        return single_of(load_word((const u32*)array + i, ReadOnly{}));
+    }
     static CPMS_DEVICE void load(const u8* array, u64 i, u64, float (&v)[4]) {
         const Run<16> run = load_run_bytes<16>(array + 4 * i, Default{});
 #pragma unroll
@@ -57,6 +63,14 @@ struct FourValues<BlockFloat<16>> {
     using Real = float;
     using F = BlockFloat<16>;
 
+    static CPMS_DEVICE float one(const u8* array, u64 i, u64 length) {
+        const u32 field = load_word((const u16*)words(array, i & ~(u64)1, length) + i % 2, ReadOnly{});
+        const float size = (float)(field & F::magnitude) * unit((short)load_word((const u16*)array + i / 32, ReadOnly{}));
+        return field & 0x8000u ? -size : size;
+    }
+    static CPMS_DEVICE float unit(int exponent) {
+        return exponent < least_block_exponent ? 0.0f : single_of((u32)(127 + exponent - 15) << 23);
+    }
     static CPMS_DEVICE float larger(float a, float b) { return a >= b || a != a ? a : b; }
     static CPMS_DEVICE u32* words(const u8* array, u64 i, u64 length) {
         return (u32*)(array + F::words_at(length)) + i / 2;
@@ -65,11 +79,11 @@ struct FourValues<BlockFloat<16>> {
         const int exponent = ((const short*)array)[i / 32];
         const u32* const from = words(array, i, length);
         const u32 word[2] = {from[0], from[1]};
-        const float unit = exponent < least_block_exponent ? 0.0f : single_of((u32)(127 + exponent - 15) << 23);
+        const float step = unit(exponent);
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             const u32 field = word[k / 2] >> (16 * (k % 2)) & 0xFFFFu;
-            const float size = (float)(field & F::magnitude) * unit;
+            const float size = (float)(field & F::magnitude) * step;
             v[k] = field & 0x8000u ? -size : size;
         }
     }

@@ -37,9 +37,10 @@ struct PeerSignals {
 
     CPMS_DEVICE bool is_other(u32 rank_of) const { return rank_of < ranks && rank_of != rank; }
 
-    // `values_to` holds the destination of this rank's values on each rank. All threads of the grid take part.
+    // `values_to` holds the destination of this rank's values on each rank, less `offset` bytes. All threads of the
+    // grid take part.
     template <class Word, class Policy>
-    CPMS_DEVICE void write_values(const Word* own, const u64* values_to, Policy policy) const {
+    CPMS_DEVICE void write_values(const Word* own, const u64* values_to, Policy policy, u64 offset = 0) const {
         constexpr int each = 16 / sizeof(Word);
         const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
         const u32 runs = begins[ranks] / each;
@@ -47,9 +48,21 @@ struct PeerSignals {
             u32 to = 0;
             while (begins[to + 1] <= run * each) ++to;
             const Run<4 * each> of_run = load_run_bytes<4 * each>((const u8*)(sent_indices + run * each), ReadOnly{});
-            u8* const there = (u8*)values_to[to] + (u64)(run * each - begins[to]) * sizeof(Word);
+            u8* const there = (u8*)values_to[to] + offset + (u64)(run * each - begins[to]) * sizeof(Word);
             store_run_bytes<16>(there, gather_run(own, of_run.word, policy));
         }
+    }
+    // Whether this block is the last one of the grid to have written its values; all of them are visible to it then.
+    CPMS_DEVICE bool is_last_to_write() const {
+        __shared__ bool last;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            fence_system();
+            last = atomicInc(counts, gridDim.x - 1) == gridDim.x - 1;  // atomicInc resets it to 0 for the next exchange
+            fence_system();
+        }
+        __syncthreads();
+        return last;
     }
     // Stores `count` totals at the destinations in `totals_to`. One block does it.
     CPMS_DEVICE void write_totals(const double* totals, u32 count, const u64* totals_to) const {

@@ -2,7 +2,6 @@
 // order. It costs 11 numbers a rank and exchange.
 #pragma once
 #include "persistent/grid_sync.cuh"
-#include "multi_gpu/peer_signals.cuh"
 
 namespace cpms {
 
@@ -40,65 +39,8 @@ CPMS_DEVICE void publish_idle(double* to) { publish_totals(to, {}); }
 // A vector that ranks read of each other, and the totals that travel with it.
 struct RankVector {
     const u8* all;
-    u8* own;                           // this rank's part
-    double* received;                  // totals of all ranks
-    const u64 *values_to, *totals_to;  // addresses in the memory of each rank
-};
-template <int N>
-struct RankVectors {
-    RankVector of[N];
-};
-
-// Exchanges by a kernel: among ranks that write into each other's memory, or of a single rank.
-struct Exchange {
-    PeerSignals peers;
-
-    CPMS_DEVICE ReceivedTotals received(const RankVector& vector) const {
-        return ReceivedTotals{vector.received, peers.ranks};
-    }
-    CPMS_DEVICE double* own_totals(const RankVector& vector, u32 count = RankTotals::count) const {
-        return vector.received + peers.rank * count;
-    }
-
-    CPMS_DEVICE void begin() const {
-        if (threadIdx.x == 0) epoch() = peers.ranks > 1 ? peers.counts[1] : 0;
-        __syncthreads();
-    }
-    CPMS_DEVICE void end() const {
-        if (peers.ranks > 1 && blockIdx.x == 0 && threadIdx.x == 0) peers.counts[1] = epoch();
-    }
-    // Exchanges values that blocks of this grid wrote before the last barrier, and totals that block 0 has published
-    // since.
-    template <class Word, class Overlapped>
-    CPMS_DEVICE void values(const RankVector& vector, const Grid& grid, Overlapped overlapped) const {
-        if (peers.ranks > 1) {
-            peers.write_values((const Word*)vector.own, vector.values_to, Default{});
-            __syncthreads();
-            if (threadIdx.x == 0) fence_system();
-        }
-        totals(vector, grid, overlapped);
-    }
-    // Exchanges totals of block 0 only, `count` a rank.
-    template <class Overlapped>
-    CPMS_DEVICE void totals(const RankVector& vector, const Grid& grid, Overlapped overlapped,
-                            u32 count = RankTotals::count) const {
-        grid.sync(overlapped);
-        if (peers.ranks == 1) return;
-        const u32 now = epoch() + 1;
-        if (blockIdx.x == 0) {
-            peers.write_totals(own_totals(vector, count), count, vector.totals_to);
-            __syncthreads();
-            peers.signal_all(now);
-        }
-        peers.await_all(now);
-        if (threadIdx.x == 0) epoch() = now;
-    }
-
-  private:
-    static CPMS_DEVICE u32& epoch() {
-        __shared__ u32 of_block;
-        return of_block;
-    }
+    u8* own;           // this rank's part
+    double* received;  // totals of all ranks
 };
 
 }  // namespace cpms

@@ -6,17 +6,9 @@ namespace cpms {
 
 template <class Word>
 CPMS_DEVICE void remote_store(const PeerSignals& peers, const Word* own, const u64* values_to, const double* totals,
-                              u32 count, const u64* totals_to, bool with_values) {
-    if (with_values) peers.write_values(own, values_to, ReadOnly{});
-    __shared__ bool last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        fence_system();
-        last = atomicInc(peers.counts, gridDim.x - 1) == gridDim.x - 1;  // atomicInc resets it to 0 for the next launch
-        fence_system();
-    }
-    __syncthreads();
-    if (!last) return;
+                              u32 count, const u64* totals_to) {
+    peers.write_values(own, values_to, ReadOnly{});
+    if (!peers.is_last_to_write()) return;
     peers.write_totals(totals, count, totals_to);
     const u32 now = peers.counts[1] + 1;
     __syncthreads();
@@ -30,6 +22,6 @@ CPMS_DEVICE void remote_store(const PeerSignals& peers, const Word* own, const u
 #define CPMS_REMOTE_STORE(NAME, WORD)                                                                               \
     extern "C" __global__ void __launch_bounds__(256)                                                               \
         NAME(const __grid_constant__ cpms::PeerSignals peers, const WORD* own, const unsigned long long* values_to, \
-             const double* totals, unsigned count, const unsigned long long* totals_to, unsigned with_values) {     \
-        cpms::remote_store<WORD>(peers, own, values_to, totals, count, totals_to, with_values);                     \
+             const double* totals, unsigned count, const unsigned long long* totals_to) {                             \
+        cpms::remote_store<WORD>(peers, own, values_to, totals, count, totals_to);                                  \
     }

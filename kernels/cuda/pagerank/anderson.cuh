@@ -97,13 +97,14 @@ CPMS_NOINLINE InnerState combine_history(Nodes nodes, QuantiserSettings settings
     return InnerState{history.largest[0], history.sum[0] - lost.value[0], history.exponent[0]};
 }
 
-// Products and combination, where one device holds all nodes.
-template <class Q, bool Core, bool halves, class Target>
+// Products and combination. `over_ranks` adds up the products of several devices.
+template <class Q, bool Core, bool halves, class Target, class OverRanks>
 CPMS_DEVICE InnerState anderson_step(const Nodes& nodes, const QuantiserSettings& settings,
                                      const SentHistory& sent_history, AndersonHistory& history, Target* target,
                                      AndersonWorkspace<typename HistoryValues<Q>::Real>& work, u64 seed,
-                                     const Grid& grid) {
+                                     const Grid& grid, OverRanks over_ranks) {
     compute_products<Q, halves>(nodes.count, sent_history, history, work, grid);
+    over_ranks(work.products_found);
     return combine_history<Q, Core>(nodes, settings, sent_history, history, target, work, seed, grid);
 }
 

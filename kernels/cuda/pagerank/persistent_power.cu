@@ -3,6 +3,7 @@
 #include "pagerank/node_passes.cuh"
 #include "pagerank/sweep_epilogues.cuh"
 #include "persistent/instantiate.cuh"
+#include "multi_gpu/ranks.cuh"
 
 namespace cpms {
 
@@ -14,9 +15,10 @@ struct PowerRequest {
 
 // report: number of sweeps and time of the begin, in ns; then of each sweep l1, squares, mass, linf, and time of its
 // end.
-template <bool Personal, class Strategy>
+template <bool Personal, class Strategy, class RanksOrOne>
 CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const PowerRequest& request,
-                                  double* contributions, double* next_contributions, const Grid& grid, double* report) {
+                                  double* contributions, double* next_contributions, const Grid& grid, double* report,
+                                  const RanksOrOne& ranks) {
     const auto prefetch = [&] { strategy.template prefetch<double>(); };
     prefetch();
     __shared__ UniformInflow common;
@@ -24,7 +26,7 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const 
     const bool reports = blockIdx.x == 0 && threadIdx.x == 0;
     if (reports) report[1] = nanoseconds();
     GridReduce<2, 0> whole = apply_correction(nodes, contributions, nullptr);
-    whole.all_reduce(grid);
+    ranks.template all_reduce<u64>(whole, contributions, grid, [] {});
     double dangling = whole.value[1], change;
     u32 done = 0;
     do {
@@ -34,7 +36,7 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const 
                                                                              next_contributions, nullptr};
         strategy.template sweep<double>((const u8*)contributions, end);
         GridReduce<5, 1> totals{{end.l1, end.squares, end.mass, end.sum_or_dangling, end.linf}};
-        totals.all_reduce(grid, prefetch);
+        ranks.template all_reduce<u64>(totals, next_contributions, grid, prefetch);
         dangling = totals.value[3];
         change = norm_of(request.norm, totals.value[0], totals.value[1], totals.value[4]);
         if (reports) {
@@ -55,10 +57,22 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const 
     const cpms::Nodes nodes, const cpms::PowerRequest request, double *contributions, double *next_contributions, \
         double *partials, unsigned *arrived, double *report
 #define CPMS_RUN_POWER(STRATEGY, UNUSED, ...)                                                                       \
-    cpms::persistent_power<__VA_ARGS__>(STRATEGY, nodes, request, contributions, next_contributions, grid, report); \
+    cpms::persistent_power<__VA_ARGS__>(STRATEGY, nodes, request, contributions, next_contributions, grid, report, \
+                                        cpms::OneDevice{});                                                \
     grid.end();
 
 #define CPMS_PERSISTENT_POWER(...) CPMS_DIRECT_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
 #define CPMS_PERSISTENT_POWER_IN_CACHE(...) CPMS_IN_CACHE_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
 #define CPMS_PERSISTENT_POWER_HUB_CACHE(...) CPMS_HUB_CACHE_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
 #define CPMS_PERSISTENT_POWER_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
+
+// The same over the rows of one rank of several.
+#define CPMS_RANK_POWER_PARAMETERS CPMS_POWER_PARAMETERS, const __grid_constant__ cpms::Ranks ranks
+#define CPMS_RUN_RANK_POWER(STRATEGY, UNUSED, ...)                                                                 \
+    ranks.begin();                                                                                                 \
+    cpms::persistent_power<__VA_ARGS__>(STRATEGY, nodes, request, contributions, next_contributions, grid, report, \
+                                        ranks);                                                                    \
+    ranks.end();                                                                                                   \
+    grid.end();
+#define CPMS_RANK_POWER(...) CPMS_RANK_DIRECT_GATHER(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, __VA_ARGS__)
+#define CPMS_RANK_POWER_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, __VA_ARGS__)

@@ -10,6 +10,7 @@
 #include "pagerank/refine_request.cuh"
 #include "persistent/fixed_point_allreduce.cuh"
 #include "persistent/instantiate.cuh"
+#include "multi_gpu/ranks.cuh"
 
 namespace cpms {
 
@@ -45,10 +46,13 @@ CPMS_DEVICE void sync_block() {
     __syncthreads();
 }
 
-template <Update update, class Q, bool Personal, bool Core, class Residual, class Inner>
+template <Update update, class Q, bool Personal, bool Core, class Residual, class Inner, class RanksOrOne>
 CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
                                    const RefineRequest& request, const RoundedStart& start, RefineVectors vectors,
-                                   const Grid& grid, double* report_to) {
+                                   const Grid& grid, double* report_to, const RanksOrOne& ranks) {
+    using Word = typename WideningLoad<Q>::Word;
+    constexpr bool several = RanksOrOne::several;
+    static_assert(!several || !fixed_point_totals<Inner>, "ranks add up float64 totals");
     constexpr bool feeds_back = update == Update::error_feedback, defers = update != Update::accumulate;
     // Whether dangling nodes are quantised, so that their values count for the largest one.
     constexpr bool with_dangling = feeds_back || QuantiserOf<Q>::Type::stores_dangling;
@@ -67,6 +71,9 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
         else
             return vectors.correction;
     };
+    // Seeds of stochastic rounding; no two vectors of a launch share their draws. The odd multiplier is 2^64 / 1.2207,
+    // as in step_seed of cpms/formats/quantization.py (1.2207 solves x^4 = x + 1; Roberts, 2018).
+    const auto seed_of = [&](u32 vector) { return request.settings.seed + vector * 0xD1B54A32D192ED03ull; };
     if constexpr (fixed_point_totals<Inner>) allreduce.begin(grid);
     // A sweep's prefetch runs in the last barrier before it. If both kinds of sweeps have one strategy, they share the
     // prefetch, and the last inner sweep has done it for the residual sweep.
@@ -92,16 +99,19 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
         if ((!defers || !again) && !from_rounded) {
             masses = apply_correction<Core>(nodes, vectors.contributions,
                                             vectors.has_correction ? vectors.correction : nullptr);
-            masses.all_reduce(grid, prefetch_other);
+            ranks.template all_reduce<u64>(masses, vectors.contributions, grid, prefetch_other);
         }
         double l1 = 1.0, norm = 1.0;  // a rounded initial guess has no residual sweep, and 1 stands for its norms
         InnerState inner;
+        QuantiserSettings first_settings = request.settings;  // of the first vector
+        first_settings.seed = seed_of(2 * report.count + 1);
         if (from_rounded) {
             if constexpr (feeds_back) {
                 if constexpr (!same_strategy<Residual, Inner>) prefetch_inner();
                 sync_block();
-                inner = begin_rounded<Q, Personal, Core>(nodes, common, request.settings, start, vectors.contributions,
+                inner = begin_rounded<Q, Personal, Core>(nodes, common, first_settings, start, vectors.contributions,
                                                          rounding_error, vectors.history.at(deferrals), grid);
+                if constexpr (several) ranks.template exchange_lost<Word>(inner, vectors.history.at(deferrals));
             }
         } else {
             const ResidualFactors factors = ResidualFactors::of(nodes, common, masses.value[0], masses.value[1]);
@@ -111,7 +121,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                 nodes, by, vectors.contributions, vectors.next_contributions, vectors.residual};
             residual_strategy.template sweep<double>((const u8*)vectors.contributions, end);
             GridReduce<6, 2> norms{{end.l1, end.squares, end.mass, end.sum_or_dangling, end.linf, end.largest}};
-            norms.all_reduce(grid, prefetch_inner);
+            ranks.template all_reduce<void>(norms, nullptr, grid, prefetch_inner);
             l1 = norms.value[0];
             norm = norm_of(request.norm, l1, norms.value[1], norms.value[4]);
             report.record(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
@@ -123,11 +133,14 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                 report.count >= request.max_sweeps)
                 return;
             if constexpr (feeds_back) {
-                inner = send_first<Q, Core>(nodes, request.settings, norms.value[5], vectors.contributions,
+                inner = send_first<Q, Core>(nodes, first_settings, norms.value[5], vectors.contributions,
                                             rounding_error, vectors.history.stored, grid);
             } else {
-                inner = quantise_residual<Q, Core>(nodes, request.settings, vectors.residual, norms.value[5],
+                inner = quantise_residual<Q, Core>(nodes, first_settings, vectors.residual, norms.value[5],
                                                    defers ? nullptr : vectors.correction, vectors.history.stored, grid);
+            }
+            if constexpr (several) ranks.template exchange_lost<Word>(inner, vectors.history.stored);
+            if constexpr (!feeds_back) {
                 anderson.record(0, inner, norms.value[3]);
             }
         }
@@ -143,17 +156,25 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
         double inner_l1 = l1;
         bool more, slow = false;
         do {
-            const u64 seed = request.settings.seed + report.count * 0xD1B54A32D192ED03ull;
+            const u64 seed = seed_of(2 * report.count);
             const bool combines = !feeds_back && outer.vectors == history_length;
             if constexpr (!feeds_back) {
                 if (combines && report.count - outer.history_begin == anderson_depth) {
                     using Scratch = AndersonWorkspace<typename HistoryValues<Q>::Real>;
+                    // The smallest blocks have the least workspace.
                     static_assert(sizeof(Scratch) <= sizeof(WorkspaceFor<32 * min_persistent_warps>),
                                   "too much to combine");
                     Workspace& idle_workspace = inner_strategy.workspace;
                     Scratch& workspace = *(Scratch*)&idle_workspace;
-                    inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(
-                        nodes, request.settings, vectors.history, anderson, target(), workspace, seed, grid);
+                    const auto over_ranks = [&](double* products) {
+                        if constexpr (several) ranks.exchange_products(products);
+                    };
+                    inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(nodes, request.settings, vectors.history,
+                                                                               anderson, target(), workspace,
+                                                                               seed_of(2 * report.count + 1), grid,
+                                                                               over_ranks);
+                    if constexpr (several)
+                        ranks.template exchange_lost<Word>(inner, vectors.history.stored, anderson.sum[0]);
                     if (writes) {
                         outer.history_begin = report.count;
                         if (!anderson.worthwhile) outer.vectors = 2;
@@ -164,6 +185,8 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             if (defers && !combines && report.count - outer.history_begin == deferrals) {
                 deferred.prepare<Q>(deferrals);
                 apply_deferred<Q, Core, false>(nodes, vectors.history, deferred, vectors.contributions, rounding_error);
+                if constexpr (several)
+                    ranks.template copy_halo<Word>(vectors.history.at(deferrals), vectors.history.at(0));
                 grid.sync([] {});
                 if (writes) {
                     outer.history_begin = report.count;
@@ -177,7 +200,8 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             const u32 from = from_rounded ? deferrals : place & place_mask,
                       to = from_rounded ? 0 : (place + 1) & place_mask;
             // The scale of the vector to be written, from the largest value of the one that is read: a sweep cannot
-            // wait for its own largest value, and `top` leaves headroom. Larger values saturate and count as lost.
+            // wait for its own largest value, and `top` leaves some headroom (see shared_exponent). Larger values
+            // saturate, and what they lose counts as lost.
             const int next_exponent = shared_exponent(request.settings.scaled, request.settings.top, inner.largest);
             const InnerFactors factors = in_uniform_registers<Inner, Q>(
                 InnerFactors::of<Q>(nodes, common, inner.exponent, next_exponent, inner.lost));
@@ -191,7 +215,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             if constexpr (fixed_point_totals<Inner>) {
                 allreduce.all_reduce(grid, totals, inner_l1, inner.largest, prefetch_inner);
             } else {
-                totals.all_reduce(grid, prefetch_inner);
+                ranks.template all_reduce<Word>(totals, next_sent, grid, prefetch_inner);
             }
             inner_l1 = totals.value[0];
             inner = InnerState{totals.value[3], totals.value[2], next_exponent};
@@ -213,15 +237,17 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                 more = inner_l1 > outer.tolerance && report.count - outer.residual_sweep < request.max_inner_sweeps;
             }
         } while (more && !slow && report.count < request.max_sweeps);
+        again = !slow && outer.continues(request, report.count);
         if constexpr (defers) {
             deferred.prepare<Q>(report.count - outer.history_begin);
             masses =
                 apply_deferred<Q, Core, true>(nodes, vectors.history, deferred, vectors.contributions, rounding_error);
-            masses.all_reduce(grid, prefetch_other);
+            // The last step of a launch has no sweep after it that would read other ranks' values.
+            if (again || !several)
+                ranks.template all_reduce<u64>(masses, vectors.contributions, grid, prefetch_other);
         } else {
             vectors.has_correction = 1;
         }
-        again = !slow && outer.continues(request, report.count);
         sync_block();
         if (writes) outer.close(request, inner_l1);
     } while (again);
@@ -243,11 +269,13 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
     const __grid_constant__ cpms::Nodes nodes, const __grid_constant__ cpms::RefineRequest request,            \
         const __grid_constant__ cpms::RoundedStart start, const __grid_constant__ cpms::RefineVectors vectors, \
         double *partials, unsigned *arrived, double *report
-#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                            \
-    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report); \
+#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                           \
+    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, \
+                                         cpms::OneDevice{});                                            \
     grid.end();
-#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                             \
-    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report); \
+#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                            \
+    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, \
+                                            cpms::OneDevice{});                                            \
     grid.end();
 
 #define CPMS_PERSISTENT_REFINE(...) CPMS_DIRECT_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
@@ -264,3 +292,28 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
 #define CPMS_ERROR_FEEDBACK_INNER_BLOCKED(...) \
     CPMS_INNER_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
 #define CPMS_ERROR_FEEDBACK_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
+
+// The same over the rows of one rank of several.
+#define CPMS_RANK_REFINE_PARAMETERS CPMS_REFINE_PARAMETERS, const __grid_constant__ cpms::Ranks ranks
+#define CPMS_RUN_RANK_REFINE(RESIDUAL, INNER, ...)                                                              \
+    ranks.begin();                                                                                              \
+    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks); \
+    ranks.end();                                                                                                \
+    grid.end();
+#define CPMS_RUN_RANK_FEEDBACK(RESIDUAL, INNER, ...)                                                               \
+    ranks.begin();                                                                                                 \
+    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks); \
+    ranks.end();                                                                                                   \
+    grid.end();
+#define CPMS_RANK_REFINE(...) CPMS_RANK_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_REFINE_TILED_GATHER(...) \
+    CPMS_INNER_TILED_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_REFINE_INNER_BLOCKED(...) \
+    CPMS_INNER_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_REFINE_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
+#define CPMS_RANK_FEEDBACK(...) \
+    CPMS_RANK_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
+#define CPMS_RANK_FEEDBACK_INNER_BLOCKED(...) \
+    CPMS_INNER_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)
+#define CPMS_RANK_FEEDBACK_BLOCKED(...) \
+    CPMS_ALL_BLOCKED(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_FEEDBACK, __VA_ARGS__)

@@ -7,7 +7,8 @@
 namespace cpms {
 
 // Scalars of an inner sweep that reads z times 2^read and writes it times 2^written. Widened values lack a power of
-// two, WideningLoad::unit; `factor` and `unscale` contain it.
+// two, WideningLoad::unit; `factor` and `unscale` contain it. inverse_scale is used where Quantiser::scaled_in_float32
+// makes it a normal number.
 struct InnerFactors {
     double factor, damped_lost, common, scale, unscale;
     float inverse_scale;  // 1 / scale
@@ -25,7 +26,9 @@ struct InnerFactors {
     }
 };
 
-// The correction c, where inner sweeps accumulate it; nothing where the update is deferred.
+// The correction c, where inner sweeps accumulate it; nothing where the update is deferred. Since it is rounded to
+// float32, default plans never reduce the residual below 8e-6 of it (cpms/precision/refinement_policy.py), and the next
+// residual sweep measures the rest. A summand below 2^-126 becomes 0; all of them together are below 2^-94.
 template <bool Accumulates>
 struct CorrectionSum {
     float correction;
@@ -42,9 +45,10 @@ struct CorrectionSum<false> {
     CPMS_DEVICE void add(float*, u32, float) const {}
 };
 
-// Inner sweep: r = damping (2^-e sum + lost w); c += r, where accumulated; z = Q(r / degree). `lost` is the mass that
-// the edges of the vector read do not carry. It flows to nodes as dangling mass does, by the sink distribution w, so
-// that rounding moves mass of r and loses none.
+// Inner sweep: r = damping (2^-read sum + lost w); c += r, where accumulated; z = Q(r / degree). `lost` is the mass
+// that the edges of the vector read do not carry. It flows to nodes as dangling mass does, by the sink distribution w,
+// so that rounding moves mass of r and loses none. The mass lost by z is computed from z as stored: that covers
+// saturation and the error of the approximate reciprocal, too.
 template <class Q, bool Personal, bool Core = false, bool ByteDegrees = false, bool Accumulates = true>
 struct InnerEpilogue {
     static constexpr u32 prefetch_rows = Personal                      ? 4

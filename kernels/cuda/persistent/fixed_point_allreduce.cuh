@@ -1,5 +1,6 @@
-// All-reduce fused with the grid barrier. A block adds its part as a fixed-point integer to a 64-bit word whose top
-// byte counts arrivals, so the arrival that completes the barrier completes the sum.
+// All-reduce beside the grid barrier. A block adds its part as a fixed-point integer to a 64-bit word whose top byte
+// counts arrivals, so a read that finds all arrivals has found the sum. The words order no other memory: the barrier's
+// own counter releases and acquires what the sweep stored, and its fence does not delay the words.
 //
 // Integer sums do not depend on order, so results are bitwise reproducible (as in the reproducible summation of
 // Demmel and Nguyen, 2013, here with three words). It saves the read of all partial values after the barrier, one
@@ -38,8 +39,11 @@ CPMS_DEVICE int exponent_of(double number) {
 // Each number has three words, and each of them counts up to 255 blocks in its top byte.
 
 // A block's part of a sum of about 2^exponent, as multiples of 2^(exponent - 11), then of 2^(exponent - 58), then of
-// 2^(exponent - 105). A part takes at most 48 of the 56 bits of a word, so that 255 of them cannot overflow; larger
-// parts are clamped.
+// 2^(exponent - 105). A part takes at most 48 of the 56 bits of a word, so that 255 of them cannot overflow.
+//
+// A part beyond 2^(exponent + 36) is clamped. The exponent is that of ||r||_1 one sweep before, so r must have grown
+// 2^36 times in a sweep. Then the totals are wrong, and no inner sweep detects that; the next residual sweep does,
+// since it computes the residual of the new x.
 struct FixedPointSum {
     int exponent, word;
 
@@ -122,7 +126,7 @@ struct FixedPointAllReduce {
             if (lane == 0) warp_partials[q][warp] = mine;
         }
         __syncthreads();
-        if (threadIdx.x == 32) grid.arrive();
+        if (threadIdx.x == 32) grid.arrive();  // another warp adds meanwhile, without a wait for the fence
         const u32 q = lane / 8, part = lane % 8, at = 3 * q + part;
         const FixedPointSum sum{exponent_of(size), (int)part};
         const FixedPointMax largest{exponent_of(expected), (int)part};
@@ -146,7 +150,7 @@ struct FixedPointAllReduce {
             u64 found = 0;
             bool complete = true;
             do {
-                if (lane == 7) complete = grid.all_arrived(target);
+                if (lane == 7) complete = grid.all_arrived(target);  // a lane that polls no word
                 if (part < 3) {
                     found = load_relaxed(word) - before[half][at];
                     complete = (q < 3 ? FixedPointSum::arrivals(found) : FixedPointMax::arrivals(found)) == gridDim.x;

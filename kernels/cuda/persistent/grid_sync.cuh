@@ -68,7 +68,9 @@ struct Grid {
         __syncthreads();
     }
     // The parts of the barrier. One thread arrives once its whole block has written; one thread advances the state,
-    // and acquires memory once all_arrived() of the value returned.
+    // and acquires memory once all_arrived() of the value returned. __syncthreads orders the writes of the block before
+    // that thread's release, and releases are cumulative (causality order of the PTX memory consistency model), so one
+    // release covers the block; likewise one acquire and a __syncthreads after it.
     CPMS_DEVICE void arrive() const {
         release_memory();
         add_relaxed(arrived, 1);
@@ -180,6 +182,17 @@ struct GridReduce {
 #pragma unroll
             for (u32 part = 1; part < parts; ++part) value[q] = combine(q, value[q], workspace.parts[q][part]);
         }
+    }
+};
+
+// The ranks of a solve on one device: the grid's totals are those of all nodes, and no values are exchanged.
+// multi_gpu/ranks.cuh has those of several devices.
+struct OneDevice {
+    static constexpr bool several = false;
+
+    template <class Word, class Totals, class Overlapped>
+    CPMS_DEVICE void all_reduce(Totals& totals, const void*, const Grid& grid, Overlapped overlapped) const {
+        totals.all_reduce(grid, overlapped);
     }
 };
 

@@ -15,6 +15,14 @@
         cpms::DirectGather strategy{edges, workspace};                           \
         RUN(strategy, strategy, __VA_ARGS__)                                     \
     }
+// The same of a rank's rows, whose kernels have fewer registers to spare.
+#define CPMS_RANK_DIRECT_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                         \
+    CPMS_PERSISTENT(THREADS, BLOCKS) NAME(const __grid_constant__ cpms::Edges edges, PARAMETERS) { \
+        __shared__ cpms::WorkspaceFor<THREADS> workspace;                                          \
+        const cpms::Grid grid(partials, arrived);                                                  \
+        cpms::DirectGatherWith<4> strategy{edges, workspace};                                      \
+        RUN(strategy, strategy, __VA_ARGS__)                                                       \
+    }
 // Direct gather of a graph in the second-level cache.
 #define CPMS_IN_CACHE_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)        \
     CPMS_PERSISTENT(THREADS, BLOCKS) NAME(const cpms::Edges edges, PARAMETERS) { \

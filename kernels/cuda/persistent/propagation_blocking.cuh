@@ -12,8 +12,7 @@ namespace cpms {
 
 struct PropagationBlocking {
     const u16* local_indices;  // of each binned value: its node within the range
-    // octet of `binned` that the first of each 2^log2_run octets becomes; the others follow it
-    const u32* octet_targets;
+    const u32* octet_targets;  // octet of `binned` to which the first of each run of 2^log2_run octets goes
     const u32* range_begins;  // first octet of each range, and the end of the last; multiples of 2^log2_run
     const u32* block_begins;  // first octet of each block, and the end of the last; multiples of 2^log2_run
     const u32* first_ranges;  // range of that octet

@@ -83,22 +83,27 @@ struct RowSums {
 };
 
 // Shared memory of the warps: the range, if any, whose first row waits for other warps' carry-out, with this warp's
-// part of that row. Its size is that of the block's warps only, since the first-level cache has the rest.
+// part of that row. Its size is that of the block's warps only, since the first-level cache has the rest. A buffer
+// holds a transposed tile of float64, which has a gap of two words behind each 16 entries but the last.
 constexpr int workspace_bytes = (tile_entries + tile_entries / 8 - 2) * sizeof(double);
 struct alignas(16) Workspace {
     double pending_sum[persistent_warps];
     u32 pending_range[persistent_warps];
 
-    // A warp's buffer: the values of a tile during the transpose, or the sums of rows that ended in it. Behind both
-    // lies the partial sum of the row with which the range began.
+    // A warp's buffer: the values of a tile during the transpose, or the sums of rows that ended in it, at most one an
+    // entry. The partial sum of the row with which the range began outlives both (see first_row_sum).
     CPMS_DEVICE u8* warp_buffer(u32 in_block) { return (u8*)(this + 1) + in_block * workspace_bytes; }
 };
 template <int Threads>
 struct WorkspaceFor : Workspace {
     alignas(16) u8 warp_buffers[Threads / 32 * workspace_bytes];
 };
+// The partial sum of the row with which a warp's range began lies in the last gap of a transposed tile of float64. Row
+// sums and tiles of narrower values end before it.
 CPMS_DEVICE double& first_row_sum(u8* buffer) {
-    return ((double*)buffer)[Transpose<double>::position(tile_entries - 16) - 1];
+    constexpr u32 gap = workspace_bytes / sizeof(double) - 16 - 1;  // before the last 16 entries
+    static_assert(gap >= tile_entries, "row sums would overwrite it");
+    return ((double*)buffer)[gap];
 }
 
 // Known of a tile before its values arrive: which rows end in it, and the operands of the first rows' epilogues
@@ -118,8 +123,8 @@ struct EpiloguePrefetch {
 #pragma unroll
         for (int j = 0; j < early; ++j) {
             const u32 i = 32 * j + lane;
-            // A branch would wait for its loads at its end; but float64 sweeps have no registers for unconditional
-            // ones.
+            // Loads are unconditional, so that they stay in flight: at the end of a branch the compiler waits for the
+            // loads in it. Float64 sweeps (early == 1) lack the registers for that, and branch.
             if (early > 1 || rows_ended > 0)
                 operands[j] = epilogue.load(smaller(row + (i < rows_ended ? i : 0), rows - 1));
         }

@@ -63,8 +63,8 @@ CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Valu
             sum_tile<F>(buffer, prefetched, rows, epilogue,
                         [&](double sum, const typename Epilogue::Operands&) { first_row_sum(buffer) = sum; });
         }
-        // A warp publishes its own partial sum before it waits for others, and waits one range later: the others have
-        // published by then.
+        // A warp publishes its own partial sum before it waits for others. It waits one range later, since most others
+        // have published by then; gather() polls for the rest.
         const bool last_open = rows.last_row_open();
         if (last_open && lane == 0) edges.carry_out.publish(range, rows.carry);
         finish_pending<InFlight>(edges, workspace, epilogue);

@@ -9,8 +9,9 @@
 
 namespace cpms {
 
-// Direct gather from caches.
-struct DirectGather {
+// Direct gather from caches. Fewer carry-outs in flight leave registers for a kernel that has much other state.
+template <int carry_outs_in_flight>
+struct DirectGatherWith {
     static constexpr bool byte_degrees = true;
     const Edges& edges;
     Workspace& workspace;
@@ -22,9 +23,10 @@ struct DirectGather {
     }
     template <class F, class Epilogue>
     CPMS_DEVICE void sweep(const u8* x, Epilogue& epilogue) {
-        segmented_sum<F>(edges, upcoming, x, workspace, epilogue);
+        segmented_sum<F, carry_outs_in_flight>(edges, upcoming, x, workspace, epilogue);
     }
 };
+using DirectGather = DirectGatherWith<8>;
 
 // Direct gather of a graph that fits in the second-level cache.
 struct InCacheGather {
@@ -54,8 +56,7 @@ constexpr bool fixed_point_totals = false;
 template <>
 constexpr bool fixed_point_totals<InCacheGather> = true;
 
-// Whether a strategy has registers to spare. With 8-bit values none has: nothing spills, but sweeps over web graphs
-// became slower.
+// Whether a strategy has vector registers to spare for values that all lanes share. The rule was measured, not derived.
 template <class Strategy, class F>
 constexpr bool has_spare_registers = false;
 template <class F>

@@ -123,6 +123,7 @@ CPMS_DEVICE void tiled_gather(const Panels& panels, PanelPrefetch& upcoming, con
     const bool leads = threadIdx.x % 32 == 0;
     const u32 first = panels.block_panels[blockIdx.x], last = panels.block_panels[blockIdx.x + 1];
     if (first == last) {
+        // A row may begin before this block and end after it, and its gather waits for every block between.
         if (threadIdx.x == 0) panels.carry_out.publish(blockIdx.x, 0.0);
         return;
     }

@@ -10,10 +10,10 @@
 
 namespace cpms {
 
-// Padded CSR in tiles, and its ranges of tiles: warp w processes ranges w, w + warps, and so on. All warps are
-// resident and none waits for a later range, so every wait ends. Where there are fewer ranges than warps, the first
-// `block_ranges` warps of a block have one each. Within a tile, indices are permuted so that a lane's eight are two
-// wide loads: the four from 128 * half + 4 * lane are entries 32 * (4 * half + k) + lane.
+// Padded CSR in tiles, and its ranges of tiles: warp w processes ranges w, w + warps, and so on. All warps are resident
+// and none waits for a later range, so every wait ends. The first `block_ranges` warps of a block begin with one range
+// each: all warps, or fewer where there are fewer ranges than warps. Within a tile, indices are permuted so that a
+// lane's eight are two wide loads: the four from 128 * half + 4 * lane are entries 32 * (4 * half + k) + lane.
 struct Edges {
     const u32* sources;
     const u16* row_end_flags;  // of each lane's eight: a bit where a row ends; above, the row ends of lanes before it
@@ -42,7 +42,9 @@ struct WarpRange {
           open(edges.first_ranges[range] < range) {}
 };
 
-// A gathered value. Hubs have an overload of their own (persistent/hub_cache.cuh).
+// A gathered value. The kernel itself writes x between sweeps, so this must not become a load by the read-only path
+// (ld.global.nc): the compiler uses that only where it can prove that nothing writes the data, so pointers to x are not
+// __restrict__. Hubs have an overload of their own (persistent/hub_cache.cuh).
 template <class F>
 CPMS_DEVICE typename WideningLoad<F>::Word value_at(const u8* x, u32 i) {
     return ((const typename WideningLoad<F>::Word*)x)[i];
@@ -54,8 +56,9 @@ struct IndexLoader {
     u32 source[lane_entries];
 
     CPMS_DEVICE u32 second_tile(const Edges& edges, u32 tile) const { return smaller(tile + 1, edges.tiles - 1); }
-    // The tile after the next one, with `remaining` tiles left in the range. Every range but the last has at least
-    // two tiles, so the tile after the next is in this range or the next one.
+    // The tile after the next one (`tile`), with `remaining` tiles left in the range, the present one included: with
+    // two left, `tile` ends the range. Where warps have several ranges, every range but the last has at least two
+    // tiles, so the tile after the next is in this range or the next one.
     CPMS_DEVICE u32 third_tile(const Edges& edges, u32 tile, u32 range, u32 remaining) const {
         const u32 next = range + grid_warps();
         if (remaining == 2 && next < edges.ranges) return edges.range_begins[next];

@@ -16,11 +16,12 @@ struct CarryOut {
 
     CPMS_DEVICE void publish(u32 task, double sum) const {
         const u64 published = bits_of(sum);
-        bits[task] = published == missing ? published << 1 : published;
+        bits[task] = published == missing ? published << 1 : published;  // another NaN
     }
 
     // Sum of the partial sums of tasks `from` to `task` - 1 over the warp, several loads a lane in flight. Marks them
-    // absent for the next sweep.
+    // absent for the next sweep; the grid barrier between sweeps, or the next launch, orders that before they are
+    // published again.
     template <int together = 8>
     CPMS_DEVICE double gather(u32 from, u32 task, u32 lane) const {
         double sum = 0.0;

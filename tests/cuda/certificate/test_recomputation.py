@@ -17,12 +17,16 @@ from cpms.backends.cuda.kernels import source, template
 from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.certify import residual
+from cpms.certify.batch import BatchCertifier
 from cpms.certify.certificate import Certifier, HostRecomputation
+from cpms.certify.queries import QueryCertifier
+from cpms.contracts.batch import Query
 from cpms.contracts.stopping import Stopping
 from cpms.problems.pagerank import Problem
 
 few = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NORMS = ("l1", "l2", "linf")
+ALL = Query(np.arange(40), np.full(40, 1 / 40))
 
 
 @pytest.fixture(autouse=True)
@@ -161,3 +165,38 @@ def test_the_room_knows_no_solver():
     assert {variant.file for variant in (*template.CERTIFICATE, *template.CERTIFIED_ROWS.values())} == {
         "certificate/residual.cu"
     }
+
+
+@pytest.mark.parametrize("dangling", ["teleport", "uniform", "own"])
+def test_queries_of_a_batch_are_certified_as_on_processors(device, dangling):
+    rng = np.random.default_rng(3)
+    graph = Graph.from_edges(rng.integers(0, 30, 90), rng.integers(0, 40, 90), nodes=40)
+    own = rng.random(40)
+    problem = Problem(graph, 0.85, None, own / own.sum() if dangling == "own" else dangling)
+    queries = [Query(np.array([3, 17]), np.array([0.25, 0.75])), Query(np.array([0]), np.ones(1)), ALL]
+    answers = [ranks / ranks.sum() for ranks in rng.random((3, 40))]
+    statuses = [Status.CONVERGED, Status.MAX_ITERATIONS, Status.NON_FINITE]
+    stopping = Stopping(1e-3, "l2")
+    expected = BatchCertifier(problem, stopping).certify(queries, [ranks.copy() for ranks in answers], statuses)
+    found = QueryCertifier(of(problem), stopping).certify(
+        queries, [device.upload(ranks) for ranks in answers], statuses
+    )
+    assert [status for status, _ in found] == [status for status, _ in expected]
+    assert [residual for _, residual in found] == pytest.approx([residual for _, residual in expected], rel=1e-12)
+    assert found[0][0] is Status.UNVERIFIED
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", ["power", "refine"])
+def test_batches_are_certified_on_the_device(gpu_backend, method):
+    rng = np.random.default_rng(4)
+    graph = Graph.from_edges(rng.integers(0, 5000, 40_000), rng.integers(0, 6000, 40_000), nodes=6000)
+    queries = [*range(0, 6000, 300), [1, 5999], {7: 1.0, 8: 3.0}]
+    there, here = (
+        cpms.PageRank(graph, method=method, engine="cuda", certify=certify).solve_many(queries)
+        for certify in ("device", "host")
+    )
+    for a, b in zip(there, here, strict=True):
+        assert a.converged
+        assert a.residual_l1 == pytest.approx(b.residual_l1, rel=1e-4)
+        assert np.abs(a.ranks - b.ranks).sum() <= 1e-15 + a.residual_roundoff

@@ -96,11 +96,11 @@ def kernel_parameters(cpp):
 def test_packed_fields_lie_where_the_layout_says(host_backend):
     with current.using(host_backend):
         array = np.arange(3.0)
-        vectors = [pack(structs.RANK_VECTOR, all=array, own=each) for each in (1, 2)]
-        packed = pack(structs.POWER_VECTORS, of=vectors)
-    fields = np.frombuffer(packed.packed, structs.POWER_VECTORS.dtype)[0]["of"]
-    assert fields["all"].tolist() == 2 * [array.ctypes.data]
-    assert (fields["own"].tolist(), fields["received"].tolist()) == ([1, 2], [0, 0])
+        vectors = [pack(structs.SHARED_VECTOR, memory=array, values_to=each) for each in (1, 2)]
+        packed = pack(structs.RANKS, x=vectors)
+    fields = np.frombuffer(packed.packed, structs.RANKS.dtype)[0]["x"]
+    assert fields["memory"].tolist() == 2 * [array.ctypes.data]
+    assert (fields["values_to"].tolist(), packed.packed[-8:]) == ([1, 2], bytes(8))
     assert all(held is array for held in packed.held)
 
 

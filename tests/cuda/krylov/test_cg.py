@@ -11,7 +11,7 @@ from cpms.contracts.linear_solve import Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16
 from cpms.formats.codes import CODES8
-from cpms.formats.formats import FP16, FP32
+from cpms.formats.formats import FP16, FP32, FP64
 from cpms.solvers.linear.cg import VectorIterations, cg
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
@@ -44,6 +44,24 @@ def test_fused_iterations_are_those_of_vector_operations(device, storage):
         assert abs(fused.replace_residual() / plain.replace_residual() - 1.0) < 10.0 * precision
 
 
+def test_patterns_of_rows_do_what_products_do(device):
+    task, _, _ = a_task(FP32)
+    patterns = task.stored.patterns
+    assert patterns.nbytes == 2 * task.size
+    steps = []
+    for each in (patterns, None):
+        iterations = CudaCg(task.stored, task, task.zeros(), each)
+        iterations.replace_residual()
+        steps.append(iterations.run(5))
+    np.testing.assert_allclose(steps[0], steps[1], rtol=1e-4)
+
+
+def test_many_patterns_and_plain_float64_are_read_as_they_are(device):
+    many = Matrix.from_triplets(range(1100), range(1100), np.random.default_rng(0).random(1100))
+    assert CudaProduct.of(Matrix.from_dense(np.eye(40)), ProductRequest(FP64, "sell")).patterns is None
+    assert CudaProduct.of(many, ProductRequest(FP32, "sell")).patterns is None
+
+
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda s: "fp64" if s is None else s.name)
 def test_solves_reach_their_goal(device, storage):
     task, matrix, b = a_task(storage, side=21)
@@ -70,7 +88,7 @@ def test_other_formats_and_preconditioners_take_vector_operations(device):
 
 
 def test_arguments_have_the_layout_of_the_kernels(device):
-    assert CG.itemsize == 8 * (14 + 8)
+    assert CG.itemsize == 8 * (17 + 8)
     assert CG.fields["ring"][1] == CG.itemsize - 64
 
 

@@ -3,6 +3,7 @@
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import kernel_catalogue
 import pytest
@@ -210,8 +211,21 @@ class FakeCuPy:
         pass
 
     class cuda:  # noqa: N801
-        class compiler:  # noqa: N801
-            pass
+        nvrtc = SimpleNamespace(getVersion=lambda: (13, 5))
+        driver = SimpleNamespace(CUDADriverError=ValueError)
+        compiler = SimpleNamespace()
+
+        class Device:
+            compute_capability = "90"
+
+            def __init__(self, number):
+                pass
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                pass
 
     @staticmethod
     def RawModule(**_):  # noqa: N802

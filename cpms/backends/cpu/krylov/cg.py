@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.krylov import cg_loops
-from cpms.backends.cpu.krylov.row_patterns import row_patterns
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.stored_vectors import native
 from cpms.base import threads
@@ -25,6 +24,7 @@ from cpms.formats.codes import CodeFormat
 from cpms.formats.formats import FP32, FloatFormat
 from cpms.formats.native_dtypes import element_type
 from cpms.sparse.arrangement import Arrangement
+from cpms.sparse.row_patterns import row_patterns
 from cpms.sparse.stored_values import StoredValues
 from cpms.storage.array import SegmentedArray
 

@@ -7,7 +7,7 @@ multiplied are those whose vectors it updates, and lie in its cache. Products an
 
 Values are plain numbers (`NATIVE`), none (`ONES`), or codes of a byte into a table of 256 numbers (`TABLE`), which all
 packed floats of 8 bits become. Sixteen bits (`HALVES`) are decoded by shifts. Columns are read (`COLUMNS`), or
-found by a dictionary of rows (`cpms.backends.cpu.krylov.row_patterns`): of distances (`DISTANCES`), or of values too
+found by a dictionary of rows (`cpms.sparse.row_patterns`): of distances (`DISTANCES`), or of values too
 (`WHOLE`). Loops over slices from 0 become vector instructions; unsigned indices leave out the test for negative ones.
 """
 

@@ -17,7 +17,8 @@ from cpms.backends.cuda.kernels.template import CERTIFICATE, CERTIFIED_ROWS
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.structs import pack
 from cpms.base.types import Norm
-from cpms.certify.roundoff import UNIT
+from cpms.certify.roundoff import UNIT, of_terms
+from cpms.contracts.batch import Query
 from cpms.contracts.recomputation import Recomputation
 from cpms.problems.pagerank import Problem
 
@@ -71,6 +72,14 @@ class DeviceRecomputation(Recomputation):
         """Certify answers to another problem of the same graph from now on."""
         self.problem = problem
         self._sink, self._teleport = map(current().upload, (problem.sink_or_scalar, problem.teleport_or_scalar))
+
+    def set_query(self, query: Query) -> None:
+        """Place the query's teleport on the device, by its nodes alone."""
+        arrays = current().arrays
+        self._teleport = arrays.zeros(self.problem.graph.nodes, np.float64)
+        self._teleport[arrays.asarray(query.nodes)] = arrays.asarray(query.weights)
+        follows = isinstance(self.problem.dangling, str) and self.problem.dangling == "teleport"
+        self._sink = self._teleport if follows else current().upload(self.problem.sink_or_scalar)
 
     def norms(self, ranks: Any, norm: Norm) -> tuple[float, float] | None:
         """Return the residual in L1 and in a norm, and scale the ranks to mass 1."""
@@ -165,8 +174,7 @@ def roundoff(nodes: int, edges: int) -> float:
     True
     """
     additions = LONG_ROW + edges // LONG_ROW + nodes // LONG_ROW + 64
-    relative = (_OPERATIONS + 1) * UNIT + (additions * UNIT) ** 2
-    return 2.0 * relative / (1.0 - relative)
+    return of_terms((_OPERATIONS + 1) * UNIT + (additions * UNIT) ** 2)
 
 
 def _lanes(mean_edges: float) -> int:

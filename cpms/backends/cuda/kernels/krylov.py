@@ -26,7 +26,7 @@ def fits(storage: VectorFormat | None) -> bool:
 
 
 def cg_pass(name: str, storage: VectorFormat | None) -> Variant:
-    """Return a pass of conjugate gradients: curvature, update, direction, solution or load.
+    """Return a pass of conjugate gradients: patterns, curvature, update, direction, solution or load.
 
     Examples
     --------
@@ -39,4 +39,4 @@ def cg_pass(name: str, storage: VectorFormat | None) -> Variant:
 
 def cg_passes(storage: VectorFormat | None) -> list[Variant]:
     """Return all passes for vectors in a format."""
-    return [cg_pass(name, storage) for name in ("curvature", "update", "direction", "solution", "load")]
+    return [cg_pass(name, storage) for name in ("patterns", "curvature", "update", "direction", "solution", "load")]

@@ -1,14 +1,22 @@
 """Kernel templates of solves over several GPUs: a rank sweeps its own rows and exchanges halo values with the others.
 
-The composed kernels are launched sweep by sweep (``multi_gpu/rank_sweep.cu``); the persistent ones run all sweeps in
-one launch, and ranks signal each other through peer memory (``multi_gpu/persistent_ranks.cu``).
+Where ranks write into each other's memory, they run the persistent kernels of one device, which exchange within a
+launch (``multi_gpu/ranks.cuh``). Elsewhere each sweep is a launch (``multi_gpu/rank_sweep.cu``) and the host exchanges.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cpms.backends.cuda.kernels.launch_shape import Shape
 from cpms.backends.cuda.kernels.template import Variant, _bool, _shaped, _teleport, storage_type
 from cpms.formats.formats import FloatFormat
+
+_OF_RANKS = {
+    "persistent_power": "rank_power",
+    "persistent_refine": "rank_refine",
+    "error_feedback": "rank_feedback",
+}
 
 
 def rank_correct(shape: Shape) -> Variant:
@@ -40,12 +48,16 @@ def rank_combination(storage: FloatFormat, shape: Shape) -> list[Variant]:
     return [_shaped(kernel, shape, (name,), (cpp,)) for kernel in ("rank_products", "rank_combine")]
 
 
-def persistent_rank_power(shape: Shape, *, personal: bool) -> Variant:
-    """Return power iteration over ranks in one launch."""
-    return _shaped("persistent_rank_power", shape, (_teleport(personal),), (_bool(personal),))
+def of_ranks(alone: Variant) -> Variant:
+    """Return a persistent kernel of one device for the rows of one rank of several.
 
-
-def persistent_rank_refine(storage: FloatFormat, shape: Shape, *, personal: bool) -> Variant:
-    """Return outer iterations of method ``refine`` over ranks in one launch."""
-    name, cpp = storage_type(storage, whole=True)
-    return _shaped("persistent_rank_refine", shape, (name, _teleport(personal)), (cpp, _bool(personal)))
+    Examples
+    --------
+    >>> from cpms.backends.cuda.kernels.persistent import persistent_power
+    >>> of_ranks(persistent_power(Shape(512, 1), personal=False)).symbol
+    'rank_power__uniform__512x1'
+    """
+    for name, of_ranks in _OF_RANKS.items():
+        if alone.kernel.startswith(name):
+            return replace(alone, kernel=of_ranks + alone.kernel.removeprefix(name))
+    raise ValueError(f"ranks have no kernel {alone.kernel}")

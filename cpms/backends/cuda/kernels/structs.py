@@ -147,17 +147,23 @@ BATCH_NODES = _layout(
     (COLUMNS, "columns"),
 )
 RECEIVED_TOTALS = _layout("ReceivedTotals", "multi_gpu/rank_totals.cuh", (POINTER, "by_rank"), (U32, "ranks"))
-RANK_VECTOR = _layout("RankVector", "multi_gpu/rank_totals.cuh", (POINTER, "all own received values_to totals_to"))
-POWER_VECTORS = _layout("RankVectors<2>", "multi_gpu/rank_totals.cuh", (RANK_VECTOR, "of", (2,)))
-REFINE_RANK_VECTORS = _layout(
-    "RankVectors<13>", "multi_gpu/rank_totals.cuh", (RANK_VECTOR, "of", (4 + _HISTORY_VECTORS,))
-)
+RANK_VECTOR = _layout("RankVector", "multi_gpu/rank_totals.cuh", (POINTER, "all own received"))
 RANK_HISTORY = _layout("RankHistory", "multi_gpu/rank_sweep.cu", (POINTER, "own received", (_HISTORY_VECTORS,)))
 PEER_SIGNALS = _layout(
     "PeerSignals",
     "multi_gpu/peer_signals.cuh",
     (POINTER, "sent_indices begins signals_to signals counts"),
     (U32, "ranks rank"),
+)
+SHARED_VECTOR = _layout("SharedVector", "multi_gpu/ranks.cuh", (POINTER, "memory values_to"))
+RANKS = _layout(
+    "Ranks",
+    "multi_gpu/ranks.cuh",
+    (PEER_SIGNALS, "peers"),
+    (SHARED_VECTOR, "x", (2,)),
+    (SHARED_VECTOR, "history"),
+    (POINTER, "received totals_to spent"),
+    (U32, "halo_begin halo_end"),
 )
 
 

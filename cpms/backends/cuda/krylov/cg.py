@@ -1,4 +1,4 @@
-"""Conjugate gradient iterations in device memory: a product and three passes over vectors each, as CUDA graphs.
+"""Conjugate gradient iterations in device memory: a product and two or three passes over vectors each, as CUDA graphs.
 
 Scalars stay on the device, and x takes the steps of up to eight iterations in one pass over a ring of directions. The
 numbers of all of them reach main memory in one transfer, which is what the host waits for.
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels.krylov import cg_pass, cg_passes
+from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_operator import LinearOperator
@@ -24,10 +25,11 @@ RING = 8
 _ENTRY = 4
 """Numbers of an iteration: curvature, square of the residual, of residual, product."""
 _POINTERS = ("r", "p", "next", "q", "x", "before", "now", "partials", "counter", "product", "scale")
+_OF_PATTERNS = ("of_row", "starts", "entries")
 CG = np.dtype(
     [
         *((name, np.uint64) for name in _POINTERS),
-        *((name, np.uint64) for name in ("length", "padded", "count")),
+        *((name, np.uint64) for name in ("length", "padded", "count", *_OF_PATTERNS)),
         ("ring", np.uint64, (RING,)),
     ]
 )
@@ -44,11 +46,15 @@ class CudaCg(CgIterations):
     task : SolveTask
         Unpreconditioned, of one format that `cpms.backends.cuda.kernels.krylov.fits` has.
     x : device vector of float64
+    patterns : PatternMatrix, optional
+        The matrix, which products then read in place of the operator.
     """
 
     together = RING
 
-    def __init__(self, operator: LinearOperator, task: SolveTask, x: Any) -> None:
+    def __init__(
+        self, operator: LinearOperator, task: SolveTask, x: Any, patterns: PatternMatrix | None = None
+    ) -> None:
         backend, storage = current(), task.formats[0]
         self._operator, self._task, self._x, self._storage = operator, task, x, storage
         self._length = task.size
@@ -68,9 +74,13 @@ class CudaCg(CgIterations):
         self._graphs: dict[int, Any] = {}
         self._has_direction = False
         self.bits = bits_of(storage)
-        # p five times and r four times, q four times; x twice in `RING` iterations.
-        vectors = 9 * self.bits // 8 + 4 * np.dtype(real).itemsize + 2
+        self._patterns = {} if patterns is None else patterns.arguments(real)
+        # p five times and r three times, q three times; x twice in `RING` iterations. Patterns save p and q once.
+        vectors = 8 * self.bits // 8 + 3 * np.dtype(real).itemsize + 2
         self.bytes_read = operator.bytes_read(task.read) + vectors * self._length
+        if patterns is not None:
+            vectors -= self.bits // 8 + np.dtype(real).itemsize
+            self.bytes_read = patterns.nbytes + vectors * self._length
         backend.compile(cg_passes(storage))
 
     def replace_residual(self) -> float:
@@ -105,8 +115,11 @@ class CudaCg(CgIterations):
 
     def _iterate(self, count: int) -> None:
         for j in range(count):
-            self._operator.apply(self._ring[j].operand, self._q[: self._length], read_matrix=self._task.read)
-            self._launch("curvature", j)
+            if self._patterns:
+                self._launch("patterns", j, **self._patterns)
+            else:
+                self._operator.apply(self._ring[j].operand, self._q[: self._length], read_matrix=self._task.read)
+                self._launch("curvature", j)
             self._launch("update", j)
             last = j == count - 1
             if last:

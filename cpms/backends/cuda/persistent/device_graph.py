@@ -219,13 +219,21 @@ class PersistentGraph:
     @cached_property
     def rounded_start(self) -> Struct:
         """The kernel argument of a rounded start: first entries of rows, inflow per edge, a bound of contributions."""
-        row_begins: Any = self.row_begins
-        count, longest = (
-            int(current().to_host(number)) for number in (row_begins[-1], (row_begins[1:] - row_begins[:-1]).max())
-        )
-        per_entry, teleport = self.damping / count, 1.0 if self.personal else 1.0 / self.nodes
+        return self.rounded_start_of(*self.row_entries, self.nodes)
+
+    @property
+    def row_entries(self) -> tuple[int, int]:
+        """The entries of all rows, and of the longest."""
+        begins: Any = self.row_begins
+        if not self.nodes:
+            return 0, 0
+        return int(current().to_host(begins[-1:])[0]), int(current().to_host((begins[1:] - begins[:-1]).max()))
+
+    def rounded_start_of(self, count: int, longest: int, nodes: int) -> Struct:
+        """Return the argument of a rounded start where all rows have so many entries, and the longest so many."""
+        per_entry, teleport = self.damping / count, 1.0 if self.personal else 1.0 / nodes
         largest = (1.0 - self.damping) * teleport + per_entry * longest
-        return pack(structs.ROUNDED_START, row_begins=row_begins, per_edge=per_entry, largest=largest)
+        return pack(structs.ROUNDED_START, row_begins=self.row_begins, per_edge=per_entry, largest=largest)
 
     def arguments(self, strategy: Strategy) -> tuple[Any, ...]:
         """Return the kernel arguments of edges and nodes, in order."""

@@ -52,7 +52,7 @@ there.
 """
 _MIN_ROUNDED_SWEEPS = 3
 """Sweeps that must remain for the first one to use a rounded start."""
-_NO_ROUNDED_START = pack(structs.ROUNDED_START)
+NO_ROUNDED_START = pack(structs.ROUNDED_START)
 _SAMPLED, _UNIFORM = 1024, 1e-9
 """Number of sampled values of an initial guess, and their largest distance from a uniform one."""
 
@@ -87,11 +87,11 @@ class CudaRefinement(Refinement):
     follow: Callable[[FinalContributions], None] | None = None
 
     def __init__(self, graph: PersistentGraph) -> None:
-        arrays, length = current().arrays, vector_length(graph.nodes)
         self._graph, self.damping = graph, graph.damping
         self.nbytes = self._graph.nbytes
-        self._contributions, self._next, self._residual = (arrays.zeros(length, np.float64) for _ in range(3))
-        self._launches: dict[tuple[FloatFormat, bool], _Launch] = {}
+        self._contributions, self._next = self._iterates()
+        self._residual = current().arrays.zeros(vector_length(graph.nodes), np.float64)
+        self._launches: dict[tuple[FloatFormat, bool], Launch] = {}
         self._report = report_buffer()
         self._correction: Any | None = None
         self._has_correction = self._is_rounded = self._converges_slowly = False
@@ -131,7 +131,7 @@ class CudaRefinement(Refinement):
         """
         self._graph.contributions(values, self._contributions)
         self._has_correction = self._converges_slowly = False
-        self._is_rounded = _is_uniform(values) if from_rounded is None else from_rounded
+        self._is_rounded = is_uniform(values) if from_rounded is None else from_rounded
 
     def start_uniform(self, nodes: int) -> None:
         """Begin at the uniform distribution, built on the device."""
@@ -163,12 +163,35 @@ class CudaRefinement(Refinement):
             return found
         return self._refine(storage, request, anderson=self.anderson)
 
+    def _iterates(self) -> tuple[Any, Any]:
+        """Return zeros for the contributions of x and of its successor."""
+        length = vector_length(self._graph.nodes)
+        return current().arrays.zeros(length, np.float64), current().arrays.zeros(length, np.float64)
+
+    def _exchanged(self, sent: Any) -> tuple[Struct, ...]:  # noqa: ARG002
+        """Return the kernel arguments of an exchange between devices; one device has none."""
+        return ()
+
+    def _rounded_start(self) -> Struct:
+        """Return the kernel argument of a rounded start."""
+        return self._graph.rounded_start
+
+    def _seed(self, storage: FloatFormat) -> int:
+        """Return the seed of stochastic rounding."""
+        return storage.seed
+
+    def _zero_history(self, storage: FloatFormat, vectors: int) -> Any:
+        """Return zeros for so many vectors in a format."""
+        nbytes = vectors * storage.nbytes(vector_length(self._graph.nodes))
+        with current().memory_for(f"the residual, {vectors} times in {storage.name},", nbytes):
+            return current().arrays.zeros(nbytes, np.uint8)
+
     def _refine(self, storage: FloatFormat | None, request: OuterRequest, *, anderson: bool) -> list[OuterStep]:
         stored_format = storage or next((launch for launch, _ in self._launches), FP32)
         launch = self._launch_for(stored_format, error_feedback=False)
         requested = request_argument(request, self.damping, launch.quantiser, has_inner=storage is not None)
         vectors = history_vectors(stored_format) if anderson else 2
-        found = self._launch(launch, requested, _NO_ROUNDED_START, vectors)
+        found = self._launch(launch, requested, NO_ROUNDED_START, vectors)
         self._has_correction = self.accumulates(stored_format) and bool(found[-1].inner_l1)
         return found
 
@@ -180,12 +203,12 @@ class CudaRefinement(Refinement):
         )
         further = request._replace(inner_reduction=_FEEDBACK_REDUCTION)
         requested = request_argument(further, self.damping, launch.quantiser, has_inner=True)
-        rounded_start = launch.rounded_start if starts_rounded else _NO_ROUNDED_START
+        rounded_start = launch.rounded_start if starts_rounded else NO_ROUNDED_START
         found = self._launch(launch, requested, rounded_start, launch.vectors)
         self._has_correction = False
         return found
 
-    def _launch(self, launch: _Launch, request: Struct, start: Struct, vectors: int) -> list[OuterStep]:
+    def _launch(self, launch: Launch, request: Struct, start: Struct, vectors: int) -> list[OuterStep]:
         iterated = pack(
             structs.REFINE_VECTORS,
             contributions=self._contributions,
@@ -196,7 +219,7 @@ class CudaRefinement(Refinement):
             history=launch.history(vectors),
         )
         arguments = *launch.graph, request, start, iterated, *self._graph.barrier, self._report
-        self._graph.launch(launch.variant, arguments)
+        self._graph.launch(launch.variant, (*arguments, *self._exchanged(launch.sent)))
         numbers = current().fetch_async(self._report)
         if self.follow:
             self.follow(FinalContributions(self._contributions, self._next, self._report))
@@ -240,7 +263,7 @@ class CudaRefinement(Refinement):
         is_core, strategy = graph.internal_degree is not None, self._strategy(storage)
         return kernel_of(storage, graph.edges.shape, personal=graph.personal, core=is_core, strategy=strategy)
 
-    def _launch_for(self, storage: FloatFormat, *, error_feedback: bool) -> _Launch:
+    def _launch_for(self, storage: FloatFormat, *, error_feedback: bool) -> Launch:
         """Return the launch data of a format, built once; the history is zero past the nodes."""
         key = storage, error_feedback
         if key not in self._launches:
@@ -250,21 +273,19 @@ class CudaRefinement(Refinement):
             vectors = (
                 _FEEDBACK_HISTORY if self._may_feed_back(storage) and storage.width <= 16 else history_vectors(storage)
             )
-            nbytes = vectors * storage.nbytes(vector_length(graph.nodes))
-            with current().memory_for(f"the residual, {vectors} times in {storage.name},", nbytes):
-                sent = other.sent if other else current().arrays.zeros(nbytes, np.uint8)
-            self._launches[key] = _Launch(
+            sent = other.sent if other else self._zero_history(storage, vectors)
+            self._launches[key] = Launch(
                 variant=self._variant(storage, error_feedback=error_feedback),
                 graph=graph.arguments(self._strategy(storage)),
-                quantiser=quantiser_argument(storage, storage.seed),
+                quantiser=quantiser_argument(storage, self._seed(storage)),
                 sent=sent,
                 vectors=other.vectors if other else vectors,
-                rounded_start=graph.rounded_start if error_feedback else _NO_ROUNDED_START,
+                rounded_start=self._rounded_start() if error_feedback else NO_ROUNDED_START,
             )
         return self._launches[key]
 
 
-class _Launch(NamedTuple):
+class Launch(NamedTuple):
     """Launch data of a format: the kernel, its arguments, the history of sent residuals, a rounded start."""
 
     variant: template.Variant
@@ -344,7 +365,7 @@ def _outer_steps(report: Floats) -> Iterator[OuterStep]:
         began_s = ended_s[last - 1]
 
 
-def _is_uniform(values: Any) -> bool:
+def is_uniform(values: Any) -> bool:
     """Return whether an initial guess is the uniform distribution, by some of its values."""
     some = values[:: -(-len(values) // _SAMPLED)]
     some = current().to_host(as_float64(some)) if on_device(some) else some

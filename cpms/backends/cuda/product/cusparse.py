@@ -80,7 +80,7 @@ class CusparseProduct(CudaVectors):
         return request.refusal()
 
     @cached_property
-    def _fastest(self) -> SparseProduct:
+    def fastest(self) -> SparseProduct:
         """The product by the algorithm that took the least time on this matrix."""
         held = self.held
         rows, columns = (held.indptr, held.indices) if self.request.layout == "csr" else (held.row, held.col)
@@ -89,7 +89,7 @@ class CusparseProduct(CudaVectors):
     @property
     def algorithm(self) -> str:
         """Name of the algorithm that plain products use, the fastest of all on this matrix."""
-        plan = self._fastest.plan
+        plan = self.fastest.plan
         return "none" if plan is None else plan.name
 
     def _takes(self, x: Any) -> bool:
@@ -130,7 +130,7 @@ class CusparseProduct(CudaVectors):
         self.storage.checked_read(read_matrix)
         plain_product = (alpha, beta, transpose, epilogue) == (1.0, 0.0, False, None)
         if plain_product and self._takes(x) and self._takes(out):
-            self._fastest.multiply(DenseVector(x, self.shape[1]), DenseVector(out, self.shape[0]))
+            self.fastest.multiply(DenseVector(x, self.shape[1]), DenseVector(out, self.shape[0]))
             return None
         arrays, calls, dtype = current().arrays, import_module("cupyx.cusparse"), _TYPES[self.request.compute]
         given = plain(x, read_x).astype(dtype, copy=False)

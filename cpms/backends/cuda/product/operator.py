@@ -22,6 +22,7 @@ from cpms.backends.cuda.kernels.product import (
     ProductSpec,
 )
 from cpms.backends.cuda.krylov.cg import CudaCg
+from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
 from cpms.backends.cuda.product import launch
 from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
 from cpms.backends.cuda.product.launch import whole_blocks
@@ -178,7 +179,21 @@ class CudaProduct(CudaVectors):
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
         """Return iterations whose passes over vectors are fused, in formats that have kernels, unpreconditioned."""
-        return None if task.preconditioner is not None or not fits(task.formats[0]) else CudaCg(self, task, x)
+        if task.preconditioner is not None or not fits(task.formats[0]):
+            return None
+        return CudaCg(self, task, x, self.patterns if task.read is None else None)
+
+    @cached_property
+    def patterns(self) -> PatternMatrix | None:
+        """The same matrix as few patterns of rows, found when it is first asked for; None if there are many."""
+        if self.row_exponents is not None:
+            return None
+        return PatternMatrix.of(self.arrangement.matrix, self.request.storage)
+
+    def computing(self, compute: Compute) -> CudaProduct:
+        """Return products with the same matrix in memory in another precision, or these where they are refused."""
+        request = replace(self.request, compute=compute)
+        return self if self.refusal(request) is not None else replace(self, request=request)
 
     def _multiply(
         self, x: Any, out: Any, alpha: float, beta: float, levels: tuple[int | None, int | None], extra: Epilogue

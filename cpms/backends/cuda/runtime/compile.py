@@ -16,9 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.cuda.kernels import cubins
 from cpms.backends.cuda.kernels import template as kernels
+from cpms.backends.cuda.kernels.cubins import OPTIONS
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, Shape
 from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.kernels.units import Unit, units_of
 from cpms.backends.cuda.runtime.availability import missing as missing
 from cpms.backends.cuda.runtime.backend import (
     ASYNC_COPIES,
@@ -30,11 +33,10 @@ from cpms.backends.cuda.runtime.backend import (
 )
 from cpms.backends.cuda.runtime.kernel_arguments import KernelArguments
 from cpms.backends.cuda.runtime.pinned_transfer import MIN_BYTES, PinnedTransfer
-from cpms.base import work_clock
+from cpms.base import threads, work_clock
 from cpms.base.caches import redirect
 from cpms.base.errors import CpmsError, UnavailableError, UnsupportedError
 
-OPTIONS = ("-std=c++17",)
 _SHARED_PERCENT = {"spmv_csr_balanced": 40, "reduce_by_key": 40, "batch_inner_sweep": 28}
 """Percentage of a multiprocessor's on-chip memory that a kernel needs as shared memory; the cache has the rest."""
 
@@ -148,7 +150,7 @@ class CudaBackend(Backend):
         self._own = _ThreadState()
 
     def compile(self, variants: Iterable[Variant]) -> None:
-        """Compile the variants that are not compiled yet, as one module."""
+        """Compile the variants that are not compiled yet, each unit by a thread of its own."""
         device = self.current_device()
         missing_variants = [v for v in dict.fromkeys(variants) if (device, v.symbol) not in self._functions]
         if not missing_variants:
@@ -157,22 +159,41 @@ class CudaBackend(Backend):
             self._compile(missing_variants, device)
 
     def _compile(self, variants: list[Variant], device: int) -> None:
-        module = self.arrays.RawModule(code=kernels.program(variants), options=OPTIONS)
-        try:
-            module.compile()
-        except self.arrays.cuda.compiler.CompileException as error:
-            names = ", ".join(variant.symbol for variant in variants[:3])
-            raise CpmsError(f"CUDA kernels {names} … do not compile:\n{error}") from None
-        for variant in variants:
-            function = module.get_function(variant.symbol)
-            if variant.shared:
-                function.max_dynamic_shared_size_bytes = variant.shared
-            if variant.kernel in _SHARED_PERCENT:
-                function.preferred_shared_memory_carveout = _SHARED_PERCENT[variant.kernel]
-            elif variant.shape in SHAPES.values():
-                used = function.shared_size_bytes + variant.shared
-                function.preferred_shared_memory_carveout = _percent_shared(self._attributes, variant.shape, used)
-            self._functions[device, variant.symbol] = function
+        units = units_of(variants)
+        modules = threads.each(lambda unit: self._module(unit, device), units)
+        for unit, module in zip(units, modules, strict=True):
+            for variant in unit:
+                if (device, variant.symbol) not in self._functions:
+                    self._functions[device, variant.symbol] = self._configured(module, variant)
+
+    def _module(self, unit: Unit, device: int) -> Any:
+        """Load a unit's cubin that came with the package, else compile it; CuPy keeps what it compiles on disk."""
+        text, cuda = kernels.program(unit), self.arrays.cuda
+        with cuda.Device(device) as here:
+            cubin = cubins.shipped(text, f"sm_{here.compute_capability}", cuda.nvrtc.getVersion()[0])
+            if cubin is not None:
+                module = self.arrays.RawModule(path=str(cubin))
+                with suppress(cuda.driver.CUDADriverError):  # A driver older than the cubin.
+                    module.get_function(unit[0].symbol)
+                    return module
+            module = self.arrays.RawModule(code=text, options=OPTIONS)
+            try:
+                module.compile()
+            except cuda.compiler.CompileException as error:
+                names = ", ".join(variant.symbol for variant in unit[:3])
+                raise CpmsError(f"CUDA kernels {names} … do not compile:\n{error}") from None
+            return module
+
+    def _configured(self, module: Any, variant: Variant) -> Any:
+        function = module.get_function(variant.symbol)
+        if variant.shared:
+            function.max_dynamic_shared_size_bytes = variant.shared
+        if variant.kernel in _SHARED_PERCENT:
+            function.preferred_shared_memory_carveout = _SHARED_PERCENT[variant.kernel]
+        elif variant.shape in SHAPES.values():
+            used = function.shared_size_bytes + variant.shared
+            function.preferred_shared_memory_carveout = _percent_shared(self._attributes, variant.shape, used)
+        return function
 
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Launch on the current stream."""

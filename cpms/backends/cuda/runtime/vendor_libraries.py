@@ -64,6 +64,10 @@ class Blas:
         given = self._arrays.full(1, factor, self._dtype)
         self._call("scal_v2", x.size, given.data.ptr, x.data.ptr, 1)
 
+    def scale_by(self, factor: Any, x: Any) -> None:
+        """Compute x *= factor[0]."""
+        self._call("scal_v2", x.size, factor.data.ptr, x.data.ptr, 1)
+
     def subtract(self, x: Any, y: Any, out: Any) -> None:
         """Compute out = x - y, of lengths that `padded` returns."""
         one, minus = self._signs.data.ptr, self._signs.data.ptr + self._dtype.itemsize

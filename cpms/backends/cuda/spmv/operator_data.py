@@ -16,7 +16,7 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.base.types import Floats
 from cpms.problems.pagerank import Problem
-from cpms.sparse.pattern import divisor
+from cpms.sparse.transition_values import divisor
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cpms.backends.cuda.arrays.vectors import padded
-from cpms.backends.cuda.kernels.structs import PEER_SIGNALS, RANK_VECTOR
+from cpms.backends.cuda.kernels.structs import RANK_VECTOR
 from cpms.backends.cuda.kernels.template import PACKS, WHOLE_VALUES, Variant
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.kernel_arguments import Struct
@@ -64,15 +63,7 @@ class Gathered:
     @cached_property
     def argument(self) -> Struct:
         """The kernel argument."""
-        to_values, to_totals = self.routes
-        return pack(
-            RANK_VECTOR,
-            all=self.memory,
-            own=self.own,
-            received=self.received_totals,
-            values_to=to_values,
-            totals_to=to_totals,
-        )
+        return pack(RANK_VECTOR, all=self.memory, own=self.own, received=self.received_totals)
 
 
 class Exchange(ABC):
@@ -140,23 +131,8 @@ class Exchange(ABC):
 
     @property
     def within(self) -> bool:
-        """Whether kernels exchange values themselves, and so may be persistent."""
-        return self.transport.ranks == 1
-
-    @property
-    def signal_argument(self) -> Struct:
-        """The kernel argument of peer signals; a single rank has none."""
-        return pack(PEER_SIGNALS, ranks=self.transport.ranks, rank=self.transport.rank)
-
-    def made(self) -> Callable[[], int]:
-        """Return a function that waits for the number of exchanges by kernels of previous launches."""
-        return int
-
-    def count_received(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
-        """Count the bytes of exchanges by a kernel."""
-
-    def count_totals(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
-        """Count the bytes of exchanges of totals alone."""
+        """Whether persistent kernels exchange values themselves."""
+        return False
 
 
 class WholeExchange(Exchange):

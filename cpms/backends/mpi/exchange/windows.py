@@ -5,17 +5,23 @@ Windows are pooled and never freed, since a rank must not free memory that other
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cpms.backends.cuda.runtime.compile import CudaBackend
 from cpms.backends.cuda.runtime.current import current
 
 Opened = tuple[Any, tuple[int, ...]]
 _WHOLE_BYTES = 2 << 20
 """The granularity of parts: smaller allocations may share a mapping, and no memory may be mapped twice."""
+
+
+_ALIGNED = 256
+"""Bytes of which parts in main memory begin at a multiple, as device memory does; Open MPI's do not."""
 
 
 class Window:
@@ -87,14 +93,27 @@ class Windows:
         return number
 
 
+def copy_to(address: int, source: Any) -> None:
+    """Copy an array to an address of another rank's part; on a GPU it is queued in the current stream."""
+    if isinstance(current(), CudaBackend):
+        import cupy
+
+        runtime, stream = cupy.cuda.runtime, cupy.cuda.get_current_stream()
+        runtime.memcpyAsync(address, source.data.ptr, source.nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
+    else:
+        ctypes.memmove(address, source.ctypes.data, source.nbytes)
+
+
 def to_host(communicator: Any) -> Callable[[int], Opened]:
     """Return a function that opens windows in main memory, shared by processes of one host."""
     from mpi4py import MPI
 
     def open_new(nbytes: int) -> Opened:
-        shared = MPI.Win.Allocate_shared(nbytes, 1, comm=communicator)
+        shared = MPI.Win.Allocate_shared(nbytes + _ALIGNED, 1, comm=communicator)
         buffers: list[Any] = [shared.Shared_query(rank)[0] for rank in range(communicator.size)]
-        parts = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
+        # Pages are aligned in every process, so all of them leave out as many bytes of a part.
+        whole = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
+        parts = [part[-part.ctypes.data % _ALIGNED :][:nbytes] for part in whole]
         return parts[communicator.rank], tuple(part.ctypes.data for part in parts)
 
     return open_new

@@ -1,21 +1,18 @@
-"""Float64 power iteration over ranks with one GPU each.
+"""Float64 power iteration over ranks with a GPU each, which exchange by messages: a sweep is a kernel and an exchange.
 
-A sweep is one kernel and one exchange; where ranks store remotely, one persistent kernel does many sweeps.
+Ranks that store remotely sweep in one launch; see `cpms.backends.mpi.sweeps.persistent_ranks`.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable
 
 import numpy as np
 
 from cpms.backends.cuda.kernels import multi_gpu, template
-from cpms.backends.cuda.kernels.structs import REFINE_REQUEST
-from cpms.backends.cuda.persistent.refinement import NORMS, read_outer_steps, report_buffer
+from cpms.backends.cuda.persistent.refinement import NORMS
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.mpi.exchange.device_vectors import Gathered
 from cpms.backends.mpi.exchange.transport import Repeated
@@ -23,7 +20,6 @@ from cpms.backends.mpi.sweeps.device_rows import DeviceRows, RankTotals
 from cpms.base import work_clock
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Operator, Sweep, Sweeps
-from cpms.contracts.refinement import OuterStep
 from cpms.formats.formats import FP64, Format
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
@@ -51,10 +47,7 @@ class DevicePower(Operator[Gathered]):
         self._pool = VectorPool(rows.exchange.vector)
         self._pool.pair()  # Vectors are made collectively: the pool has two, whenever each rank drops its own.
         self._correct = multi_gpu.rank_correct(rows.shape)
-        self._persistent_kernel = multi_gpu.persistent_rank_power(rows.shape, personal=rows.personal)
-        self._report = report_buffer()
-        sweeping = self._persistent_kernel if rows.exchange.within else self._sweep_kernel
-        rows.exchange.compile(64, self._correct, sweeping, *template.CONTRIBUTIONS)
+        rows.exchange.compile(64, self._correct, self._sweep_kernel, *template.CONTRIBUTIONS)
 
     def load(self, values: Floats) -> Gathered:
         """Return a vector of values; every rank passes all of them."""
@@ -85,13 +78,8 @@ class DevicePower(Operator[Gathered]):
         tol: float,
         most: int,
     ) -> Sweeps:
-        """Sweep until a change is below ``tol``: in one launch, or with the host one sweep behind the device."""
+        """Sweep until a change is below ``tol``, with the host one sweep behind the device."""
         began = work_clock.now()
-        if self.rows.exchange.within:
-            made = self._persistent_sweeps(x, out, norm=norm, tol=tol, most=min(most, _MOST))
-            ended = list(itertools.accumulate(each.seconds[-1] for each in made))
-            launched = work_clock.now() - began - ended[-1]
-            return Sweeps([each.found for each in made], [launched + spent for spent in ended])
         found: list[Sweep] = []
         seconds: list[float] = []
         ahead: deque[Callable[[], RankTotals]] = deque()
@@ -108,14 +96,6 @@ class DevicePower(Operator[Gathered]):
             seconds.append(work_clock.now() - began)
             if not found[-1].of(norm) >= tol or len(found) == most:
                 return Sweeps(found, seconds)
-
-    def _persistent_sweeps(self, x: Gathered, out: Gathered, *, norm: Norm, tol: float, most: int) -> list[OuterStep]:
-        """Sweep in one launch; the seconds of each sweep are on the device's clock."""
-        request = pack(REFINE_REQUEST, tolerance=tol, norm=NORMS.index(norm), max_sweeps=most)
-        self.rows.run_persistent(self._persistent_kernel, (x, out), request, self._report)
-        made = read_outer_steps(self._report)
-        self.rows.exchange.count_received(x, len(made))
-        return made
 
     def _queue(self, old: Gathered, new: Gathered, tol: float, norm: int) -> None:
         """Queue a sweep and its exchange."""
@@ -138,4 +118,4 @@ class DevicePower(Operator[Gathered]):
 
     def read(self, x: Gathered, segments: int) -> Floats:  # noqa: ARG002
         """Return the values of all nodes, in main memory."""
-        return self.rows.download(x)
+        return self.rows.download(x.own)

@@ -1,7 +1,8 @@
-"""Mixed-precision iterative refinement over ranks with one GPU each.
+"""Mixed-precision iterative refinement over ranks with one GPU each, which exchange by messages.
 
-Residual sweeps exchange 64 bits a node, inner sweeps 8, 16 or 32. Where ranks store remotely, one persistent kernel
-does all outer steps of a call; else every sweep is a launch and an exchange.
+Residual sweeps exchange 64 bits a node, inner sweeps 8, 16 or 32, and every sweep is a launch and an exchange. Inner
+sweeps accumulate the correction. Ranks that store remotely do what one device does; see
+`cpms.backends.mpi.sweeps.persistent_ranks`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,7 @@ import numpy as np
 
 from cpms.backends.cuda.kernels import multi_gpu, template
 from cpms.backends.cuda.kernels.structs import RANK_HISTORY
-from cpms.backends.cuda.persistent.refinement import (
-    quantiser_argument,
-    read_outer_steps,
-    report_buffer,
-    request_argument,
-)
+from cpms.backends.cuda.persistent.refinement import quantiser_argument
 from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.mpi.exchange.device_vectors import Gathered
@@ -50,12 +46,10 @@ class DeviceRefinement(Refinement):
         self._has_c = False
         self._z: tuple[Gathered, ...] = ()
         self._storage: FloatFormat | None = None
-        self._report = report_buffer()
         self._residual_kernel = multi_gpu.rank_residual_sweep(rows.shape, refines=True, personal=rows.personal)
         self._residual_graphs, self._inner_graphs = Repeated(rows.transport), Repeated(rows.transport)
         self._correct = multi_gpu.rank_correct(rows.shape)
-        sweeping = [] if rows.exchange.within else [self._correct, self._residual_kernel]
-        rows.exchange.compile(64, *sweeping, *template.CONTRIBUTIONS)
+        rows.exchange.compile(64, self._correct, self._residual_kernel, *template.CONTRIBUTIONS)
 
     def start(self, values: Floats) -> None:
         """Set the initial guess; every rank passes all values."""
@@ -72,8 +66,6 @@ class DeviceRefinement(Refinement):
     ) -> OuterStep:
         """Do one outer step: a correction, a float64 residual sweep, then inner sweeps on the quantised residual."""
         request = OuterRequest(inner_reduction, 0.0, tol, norm, max_inner + 1)
-        if self._rows.exchange.within:
-            return self._persistent_rounds(storage, request, extrapolate=False)[0]
         return self._round(storage, request, extrapolate=False)
 
     def outer_steps(
@@ -86,44 +78,13 @@ class DeviceRefinement(Refinement):
         norm: Norm,
         most: int,
     ) -> list[OuterStep]:
-        """Do outer steps in one launch if kernels exchange themselves, else one outer step."""
+        """Do one outer step."""
         request = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
-        if self._rows.exchange.within:
-            return self._persistent_rounds(storage, request, extrapolate=self.anderson)
         return [self._round(storage, request, extrapolate=self.anderson)]
 
     def read(self) -> Floats:
         """Return x, in main memory."""
-        return self._rows.download(self._x)
-
-    def _persistent_rounds(
-        self, storage: FloatFormat | None, request: OuterRequest, *, extrapolate: bool
-    ) -> list[OuterStep]:
-        """Do outer steps in one launch."""
-        rows, stored = self._rows, storage or self._storage or FP32
-        self._prepare_format(stored)
-        arguments = (
-            request_argument(request, self.damping, _storing(stored, rows), has_inner=storage is not None),
-            *(self._change, self._c, np.uint32(self._has_c), self._report),
-        )
-        variant = multi_gpu.persistent_rank_refine(stored, rows.shape, personal=rows.personal)
-        z = tuple(self._z[position % len(self._z)] for position in range(HISTORY_VECTORS))
-        before = rows.exchange.made()
-        vectors = self._x, self._fresh, self._totals, self._products, *z
-        rows.run_persistent(variant, vectors, np.uint32(len(self._z) if extrapolate else 2), *arguments)
-        after = rows.exchange.made()
-        found = read_outer_steps(self._report)
-        if len(found) % 2:
-            self._x, self._fresh = self._fresh, self._x
-        self._has_c = bool(found[-1].inner_l1)
-        low = sum(len(made.inner_l1) + bool(made.inner_l1) for made in found)
-        # The remaining exchanges are two for each combination; a single rank has none.
-        combined = max(0, after() - before() - 2 * len(found) - low) // 2
-        rows.exchange.count_received(self._x, len(found))
-        rows.exchange.count_totals(self._totals, len(found))
-        rows.exchange.count_received(z[0], low + combined)
-        rows.exchange.count_totals(self._products, combined)
-        return found
+        return self._rows.download(self._x.own)
 
     def _round(self, storage: FloatFormat | None, request: OuterRequest, *, extrapolate: bool) -> OuterStep:
         """Do an outer step with one launch for each sweep."""
@@ -238,8 +199,6 @@ class DeviceRefinement(Refinement):
             *(multi_gpu.rank_quantise(storage, shape), multi_gpu.rank_inner_sweep(storage, shape, personal=personal)),
             *(multi_gpu.rank_combination(storage, shape) if slots == HISTORY_VECTORS else ()),
         ]
-        if self._rows.exchange.within:
-            sweeping = [multi_gpu.persistent_rank_refine(storage, shape, personal=personal)]
         self._rows.exchange.compile(storage.width, *sweeping)
         self._storage = storage
 

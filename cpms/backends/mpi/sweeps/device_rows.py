@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.launch_shape import Shape
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.persistent.device_graph import DEFAULT, PersistentGraph
+from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER_DATA, StrategyData, StrategyRequest
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
@@ -29,6 +30,9 @@ from cpms.base.types import Floats
 from cpms.graph.graph import Graph
 from cpms.precision.anderson import HISTORY_VECTORS
 from cpms.problems.pagerank import Problem
+
+_REQUEST = StrategyRequest(hub_cache=False, in_cache=False)
+"""Strategies of ranks: their nodes are not reordered, so no hubs come first, and values of others are never cached."""
 
 
 class RankTotals(NamedTuple):
@@ -73,6 +77,8 @@ class DeviceRows:
     Attributes
     ----------
     exchange : Exchange
+    graph : PersistentGraph
+        The rows.
     read_values : int
         The number of values that its rows may read: its own, and those of its halo.
 
@@ -91,14 +97,7 @@ class DeviceRows:
         *,
         value_bytes: int = 2,
     ) -> None:
-        if rows.weights is not None:
-            raise UnsupportedError(
-                f"ranks on GPUs keep the pattern alone, but {rows.name} has weights; use --local cpu, or ignore them"
-            )
-        if rows.nodes >= 2**31:
-            raise UnsupportedError(
-                f"engine cuda counts nodes below 2^31; {rows.name} has {rows.nodes:,} nodes; use --local cpu"
-            )
+        require_pattern(rows)
         self.problem, self.rows, self.transport = problem, rows, transport
         halo = Halo.of(rows, transport.communicator)
         own = Graph(rows.indptr[rows.low : rows.high + 1], rows.sources, None, f"the share of {rows.name} of a rank")
@@ -112,22 +111,22 @@ class DeviceRows:
             raise UnsupportedError(reason)
         with current().memory_for(own.name, needed):
             self.exchange = exchange(which, transport, halo, rows.bounds)
-            self._graph = self._resident(own, value_bytes)
+            self.graph = self._resident(own, value_bytes)
 
     @property
     def nbytes(self) -> int:
         """Bytes of this rank's part of the matrix."""
-        return self._graph.nbytes
+        return self.graph.nbytes
 
     @property
     def shape(self) -> Shape:
         """The launch shape of sweeps."""
-        return self._graph.edges.shape
+        return self.graph.edges.shape
 
     @property
     def personal(self) -> bool:
         """Whether the teleport or dangling distribution is not uniform."""
-        return self._graph.personal
+        return self.graph.personal
 
     def of_rows(self, dtype: Any) -> Any:
         """Return a device array of zeros, one for each row of this rank."""
@@ -135,23 +134,14 @@ class DeviceRows:
 
     def launch(self, variant: Variant, source: Gathered, target: Gathered, *arguments: Any) -> None:
         """Queue a kernel that reads the totals of ``source`` and writes this rank's totals to ``target``."""
-        graph = self._graph
+        graph = self.graph
         received = pack(structs.RECEIVED_TOTALS, by_rank=source.received_totals, ranks=self.transport.ranks)
         given = *self._graph_arguments, *graph.barrier, received, target.own_totals, *arguments
         current().run_persistent(variant, graph.edges.blocks, given)
 
-    def run_persistent(self, variant: Variant, vectors: Sequence[Gathered], *arguments: Any) -> None:
-        """Queue a persistent kernel, which exchanges these vectors itself; see `Exchange.within`."""
-        graph = self._graph
-        layout = structs.POWER_VECTORS if len(vectors) == 2 else structs.REFINE_RANK_VECTORS
-        given = pack(layout, of=[vector.argument for vector in vectors]), self.exchange.signal_argument
-        current().run_persistent(
-            variant, graph.edges.blocks, (*self._graph_arguments, *graph.barrier, *given, *arguments)
-        )
-
     @cached_property
     def _graph_arguments(self) -> tuple[Struct, Struct]:
-        graph = self._graph
+        graph = self.graph
         return graph.edges.argument(graph.nodes), graph.node_argument()
 
     def totals(self, vector: Gathered) -> Callable[[], RankTotals]:
@@ -161,13 +151,13 @@ class DeviceRows:
 
     def upload(self, values: Floats, vector: Gathered) -> None:
         """Write this rank's rows of float64 ``values``, shape (nodes,), into its part, as contributions."""
-        self._graph.contributions(values[self.rows.low : self.rows.high], vector.own)
+        self.graph.contributions(values[self.rows.low : self.rows.high], vector.own)
 
-    def download(self, vector: Gathered) -> Floats:
-        """Return the values of all nodes, from the contributions of each rank; every rank calls this."""
+    def download(self, own: Any) -> Floats:
+        """Return the values of all nodes, from this rank's contributions and those of others; every rank calls this."""
         transport, bounds, part_length = self.transport, self.rows.bounds, self.exchange.part_length
         whole = current().arrays.zeros(transport.ranks * part_length, np.float64)
-        whole[transport.rank * part_length :][:part_length] = vector.own
+        whole[transport.rank * part_length :][:part_length] = own
         transport.gather(whole)
         values = current().to_host(whole)
         parts = [values[rank * part_length :][: bounds[rank + 1] - bounds[rank]] for rank in range(transport.ranks)]
@@ -178,9 +168,11 @@ class DeviceRows:
         # The number of values read is the same for all exchanges, and with it the tiles and the order of sums.
         steps = DEFAULT.tiles_per_range(self.read_values, value_bytes)
         columns = padded_csr.ColumnPositions(self.exchange.positions(rows), self.exchange.values)
-        edges = WarpRanges.empty()
+        edges, entries, strategy_data = WarpRanges.empty(), padded_csr.PaddedCsr.of(own), DIRECT_GATHER_DATA
         if own.nodes:
-            edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(own), own, steps, columns=columns, in_cache=False)
+            edges, entries = WarpRanges.of(entries, own, steps, columns=columns, in_cache=False)
+            if self.exchange.within:
+                strategy_data = StrategyData.of(edges, entries, self.exchange.values, value_bytes, _REQUEST)
         return PersistentGraph(
             nodes=own.nodes,
             damping=problem.damping,
@@ -189,6 +181,33 @@ class DeviceRows:
             sink=arrays.asarray(_own(problem.sink_or_scalar, rows)),
             teleport=arrays.asarray(_own(problem.teleport_or_scalar, rows)),
             order=None,
+            strategy_data=strategy_data,
+            row_begins=entries.starts if self._keeps_errors(own, strategy_data) else None,
+        )
+
+    def _keeps_errors(self, own: Graph, strategy_data: StrategyData) -> bool:
+        """Return whether nodes keep rounding errors, which all ranks do or none; a rank without rows follows."""
+        if not (self.exchange.within and self.problem.dangling_follows_teleport):
+            return False
+        wants = _REQUEST.uses_error_feedback(strategy_data.strategy, converges_fast=False)
+        return self.transport.agreed(wants or not own.nodes)
+
+
+def require_pattern(rows: GraphRows) -> None:
+    """Refuse shares that ranks on GPUs cannot hold.
+
+    Raises
+    ------
+    UnsupportedError
+        If the share has weights, or the graph more nodes than 32 bits number.
+    """
+    if rows.weights is not None:
+        raise UnsupportedError(
+            f"ranks on GPUs keep the pattern alone, but {rows.name} has weights; use --local cpu, or ignore them"
+        )
+    if rows.nodes >= 2**31:
+        raise UnsupportedError(
+            f"engine cuda counts nodes below 2^31; {rows.name} has {rows.nodes:,} nodes; use --local cpu"
         )
 
 

@@ -25,7 +25,7 @@ from cpms.contracts.operator import Operator, Sweep
 from cpms.formats.formats import FP64, Format
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
-from cpms.sparse import pattern
+from cpms.sparse import transition_values
 from cpms.sparse.sliced import BLOCK_ROWS
 
 ROW_PARTS = 2
@@ -165,7 +165,7 @@ def prepare(
     if local.name not in ("cpu", "serial"):
         device.share(communicator)
     multiplied = product(local, rows, problem.damping, layout)
-    divisor = pattern.divisor(rows) if multiplied.of_contributions else np.empty(0, np.uint32)
+    divisor = transition_values.divisor(rows) if multiplied.of_contributions else np.empty(0, np.uint32)
     sums = np.zeros((-(-rows.nodes // BLOCK_ROWS), COLUMNS))
     parts = ROW_PARTS if multiplied.in_parts and ranks_here() < communicator.size else 1
     return MpiOperator(replace(problem, graph=rows), FP64, rows, communicator, multiplied, divisor, sums, lanes, parts)

@@ -35,9 +35,11 @@ def refuse_counts(form: EdgeListForm, edges: int, largest_below: int, label: str
     --------
     >>> form = EdgeListForm(None, (0, 1), numbered=True, doubtful=("4", "2"))
     >>> refuse_counts(form, 3, 5, "g.txt")  # an id is larger than 4
-    >>> refuse_counts(form, 3, 4, "g.txt")
-    Traceback (most recent call last):
-    cpms.base.errors.InputError: g.txt, line 1: ...
+    >>> try:
+    ...     refuse_counts(form, 3, 4, "g.txt")
+    ... except InputError as error:
+    ...     print(error)
+    g.txt, line 1: '4 2' may be the numbers of nodes and of edges, ...
     """
     if len(form.doubtful) < 2 or not all(map(is_decimal, form.doubtful)) or edges < 2:
         return
@@ -70,9 +72,11 @@ def refuse_twins(names: Iterable[str], label: str) -> None:
 
     Examples
     --------
-    >>> refuse_twins({"1": 0, "a": 1, "1.0": 2}.keys(), "g.csv")
-    Traceback (most recent call last):
-    cpms.base.errors.InputError: g.csv: '1' and '1.0' may be one node; write its id in one way
+    >>> try:
+    ...     refuse_twins({"1": 0, "a": 1, "1.0": 2}.keys(), "g.csv")
+    ... except InputError as error:
+    ...     print(error)
+    g.csv: '1' and '1.0' may be one node; write its id in one way
     """
     decimals = (found for name in names if name.endswith("0") and (found := _WHOLE.fullmatch(name)))
     whole = {found[1]: found.group() for found in decimals}
@@ -87,9 +91,11 @@ def refuse_titles_below(index: Mapping[str, int], ends: npt.NDArray[np.int64], l
 
     Examples
     --------
-    >>> refuse_titles_below({"ann": 0, "bob": 1, "from": 2, "to": 3}, np.array([0, 1, 2, 3]), "g.csv")
-    Traceback (most recent call last):
-    cpms.base.errors.InputError: g.csv: the line 'from to' may hold titles of a file joined to another; ...
+    >>> try:
+    ...     refuse_titles_below({"ann": 0, "bob": 1, "from": 2, "to": 3}, np.array([0, 1, 2, 3]), "g.csv")
+    ... except InputError as error:
+    ...     print(error)
+    g.csv: the line 'from to' may hold titles of a file joined to another; ...
     """
     cases = (tuple(map(case, pair)) for pair in known_pairs() for case in _CASES)
     for source, target in (pair for pair in cases if pair[0] in index and pair[1] in index):

@@ -1,0 +1,69 @@
+"""Krylov solvers of other libraries as methods of `cpms.Solver`, which certifies their answers as it does ours.
+
+An answer above the certified tolerance is solved on from where it ended, with a tenth of the goal. CuPy's solvers are
+called as its users call them; conjugate gradients of cuSPARSE and cuBLAS are those of an expert, in
+`cpms.backends.cuda.product.vendor_cg`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from cpms.contracts.linear_solve import SolveStatus, SolveTask, norm
+
+RESTART = 100
+"""Basis vectors of GMRES."""
+LIBRARIES = ("scipy", "cupy", "cusparse+cublas")
+"""What stands in place of an engine."""
+
+
+def of_device(library: str, method: str) -> Callable[[SolveTask, Any], SolveStatus]:
+    """Return a library's method; ``cusparse+cublas`` has conjugate gradients alone.
+
+    Examples
+    --------
+    >>> of_device("cupy", "cg").__name__
+    'cupy_cg'
+    """
+    if library == "cupy":
+        return cupy_gmres if method == "gmres" else cupy_cg
+    return cusparse_cg
+
+
+def cusparse_cg(task: SolveTask, x: Any) -> SolveStatus:
+    """Solve by conjugate gradients of cuSPARSE and cuBLAS."""
+    from cpms.backends.cuda.product import vendor_cg
+
+    return vendor_cg.cg(task, x)
+
+
+def cupy_cg(task: SolveTask, x: Any) -> SolveStatus:
+    """Solve by ``cupyx.scipy.sparse.linalg.cg``."""
+    return _cupy("cg", task, x)
+
+
+def cupy_gmres(task: SolveTask, x: Any) -> SolveStatus:
+    """Solve by ``cupyx.scipy.sparse.linalg.gmres``, whose iterations are counted by cycles."""
+    return _cupy("gmres", task, x)
+
+
+def _cupy(name: str, task: SolveTask, x: Any) -> SolveStatus:
+    solver = getattr(import_module("cupyx.scipy.sparse.linalg"), name)
+    iterations = 1 if name == "cg" else RESTART
+    count = [0]
+
+    def step(_: Any) -> None:
+        count[0] += iterations
+
+    options: dict[str, Any] = {} if name == "cg" else {"restart": min(RESTART, task.size), "callback_type": "pr_norm"}
+    parameters = inspect.signature(solver).parameters
+    options["rtol" if "rtol" in parameters else "tol"] = task.goal / norm(task.exact, task.b)
+    held: Any = task.stored
+    found, info = solver(held.held, task.b, x0=x, maxiter=task.recorder.left, callback=step, **options)
+    x[...] = found
+    for _ in range(min(count[0], task.recorder.left)):
+        task.recorder.add(task.goal, 64, 0)
+    return SolveStatus.CONVERGED if info == 0 else SolveStatus.MAX_ITERATIONS

@@ -1,0 +1,90 @@
+"""Tables of solves by several ways: times with their spread and ratios to ways of reference, and wrong answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def times(rows: pd.DataFrame, references: dict[str, int]) -> pd.DataFrame:
+    """Return one line a matrix, right-hand side and way.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of kind ``linear``.
+    references : dict of str to int
+        Ways by their place, which the others are compared with.
+    """
+    return pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, references)])
+
+
+def means(table: pd.DataFrame, tuned: int) -> pd.DataFrame:
+    """Return geometric means of ratios over the first ``tuned`` matrices, and over the others."""
+    names = list(dict.fromkeys(table.matrix))
+    ratios = [column for column in table if column.startswith("times faster than ")]
+    lines = []
+    for (rhs, way), part in table.groupby(["right-hand side", "way"], sort=False):
+        for kind, chosen in (("tuned", names[:tuned]), ("held out", names[tuned:])):
+            here = part[part.matrix.isin(chosen)]
+            if len(here):
+                line = {"right-hand side": rhs, "way": way, "matrices": f"{len(here)} {kind}"}
+                lines.append(line | {column: float(np.exp(np.log(here[column]).mean())) for column in ratios})
+    return pd.DataFrame(lines)
+
+
+def answers(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return answers that solvers called converged, and how many of them are wrong, from rows of kind ``honesty``."""
+    total: dict[str, dict[str, Any]] = {}
+    for counts in rows.counts:
+        for name, found in counts.items():
+            line = total.setdefault(name, {"converged": 0, "wrong": 0, "ties": 0, "worst": 0.0})
+            for key in ("converged", "wrong", "ties"):
+                line[key] += found[key]
+            line["worst"] = max(line["worst"], found["worst"])
+    return pd.DataFrame([{"solver": name, "systems": rows.systems.sum(), **line} for name, line in total.items()])
+
+
+def _lines(row: Any, references: dict[str, int]) -> list[dict[str, Any]]:
+    lines = []
+    for way in row.ways_found:
+        seconds = _seconds(way)
+        line = {
+            "matrix": row.graph,
+            "right-hand side": row.rhs,
+            "way": _name(way),
+            "matrix in": way["stored_as"],
+            "status": way["status"],
+            "residual": way["residual"],
+            "iterations": way["iterations"],
+            "ms": 1e3 * way["solve_s"],
+            "least ms": 1e3 * min(seconds),
+            "most ms": 1e3 * max(seconds),
+            "TB/s": way["bytes_read"] / way["solve_s"] / 1e12 if way["solve_s"] else 0.0,
+        }
+        for name, place in references.items():
+            other = row.ways_found[place]
+            solved = way["status"] == other["status"] == "CONVERGED"
+            ratios = [a / b for a, b in zip(_seconds(other), seconds, strict=True)] if solved else [float("nan")]
+            line |= {
+                f"times faster than {name}": other["solve_s"] / way["solve_s"] if solved else float("nan"),
+                f"least over {name}": min(ratios),
+                f"most over {name}": max(ratios),
+            }
+        lines.append(line)
+    return lines
+
+
+def _seconds(way: dict[str, Any]) -> list[float]:
+    return way.get("solve_samples_s") or [way["solve_s"]]
+
+
+def _name(way: dict[str, Any]) -> str:
+    if way["method"] == "auto":
+        return f"{way['engine']} auto"
+    if way["engine"] not in ("cuda", "cpu", "reference"):
+        return f"{way['engine']} {way['method']}"
+    stored = "" if way["storage"] == "auto" else f", matrix {way['storage']}"
+    return f"{way['engine']} {way['method']} {' '.join(way['vectors'])}{stored}"

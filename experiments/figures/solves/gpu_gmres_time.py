@@ -1,0 +1,14 @@
+"""GMRES(100) on a GPU by the format of its basis: time to the same certified residual, and CuPy's."""
+
+from cpms.experiment.report.solve_tables import means, times
+
+NEEDS = ["gpu_gmres_time"]
+TUNED = 3
+"""Matrices of the configuration before those held out."""
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    table = times(rows, {"own float64": 0, "float32 basis": 3})
+    out.table(table, caption="GMRES on a GPU: time to the same certified residual")
+    out.table(means(table, TUNED), suffix="_means", caption="Times faster, geometric means over the matrices")
