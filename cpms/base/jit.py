@@ -71,6 +71,7 @@ event.register("numba:compile", _NameListener())  # type: ignore[no-untyped-call
 event.register("numba:compiler_lock", _CompilerListener())  # type: ignore[no-untyped-call, unused-ignore]
 
 _log = logging.getLogger("cpms")
+_njit: Any = numba.njit  # Its types leave out the options of wrappers.
 _config_lock = Lock()
 _reported: set[str] = set()
 
@@ -122,8 +123,10 @@ def inlined_in_loops(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     >>> quarter(8.0)
     2.0
     """
-    decorate: Any = numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-    return decorate  # type: ignore[no-any-return]
+    decorate: Callable[[Callable[..., Any]], Any] = _njit(
+        forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options
+    )
+    return decorate
 
 
 def load_without_blas() -> None:
@@ -149,10 +152,10 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     home = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~"))  # noqa: PTH111
     if Path(home).is_absolute() or is_writable(source.parent):
         with suppress(RuntimeError):  # No folder is writable.
-            return numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
+            return _njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
     if source.is_file() and (folder := temporary()):
         with suppress(RuntimeError), _cache_in(folder / "numba"):
-            return numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
+            return _njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
     return numba.njit(nogil=True, **options)(function)
 
 

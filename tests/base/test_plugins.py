@@ -77,7 +77,6 @@ def test_examples_are_short(name):
     assert sum(bool(line.strip()) for line in FILES[name].splitlines()) <= 15
 
 
-@pytest.mark.slow
 def test_the_examples_run_in_python_and_on_the_command_line(files, capsys):
     (program,) = (text for text in BLOCKS if text.startswith("import cpms"))
     exec(program, {})  # noqa: S102  # It is this project's own text.
