@@ -14,6 +14,7 @@ from cpms.base.package_data import __version__ as __version__
 provide(
     current="cpms.backends.cuda.runtime.current",
     codec="cpms.backends.cuda.arrays.codec",
+    rounding="cpms.backends.cuda.arrays.rounding",
     block_codec="cpms.backends.cuda.product.block_codec",
     graphs="cpms.backends.cuda.graphs.device_graph",
     topk="cpms.backends.cuda.arrays.launch_topk",

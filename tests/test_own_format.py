@@ -12,6 +12,7 @@ import pytest
 import cpms
 from cpms import check
 from cpms.backends.cuda.arrays import codec
+from cpms.base import plugins
 from cpms.cli.main import main
 from cpms.storage.device import to_device
 
@@ -80,3 +81,64 @@ def test_engine_cuda_takes_its_codec(own, device):
     np.testing.assert_allclose(
         np.asarray(device.to_host(codec.decode(stored))), cpms.encode(values, format).decode(), 1e-14
     )
+
+
+@pytest.mark.gpu
+def test_the_program_runs_on_a_gpu(own, gpu_backend, capsys):
+    """The program of the page with its last class, its engine and nothing else exchanged."""
+    del gpu_backend
+    defined, used = PROGRAM.split("if __name__")
+    used = used.replace("Log16()", "CudaLog16()").replace('engine="reference"', 'engine="cuda"')
+    exec(defined + FAST + ON_DEVICE + "\nif __name__" + used, {"__name__": "__main__"})  # noqa: S102  # As above.
+    stored, product, ranks = capsys.readouterr().out.splitlines()
+    assert stored.endswith("] True")
+    np.testing.assert_allclose(np.fromstring(product.strip("[]"), sep=" "), [0.5, -2.5], rtol=2e-3)
+    assert ranks.startswith("[(0, 0.33260")
+    (own / "own.toml").write_text(
+        CONFIG.replace('engines = ["reference"]', 'engines = ["cuda"]').replace("Log16", "CudaLog16")
+        + "max_iterations = 60\n"
+    )
+    assert main(RUN.split()) == 0
+    rows = [json.loads(line) for line in (own / "out" / "own.jsonl").read_text().splitlines()]
+    assert {(row["status"], row["engine"]) for row in rows} == {("ok", "cuda")}
+
+
+@pytest.mark.gpu
+def test_rounding_on_a_gpu_takes_its_codec(own, gpu_backend):
+    import cupy
+
+    values = gpu_backend.arrays.asarray(np.random.default_rng(0).standard_normal((30, 10)))
+    format = cpms.format_named("log16.py:CudaLog16")
+    found, right = cpms.quantize(values, format), cpms.quantize(cupy.asnumpy(values), format)
+    np.testing.assert_allclose(cupy.asnumpy(found), right, 1e-14)
+    with pytest.raises(cpms.InputError, match="log16 has no NaN"):
+        cpms.quantize(values * np.nan, format)
+
+
+@pytest.mark.gpu
+def test_an_installed_package_brings_the_format_to_a_gpu(own, gpu_backend, monkeypatch):
+    """By entry points, as wheels declare them: a product, and an experiment with a controller."""
+    del gpu_backend
+    info = own / "site" / "log_package-1.5.dist-info"
+    info.mkdir(parents=True)
+    (own / "site" / "log_package.py").write_text(PROGRAM + FAST + ON_DEVICE)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: log-package\nVersion: 1.5\n")
+    points = {"formats": "packed-log16 = log_package:CudaLog16", "controllers": "packed-late = log_package:Late"}
+    (info / "entry_points.txt").write_text("".join(f"[cpms.{group}]\n{each}\n" for group, each in points.items()))
+    monkeypatch.syspath_prepend(own / "site")
+    plugins.declared.cache_clear()
+    try:
+        product = cpms.matrix([[0.5, 0.0], [-3.0, 0.25]], storage="packed-log16", engine="cuda") @ [1.0, 2.0]
+        np.testing.assert_allclose(product, [0.5, -2.5], rtol=2e-3)
+        text = CONFIG.replace('engines = ["reference"]', 'engines = ["cuda"]\nmax_iterations = 60')
+        names = {"log16.py:Log16": "packed-log16", "log16.py:Late": "packed-late"}
+        for name, packed in names.items():
+            text = text.replace(name, packed)
+        (own / "own.toml").write_text(text)
+        assert main(RUN.split()) == 0
+    finally:
+        plugins.declared.cache_clear()
+    rows = [json.loads(line) for line in (own / "out" / "own.jsonl").read_text().splitlines()]
+    assert {(row["status"], row["engine"]) for row in rows} == {("ok", "cuda")}
+    assert {row["storage"] for row in rows} == {"fp16", "packed-log16"}
+    assert {each["version"] for row in rows for each in row.get("plugins", [])} == {"1.5"}

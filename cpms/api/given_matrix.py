@@ -90,7 +90,7 @@ def storage_of(storage: ValueFormat | MagnitudeSplit | str, given: Matrix) -> Va
     if isinstance(storage, CodeFormat | BlockFloatFormat | MagnitudeSplit):
         return storage
     if isinstance(storage, str) and storage == "lossless":
-        return lossless_storage(given.given_values())
+        return given.once("lossless", lambda: lossless_storage(given.given_values()))
     named = {format.name: format for format in (CODES8, *BLOCK_FLOATS)}
     if isinstance(storage, str) and storage in named:
         return named[storage]

@@ -19,8 +19,7 @@ from cpms.backends.cuda.spmv.coo import AtomicProduct, KeyProduct, WarpProduct
 from cpms.backends.cuda.spmv.coo_operator import CooOperator, SweepKernels, device_bytes, prepared
 from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
-from cpms.formats.formats import Format
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import Format, element_type
 from cpms.problems.pagerank import Problem
 
 

@@ -26,8 +26,7 @@ from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
-from cpms.formats.formats import FP64, Format
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import FP64, Format, element_type
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
 from cpms.sparse.transition_values import edge_values

@@ -134,6 +134,22 @@ def dtype_name(given: object) -> str | None:
     return _DTYPES.get(given) if isinstance(given, str) else None
 
 
+def element_type(storage: Format) -> np.dtype[Any] | None:
+    """Return the NumPy type that equals a format bit for bit; None if there is none.
+
+    Libraries such as SciPy and cuSPARSE compute in such types alone.
+
+    Examples
+    --------
+    >>> [element_type(storage) for storage in (FP64, FP32, CPMS2, format_named("fp32-zero"))]
+    [dtype('float64'), dtype('float32'), None, None]
+    """
+    if isinstance(storage, FloatFormat):
+        is_single = (storage.exponent_bits, storage.mantissa_bits) == (8, 23) and not storage.scaled
+        return np.dtype(np.float32) if is_single and storage.rounding == "nearest" else None
+    return np.dtype(np.float64) if isinstance(storage, SegmentFormat) and storage.segments == 1 else None
+
+
 def format_of(given: Format | str | np.dtype[Any] | type) -> Format:
     """Return a format that is given by itself, by its name or as a data type; see `format_named`.
 

@@ -19,8 +19,7 @@ import numpy as np
 from cpms.base.types import Floats
 from cpms.contracts.linear_operator import Epilogue, LinearOperator
 from cpms.contracts.operator import Operator, Sweep
-from cpms.formats.formats import FP64, Format
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import FP64, Format, element_type
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.problems.pagerank import Problem
 

@@ -25,8 +25,7 @@ from cpms.base.types import Floats, Norm
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterStep, Refinement
-from cpms.formats.formats import FloatFormat, Format
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import FloatFormat, Format, element_type
 from cpms.formats.quantization import codec_scale
 from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 from cpms.problems.pagerank import Problem

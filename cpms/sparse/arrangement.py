@@ -48,8 +48,9 @@ _SAME_WIDTH = 1.03
 class Layout(ABC):
     """A layout of one's own, for products on the engines ``reference`` and ``cpu``.
 
-    A product goes through the slots in their order. On ``cpu`` it uses several threads where the layout has places
-    before which all slots belong to lower rows than all slots behind, as layouts by blocks of rows have.
+    A product goes through the slots in their order. On ``cpu`` it is a compiled loop, which uses several threads where
+    the layout has places before which all slots belong to lower rows than all slots behind, as layouts by blocks of
+    rows have. Other engines refuse it.
 
     Examples
     --------
@@ -203,6 +204,11 @@ def arranged(matrix: Matrix, layout: str | Layout, indices: str = "auto") -> Arr
         raise InputError(f"indices are {indices!r}; they can be {', '.join(INDICES)}")
     if isinstance(layout, Layout):
         return _own_arrangement(matrix, layout, indices)
+    name = layout
+    return matrix.once(("arranged", name, indices), lambda: _arranged(matrix, name, indices))
+
+
+def _arranged(matrix: Matrix, layout: str, indices: str) -> Arrangement:
     if layout in ("csr", "coo"):
         dtype = _index_type(matrix, matrix.entries, indices)
         columns = _unsigned(matrix.indices, dtype)

@@ -74,6 +74,10 @@ def compressed(arrangement: Arrangement) -> CompressedIndices:
     """
     if arrangement.layout != "sell" or arrangement.columns.dtype != np.uint32:
         raise InputError("compressed indices are for layout 'sell' with rows, columns and slots below 2**32")
+    return arrangement.matrix.once("compressed", lambda: _compressed(arrangement))
+
+
+def _compressed(arrangement: Arrangement) -> CompressedIndices:
     starts, columns = arrangement.starts, arrangement.columns
     bases = np.empty(arrangement.slots // SLICE_ROWS, np.uint32)
     widest = np.empty(len(starts) - 1, np.int64)

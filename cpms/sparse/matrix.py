@@ -7,9 +7,10 @@ that are canonical float64 already are used as they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from cpms.storage.device import copy_to_host, on_device
 if TYPE_CHECKING:
     import scipy.sparse
 
+T = TypeVar("T")
 _EXACT_INTEGER = 2**53
 """Up to which every integer is a float64."""
 
@@ -42,6 +44,8 @@ class Matrix:
         Ascending within a row, each once.
     values : ndarray of float64, shape (entries,), or None
         None for a pattern, whose entries are all 1.
+    shared : dict or None
+        See `once`.
 
     Examples
     --------
@@ -55,6 +59,25 @@ class Matrix:
     indptr: npt.NDArray[Any]
     indices: npt.NDArray[Any]
     values: Floats | None
+    shared: dict[Any, Any] | None = None
+    """Arrangements and formats that several products share, by what they are of; None where nothing is kept."""
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """Return what ``make`` returns; where results are kept, it is called once for a key.
+
+        Examples
+        --------
+        >>> from dataclasses import replace
+        >>> a = replace(Matrix.from_dense([[1.0]]), shared={})
+        >>> a.once("list", list) is a.once("list", list)
+        True
+        """
+        if self.shared is None:
+            return make()
+        if key not in self.shared:
+            self.shared[key] = make()
+        found: T = self.shared[key]
+        return found
 
     @property
     def shape(self) -> tuple[int, int]:

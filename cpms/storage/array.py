@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.errors import InputError
 from cpms.base.real_arrays import Floats
 from cpms.base.text.html_table import html_table
 from cpms.base.validation import require_real, shortened, whole
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 from cpms.storage.array_header import write_file
 from cpms.storage.codecs import decode_values, encode_values
-from cpms.storage.device import codec, on_device
+from cpms.storage.device import codec, on_device, rounding
 from cpms.storage.ranges import Counts, Overflow, counted, require_overflow
 from cpms.storage.ranges import array_exponent as array_exponent
 from cpms.storage.ranges import distribution_exponent as distribution_exponent
@@ -297,7 +297,7 @@ def encode(
     overflow : {"raise", "saturate", "inf"}, optional
         Refuse finite values beyond the largest number, make them that number, or an infinity, which is NaN in formats
         without one; and count overflow, underflow and NaN in the array's ``counts``. By default each format does with
-        them as it is defined, and nothing is counted. In main memory alone.
+        them as it is defined, and nothing is counted. In device memory not of segments, nor of formats of one's own.
 
     Returns
     -------
@@ -322,9 +322,7 @@ def encode(
     if overflow is not None:
         require_overflow(overflow)
     if on_device(values):
-        if overflow is not None:
-            raise UnsupportedError("overflow= counts values in main memory; copy the array there, or leave it out")
-        encoded: SegmentedArray = codec().encode(values, format, segments=segments)
+        encoded: SegmentedArray = rounding().encode(values, format, segments, overflow)
         return encoded
     shape = values.shape if isinstance(values, np.ndarray | SegmentedArray) and values.ndim > 1 else ()
     given = to_be_rounded(flat(values, shape), format, format.checked_read(segments))

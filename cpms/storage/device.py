@@ -60,6 +60,11 @@ def codec() -> Any:
     return device_module("codec")
 
 
+def rounding() -> Any:
+    """Return the module that rounds arrays in device memory to a format."""
+    return device_module("rounding")
+
+
 def block_codec() -> Any:
     """Return the module that encodes and decodes block floating point in device memory."""
     return device_module("block_codec")

@@ -265,3 +265,39 @@ def round_floats(values, out, factor, dropped, least, magic, top, beyond, neares
         found = np.uint64(0x7FF0000000000000) if size == np.uint64(0x7FF0000000000000) else found
         found = np.uint64(0x7FF8000000000000) if size > np.uint64(0x7FF0000000000000) else found
         out[i] = np.uint64(found | (bits ^ size)).view(np.float64) * back
+
+
+@jit
+def round_by_rule(values, out, first, factor, rule):  # type: ignore[no-untyped-def]
+    """Round values times a factor by a rule of `cpms.formats.rounding_rules`, as numbers over the factor.
+
+    ``first`` is the index of the first value, on which stochastic rounding depends; ``rule`` is of floats.
+    """
+    top, beyond, infinite, seed, step, dropped, least, saturates, signless, mode = rule
+    one, infinity = np.uint64(1), np.uint64(0x7FF0000000000000)
+    fraction, nan = np.uint64(0x000FFFFFFFFFFFFF), np.uint64(0x7FF8000000000000)
+    back = 1.0 / factor
+    for i in range(len(values)):
+        bits = np.float64(values[i] * factor).view(np.uint64)
+        size = bits & np.uint64(0x7FFFFFFFFFFFFFFF)
+        if size >= infinity:
+            found = nan if size > infinity else infinite
+        else:
+            below = least - np.int64(size >> np.uint64(52))
+            digits, drop = size, dropped
+            if below > 0:
+                drop = dropped + below
+                digits = np.uint64(0) if drop > 62 else (size & fraction) | np.uint64(0x0010000000000000)
+                drop = min(drop, 62)
+            shift = np.uint64(drop)
+            if mode == 1:
+                digits += (one << (shift - one)) - one + ((digits >> shift) & one)
+            elif mode == 2:
+                digits += _random_bits(seed, first + i) & ((one << shift) - one)
+            count = digits >> shift
+            found = np.float64(np.float64(count) * step).view(np.uint64) if below > 0 else count << shift
+            if (size if saturates else found) > top:
+                found = beyond
+        is_bare = signless and (found == 0 or found > infinity)
+        number = np.uint64(found if is_bare else found | (bits ^ size)).view(np.float64)
+        out[i] = number * back

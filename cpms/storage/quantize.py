@@ -2,7 +2,7 @@
 
 An array is read once and written once: packed floats are rounded on the bits of float64, as CPFloat does it (Fasi and
 Mikaitis, ACM Trans. Math. Softw. 49, 2023), and formats of the protocol by their compiled codec, value by value. The
-result equals ``encode(x, format).decode()``. Arrays in device memory are encoded and decoded there, in two passes.
+result equals ``encode(x, format).decode()``. Arrays in device memory are rounded there, in one pass, too.
 """
 
 from __future__ import annotations
@@ -20,14 +20,19 @@ from cpms.base.real_arrays import real_array
 from cpms.base.types import Floats
 from cpms.base.validation import described, shortened, whole
 from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_of
+from cpms.formats.minifloats import MiniFloatFormat
 from cpms.formats.oracle import bits_of
+from cpms.formats.rounding_rules import RoundingRule, beyond_of, constants, rule_of
 from cpms.storage.array import SegmentedArray, array_exponent, encode
 from cpms.storage.codecs import compiled_loops
 from cpms.storage.device import on_device
+from cpms.storage.device import rounding as rounding_on_device
 from cpms.storage.ranges import Counts as Counts
-from cpms.storage.ranges import Overflow, require_overflow
+from cpms.storage.ranges import Overflow, refuse_infinity, refuse_overflow, require_overflow
 from cpms.storage.segment_layout import largest_finite
 
+Rounded = Callable[[Floats, Floats, int], None]
+"""Rounds values into another array; the number is the index of the first."""
 _TILE = 1 << 13
 _DOUBLE_EXPONENT_BITS = 11
 _MOST_EXPONENT = 1022
@@ -35,7 +40,14 @@ _MOST_EXPONENT = 1022
 _INFINITE = 0x7FF0000000000000
 
 
-def quantize(x: Any, format: Format | str, *, rounding: Rounding | None = None, seed: int = 0) -> Any:
+def quantize(
+    x: Any,
+    format: Format | str,
+    *,
+    rounding: Rounding | None = None,
+    seed: int = 0,
+    overflow: Overflow | None = None,
+) -> Any:
     """Return values rounded to a format, as an array of the same shape, type and memory.
 
     Parameters
@@ -47,12 +59,14 @@ def quantize(x: Any, format: Format | str, *, rounding: Rounding | None = None, 
     rounding : {"nearest", "zero", "stochastic"}, optional
         In place of the format's own.
     seed : int
-        Of stochastic rounding.
+        Of stochastic rounding, whose bits depend on it and on the index alone, in main memory and on a GPU.
+    overflow : {"raise", "saturate", "inf"}, optional
+        As in `cpms.encode`, whose array counts, too.
 
     Raises
     ------
     InputError
-        If the values are no real numbers.
+        If the values are no real numbers, or one is beyond the range and to be refused.
     UnsupportedError
         If the format does not round so.
 
@@ -61,66 +75,107 @@ def quantize(x: Any, format: Format | str, *, rounding: Rounding | None = None, 
     >>> quantize([0.1, -1e9], "fp16").tolist(), quantize([[0.1]], "mxfp4").tolist()
     ([0.0999755859375, -inf], [[0.09375]])
     """
-    chosen = _rounded(format_of(format), rounding, whole("seed", seed))
+    chosen, mode, seed = _rounded(format_of(format), rounding, whole("seed", seed))
+    if overflow is not None:
+        require_overflow(overflow)
     if on_device(x):
-        found: Any = encode(x.reshape(-1), chosen).decode().reshape(x.shape)
-        return found.astype(x.dtype) if x.dtype == np.float32 else found
+        return rounding_on_device().quantize(x, chosen, mode, seed, overflow)[0]
     given = real_array("x", x)
     values = given.reshape(-1)
     dtype = given.dtype if given.dtype == np.float32 else np.dtype(np.float64)
-    rounded = None if values.dtype not in (np.float64, np.float32) else _rounding(chosen, values)
-    if rounded is not None:
-        return _by_tiles(values, np.empty(len(values), dtype), rounded).reshape(given.shape)
-    return encode(values, chosen).decode().astype(dtype, copy=False).reshape(given.shape)
+    found: Any = _on_host(values, chosen, mode, seed, overflow)
+    return found.astype(dtype, copy=False).reshape(given.shape)
 
 
-def _rounded(format: Format, rounding: Rounding | None, seed: int) -> Format:
+def _rounded(format: Format, rounding: Rounding | None, seed: int) -> tuple[Format, Rounding, int]:
+    """Return a format, how it rounds, and the seed; refuse what it does not do."""
     if rounding is None:
-        return format
+        own: Rounding = format.rounding if isinstance(format, FloatFormat | SegmentFormat) else "nearest"
+        return format, own, format.seed if isinstance(format, FloatFormat) else seed
     if not isinstance(rounding, str) or rounding not in get_args(Rounding):
         raise InputError(f"rounding is {described(rounding)}; it can be one of {get_args(Rounding)}")
     if isinstance(format, FloatFormat):
-        return replace(format, rounding=rounding, seed=seed)
+        return replace(format, rounding=rounding, seed=seed), rounding, seed
     if isinstance(format, SegmentFormat) and rounding != "stochastic":
-        return replace(format, rounding=rounding)
-    if rounding == "nearest" and not isinstance(format, SegmentFormat):
-        return format
-    raise UnsupportedError(f"{shortened(format.name)} does not round {rounding!r}; use a packed float such as e5m10")
+        return replace(format, rounding=rounding), rounding, seed
+    if (rounding == "nearest" and not isinstance(format, SegmentFormat)) or isinstance(format, MiniFloatFormat):
+        return format, rounding, seed
+    raise UnsupportedError(f"{shortened(format.name)} does not round {rounding!r}; use a float such as e5m10 or e4m3fn")
 
 
-def _rounding(format: Format, values: npt.NDArray[Any]) -> Callable[[Floats, Floats], None] | None:
+def _on_host(
+    values: npt.NDArray[Any], format: Format, rounding: Rounding, seed: int, overflow: Overflow | None
+) -> npt.NDArray[Any]:
+    """Return values of one dimension, rounded."""
+    if isinstance(format, MiniFloatFormat) and rounding != "nearest":
+        rule = rule_of(format, rounding, seed)
+        assert rule is not None  # noqa: S101  # It is of a float.
+        return _by_rule(values if values.dtype == np.float32 else values.astype(np.float64), format, rule, overflow)
+    if overflow is not None:
+        return encode(values, format, overflow=overflow).decode()
+    rounded = None if values.dtype not in (np.float64, np.float32) else _rounding(format, values)
+    return encode(values, format).decode() if rounded is None else _by_tiles(values, rounded)
+
+
+def _rounding(format: Format, values: npt.NDArray[Any]) -> Rounded | None:
     """Return the compiled rounding of values, each by itself, into another array; None if the format has none."""
     if isinstance(format, FloatFormat):
-        return _float_rounding(format, values) if format.rounding != "stochastic" else None
+        return _float_rounding(format, values)
     if isinstance(format, SegmentFormat):
-        return (lambda given, out: np.copyto(out, given)) if format.exact else None
+        return (lambda given, out, first: np.copyto(out, given)) if format.exact else None  # noqa: ARG005
     loops = compiled_loops(format) if format.group == 1 else None
     if loops is None or (factor := _factor(format, values)) is None:
         return None
-    if format.has_nan:
-        return lambda given, out: loops.rounded(given, out, factor)
 
-    def without_nan(given: Floats, out: Floats) -> None:
-        if np.isnan(given).any():
+    def by_codec(given: Floats, out: Floats, first: int) -> None:  # noqa: ARG001
+        if not format.has_nan and np.isnan(given).any():
             raise InputError(f"{shortened(format.name)} has no NaN, and one of the values is one")
         loops.rounded(given, out, factor)
 
-    return without_nan
+    return by_codec
 
 
-def _float_rounding(format: FloatFormat, values: npt.NDArray[Any]) -> Callable[[Floats, Floats], None] | None:
+def _float_rounding(format: FloatFormat, values: npt.NDArray[Any]) -> Rounded | None:
     from cpms.storage import host_loops
 
     exponent, nearest = array_exponent(values, format), format.rounding == "nearest"
     clipped = exponent != 0 and largest_finite(format, exponent) is not None
     if clipped or abs(exponent) > _MOST_EXPONENT:
         return None
+    if format.rounding == "stochastic":
+        rule = rule_of(format, format.rounding, format.seed)
+        assert rule is not None  # noqa: S101  # It is of a float.
+        return _rule_rounding(rule, 2.0**exponent)
     top, least = (bits_of(number) for number in (format.max_finite, format.min_normal))
     # With the exponents of float64, subnormal numbers are rounded as the others are.
     step = format.min_normal * 2.0**-format.mantissa_bits if format.exponent_bits < _DOUBLE_EXPONENT_BITS else 0.0
     bits = np.array([least if step else 0, top, _INFINITE if nearest else top], np.uint64)
-    constants = 2.0**exponent, 52 - format.mantissa_bits, bits[0], step * 2.0**52, bits[1], bits[2], nearest
-    return lambda given, out: host_loops.round_floats(given, out, *constants)
+    known = 2.0**exponent, 52 - format.mantissa_bits, bits[0], step * 2.0**52, bits[1], bits[2], nearest
+    return lambda given, out, first: host_loops.round_floats(given, out, *known)  # noqa: ARG005
+
+
+def _rule_rounding(rule: RoundingRule, factor: float) -> Rounded:
+    from cpms.storage import host_loops
+
+    known = constants(rule)
+    return lambda given, out, first: host_loops.round_by_rule(given, out, np.int64(first), factor, known)
+
+
+def _by_rule(
+    values: npt.NDArray[Any], format: Format, rule: RoundingRule, overflow: Overflow | None
+) -> npt.NDArray[Any]:
+    """Return values rounded by a rule; those beyond the range are treated as asked."""
+    if overflow == "saturate" or (overflow == "inf" and format.has_nan):
+        return _by_tiles(values, _rule_rounding(beyond_of(format, rule, overflow), 1.0))
+    rule = rule if overflow is None else rule._replace(beyond=_INFINITE)
+    found = _by_tiles(values, _rule_rounding(rule, 1.0))
+    beyond = np.isinf(found) & np.isfinite(values) if overflow is not None else np.zeros(0, bool)
+    if beyond.any():
+        at = int(np.argmax(beyond))
+        if overflow == "raise":
+            refuse_overflow(format, at, float(values[at]), format.max_finite)
+        refuse_infinity(format)
+    return found
 
 
 def _factor(format: Format, values: npt.NDArray[Any]) -> float | None:
@@ -129,20 +184,19 @@ def _factor(format: Format, values: npt.NDArray[Any]) -> float | None:
     return 2.0**exponent if abs(exponent) <= _MOST_EXPONENT else None
 
 
-def _by_tiles(
-    values: npt.NDArray[Any], found: npt.NDArray[Any], rounded: Callable[[Floats, Floats], None]
-) -> npt.NDArray[Any]:
-    """Round values into ``found`` in threads; those of float32 pass through tiles of float64 in a core's cache."""
-    rounded(np.zeros(0), np.zeros(0))  # Compiles before threads begin.
+def _by_tiles(values: npt.NDArray[Any], rounded: Rounded) -> npt.NDArray[Any]:
+    """Return values rounded in threads; those of float32 pass through tiles of float64 in a core's cache."""
+    found = np.empty(len(values), values.dtype)
+    rounded(np.zeros(0), np.zeros(0), 0)  # Compiles before threads begin.
 
     def round_tiles(part: tuple[int, int]) -> None:
         if values.dtype == np.float64:
-            rounded(values[slice(*part)], found[slice(*part)])
+            rounded(values[slice(*part)], found[slice(*part)], part[0])
             return
         out = np.empty(_TILE)
         for low in range(*part, _TILE):
             high = min(low + _TILE, part[1])
-            rounded(values[low:high].astype(np.float64), out[: high - low])
+            rounded(values[low:high].astype(np.float64), out[: high - low], low)
             found[low:high] = out[: high - low]
 
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

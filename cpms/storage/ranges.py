@@ -144,11 +144,22 @@ def _replaced(given: Floats, beyond: npt.NDArray[np.bool_], format: Format, most
     """Return the values with those beyond the range as the largest number, or as an infinity, which may be NaN."""
     if overflow == "raise":
         at = int(np.argmax(beyond))
-        raise InputError(
-            f"value {at}, {float(given[at])}, is beyond {shortened(format.name)}, which ends at {most}; "
-            "give overflow='saturate' or 'inf'"
-        )
-    if overflow == "inf" and not (format.has_infinity or format.has_nan):
-        raise InputError(f"{shortened(format.name)} has no infinity and no NaN; give overflow='saturate' or 'raise'")
+        refuse_overflow(format, at, float(given[at]), most)
+    if overflow == "inf":
+        refuse_infinity(format)
     outside = most if overflow == "saturate" else np.inf if format.has_infinity else np.nan
     return np.where(beyond, np.copysign(outside, given), given)
+
+
+def refuse_overflow(format: Format, at: int, value: float, most: float) -> None:
+    """Refuse a value that is beyond the largest number of a format."""
+    raise InputError(
+        f"value {at}, {value}, is beyond {shortened(format.name)}, which ends at {most}; "
+        "give overflow='saturate' or 'inf'"
+    )
+
+
+def refuse_infinity(format: Format) -> None:
+    """Refuse formats in which nothing can stand for what is beyond the largest number."""
+    if not (format.has_infinity or format.has_nan):
+        raise InputError(f"{shortened(format.name)} has no infinity and no NaN; give overflow='saturate' or 'raise'")

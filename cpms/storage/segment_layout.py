@@ -55,6 +55,9 @@ def conversion_parts(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> lis
 
 def write_segments(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format: SegmentFormat, written: int) -> None:
     """Write the first segments of float64 values, given by their bits; both may be the same memory."""
+    if format.segments == 1:
+        _copy(bits, units.view(np.uint64))
+        return
     from cpms.storage import host_loops
 
     written_bits = format.bits(written)
@@ -79,6 +82,9 @@ def write_segments(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format
 
 def read_segments(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format: SegmentFormat, read: int) -> None:
     """Read the first segments of values as the bits of float64."""
+    if format.segments == 1:
+        _copy(units.view(np.uint64), bits)
+        return
     from cpms.storage import host_loops
 
     block, segment_units = _block(format, len(bits)), _segment_units(format)
@@ -96,6 +102,14 @@ def read_segments(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format:
             ),
             threads.ranges(size, at_least=_PART_VALUES, parts=64),
         )
+
+
+def _copy(given: npt.NDArray[np.uint64], out: npt.NDArray[np.uint64]) -> None:
+    """Copy by all threads: a single segment is float64 itself, for which no loop need be compiled."""
+    threads.each(
+        lambda part: np.copyto(out[slice(*part)], given[slice(*part)]),
+        threads.ranges(len(given), at_least=_PART_VALUES, parts=64),
+    )
 
 
 def _block_ranges(length: int, block: int) -> list[tuple[int, int]]:

@@ -80,6 +80,21 @@ def roundings(rows):
                 yield spread(f"{experiment}.{name}", what, "times", ratios, held, "rounding", of="least")
 
 
+def roundings_on_a_gpu(rows):
+    """Yield the time of `cpms.quantize` in device memory over that of a copy of the array, the most over formats."""
+    held = list(rows.measured("rounding_gpu"))
+    if not held:
+        return
+    ratios = [
+        result["median_ms"] / row["copy"]["median_ms"]
+        for row in held
+        for result in row["results"]
+        if result["contestant"] == "cpms"
+    ]
+    what = f"time of `cpms.quantize` over a copy, an array in device memory, most of {len(held)} formats"
+    yield spread("rounding_gpu.copy", what, "times", ratios, held, "rounding", of="most")
+
+
 def iterations(rows):
     """Yield on how many graphs the formats need as many iterations as float64, to within one."""
     found = {}
@@ -165,6 +180,7 @@ NUMBERS = [
     on_a_v100,
     conversions,
     roundings,
+    roundings_on_a_gpu,
     coo,
     products,
     iterations,

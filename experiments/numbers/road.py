@@ -15,7 +15,8 @@ WAYS = {
 def _name(row):
     kind = row["graph"].partition(":")[0]
     kind = row["graph"].partition("family=")[2].partition(",")[0] if kind == "models" else kind
-    return f"{kind}, {row['edges'] / 1e6:.0f}M edges"
+    edges = row["edges"]
+    return f"{kind}, {edges / 1e6:.0f}M edges" if edges >= 5e5 else f"{kind}, {edges / 1e3:.0f}k edges"
 
 
 def _solved(rows, experiment, method="refine"):
@@ -53,7 +54,9 @@ def over_cugraph(rows):
         row["graph"]: row for row in rows.measured("cugraph_quoted", purpose="edges in main memory to ranks there")
     }
     for row, result in _solved(rows, "gpu_road").values():
-        cugraph = quoted[row["graph"]]
+        cugraph = quoted.get(row["graph"])
+        if cugraph is None:
+            continue
         name = _name(row).replace(", ", "-").split(" ")[0]
         yield counted(
             f"road.{name}.cugraph",

@@ -2,7 +2,7 @@
 
 import itertools
 
-from cpms.backends.cuda.kernels import batched, krylov, multi_gpu, product, streaming, template
+from cpms.backends.cuda.kernels import batched, krylov, multi_gpu, product, rounding, streaming, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.persistent import (
     ALL_BLOCKED,
@@ -21,6 +21,7 @@ from cpms.formats.block_float import BFP16, BLOCK_FLOATS
 from cpms.formats.codes import CODES8
 from cpms.formats.formats import FP16, FP32, NAMED, FloatFormat, SegmentFormat, format_named
 from cpms.formats.quantization import HEAD_BITS, quantiser
+from cpms.formats.rounding_rules import rule_of
 from cpms.precision.anderson import HISTORY_VECTORS, history_vectors
 
 
@@ -141,7 +142,8 @@ def products(formats):
             yield product.ProductSpec(storage, read, vectors=2).rows(8)
             yield product.ProductSpec(storage, read, x=storage, read_x=read, index_bits=64).row_blocks()
             yield product.ProductSpec(storage, read, x=FP32, compute="fp32", out="fp32").slices(7, ell=False)
-            yield product.ProductSpec(storage, read, offset_bits=16).slices(0, ell=False)
+            yield product.ProductSpec(storage, read, offset_bits=16, far=True).slices(0, ell=False)
+            yield product.ProductSpec(storage, read, offset_bits=8, group=4).slices(7, ell=False)
             yield product.vector_dots(storage, read, "fp64")
             yield product.vector_combine(storage, read, "fp32")
     for blocks in BLOCK_FLOATS:
@@ -153,7 +155,11 @@ def products(formats):
         yield product.vector_combine(blocks, 1, "fp64")
     yield product.ProductSpec(CODES8).row_blocks()
     yield product.ProductSpec(None).row_blocks()
-    yield product.ProductSpec(CODES8, compute="fp32").slices(7, ell=False)
+    yield product.ProductSpec(CODES8, compute="fp32", group=8).slices(7, ell=False)
+    for width in (0, product.WIDEST):
+        yield product.ProductSpec(FP16, vectors=1 if width else 2, group=8).slices(width, ell=False)
+        far = {"offset_bits": 8, "group": 8, "far": width == 0}
+        yield product.ProductSpec(FP16, x=FP32, out="fp32", **far).slices(27, ell=False)
     for threads in product.THREADS_A_ROW:
         yield product.ProductSpec(None, vectors=2).rows(threads)
     for vectors in product.TOGETHER:
@@ -165,6 +171,13 @@ def products(formats):
     for real in ("fp64", "fp32"):
         yield product.ProductSpec(out=real).join()
         yield product.vector_update(real, "fp64")
+
+
+def roundings():
+    """Yield the kernels that round arrays: floats in each way, other numbers, groups of either element, a codec."""
+    names = ("fp16", "fp16-zero", "fp16-stochastic", "posit8", "int8", "mxfp4", "mxint8")
+    formats = [(each, rule_of(each, getattr(each, "rounding", "nearest"))) for each in map(format_named, names)]
+    yield from rounding.every([*formats, (format_named("e4m3fn"), None)])
 
 
 def every():
@@ -204,11 +217,12 @@ def every():
         "products": list(
             products([*map(format_named, ("fp64", "cpms4", "fp32", "fp16", "e4m3", "cpms2-planes")), odd])
         ),
+        "rounding": list(roundings()),
         "krylov": [each for storage in (None, FP32, BFP16) for each in krylov.cg_passes(storage)],
         "helpers": [
             *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),
             *(*template.CERTIFICATE, *template.CERTIFIED_ROWS.values()),
-            *(*template.PADDED_CSR, *template.TRIMMING, *template.LUMPING),
+            *(*template.PADDED_CSR, *template.EQUAL_RANGES, *template.TRIMMING, *template.LUMPING),
             *(template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *template.CONTRIBUTIONS),
             *(*template.CYCLE_PERMUTATION, *template.AFFINE.values()),
             *template.GATHERS.values(),

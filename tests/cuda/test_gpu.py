@@ -15,8 +15,7 @@ from cpms.backends.cuda.spmv import padded_csr
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
 from cpms.engines import cpu, cuda, cusparse
 from cpms.engines import reference as obvious
-from cpms.formats.formats import CPMS4, FP32, FP64, NAMED, format_named
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import CPMS4, FP32, FP64, NAMED, element_type, format_named
 from cpms.graph.graph import Graph
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.problems.pagerank import Problem

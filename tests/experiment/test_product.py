@@ -64,15 +64,83 @@ def test_table_and_figure_are_made_of_rows(tmp_path):
     assert (tmp_path / "products.png").exists()
 
 
-def test_suites_are_compared_with_their_first_contestant(tmp_path):
-    (cell,) = config().cells()
-    row = {**cell, **product.Context(config()).measure(cell), "status": "ok", "copy_gbps": 20.0}
-    rows = pd.DataFrame([{**row, "experiment": name} for name in ("gpu_suite_a_grids", "gpu_suite_b_grids")])
-    show._program(show_programs()["suites"]).show(rows, Output(tmp_path, "suites", lambda _: None))
-    table, means = (pd.read_csv(tmp_path / f"suites{suffix}.csv") for suffix in ("", "_means"))
+def product_of(engine, layout, storage, ms, size, vectors="fp64", **more):
+    """Return a contestant of a row of so many milliseconds and bytes."""
+    times = {"median_ms": ms, "least_ms": 0.9 * ms, "most_ms": 1.1 * ms, "least_bytes": size, "error": 0.0, "bits": 16}
+    return (
+        {"engine": engine, "layout": layout, "storage": storage, "vectors": vectors, "read": 1, "stored_as": storage}
+        | times
+        | more
+    )
+
+
+def test_suites_are_compared_with_their_targets(tmp_path):
+    of_gpu = [
+        product_of("cusparse", "csr", "fp64", 8.0, 100e6),
+        product_of("cuda", "csr", "fp64", 5.0, 100e6),
+        product_of("cuda", "sell", "fp64", 4.0, 80e6),
+        product_of("cuda", "sell", "fp32", 2.0, 50e6),
+        product_of("cuda", "sell", "fp16-scaled", 2.0, 20e6),
+        product_of("cuda", "sell", "fp16-scaled", 1.0, 18e6, "fp32"),
+        product_of("cuda", "sell", "lossless", 1.6, 10e6),
+        product_of("cusparse", "sell", "fp16", 3.0, 20e6, "fp16"),
+    ]
+    slower = [
+        {**c, "median_ms": 2 * c["median_ms"]} if c["layout"] == "csr" and c["engine"] == "cuda" else c for c in of_gpu
+    ]
+    row = {"status": "ok", "copy_gbps": 20.0, "experiment": "gpu_suite_a_grids"}
+    rows = [
+        {**row, "graph": "stencil:points=7,side=9", "contestants": of_gpu},
+        {**row, "graph": "banded:rows=9", "contestants": slower},
+        {**row, "graph": "rmat:scale=9", "contestants": of_gpu, "experiment": "gpu_suite_b_irregular"},
+    ]
+    on_cpu = [
+        product_of("scipy", "csr", "fp64", 3.0, 1e6),
+        product_of("cpu", "csr", "fp64", 3.0, 1e6),
+        product_of("cpu", "sell", "fp64", 1.5, 1e6),
+        product_of("cpu", "sell", "cpms4-planes", 1.5, 1e6),
+        product_of("cpu", "sell", "cpms4-planes", 1.4, 1e6, read=2),
+    ]
+    beside = pd.DataFrame([{"status": "ok", "graph": "x", "contestants": on_cpu}])
+    show._program(show_programs()["suites"]).show(
+        pd.DataFrame(rows), Output(tmp_path, "suites", lambda _: None), beside
+    )
+    table, means, targets = (pd.read_csv(tmp_path / f"suites{suffix}.csv") for suffix in ("", "_means", "_targets"))
     assert (table["times faster"] > 0.0).all()
     assert means["gpu_suite_a_grids"][0] == 1.0
     assert (tmp_path / "suites.png").exists()
+    found = {(line["of"], line["measured"]): line for line in targets.to_dict("records")}
+    each = found["A: all", "float64 in CSR, times cuSPARSE"]
+    assert (each["least"], each["most"], each["least on"]) == (0.8, 1.6, "banded:rows=9")
+    assert not each["met"]
+    expected = {
+        ("A: all", "float64 in the best layout, times cuSPARSE"): (2.0, True),
+        ("A: all", "32 bits in SELL, of the bytes' ratio"): (1.25, True),
+        ("A: all", "16 bits in SELL, of the bytes' ratio"): (0.5, False),
+        ("A: stencils", "16 bits, of copy bandwidth"): (0.5, False),
+        ("A: stencils", "16 bits, vectors in float32, of copy bandwidth"): (0.9, True),
+        ("A: stencils", "few bits, times cuSPARSE"): (5.0, True),
+        ("A: stencils", "few bits, vectors in float32, times cuSPARSE"): (8.0, True),
+        ("B: graphs", "few bits, times cuSPARSE"): (5.0, True),
+        ("two threads", "float64 in the best layout, times SciPy"): (2.0, True),
+        ("two threads", "16-bit planes in SELL, times float64 in SELL"): (1.0, False),
+    }
+    for key, (mean, met) in expected.items():
+        assert found[key]["mean"] == pytest.approx(mean), key
+        assert found[key]["met"] in (met, str(met)), key
+    assert found["A: all", "16 bits, vectors in float32, times cuSPARSE's SELL in FP16"]["mean"] == pytest.approx(3.0)
+    assert ("A: finite elements", "few bits, times cuSPARSE") not in found
+
+
+def test_baselines_are_no_engines():
+    given = [{"engine": "scipy"}, {"engine": "cpu"}]
+    (cell,) = config(contestants=given).cells()
+    found = product.Context(config(contestants=given)).measure(cell)
+    first = found["contestants"][0]
+    assert (first["engine"], first["error"]) == ("scipy", 0.0)
+    for wrong in ({"engine": "scipy", "layout": "sell"}, {"engine": "cpu", "vectors": "fp16"}):
+        with pytest.raises(ValidationError, match=r"fp64 alone|are for engine"):
+            config(contestants=[wrong])
 
 
 def test_names_of_nothing_are_refused():

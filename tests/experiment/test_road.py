@@ -37,6 +37,8 @@ def test_rows_hold_all_ways_and_their_stages(recorded):
     found = rows.read(recorded)
     assert [row["status"] for row in found] == ["ok", "ok"]
     for row in found:
+        assert len(row["built_samples_s"]) == 1
+        assert row["built_s"] > 0
         assert [result["method"] for result in row["results"]] == ["refine", "power"]
         for result in row["results"]:
             assert result["solver_status"] == "converged"
@@ -91,7 +93,13 @@ def test_weights_are_refused():
 
 def test_rows_are_shown(recorded, tmp_path):
     written = show.show("road", results=recorded.parent, output=tmp_path)
-    assert {path.name for path in written} >= {"road.md", "road_details.csv", "road_agreement.csv", "road.pdf"}
+    assert {path.name for path in written} >= {
+        "road.md",
+        "road_details.csv",
+        "road_targets.csv",
+        "road_agreement.csv",
+        "road.pdf",
+    }
     table, details = (pd.read_csv(tmp_path / f"road{suffix}.csv") for suffix in ("", "_details"))
     assert (table["edges to ranks, ms"] > 0).all()
     assert (details["least ms"] <= details["ms"]).all()

@@ -124,6 +124,27 @@ def odd_float32(values):
     return (below.view(np.uint32) | (below != values)).astype(np.uint32).view(np.float32)
 
 
+def rounded_elements(values, element):
+    """Return values rounded to an element of OCP's blocks; its integers count 64ths, and leave out the lowest."""
+    if element is np.int8:
+        return np.clip(np.rint(64 * values), -127, 127) / 64
+    most = float(ml_dtypes.finfo(element).max)
+    return odd_float32(np.clip(values, -most, most)).astype(element).astype(float)
+
+
+def posit_values(code, n):
+    """Return what `posit_value` does, of an array."""
+    first, run, going = code >> (n - 2) & 1, np.zeros_like(code), np.ones(code.shape, bool)
+    for place in range(n - 2, -1, -1):
+        going &= (code >> place & 1) == first
+        run += going
+    left = np.maximum(n - 2 - run, 0)
+    rest = (code & (1 << left) - 1) << 2  # As many zeros follow as an exponent lacks.
+    exponent, fraction = rest >> left, rest & (1 << left) - 1
+    k = np.where(first == 1, run - 1, -run)
+    return np.ldexp(1 + np.ldexp(fraction.astype(float), -left), 4 * k + exponent)
+
+
 MANY = pytest.mark.parametrize("count", [20_000, pytest.param(10**7, marks=pytest.mark.slow)])
 
 
@@ -144,6 +165,29 @@ def test_numbers_for_themselves_are_those_of_a_table(name, count):
 
 
 @MANY
+def test_posits_of_32_bits_lie_between_their_boundaries(count):
+    """Too many for a table: the boundaries of a code are the posits of 33 bits beside it, as in `posit_table`."""
+    some = np.random.default_rng(2).integers(1, 2**32, 300)
+    np.testing.assert_array_equal(posit_values(some, 33), [posit_value(code, 33) for code in some.tolist()])
+    storage, top = format_named("posit32"), 2**31 - 1
+    for values in chunks(count):
+        codes = cpms.encode(values, storage).units
+        signed, size = codes.view(np.int32).astype(np.int64), np.abs(values)
+        assert (signed[~np.isfinite(values)] == -top - 1).all()
+        assert (signed[size == 0.0] == 0).all()
+        held = np.isfinite(values) & (size > 0.0)
+        code, size = np.abs(signed[held]), size[held]
+        assert ((signed[held] < 0) == (values[held] < 0)).all()
+        assert ((code >= 1) & (code <= top)).all()
+        low = np.where(code == 1, 0.0, posit_values(2 * code - 1, 33))
+        high = np.where(code == top, np.inf, posit_values(2 * code + 1, 33))
+        even = code % 2 == 0
+        same = np.where(even, (low <= size) & (size <= high), (low < size) & (size < high))
+        assert same.all(), values[held][~same][:5]
+        np.testing.assert_array_equal(np.abs(storage.decode(codes)[held]), posit_values(code, 32))
+
+
+@MANY
 @pytest.mark.parametrize(
     ("name", "element", "top"),
     [
@@ -151,21 +195,21 @@ def test_numbers_for_themselves_are_those_of_a_table(name, count):
         ("mxfp8-e5m2", ml_dtypes.float8_e5m2, 15),
         ("mxfp6-e2m3", ml_dtypes.float6_e2m3fn, 2),
         ("mxfp4", ml_dtypes.float4_e2m1fn, 2),
+        ("mxint8", np.int8, 0),
     ],
 )
 def test_blocks_are_scales_and_elements_of_ml_dtypes(name, element, top, count):
-    most = float(ml_dtypes.finfo(element).max)
     for values in chunks(count):
         blocks = values[: len(values) // 32 * 32].reshape(-1, 32)
         with np.errstate(all="ignore"):
             largest = np.abs(blocks).max(axis=1, keepdims=True)
             scale = np.clip(np.frexp(largest)[1] - 1 - top, -127, 127)
-            elements = odd_float32(np.clip(np.ldexp(blocks, -scale), -most, most)).astype(element)
-            right = np.ldexp(elements.astype(float), scale)
+            right = np.ldexp(rounded_elements(np.ldexp(blocks, -scale), element), scale)
         right = np.where(np.isfinite(largest), np.where(largest > 0, right, blocks), np.nan)
         np.testing.assert_array_equal(cpms.encode(blocks.ravel(), name).decode().reshape(blocks.shape), right)
     codes = np.arange(2 ** format_named(name).bits(), dtype=np.uint8)
-    np.testing.assert_array_equal(format_named(name).element.decode(codes), codes.view(element).astype(float))
+    unit = 1 / 64 if element is np.int8 else 1.0
+    np.testing.assert_array_equal(format_named(name).element.decode(codes), codes.view(element).astype(float) * unit)
 
 
 def shared_exponents(group):

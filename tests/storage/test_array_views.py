@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +121,21 @@ def test_other_files_are_refused_and_run_no_code(tmp_path):
         path.write_bytes(text)
         with pytest.raises(InputError, match=fault):
             cpms.load_array(path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["gse", "mxfp8-e4m3", "cpms4-planes", "cpms8", "posit16"])
+def test_segments_in_device_memory_are_views_of_it(gpu_backend, name):
+    """By the CUDA array interface and DLPack, also of groups, which are written in main memory alone."""
+    import cupy
+
+    del gpu_backend
+    stored = cpms.encode(np.random.default_rng(3).standard_normal(4096), name)
+    there = replace(stored, memory=cupy.asarray(stored.memory))
+    begin, end = there.memory.data.ptr, there.memory.data.ptr + there.memory.nbytes
+    for k in range(stored.format.levels):
+        view, right = there.segment(k), stored.segment(k)
+        assert begin <= view.__cuda_array_interface__["data"][0] < end
+        for taken in (view, cupy.from_dlpack(view), cupy.asarray(view)):
+            assert begin <= taken.data.ptr < end
+            np.testing.assert_array_equal(cupy.asnumpy(taken), right)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cpu import product_loops
+from cpms.backends.cpu import product_loops, slice_loops
 from cpms.backends.cpu.krylov.cg import CgMatrix, CpuCg
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product_loops import ONES
@@ -194,8 +194,10 @@ class CpuProduct(CpuVectors):
     def _multiply(self, x: Any, out: Any, finish: tuple[Any, ...], spec: tuple[Any, Any], read: int | None) -> float:
         layout, real = self.arrangement, _REAL[self.request.compute]
         if layout.slice_rows:
-            kernel = product_loops.slices_kernel(*spec)
-            arguments = (*self._slices(read), x, out, *finish, real)
+            kernel, given = product_loops.slices_kernel(*spec), self._slices(read)
+            if layout.slice_rows == SLICE_ROWS and slice_loops.decodes(*spec):
+                kernel, given = slice_loops.slices_kernel(*spec), (*given[:4], layout.matrix.rows)
+            arguments = (*given, x, out, *finish, real)
         elif layout.row_numbers is not None:
             kernel = product_loops.coo_kernel(*spec)
             arguments = (layout.row_numbers, layout.columns, self._values(read), x, out, *finish, real)

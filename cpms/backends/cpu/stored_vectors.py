@@ -19,8 +19,7 @@ from cpms.contracts.linear_operator import LinearOperator, Norms
 from cpms.contracts.own_codecs import has_own_codec
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
-from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat, element_type
 from cpms.storage.array import SegmentedArray, encode
 from cpms.storage.block_float import STORED, encode_blocks
 from cpms.storage.device import host_float64

@@ -45,9 +45,6 @@ def _load_segments(stored, index, length, widths, read, block, units):  # type: 
 
 @inlined
 def _store_segments(stored, index, length, widths, written, block, units, value, dropped, mask):  # type: ignore[no-untyped-def]
-    if units == 1:
-        stored[index] = np.float64(value).view(np.uint64)
-        return value
     if block == 0:
         lane, size, base = index, length, u64(0)
     else:
@@ -123,11 +120,28 @@ def _noise(seed, index):  # type: ignore[no-untyped-def]
     return z ^ (z >> u64(31))
 
 
-@inlined
-def _load(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]
-    if segmented:
+def _load_any(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]
+    """Return a stored value by the code that `_loads` chooses when a sweep is compiled."""
+    raise NotImplementedError
+
+
+_load: Any = _load_any
+
+
+@numba.extending.overload(_load, jit_options={"forceinline": True})  # type: ignore[untyped-decorator, unused-ignore]
+def _loads(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return the accessor of packed floats (no widths), of float64 or of several segments: none compiles all three."""
+
+    def floats(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        return _load_float(stored, index, first, second)
+
+    def doubles(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        return u64(stored[index]).view(np.float64)
+
+    def segments(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]  # noqa: ARG001
         return _load_segments(stored, index, length, widths, first, second, third)
-    return _load_float(stored, index, first, second)
+
+    return (floats, doubles, segments)[min(len(widths), 2)]
 
 
 @inlined
@@ -177,6 +191,8 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) ->
     ``widths`` as an array: a loop whose length is not compiled in cannot index the tuple.
     """
     segmented, first, second, third = spec
+    widths = widths if segmented else ()
+    is_double = int(len(widths) == 1)
 
     @compiled(error_model="numpy")
     def sweep(  # type: ignore[no-untyped-def]
@@ -252,7 +268,10 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) ->
                 j = base + u64(i)
                 back = to_real * divisor[j] if layout == 2 else to_real
                 old = _load(x, j, rows, widths, *spec)
-                if segmented:
+                if is_double:
+                    out[j] = np.float64(totals[i]).view(np.uint64)
+                    new = totals[i]
+                elif segmented:
                     new = _store_segments(out, j, rows, runs, written, second, third, totals[i], dropped, mask)
                 else:
                     noise = _noise(seed, j) if third == 2 else u64(0)
@@ -276,6 +295,7 @@ def selected_sum_kernel(spec: tuple[int, ...], widths: tuple[int, ...]) -> Any:
 
     Only dangling nodes are selected, and their divisor is 1 in the pattern layout.
     """
+    widths = widths if spec[0] else ()
 
     @compiled()
     def selected_sum(x, selected, length, low, high):  # type: ignore[no-untyped-def]

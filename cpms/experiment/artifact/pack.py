@@ -27,6 +27,7 @@ from cpms.experiment.artifact import software, texts
 from cpms.experiment.artifact.numbers import by_experiment, machine, numbers
 from cpms.experiment.artifact.paper import compiled
 from cpms.experiment.report import templates
+from cpms.experiment.report.figures import ENDINGS
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.show import needs_of, show, styled
 from cpms.experiment.rows.flat import read_rows, source_folder
@@ -49,6 +50,8 @@ sys.exit(rebuild(HERE, echo=say))
 '''
 _COMPARED = (".pdf", ".tex")
 """The files of figures and of tables that are in the manifest."""
+_DRAWN_AGAIN = (".pdf",)
+"""The files of figures that are compared: others would double the time."""
 
 
 def artifact(
@@ -147,7 +150,7 @@ def rebuild(folder: Path, *, echo: Callable[[str], None] = lambda _: None) -> in
     shutil.rmtree(folder / "rebuilt", ignore_errors=True)
     held, again = (
         {each["file"]: each["sha256"] for each in figures}
-        for figures in (manifest["figures"], _draw(folder, "rebuilt", manifest["width"], lambda _: None))
+        for figures in (manifest["figures"], _draw(folder, "rebuilt", manifest["width"], lambda _: None, _DRAWN_AGAIN))
     )
     others = sorted(name for name in held.keys() | again.keys() if held.get(name) != again.get(name))
     for name in others:
@@ -165,7 +168,9 @@ def _compile(paper: Path, rows: Sequence[Row], echo: Callable[[str], None]) -> N
         echo(f"left out: {paper.with_suffix('.pdf').name}: {error}")
 
 
-def _draw(folder: Path, name: str, width: str, echo: Callable[[str], None]) -> list[texts.Entry]:
+def _draw(
+    folder: Path, name: str, width: str, echo: Callable[[str], None], endings: Sequence[str] = ENDINGS
+) -> list[texts.Entry]:
     """Draw all figures of an artifact's rows into a folder of it, and return the entry of each in the manifest."""
     target, rows = folder / name, read_rows(folder / "rows")
     target.mkdir(parents=True, exist_ok=True)
@@ -177,7 +182,7 @@ def _draw(folder: Path, name: str, width: str, echo: Callable[[str], None]) -> l
         if not recorded.of(needs):
             continue
         try:
-            written = show(path, results=recorded, output=target, width=width)
+            written = show(path, results=recorded, output=target, width=width, endings=endings)
         except InputError as error:
             if program in own:
                 raise
@@ -190,7 +195,7 @@ def _draw(folder: Path, name: str, width: str, echo: Callable[[str], None]) -> l
             if measured[0]["experiment"] in drawn:
                 continue
             for drawing in templates.drawings(measured, width=width):
-                out = Output(target, experiment, echo)
+                out = Output(target, experiment, echo, endings=endings)
                 out.drawing(drawing)
                 found += [_entry(path, measured) for path in out.written if path.suffix in _COMPARED]
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _ENDINGS: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 """File types of a figure, with metadata that hold no time."""
+ENDINGS = tuple(_ENDINGS)
 _DESCRIPTION = {".pdf": "Subject", ".svg": "Description", ".png": "Description"}
 """The name that each type has for alternative text."""
 _LONGEST_NAME = 44
@@ -31,8 +32,8 @@ _LONGEST_LABEL = 160
 """The longest label of an axis or of a figure, in characters."""
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as ``.pdf``, ``.svg`` and ``.png``, close it and return these paths.
+def save(figure: Figure, stem: Path, endings: Sequence[str] = ENDINGS) -> list[Path]:
+    """Write a figure as ``.pdf``, ``.svg`` and ``.png``, or some of these, close it and return the paths.
 
     The label of the figure is the alternative text in the metadata of the files.
 
@@ -47,7 +48,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         if not figure.axes or any(axes.axison and not _shows_data(axes) for axes in figure.axes):
             return []
         _escape(figure)
-        for ending, metadata in _ENDINGS.items():
+        for ending in endings:
+            metadata = _ENDINGS[ending]
             path = stem.with_name(stem.name + ending)
             with replacing(path) as temporary:
                 alt = escape.terminal(str(figure.get_label()))

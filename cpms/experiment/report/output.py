@@ -53,6 +53,8 @@ class Output:
         Those among them that no commit explains; the names of their graphs get a dagger.
     width : str
         Of figures: ``single`` or ``double`` column.
+    endings : sequence of str
+        Of the files of a figure.
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class Output:
         rows: Sequence[Row] = (),
         apart: Sequence[Row] = (),
         width: str = "single",
+        endings: Sequence[str] = figures.ENDINGS,
     ) -> None:
         self._target, self._name, self._echo, self._note = target, name, echo, note
+        self._endings = endings
         self._rows, self._apart, self._marks = rows, apart, set[str]()
         self.width = inches(width)
         self.written: list[Path] = []
@@ -170,7 +174,7 @@ class Output:
         self._save(drawing.figure, f"{self._name}_{drawing.name}", described)
 
     def _save(self, figure: Figure, name: str, described: dict[str, Any]) -> None:
-        written = figures.save(figure, self._target / name)
+        written = figures.save(figure, self._target / name, self._endings)
         self.written += written
         if written:
             self._write(self._target / f"{name}.json", json.dumps(described, indent=1) + "\n")

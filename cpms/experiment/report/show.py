@@ -21,6 +21,7 @@ from cpms.base.text.progress import Bar
 from cpms.base.text.suggestions import nearest
 from cpms.experiment import config
 from cpms.experiment.report import templates
+from cpms.experiment.report.figures import ENDINGS
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.style import STYLE
 from cpms.experiment.rows import outcome, rows
@@ -40,6 +41,7 @@ def show(
     output: Path = Path("out"),
     width: str = "single",
     baseline: str | None = None,
+    endings: Sequence[str] = ENDINGS,
     echo: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Draw ``name``: a show program, ``all`` that have rows, or an experiment; return the files written.
@@ -65,6 +67,8 @@ def show(
         Of figures: ``single`` or ``double`` column.
     baseline : str, optional
         Of figures without a program: the contestant that speed-ups are over.
+    endings : sequence of str
+        Of the files of a figure: ``.pdf``, ``.svg`` and ``.png``, or some of these.
     echo : callable
         Receives tables as text.
 
@@ -98,7 +102,9 @@ def show(
             continue
         beside = [_table(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
         found = of_folder.chosen([*dict.fromkeys([*module.NEEDS, *getattr(module, "BESIDE", [])])])
-        target = Output(output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width)
+        target = Output(
+            output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width, endings=endings
+        )
         try:
             with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
                 if hasattr(module, "show"):

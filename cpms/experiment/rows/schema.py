@@ -172,6 +172,7 @@ solver_converged|integer|1|queries that the solver reports as converged
 zero_share|number|1|share of values that are zero
 subnormal_share|number|1|share of values that are subnormal
 differing|integer|1|values that are not those of cpms
+differing_from_main_memory|integer|1|values rounded otherwise in device memory than in main memory
 same_values|boolean||the selected values are those of the reference
 same_places|boolean||the selected places are those of the reference
 counts_json|JSON|1|systems by outcome for each solver

@@ -10,6 +10,7 @@ from cpms.experiment.report.output import label, shortened
 from cpms.experiment.rows.quoted import cugraph
 
 NEEDS = ["gpu_road", "gpu_road_held"]
+MANY_EDGES = 30_000_000
 WAYS = {
     "road": "edges to ranks",
     "old_road": "built and certified on processors",
@@ -18,6 +19,19 @@ WAYS = {
     "device_road": "edges to ranks on the device",
     "device_prepared": "prepared on the device, second solve",
 }
+TARGETS = {
+    ("copying:nodes=6000000,degree=10,seed=5", "road"): 75,
+    ("torus:side=200,seed=3", "road"): 45,
+    ("copying:nodes=500000,degree=10,seed=6", "road"): 11,
+    ("web-NotreDame", "road"): 7,
+    ("torus:side=60,seed=2", "road"): 5,
+    ("copying:nodes=6000000,degree=10,seed=5", "call"): 45,
+    ("copying:nodes=500000,degree=10,seed=6", "call"): 7,
+    ("web-NotreDame", "call"): 5,
+    ("wiki-Vote", "call"): 3,
+    ("copying:nodes=6000000,degree=10,seed=5", "built"): 700,
+}
+"""Milliseconds that the road was built for, by graph and way; see `_required` for the ratios."""
 STAGES = ("prepare", "solve", "certify")
 HOSTED, QUOTED = "build, check on processors", "cuGraph, quoted"
 MARKS = {"refine": "o", "power": "s", HOSTED: "^", QUOTED: "X"}
@@ -48,6 +62,11 @@ def show(rows, out):
         suffix="_agreement",
         caption="Answers of the road beside the processors': residuals of the same ranks as each recomputes them, and "
         "the L1 distance from ranks that processors computed beside the sum of both error bounds",
+    )
+    out.table(
+        pd.DataFrame([line for row, result in found for line in _required(row, result, quoted)]),
+        suffix="_targets",
+        caption="Figures of method refine beside what was asked of them before they were measured",
     )
     drawn = pd.DataFrame([line for row, result in found for line in _drawn(row, result, quoted)])
     out.figure(
@@ -95,6 +114,41 @@ def _details(row, result):
                 "spread, %": 100 * spread(samples),
                 "samples": len(samples),
             }
+
+
+def _required(row, result, quoted):
+    """Yield the figures of ``refine`` for which there is a target: times in ms, and ratios of medians."""
+    if result["method"] != "refine":
+        return
+    given = {name: 1e3 * value for name, value in result.items() if name.endswith("_s") and isinstance(value, float)}
+    given["built_s"] = 1e3 * row.get("built_s", np.nan)
+    ms = {name.removesuffix("_s"): value for name, value in given.items()}
+    lines = [(way, "ms", ms[way], TARGETS[row.graph, way]) for way in (*WAYS, "built") if (row.graph, way) in TARGETS]
+    if "device_road" in ms:
+        alone = ms["device_prepared_solve"]
+        if row.edges >= MANY_EDGES / 6:
+            most = 2.2 if row.edges >= MANY_EDGES else 3.5
+            lines.append(("device_road", "over the solve alone", ms["device_road"] / alone, most))
+        if row.graph in quoted.index:
+            theirs = quoted.device_road_ms[row.graph]
+            lines.append(("device_road", "over cuGraph's", ms["device_road"] / theirs, 0.5))
+        for way in ("prepared", "device_prepared"):
+            lines.append((way, "ms over its solve", ms[way] - ms[f"{way}_solve"], 2.0))
+    others = [other for other in row.results if other["method"] == "power" and other["status"] == "ok"]
+    for way in ("road", "call"):
+        for other in others:
+            most = 1.0 if row.edges >= 1e6 else 1.05
+            lines.append((way, "over our float64", ms[way] / (1e3 * other[f"{way}_s"]), most))
+    for way, unit, value, most in lines:
+        name = {"built": "Graph.from_edges", **WAYS}[way]
+        met = "" if np.isnan(value) else "yes" if value <= most else "no"
+        yield {
+            "graph": shortened(label(row)),
+            "figure": f"{name}, {unit}",
+            "measured": value,
+            "at most": most,
+            "met": met,
+        }
 
 
 def _agreement(row, result):

@@ -1,4 +1,7 @@
-"""Rounding of arrays to a format by cpms, pychop, gfloat and casts, against a copy of the array."""
+"""Rounding of arrays to a format by cpms, pychop, gfloat and casts, against a copy of the array.
+
+Rows of a GPU, where arrays lie in its memory, are drawn where they exist.
+"""
 
 import pandas as pd
 
@@ -6,14 +9,16 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
 
 NEEDS = ["rounding_cpu", "rounding_blocks_cpu"]
+BESIDE = ["rounding_gpu"]
 MARKS = {"cpms": "o", "gfloat": "s", "pychop": "^", "cast": "D"}
 
 
-def show(rows, out):
+def show(rows, out, beside):
+    measured = [row for part in (rows, beside) for row in part.to_dict("records") if row["status"] == "ok"]
     table = pd.DataFrame(
         [
-            {"storage": row["storage"], "values": row["values"], "copy_ms": row["copy"]["median_ms"], **result}
-            for row in rows[rows.status == "ok"].to_dict("records")
+            {"storage": _called(row), "values": row["values"], "copy_ms": row["copy"]["median_ms"], **result}
+            for row in measured
             for result in row["results"]
         ]
     )
@@ -31,6 +36,10 @@ def show(rows, out):
         "after the other",
         alt=ends(table, "over_copy", ["storage", "contestant"], "Time of rounding over copy"),
     )
+
+
+def _called(row):
+    return f"{row['storage']}, GPU" if row.get("device") == "cuda" else row["storage"]
 
 
 def _figure(table, out):

@@ -7,10 +7,23 @@ from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.palette import NEUTRAL
 
 NEEDS = [f"gpu_suite_{suite}_{part}" for suite in "ab" for part in ("grids", "irregular")]
+BESIDE = ["cpu_product"]
+FAMILIES = {
+    "stencils": ("stencil:",),
+    "finite elements": ("elements:",),
+    "graphs": ("rmat:", "weblike:", "web-", "cnr-"),
+}
+SELL, CSR = ("cuda", "sell"), ("cuda", "csr")
 
 
-def show(rows, out):
-    rows = rows[rows.status == "ok"]
+def show(rows, out, beside):
+    rows, beside = (each[each.status == "ok"] if len(each) else each for each in (rows, beside))
+    out.table(
+        pd.DataFrame(_targets(rows, beside)),
+        caption="Targets of products, over the matrices of a suite: geometric mean, least and most, and the median of "
+        "the samples' most over least. On processors the baseline is SciPy, on a GPU cuSPARSE",
+        suffix="_targets",
+    )
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     out.table(
         table.drop(columns="bits"),
@@ -32,6 +45,105 @@ def show(rows, out):
             f"{product}, {suite}: {mean:.2f} times" for suite in summary for product, mean in summary[suite].items()
         ),
     )
+
+
+def _targets(rows, beside):
+    """Yield a line a target and suite: the measured ratios, and whether the target's own statistic meets it."""
+    for suite in "ab":
+        part = [row for _, row in rows.iterrows() if row.experiment.startswith(f"gpu_suite_{suite}_")]
+        for name, family, ratio, statistic, target in TARGETS:
+            of_family = [row for row in part if row.graph.startswith(FAMILIES.get(family, ""))]
+            yield from _line_of(f"{suite.upper()}: {family}", name, of_family, ratio, statistic, target)
+    on_cpu = [row for _, row in beside.iterrows()]
+    for name, ratio, target in ON_PROCESSORS:
+        yield from _line_of("two threads", name, on_cpu, ratio, "mean", target)
+
+
+def _line_of(of, name, rows, ratio, statistic, target):
+    found = {row.graph: value for row in rows if (value := ratio(row)) is not None}
+    if found:
+        least, most = min(found, key=found.get), max(found, key=found.get)
+        values = {"mean": _mean(list(found.values())), "least": found[least]}
+        spreads = [c["most_ms"] / c["least_ms"] for row in rows for c in row.contestants]
+        met = {} if target is None else {"target": target, "in the": statistic, "met": values[statistic] >= target}
+        yield {
+            "of": of,
+            "measured": name,
+            "matrices": len(found),
+            **values,
+            "most": found[most],
+            "least on": least,
+            "spread of samples": float(pd.Series(spreads).median()),
+            **{"target": None, "in the": "", "met": ""} | met,
+        }
+
+
+def _pick(row, engine_and_layout, storage, vectors="fp64", read=None):
+    for c in row.contestants:
+        own = (c["engine"], c["layout"]) == engine_and_layout and (c["storage"], c["vectors"]) == (storage, vectors)
+        if own and read in (None, c["read"]):
+            return c
+    return None
+
+
+def _faster(first, *others):
+    """Return how many times faster than ``first`` the fastest of the others is, all given as `_pick` takes them."""
+
+    def ratio(row):
+        base, own = _pick(row, *first), [c for c in (_pick(row, *other) for other in others) if c]
+        return base["median_ms"] / min(c["median_ms"] for c in own) if base and own else None
+
+    return ratio
+
+
+def _of_bytes(storage):
+    """Return the time that few bits save over that of float64 in the same layout, as a share of the bytes' ratio."""
+
+    def ratio(row):
+        base, own = _pick(row, SELL, "fp64"), _pick(row, SELL, storage)
+        if not (base and own):
+            return None
+        return base["median_ms"] / own["median_ms"] / (base["least_bytes"] / own["least_bytes"])
+
+    return ratio
+
+
+def _of_copy(vectors):
+    def share(row):
+        own = _pick(row, SELL, "fp16-scaled", vectors)
+        return own and own["least_bytes"] / own["median_ms"] / 1e6 / row.copy_gbps
+
+    return share
+
+
+VENDOR, HALF = (("cusparse", "csr"), "fp64"), (("cusparse", "sell"), "fp16", "fp16")
+FEW = {vectors: [(SELL, storage, vectors) for storage in ("lossless", "fp16-scaled")] for vectors in ("fp64", "fp32")}
+TARGETS = [
+    ("float64 in CSR, times cuSPARSE", "all", _faster(VENDOR, (CSR, "fp64")), "least", 1.0),
+    ("float64 in the best layout, times cuSPARSE", "all", _faster(VENDOR, (CSR, "fp64"), (SELL, "fp64")), "mean", 1.3),
+    ("32 bits in SELL, of the bytes' ratio", "all", _of_bytes("fp32"), "mean", 0.92),
+    ("16 bits in SELL, of the bytes' ratio", "all", _of_bytes("fp16-scaled"), "mean", 0.92),
+    ("16 bits, of copy bandwidth", "stencils", _of_copy("fp64"), "mean", 0.85),
+    ("16 bits, vectors in float32, of copy bandwidth", "stencils", _of_copy("fp32"), "mean", 0.75),
+    ("few bits, times cuSPARSE", "stencils", _faster(VENDOR, *FEW["fp64"]), "mean", 3.2),
+    ("few bits, vectors in float32, times cuSPARSE", "stencils", _faster(VENDOR, *FEW["fp32"]), "mean", 3.8),
+    ("few bits, times cuSPARSE", "finite elements", _faster(VENDOR, *FEW["fp64"]), "mean", 1.5),
+    ("few bits, times cuSPARSE", "graphs", _faster(VENDOR, *FEW["fp64"], (CSR, "fp16-scaled")), "mean", 1.15),
+    ("16 bits, vectors in float32, times cuSPARSE's SELL in FP16", "all", _faster(HALF, FEW["fp32"][1]), "mean", None),
+]
+"""What is measured, on which matrices, how, in which statistic, and the least that it should be."""
+ON_PROCESSORS = [
+    (
+        "float64 in the best layout, times SciPy",
+        _faster((("scipy", "csr"), "fp64"), (("cpu", "csr"), "fp64"), (("cpu", "sell"), "fp64")),
+        1.5,
+    ),
+    (
+        "16-bit planes in SELL, times float64 in SELL",
+        _faster((("cpu", "sell"), "fp64"), (("cpu", "sell"), "cpms4-planes", "fp64", 1)),
+        1.3,
+    ),
+]
 
 
 def _mean(ratios):

@@ -123,7 +123,7 @@ CPMS_DEVICE double reciprocal(u32 number) {
 // size, at most 16 bytes.
 template <int Bytes>
 struct Run {
-    static constexpr int words = Bytes < 4 ? 1 : Bytes / 4;
+    static constexpr int words = (Bytes + 3) / 4;
     u32 word[words];
 
     // Field `index` of `Width` bits, counted from the first byte of the run.

@@ -110,6 +110,19 @@ struct LongRows {
     }
 };
 
+// found[0], 0 before, counts the rows of `shortest` edges or more; row, first edge and end of each follow, in any order.
+CPMS_DEVICE void find_long_rows(const u32* indptr, u32 rows, u32 shortest, u32* found) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
+        const u32 begin = indptr[row], end = indptr[row + 1];
+        if (end - begin < shortest) continue;
+        u32* at = found + 1 + 3 * atomicAdd(found, 1u);
+        at[0] = (u32)row;
+        at[1] = begin;
+        at[2] = end;
+    }
+}
+
 // One warp a piece.
 CPMS_DEVICE void sum_pieces(const u32* begins, const u32* ends, u32 pieces, const u32* sources,
                             const double* contributions, double* sums) {
@@ -228,6 +241,11 @@ CPMS_DEVICE void join_norms(const double* partials, u32 blocks, const double* ma
         NAME(double* x, const unsigned* degree, unsigned nodes, const double* mass, double* contributions,           \
              double* dangling) {                                                                                     \
         cpms::scale_to_mass_one(x, degree, nodes, mass, contributions, dangling);                                    \
+    }
+#define CPMS_CERTIFY_LONG_ROWS(NAME)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                                                \
+        NAME(const unsigned* indptr, unsigned rows, unsigned shortest, unsigned* found) {                            \
+        cpms::find_long_rows(indptr, rows, shortest, found);                                                         \
     }
 #define CPMS_CERTIFY_PIECES(NAME)                                                                                    \
     extern "C" __global__ void __launch_bounds__(256)                                                                \

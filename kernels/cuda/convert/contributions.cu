@@ -31,8 +31,30 @@ CPMS_DEVICE void from_contributions(const Positions& positions, const double* co
     }
 }
 
+CPMS_DEVICE void fill_uniform(u32 count, double* values) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) values[i] = 1.0 / count;
+}
+
+// Degrees of `most` or more become `most`, which marks those that a byte does not hold.
+CPMS_DEVICE void degree_bytes(const u32* degree, u32 count, u32 most, u8* bytes) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
+        bytes[i] = (u8)(degree[i] < most ? degree[i] : most);
+    }
+}
+
 }  // namespace cpms
 
+#define CPMS_DEGREE_BYTES(NAME)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256)                                                   \
+        NAME(const unsigned* degree, unsigned count, unsigned most, unsigned char* bytes) {             \
+        cpms::degree_bytes(degree, count, most, bytes);                                                 \
+    }
+#define CPMS_FILL_UNIFORM(NAME)                                                                    \
+    extern "C" __global__ void __launch_bounds__(256) NAME(unsigned count, double* values) {       \
+        cpms::fill_uniform(count, values);                                                         \
+    }
 #define CPMS_TO_CONTRIBUTIONS(NAME)                                                                                   \
     extern "C" __global__ void __launch_bounds__(256) NAME(                                                           \
         const unsigned* order, const unsigned* degree, unsigned count, const double* values, double* contributions) { \

@@ -40,6 +40,11 @@ CPMS_DEVICE void find_rows(const u64* keys, u32 edges, u32 rows, u32* begins) {
     }
 }
 
+CPMS_DEVICE void narrow(const u64* numbers, u64 count, u32* out) {
+    const u64 threads = (u64)gridDim.x * blockDim.x;
+    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < count; k += threads) out[k] = (u32)numbers[k];
+}
+
 // Takes the sources from the sorted keys, and counts the edges of each in `degree`, which is 0 before.
 CPMS_DEVICE void unpack_sources(const u64* keys, u32 edges, u32* sources, u32* degree) {
     const u32 threads = gridDim.x * blockDim.x;
@@ -62,6 +67,11 @@ CPMS_DEVICE void unpack_sources(const u64* keys, u32 edges, u32* sources, u32* d
     extern "C" __global__ void __launch_bounds__(256)                                                      \
         NAME(const unsigned long long* keys, unsigned edges, unsigned rows, unsigned* begins) {            \
         cpms::find_rows(keys, edges, rows, begins);                                                        \
+    }
+#define CPMS_NARROW(NAME)                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                      \
+        NAME(const unsigned long long* numbers, unsigned long long count, unsigned* out) {                 \
+        cpms::narrow(numbers, count, out);                                                                 \
     }
 #define CPMS_UNPACK_SOURCES(NAME)                                                                          \
     extern "C" __global__ void __launch_bounds__(256)                                                      \

@@ -31,6 +31,7 @@ struct Product {
     u64 slots, rows, slice_rows, length;  // length: values of x
     u64 stride;           // from row to row in blocks of vectors
     u64 long_count, first_sum;
+    u64 base_stride;      // from slice to slice in `bases`; 0 where a slice has a base for each of its columns
 };
 
 template <class T>
@@ -62,35 +63,41 @@ CPMS_DEVICE double finish_row(const Product& p, u64 row, const double (&sum)[N])
     return dotted;
 }
 
-// `Count` slots of a row, `step` apart: all loads of a kind before what waits for them, so that they overlap.
-template <class V, int RV, class X, int RX, class Real, class Index, int N, int Count, class Columns>
-CPMS_DEVICE void multiply(const Product& p, const Columns& columns, u64 k, u64 slot, u64 step, Real (&sum)[N]) {
-    using OfMatrix = Decode<V>;
-    using OfX = Decode<X>;
-    Index column[Count];
-    decltype(OfMatrix::template raw<RV>(p.values, slot, p.slots, Streaming{})) raw[Count];
-    decltype(OfX::template raw<RX>(p.x, slot, p.length, ReadOnly{})) gathered[Count][N];
-#pragma unroll
-    for (int c = 0; c < Count; ++c) column[c] = columns(k + c, slot + c * step);
-#pragma unroll
-    for (int c = 0; c < Count; ++c) {
-        raw[c] = OfMatrix::template raw<RV>(p.values, slot + c * step, p.slots, Streaming{});
-    }
+// Gathers x and adds the products of the first `used` values to the sums: all loads before what waits for them, so that
+// they overlap.
+template <class V, class X, int RX, class Real, class Index, int N, int Count, class Raw>
+CPMS_DEVICE void add_products(const Product& p, const Index (&column)[Count], const Raw (&raw)[Count], int used,
+                              Real (&sum)[N]) {
+    decltype(Decode<X>::template raw<RX>(p.x, 0, p.length, ReadOnly{})) gathered[Count][N];
 #pragma unroll
     for (int c = 0; c < Count; ++c) {
 #pragma unroll
         for (int j = 0; j < N; ++j) {
             const u64 i = N == 1 ? (u64)column[c] : column[c] * p.stride + j;
-            gathered[c][j] = OfX::template raw<RX>(p.x, i, p.length, ReadOnly{});
+            if (c < used) gathered[c][j] = Decode<X>::template raw<RX>(p.x, i, p.length, ReadOnly{});
         }
     }
 #pragma unroll
     for (int c = 0; c < Count; ++c) {
 #pragma unroll
         for (int j = 0; j < N; ++j) {
-            sum[j] += matrix_number<V, Real>(p.values, raw[c]) * number_of<X, Real>(p.x, gathered[c][j]);
+            if (c < used) sum[j] += matrix_number<V, Real>(p.values, raw[c]) * number_of<X, Real>(p.x, gathered[c][j]);
         }
     }
+}
+
+// `Count` slots of a row, `step` apart.
+template <class V, int RV, class X, int RX, class Real, class Index, int N, int Count, class Columns>
+CPMS_DEVICE void multiply(const Product& p, const Columns& columns, u64 k, u64 slot, u64 step, Real (&sum)[N]) {
+    Index column[Count];
+    decltype(Decode<V>::template raw<RV>(p.values, slot, p.slots, Streaming{})) raw[Count];
+#pragma unroll
+    for (int c = 0; c < Count; ++c) column[c] = columns(k + c, slot + c * step);
+#pragma unroll
+    for (int c = 0; c < Count; ++c) {
+        raw[c] = Decode<V>::template raw<RV>(p.values, slot + c * step, p.slots, Streaming{});
+    }
+    add_products<V, X, RX>(p, column, raw, Count, sum);
 }
 
 template <class Real, int N>

@@ -2,10 +2,11 @@
 //
 // Entries k of neighbouring rows lie side by side, so a warp's loads of values and columns are whole lines. Where all
 // slices are equally wide, the width is compiled in (Width > 0): loops unroll, and no row starts are read; else columns
-// are taken 8, 4, 2 and 1 at a time. Offsets of compressed columns are found without reading anything before: loads
+// are taken 8, 4, 2 and 1 at a time. Small values and offsets lie in groups of columns (column_groups.cuh), which one
+// load of a thread reads: loads of a byte each would keep the load units busy, not the memory. Offsets of compressed columns are found without reading anything before: loads
 // that wait for other loads cost more than their bytes. Cost: each slot's value and column once, and the misses of x in
 // the second-level cache; slices whose columns are far apart twice.
-#include "product/row_end.cuh"
+#include "product/column_groups.cuh"
 
 namespace cpms {
 
@@ -73,35 +74,63 @@ CPMS_DEVICE void multiply_slice(const Product& p, const Columns& columns, u64 sl
     }
 }
 
+// Bases of a slice's columns.
+template <int Width>
+CPMS_DEVICE const u32* bases_of(const Product& p, u64 slice, u64 begin) {
+    if constexpr (Width > 0) return p.bases + slice * ((Width + 3) / 4 * 4);
+    return p.bases + (p.base_stride ? slice * p.base_stride : begin / 32);
+}
+
 // Values in format V, of which RV segments are read; x in X, of which RX are; N vectors at a time. Columns are
-// compressed where OffsetBits is not 0. C is 32 for slices of so many rows, 0 for one of all rows. A thread has the row
-// at a place, in the order in which rows are stored; entry k of its row is k * step slots behind its first slot.
-template <int C, int Width, int OffsetBits, class V, int RV, class X, int RX, class Real, class Index, class Out, int N>
+// compressed where OffsetBits is not 0, and lie in groups where Group is not 1; Far says that some slices have them in
+// full. C is 32 for slices of so many rows, 0
+// for one of all rows. A thread has the row at a place, in the order in which rows are stored; without groups entry k
+// of its row is k * step slots behind its first slot.
+template <int C, int Width, int OffsetBits, bool Far, int Group, class V, int RV, class X, int RX, class Real, class Index,
+          class Out, int N>
 CPMS_DEVICE void product_slices(const Product& p) {
-    const u64 place = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    using Types = ProductTypes<V, RV, X, RX, Real, Index, N>;
+    const Index place = (Index)blockIdx.x * blockDim.x + threadIdx.x;  // its width saves registers
     double dotted = 0.0;
     if (place < p.rows) {
-        const u64 step = C ? C : p.slice_rows, slice = C ? place / C : 0;
-        const u64 begin = Width > 0 ? slice * (Width * step) : (u64)load_at<Index>(p.starts, slice);
-        const u64 slot = begin + (C ? place % C : place);
+        const u64 step = C ? C : p.slice_rows;
+        const Index slice = C ? place / (Index)C : 0;
+        const u64 begin = Width > 0 ? (u64)slice * (Width * step) : (u64)load_at<Index>(p.starts, slice);
+        const Index lane = C ? place % (Index)C : place;
+        const u64 slot = begin + lane;
         const u64 width = Width > 0 ? Width : (load_at<Index>(p.starts, slice + 1) - begin) / step;
         Real sum[N] = {};
         if constexpr (OffsetBits == 0) {
-            const PlainColumns<Index> columns{p.columns};
-            multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
+            if constexpr (Group > 1) {
+                multiply_grouped_slice<Types, Width, Group, 0>(p, p.columns, nullptr, width, begin, lane, sum);
+            } else {
+                const PlainColumns<Index> columns{p.columns};
+                multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
+            }
         } else {
             using Offset = typename OffsetType<OffsetBits>::Type;
             // A slice whose columns are too far apart for offsets has them in full, at 32 (far - 1) of far_columns.
             // Its sums by offsets are computed, too, and discarded: no slice then waits for `far`.
-            const u32 far = p.far ? load_word(p.far + slice, ReadOnly{}) : 0;
-            const OffsetColumns<Offset> columns{p.bases + begin / C, (const Offset*)p.columns};
-            multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
-            if (far != 0) {  // the same for all of a warp
-                // Less `begin`, since PlainColumns adds a slot of the whole matrix.
-                const PlainColumns<u32> in_full{p.far_columns + (u64)(far - 1) * C - begin};
+            u32 far = 0;
+            if constexpr (Far) far = load_word(p.far + slice, ReadOnly{});
+            const u32* const bases = bases_of<Width>(p, slice, begin);
+            if constexpr (Group > 1) {
+                multiply_grouped_slice<Types, Width, Group, OffsetBits>(p, p.columns, bases, width, begin, lane, sum);
+            } else {
+                const OffsetColumns<Offset> columns{bases, (const Offset*)p.columns};
+                multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
+            }
+            if (Far && far != 0) {  // the same for all of a warp
+                // Less `begin`, since a slot of the whole matrix is added.
+                const u32* const in_full = p.far_columns + (u64)(far - 1) * C - begin;
 #pragma unroll
                 for (int j = 0; j < N; ++j) sum[j] = 0;
-                multiply_slice<0, V, RV, X, RX, Real, Index>(p, in_full, slot, width, step, sum);
+                if constexpr (Group > 1) {
+                    multiply_grouped_slice<Types, 0, Group, 0>(p, in_full, nullptr, width, begin, lane, sum);
+                } else {
+                    const PlainColumns<u32> columns{in_full};
+                    multiply_slice<0, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
+                }
             }
         }
         double wide[N];
@@ -113,7 +142,9 @@ CPMS_DEVICE void product_slices(const Product& p) {
 
 }  // namespace cpms
 
+// One block a multiprocessor is the least: else the compiler saves registers, by loading what it needs one after the
+// other.
 #define CPMS_PRODUCT_SLICES(NAME, ...)                                           \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
+    extern "C" __global__ void __launch_bounds__(256, 1) NAME(cpms::Product p) { \
         cpms::product_slices<__VA_ARGS__>(p);                                    \
     }

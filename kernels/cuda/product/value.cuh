@@ -63,6 +63,39 @@ struct Decode<PackedFloat<E, M, rounding>> {
     }
 };
 
+// Bytes of a value where the values of neighbouring slots can be loaded as one run, which begin `first` bytes behind the
+// array's begin; 0 bytes where a format keeps the parts of a value apart.
+template <class F>
+struct InRuns {
+    static constexpr int bytes = 0, first = 0;
+};
+
+template <>
+struct InRuns<Codes8> {
+    static constexpr int bytes = 1, first = 2048;
+};
+
+template <int E, int M, Rounding rounding>
+struct InRuns<PackedFloat<E, M, rounding>> {
+    static constexpr int bytes = (1 + E + M) / 8, first = 0;
+};
+
+template <u64 Block, Rounding rounding, bool Whole>
+struct InRuns<Segments<Widths<64>, Block, rounding, Whole>> {
+    static constexpr int bytes = 8, first = 0;
+};
+
+// Value `index` of such a run, as `Decode` takes it.
+template <class F, int Bytes>
+CPMS_DEVICE auto raw_in_run(const Run<Bytes>& run, int index) {
+    const u64 field = run.template field<8 * InRuns<F>::bytes>(index);
+    if constexpr (InRuns<F>::bytes == 8) {
+        return value_of(field);
+    } else {
+        return (u32)field;
+    }
+}
+
 // Packed floats of 8 bits with fewer exponent bits than a half, as values of a matrix: their bits are those of a half
 // times a power of two. No infinity or NaN is among them.
 template <class F>
@@ -80,8 +113,28 @@ struct DecodeFinite<PackedFloat<E, M, rounding>> : Decode<PackedFloat<E, M, roun
     }
 };
 
+// Whether the bits of a format's finite numbers are the first ones of a float64 times a power of two.
+template <class F>
+struct Widening {
+    static constexpr bool fits = false;
+};
+
+// One shift aligns the mantissa with that of a float64, and one product with a power of two corrects the exponent: exact,
+// subnormals included. Conversions between float32 and float64 have a quarter of the rate of products.
+template <int E, int M, Rounding rounding>
+struct Widening<PackedFloat<E, M, rounding>> {
+    static constexpr bool fits = 1 + E + M <= 16 && E < 11;
+
+    static CPMS_DEVICE double value(u32 raw) {
+        constexpr u32 kept = 0x80000000u | ((1u << (20 + E)) - 1);
+        const u32 high = (u32)((int)(raw << (31 - E - M)) >> (11 - E)) & kept;
+        return value_of((u64)high << 32) * value_of((u64)(1023 + 1023 - ((1 << (E - 1)) - 1)) << 52);
+    }
+};
+
 template <class F, class Real, class Raw>
 CPMS_DEVICE Real matrix_number(const u8* array, Raw raw) {
+    if constexpr (sizeof(Real) == 8 && Widening<F>::fits) return Widening<F>::value(raw);
     const auto value = DecodeFinite<F>::value(array, raw);
     if constexpr (sizeof(value) == sizeof(Real)) {
         return value;

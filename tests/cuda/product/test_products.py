@@ -56,7 +56,7 @@ def needed(A):
                     alone = [spec.row_blocks(), *([spec.join()] if made.row_blocks.long_count else [])]
                     found += alone if spec.vectors == 1 else [spec.rows(made._threads)]
                 else:
-                    width = made._width if spec.vectors == 1 else 0
+                    width = made.width if spec.vectors == 1 else 0
                     found.append(spec.slices(width, ell=A.layout == "ell"))
     levels = [(FP64, 1)] if storage is None else [(storage, k) for k in range(1, storage.segments + 1)]
     found += [make(form, k, "fp64") for form, k in levels for make in (vector_dots, vector_combine)]
@@ -149,11 +149,26 @@ def test_lossless_values_give_the_same_bits_as_float64(device):
             chosen = [CODES8 if name == "codes8" else format_named(name) for name in names]
             made = [on_device(source, storage, layout) for storage in chosen]
             specs = [A.operator._spec(None, FP64, 1, "fp64") for A in made]
-            width = made[0].operator._width if layout == "sell" else 0
+            width = made[0].operator.width if layout == "sell" else 0
             device.compile([s.row_blocks() if layout == "csr" else s.slices(width, ell=False) for s in specs])
             exact, *found = (A @ x for A in made)
             for product in found:
                 np.testing.assert_array_equal(product, exact)
+
+
+@pytest.mark.parametrize("rows", [70, 64])
+def test_groups_of_columns_are_kept_by_conversions_in_place(device, rows):
+    dense = np.random.default_rng(6).standard_normal((rows, 13)) * (np.arange(13) < 3 + np.arange(rows)[:, None] // 32)
+    A = on_device(Matrix.from_dense(dense), FP64, "sell", indices="compressed")
+    assert A.operator.arrangement.group == 4
+    device.compile(needed(A))
+    x = np.random.default_rng(4).standard_normal(13)
+    before = A @ x
+    A.convert_inplace("cpms2")
+    device.compile([*needed(A), *streaming.conversions(A.storage)])
+    np.testing.assert_array_equal(A @ x, before)
+    np.testing.assert_allclose(A.matvec(x, read=1), dense @ x, atol=1e-4)
+    np.testing.assert_allclose(before, dense @ x, rtol=1e-13, atol=1e-13)
 
 
 def test_stencils_are_compressed_by_themselves(device):
@@ -168,10 +183,10 @@ def test_stencils_are_compressed_by_themselves(device):
 def test_equal_slices_are_unrolled(device):
     source = Matrix.from_dense(np.random.default_rng(2).standard_normal((70, 11)))
     A = on_device(source, FP64, "sell")
-    assert A.operator._width == 11
+    assert A.operator.width == 11
     device.compile(needed(A))
     check.products_are_within_their_bound(A)
-    assert on_device(Matrix.from_dense(uneven()), FP64, "sell").operator._width == 0
+    assert on_device(Matrix.from_dense(uneven()), FP64, "sell").operator.width == 0
 
 
 def test_a_product_of_float32_is_float32(device):

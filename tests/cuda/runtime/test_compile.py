@@ -38,6 +38,7 @@ MEASURED = {
     "reduce_by_key",
     "topk",
     "products",
+    "rounding",
     "krylov",
     "helpers",
 }

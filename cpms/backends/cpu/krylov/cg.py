@@ -21,8 +21,7 @@ from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import SolveTask, bits_of, in_format
 from cpms.formats.codes import CodeFormat
-from cpms.formats.formats import FP32, FloatFormat
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import FP32, FloatFormat, element_type
 from cpms.sparse.arrangement import Arrangement
 from cpms.sparse.row_patterns import row_patterns
 from cpms.sparse.stored_values import StoredValues

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.arrays import inplace_permutation, launch_convert
+from cpms.backends.cuda.arrays import inplace_permutation, launch_convert, launch_round
 from cpms.backends.cuda.arrays.launch_convert import MAX_STAGED
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.contracts.own_codecs import codec_refusal
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
-from cpms.storage.array import SegmentedArray, array_exponent
+from cpms.storage import ranges
+from cpms.storage.array import SegmentedArray
+from cpms.storage.ranges import Counts
 from cpms.storage.segment_layout import largest_finite
 
 
@@ -43,15 +45,19 @@ def encode(values: Any, format: Format, *, segments: int | None = None) -> Segme
         If device memory runs out.
     """
     given = as_float64(values)
-    exponent = _array_exponent(given, format)
+    stored = empty(len(given), format, array_exponent(given, format))
+    write(stored, given, segments=segments)
+    return stored
+
+
+def empty(length: int, format: Format, exponent: int, counts: Counts | None = None) -> SegmentedArray:
+    """Return a stored array of zeros in device memory."""
     backend = current()
     if reason := codec_refusal("cuda", "cuda", format):
         raise UnsupportedError(reason)
-    with backend.memory_for(f"{len(given):,} values of {format.name}", format.nbytes(len(given))):
-        memory = backend.arrays.zeros(format.nbytes(len(given)), np.uint8)
-    stored = SegmentedArray(memory, len(given), format, exponent)
-    write(stored, given, segments=segments)
-    return stored
+    with backend.memory_for(f"{length:,} values of {format.name}", format.nbytes(length)):
+        memory = backend.arrays.zeros(format.nbytes(length), np.uint8)
+    return SegmentedArray(memory, length, format, exponent, counts=counts)
 
 
 def write(stored: SegmentedArray, values: Any, *, segments: int | None = None) -> None:
@@ -154,10 +160,9 @@ def _clamped(values: Any, stored: SegmentedArray) -> Any:
     return arrays.where(arrays.isfinite(values), clamped, values)
 
 
-def _array_exponent(values: Any, format: Format) -> int:
-    """Return `cpms.storage.array.array_exponent`, which depends on the largest size alone."""
-    if len(values) == 0 or isinstance(format, SegmentFormat) or (isinstance(format, FloatFormat) and not format.scaled):
+def array_exponent(values: Any, format: Format) -> int:
+    """Return `cpms.storage.ranges.array_exponent`, which depends on the largest size alone."""
+    own = type(format).exponent_of is not Format.exponent_of
+    if not getattr(format, "scaled", own):
         return 0
-    arrays = current().arrays
-    sizes = arrays.where(arrays.isfinite(values), arrays.absolute(values), 0.0)
-    return array_exponent(current().to_host(sizes.max().reshape(1)), format)
+    return ranges.array_exponent(np.array([launch_round.largest_size(values)]), format)

@@ -22,7 +22,7 @@ from cpms.contracts.batch import Query
 from cpms.contracts.recomputation import Recomputation
 from cpms.problems.pagerank import Problem
 
-_MASS, _SCALE, _PIECES, _NORMS = CERTIFICATE
+_MASS, _SCALE, _FIND_LONG_ROWS, _PIECES, _NORMS = CERTIFICATE
 LONG_ROW = 2048
 """Edges from which a row is summed in pieces of so many, each by one warp."""
 _NORM_WORDS, _FOUND = 6, ("mass before", "l1", "l2", "linf", "mass")
@@ -52,7 +52,7 @@ class DeviceRecomputation(Recomputation):
         lanes = _lanes(graph.edges / graph.nodes)
         self._rows, self._row_blocks = CERTIFIED_ROWS[lanes], backend.grid_size(graph.nodes * lanes)
         backend.compile([*CERTIFICATE, self._rows])
-        self._long_rows = _LongRows(indptr)
+        self._long_rows = _LongRows(indptr, graph.nodes, graph.edges)
         arrays = backend.arrays
         self._mass, self._dangling = (arrays.empty(2 * self._blocks, np.float64) for _ in range(2))
         self._partials = arrays.empty(_NORM_WORDS * self._row_blocks, np.float64)
@@ -122,11 +122,18 @@ class DeviceRecomputation(Recomputation):
 class _LongRows:
     """Rows of `LONG_ROW` edges or more, cut into pieces that a warp each sums."""
 
-    def __init__(self, indptr: Any) -> None:
-        arrays = current().arrays
-        (found,) = arrays.where(indptr[1:] - indptr[:-1] >= LONG_ROW)
-        rows = current().to_host(found).astype(np.int64)
-        begins, ends = (current().to_host(indptr[found + more]).astype(np.int64) for more in (0, 1))
+    def __init__(self, indptr: Any, nodes: int, edges: int) -> None:
+        backend, arrays = current(), current().arrays
+        found = arrays.zeros(1 + 3 * (edges // LONG_ROW), np.uint32)
+        given = indptr, np.uint32(nodes), np.uint32(LONG_ROW), found
+        backend.run(_FIND_LONG_ROWS, backend.grid_size(nodes), given)
+        count = int(backend.fetch_async(found[:1])()[0])
+        if count == 0:
+            self._rows = self._firsts = self._begins = self._ends = found[:0]
+            self._sums = arrays.empty(0, np.float64)
+            return
+        triples = backend.to_host(found[1 : 1 + 3 * count]).astype(np.int64).reshape(-1, 3)
+        rows, begins, ends = triples[np.argsort(triples[:, 0])].T
         counts = -(-(ends - begins) // LONG_ROW)
         firsts = np.append(0, np.cumsum(counts))
         nth = np.arange(firsts[-1]) - np.repeat(firsts[:-1], counts)

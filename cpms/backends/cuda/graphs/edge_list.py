@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cpms.backends.cuda.arrays.codec import as_device_array
-from cpms.backends.cuda.kernels.template import PACKS_OF_EDGES, Variant
+from cpms.backends.cuda.kernels.template import PACKS_OF_EDGES, ROWS_OF_EDGES, Variant
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.real_arrays import plain_array
@@ -21,7 +21,8 @@ from cpms.graph.edge_arrays import LARGEST_ID, check_choices
 from cpms.graph.graph import Graph
 from cpms.storage.device import on_device
 
-_FIND_ROWS, _UNPACK, _COUNT_SOURCES = Variant("find_rows"), Variant("unpack_sources"), Variant("count_sources")
+_FIND_ROWS, _UNPACK, _NARROW = ROWS_OF_EDGES
+_COUNT_SOURCES = Variant("count_sources")
 _EDGE_BYTES = 28
 """Bytes of device memory an edge while a graph is built: ids, keys, the sort's copy, and sources."""
 _MOST_NODES, _MOST_EDGES = 2**31, 2**32 - 2048
@@ -98,9 +99,16 @@ def uploaded(graph: Graph) -> DeviceArrays:
     """
     _require_countable(graph.name, graph.nodes, graph.edges)
     with current().memory_for(graph.name, 4 * graph.edges + 24 * graph.nodes):
-        indptr = current().upload(graph.indptr).astype(np.uint32)
+        indptr = _narrowed(current().upload(graph.indptr.astype(np.int64, copy=False)))
         sources = current().upload(graph.sources.astype(np.int32, copy=False)).view(np.uint32)
         return DeviceArrays(indptr, sources, _counted(sources, graph.nodes, graph.name))
+
+
+def _narrowed(numbers: Any) -> Any:
+    """Return integers of 64 bits as uint32."""
+    made = current().arrays.empty(len(numbers), np.uint32)
+    current().run(_NARROW, current().grid_size(len(numbers)), (numbers, np.uint64(len(numbers)), made))
+    return made
 
 
 def _counted(sources: Any, nodes: int, name: str) -> Any:

@@ -8,7 +8,7 @@ from cpms.backends.cuda.kernels.template import Variant, storage_type
 from cpms.contracts.product_request import Compute
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
-from cpms.formats.formats import FP64
+from cpms.formats.formats import FP64, FloatFormat, SegmentFormat
 
 _REALS = {"fp64": "double", "fp32": "float"}
 TOGETHER = (8, 4, 2)
@@ -17,6 +17,8 @@ WIDEST = 64
 """Of slices whose width is compiled in."""
 BLOCK_ENTRIES, BLOCK_ROWS = 1024, 2048
 """Of a block of rows in CSR, at most."""
+_RUN_BYTES = 32
+"""Bytes of values that a thread loads of a group, at most."""
 THREADS_A_ROW = (1, 2, 4, 8, 16, 32)
 
 
@@ -29,6 +31,22 @@ def _type(storage: ValueFormat | None) -> tuple[str, str]:
     if isinstance(storage, BlockFloatFormat):
         return f"bfp{storage.width}", f"cpms::BlockFloat<{storage.width}>"
     return storage_type(storage, whole=False)
+
+
+def column_group(values: ValueFormat | None, offset_bits: int) -> int:
+    """Return how many columns of SELL a group has, by the bytes of a value; 1 where groups do not pay.
+
+    Examples
+    --------
+    >>> column_group(FP64, 0), column_group(FP64, 8), column_group(None, 8)
+    (1, 4, 1)
+    """
+    if isinstance(values, CodeFormat):
+        return 8
+    if not isinstance(values, FloatFormat | SegmentFormat) or values.segments > 1:
+        return 1
+    size = values.bytes_read()
+    return 1 if size == 8 and offset_bits == 0 else min(8, _RUN_BYTES // size)
 
 
 @dataclass(frozen=True)
@@ -51,6 +69,10 @@ class ProductSpec:
         In a block.
     offset_bits : {0, 8, 16}
         Of compressed columns, in SELL; 0 where columns are stored as they are.
+    group : {1, 2, 4, 8}
+        Columns of a slice in SELL whose entries of a row lie side by side.
+    far : bool
+        Whether some slices have their columns in full.
     """
 
     values: ValueFormat | None = FP64
@@ -62,6 +84,8 @@ class ProductSpec:
     out: Compute = "fp64"
     vectors: int = 1
     offset_bits: int = 0
+    group: int = 1
+    far: bool = False
 
     def _values(self) -> tuple[list[str], list[str]]:
         name, cpp = _type(self.values)
@@ -80,7 +104,10 @@ class ProductSpec:
         """
         names, cpp = self._values()
         layout = "ell" if ell else f"sell_o{self.offset_bits}" if self.offset_bits else "sell"
-        first = [f"{layout}_{width}"], ["0" if ell else "32", f"{width}", f"{self.offset_bits}"]
+        layout += f"_g{self.group}" if self.group > 1 else ""
+        layout += "_far" if self.far else ""
+        far = "true" if self.far else "false"
+        first = [f"{layout}_{width}"], ["0" if ell else "32", f"{width}", f"{self.offset_bits}", far, f"{self.group}"]
         return self._made("product_slices", *first, names, cpp)
 
     def rows(self, threads: int) -> Variant:

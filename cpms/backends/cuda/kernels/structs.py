@@ -176,6 +176,22 @@ ROWS_TO_CERTIFY = _layout(
 )
 LONG_ROWS = _layout("LongRows", "certificate/residual.cu", (POINTER, "rows first_pieces"), (U32, "count shortest"))
 
+ROUNDING_REQUEST = _layout(
+    "RoundingRequest",
+    "convert/round.cu",
+    (POINTER, "values out"),
+    (U64, "length"),
+    (F64, "factor back"),
+    (POINTER, "counts"),
+)
+ROUNDING_RULE = _layout(
+    "RoundingRule",
+    "convert/rounding_rules.cuh",
+    (U64, "top beyond infinite seed limit"),
+    (F64, "step steps"),
+    (U32, "dropped least saturates signless exponent nan_beyond"),
+)
+
 
 def every() -> list[Layout]:
     """Return all layouts."""

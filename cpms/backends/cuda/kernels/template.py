@@ -25,16 +25,21 @@ _FILES = {
     "decode": "convert/convert.cu",
     "convert_tiles": "convert/convert.cu",
     "convert_spans": "convert/convert.cu",
+    "round_values": "convert/round.cu",
+    "round_groups": "convert/round.cu",
+    "largest_size": "convert/round.cu",
     "save_first": "convert/permute_cycles.cu",
     "permute_cycles": "convert/permute_cycles.cu",
     "gather": "convert/gather.cu",
     "pack": "multi_gpu/pack.cu",
     "remote_store": "multi_gpu/remote_store.cu",
     "pack_edges": "preprocess/edge_list.cu",
+    "narrow": "preprocess/edge_list.cu",
     "find_rows": "preprocess/edge_list.cu",
     "unpack_sources": "preprocess/edge_list.cu",
     "certify_mass": "certificate/residual.cu",
     "certify_scale": "certificate/residual.cu",
+    "certify_long_rows": "certificate/residual.cu",
     "certify_pieces": "certificate/residual.cu",
     "certify_rows": "certificate/residual.cu",
     "certify_norms": "certificate/residual.cu",
@@ -45,6 +50,11 @@ _FILES = {
     "count_sources": "preprocess/padded_csr.cu",
     "place_columns": "preprocess/padded_csr.cu",
     "fill_values": "preprocess/padded_csr.cu",
+    "count_empty_rows": "preprocess/equal_ranges.cu",
+    "place_row_starts": "preprocess/equal_ranges.cu",
+    "fill_tiles": "preprocess/equal_ranges.cu",
+    "split_tiles": "preprocess/equal_ranges.cu",
+    "describe_ranges": "preprocess/equal_ranges.cu",
     "trim_upstream": "preprocess/trimming.cu",
     "trim_downstream": "preprocess/trimming.cu",
     "hash_targets": "preprocess/lumping.cu",
@@ -52,6 +62,8 @@ _FILES = {
     "convergence_estimate": "preprocess/convergence_estimate.cu",
     "solve_upstream": "preprocess/level_solve.cu",
     "solve_downstream": "preprocess/level_solve.cu",
+    "fill_uniform": "convert/contributions.cu",
+    "degree_bytes": "convert/contributions.cu",
     "to_contributions": "convert/contributions.cu",
     "from_contributions": "convert/contributions.cu",
     "persistent_refine": "pagerank/persistent_refine.cu",
@@ -253,16 +265,20 @@ PADDED_CSR = tuple(
         ),
     )
 )
+EQUAL_RANGES = tuple(
+    map(Variant, ("count_empty_rows", "place_row_starts", "fill_tiles", "split_tiles", "describe_ranges"))
+)
+"""The kernels that build an arrangement of equal shares."""
 PACKS_OF_EDGES = {
     name: Variant("pack_edges", (name,), (c_name,))
     for name, c_name in (("int32", "int"), ("int64", "long long"), ("uint32", "unsigned"), ("uint64", "cpms::u64"))
 }
 """The kernels that make keys of edges, by the type of ids."""
-ROWS_OF_EDGES = tuple(map(Variant, ("find_rows", "unpack_sources", "count_sources")))
+ROWS_OF_EDGES = tuple(map(Variant, ("find_rows", "unpack_sources", "narrow")))
 """The kernels that make rows of sorted keys."""
 CERTIFIED_ROWS = {lanes: Variant("certify_rows", (str(lanes),), (str(lanes),)) for lanes in (1, 4, 8, 32)}
 """The kernels that recompute residuals, by the lanes that sum a row together."""
-CERTIFICATE = tuple(map(Variant, ("certify_mass", "certify_scale", "certify_pieces", "certify_norms")))
+CERTIFICATE = tuple(Variant(f"certify_{name}") for name in ("mass", "scale", "long_rows", "pieces", "norms"))
 GATHERS = {
     8: Variant("gather", ("u8",), ("unsigned char",)),
     16: Variant("gather", ("u16",), ("unsigned short",)),
@@ -278,7 +294,7 @@ TRIMMING = tuple(map(Variant, ("trim_upstream", "trim_downstream")))
 LUMPING = tuple(map(Variant, ("hash_targets", "move_entries")))
 CONVERGENCE_ESTIMATE = Variant("convergence_estimate")
 LEVEL_SOLVE = tuple(map(Variant, ("solve_upstream", "solve_downstream")))
-CONTRIBUTIONS = tuple(map(Variant, ("to_contributions", "from_contributions")))
+CONTRIBUTIONS = tuple(map(Variant, ("to_contributions", "from_contributions", "fill_uniform", "degree_bytes")))
 """Conversions between the iterate and its contributions x / out-degree, and between the orders of nodes."""
 CYCLE_PERMUTATION = tuple(map(Variant, ("save_first", "permute_cycles")))
 AFFINE = {

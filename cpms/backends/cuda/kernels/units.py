@@ -28,9 +28,10 @@ from cpms.formats.formats import E5M2, FP16
 Unit = tuple[Variant, ...]
 
 _STEPS: tuple[Unit, ...] = (
-    (*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES[:2]),
+    (*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),
     (*template.CERTIFICATE, *template.CERTIFIED_ROWS.values()),
     template.PADDED_CSR,
+    template.EQUAL_RANGES,
     template.CONTRIBUTIONS,
     template.TRIMMING,
     template.LUMPING,

@@ -19,6 +19,7 @@ from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.persistent import ALL_BLOCKED, Strategy
 from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
+from cpms.backends.cuda.persistent.equal_ranges import equal_ranges
 from cpms.backends.cuda.persistent.strategies import AUTO, DIRECT_GATHER_DATA, StrategyData, StrategyRequest
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime.current import current
@@ -31,7 +32,7 @@ from cpms.storage.device import on_device
 _NULL = np.uint64(0)
 _OVERFLOW_DEGREE = 255
 """Marks a degree that does not fit in a byte; as in ``pagerank/nodes.cuh``."""
-_TO_CONTRIBUTIONS, _FROM_CONTRIBUTIONS = CONTRIBUTIONS
+_TO_CONTRIBUTIONS, _FROM_CONTRIBUTIONS, _FILL_UNIFORM, _DEGREE_BYTES = CONTRIBUTIONS
 _SHORT_RANGE = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Parts of the cache that values must exceed for short warp ranges to be faster on an H200, by the bytes of a value."""
@@ -57,7 +58,8 @@ class Arrangement:
         Gather strategy of sweeps with 16 warps; by default a worthwhile one.
     balanced : bool
         Balance warps by the cache lines that their gathers touch too, and let the blocks of graphs in the device's
-        cache begin with rows; this costs two more passes over the edges.
+        cache begin with rows. Otherwise sweeps gather directly, in the graph's order, over equal shares of rows and
+        tiles; `request` and `reorder` do not matter.
     """
 
     reorder: bool = True
@@ -78,7 +80,7 @@ class Arrangement:
 
 
 DEFAULT = Arrangement()
-_QUICK = Arrangement(reorder=False, request=StrategyRequest(False, False, False, False), balanced=False)
+_QUICK = Arrangement(reorder=False, balanced=False)
 """The arrangement that takes the least time: a direct gather over equal shares of the edges."""
 _MIN_WORK = 1 << 27
 """Edges, times solves, from which better sweeps repay the samples and passes of `DEFAULT`: on an H100 those take 5 to
@@ -98,7 +100,10 @@ def arrangement_for(edges: int, solves: int) -> Arrangement:
 
 
 def _as_bytes(counts: Any) -> Any:
-    return counts.clip(0, _OVERFLOW_DEGREE).astype(np.uint8)
+    made = current().arrays.empty(len(counts), np.uint8)
+    arguments = counts, np.uint32(len(counts)), np.uint32(_OVERFLOW_DEGREE), made
+    current().run(_DEGREE_BYTES, current().grid_size(len(counts)), arguments)
+    return made
 
 
 def barrier(blocks: int) -> tuple[Any, Any]:
@@ -150,6 +155,8 @@ class PersistentGraph:
         upload, graph = current().upload, problem.graph
         rows = rows or padded_csr.DeviceRows.of(graph)
         degree = padded_csr.out_degree(graph, rows)
+        if not arrangement.balanced:
+            return cls._of_equal_shares(problem, arrangement, value_bytes, padded_csr.DeviceRows.of(rows), degree)
         chosen = reordering.chosen(graph, degree) if arrangement.reorder else None
 
         def placed(values: Any) -> Any:
@@ -162,7 +169,6 @@ class PersistentGraph:
             value_bytes=value_bytes,
             warps=arrangement.warps,
             in_cache=arrangement.request.cut_for_cache,
-            balanced=arrangement.balanced,
         )
         strategy_data = StrategyData.of(edges, entries, graph.nodes, value_bytes, arrangement.request)
         error_feedback = problem.dangling_follows_teleport and arrangement.request.uses_error_feedback(
@@ -178,6 +184,22 @@ class PersistentGraph:
             order=None if chosen is None else chosen.order,
             strategy_data=strategy_data,
             row_begins=entries.starts if error_feedback else None,
+        )
+
+    @classmethod
+    def _of_equal_shares(
+        cls, problem: Problem, arrangement: Arrangement, value_bytes: int, rows: padded_csr.DeviceRows, degree: Any
+    ) -> PersistentGraph:
+        tiles = arrangement.tiles_per_range(rows.nodes, value_bytes)
+        edges, _ = equal_ranges(rows, tiles, value_bytes=value_bytes, warps=arrangement.warps)
+        return cls(
+            nodes=rows.nodes,
+            damping=problem.damping,
+            edges=edges,
+            degree=degree,
+            sink=current().upload(problem.sink_or_scalar),
+            teleport=current().upload(problem.teleport_or_scalar),
+            order=None,
         )
 
     @property
@@ -254,6 +276,12 @@ class PersistentGraph:
         out_vector = arrays.zeros(vector_length(self.nodes), np.float64) if out is None else out
         self._move(_TO_CONTRIBUTIONS, source, out_vector)
         return out_vector
+
+    def uniform(self) -> Any:
+        """Return the uniform distribution on the device."""
+        made = current().arrays.empty(self.nodes, np.float64)
+        current().run(_FILL_UNIFORM, current().grid_size(self.nodes), (np.uint32(self.nodes), made))
+        return made
 
     def values(self, contributions: Any) -> Any:
         """Return the nodes' values on the device."""

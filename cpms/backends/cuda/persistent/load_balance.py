@@ -32,7 +32,7 @@ class _Weights(NamedTuple):
     line: int
 
 
-_STREAMED, _IN_CACHE = _Weights(100, 1, 0), _Weights(200, 2, 1)
+STREAMED, _IN_CACHE = _Weights(100, 1, 0), _Weights(200, 2, 1)
 _INNER = _Weights(1300, 10, 3)
 """Weights of inner sweeps that write the quantised residual alone; the best for web graphs on an H100 among rows of 60
 to 200 a tile and line weights of 0 to 1.
@@ -41,7 +41,7 @@ to 200 a tile and line weights of 0 to 1.
 
 def streamed_costs(entries: padded_csr.PaddedCsr) -> Integers:
     """Return the prefix sum of the cost of tiles where memory bandwidth limits a sweep, in rows."""
-    return _without_lines(entries, _STREAMED)
+    return _without_lines(entries, STREAMED)
 
 
 def inner_costs(entries: padded_csr.PaddedCsr, sources: Any, value_bytes: int) -> Integers:

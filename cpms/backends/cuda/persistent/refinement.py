@@ -133,9 +133,9 @@ class CudaRefinement(Refinement):
         self._has_correction = self._converges_slowly = False
         self._is_rounded = is_uniform(values) if from_rounded is None else from_rounded
 
-    def start_uniform(self, nodes: int) -> None:
+    def start_uniform(self, nodes: int) -> None:  # noqa: ARG002
         """Begin at the uniform distribution, built on the device."""
-        self.start(current().arrays.full(nodes, 1.0 / nodes, np.float64), from_rounded=True)
+        self.start(self._graph.uniform(), from_rounded=True)
 
     def outer_step(
         self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int

@@ -79,7 +79,6 @@ class WarpRanges:
         warps: int | None = None,
         columns: padded_csr.ColumnPositions | None = None,
         in_cache: bool | None = None,
-        balanced: bool = True,
     ) -> tuple[WarpRanges, padded_csr.PaddedCsr]:
         """Partition a graph's entries; return them too, since they are others where blocks begin with rows.
 
@@ -96,22 +95,17 @@ class WarpRanges:
         in_cache : bool, optional
             Whether sweeps are those of graphs in the device's cache; by default whether the graph fits. These use 16
             warps of one range each, on up to 255 multiprocessors.
-        balanced : bool
-            As in `Arrangement`; otherwise ranges have equal shares of rows and tiles.
         """
         arrays = current().arrays
-        streamed = padded_csr.ENTRY_BYTES * entries.tiles * WHOLE_VALUES + _NODE_BYTES * graph.nodes
-        fits = streamed <= current().cache_bytes
+        fits = _streamed_bytes(entries.tiles, graph.nodes) <= current().cache_bytes
         in_cache = (fits if in_cache is None else in_cache) and warps in (None, 16) and not range_tiles
         in_cache = in_cache and current().processors <= _MAX_COUNTED_BLOCKS
         if in_cache:
             graph = padded_csr.DeviceRows.of(graph)
         sources, row_end_flags, _ = entries.to_device(graph, columns)
-        shape = SHAPES[warps or (16 if in_cache or fits else _warps_for(sources, graph.nodes, streamed, value_bytes))]
-        blocks = _blocks_for(shape, -(-entries.tiles // range_tiles) if range_tiles else entries.tiles)
-        if not (balanced or range_tiles):
-            begins = load_balance.split_tiles(load_balance.streamed_costs(entries), blocks * shape.warps)
-        elif in_cache:
+        shape = SHAPES[warps or (16 if in_cache else warps_for(sources, graph.nodes, value_bytes))]
+        blocks = blocks_for(shape, -(-entries.tiles // range_tiles) if range_tiles else entries.tiles)
+        if in_cache:
             cost = load_balance.in_cache_costs(entries, sources, value_bytes)
             found = load_balance.align_to_rows(entries, load_balance.split_tiles(cost, blocks), shape.warps)
             if found is None:
@@ -182,7 +176,7 @@ class WarpRanges:
         return sum(int(part.nbytes) for part in parts)
 
 
-def _blocks_for(shape: Shape, ranges: int) -> int:
+def blocks_for(shape: Shape, ranges: int) -> int:
     """Return the number of blocks for so many ranges: one a multiprocessor where that suffices.
 
     A warp that shares its scheduler with few others ends sooner.
@@ -192,13 +186,22 @@ def _blocks_for(shape: Shape, ranges: int) -> int:
     return max(1, min(max_bytes, processors if few else max_bytes, ranges))
 
 
-def _warps_for(sources: Any, nodes: int, streamed: float, value_bytes: int) -> int:
-    """Return the warps a multiprocessor with which sweeps over these sources are fastest.
+def _streamed_bytes(tiles: int, nodes: int) -> float:
+    """Return the bytes that a sweep streams."""
+    return padded_csr.ENTRY_BYTES * tiles * WHOLE_VALUES + _NODE_BYTES * nodes
 
-    Few warps leave each a larger part of the first-level cache and reach the barrier sooner. They win where gathers
-    fetch more bytes, in sectors of 16-bit values, than a sweep streams, weighted by memory bandwidth; and in float64
-    where values exceed the shared cache. Elsewhere more warps keep more loads in flight.
+
+def warps_for(sources: Any, nodes: int, value_bytes: int) -> int:
+    """Return the warps a multiprocessor with which sweeps over these sources are fastest, tiles in any inner order.
+
+    Few warps leave each a larger part of the first-level cache and reach the barrier sooner. They win where the graph
+    fits in the shared cache; where gathers fetch more bytes, in sectors of 16-bit values, than a sweep streams,
+    weighted by memory bandwidth; and in float64 where values exceed the shared cache. Elsewhere more warps keep more
+    loads in flight.
     """
+    streamed = _streamed_bytes(sources.size // WHOLE_VALUES, nodes)
     outgrown = value_bytes > _INNER_BYTES and value_bytes * nodes > current().cache_bytes
+    if outgrown or streamed <= current().cache_bytes:
+        return 16
     max_bytes = max(1.0, current().memory_bandwidth / _SLOW_BANDWIDTH) * streamed
-    return 16 if outgrown or access_sampling.gathered_bytes(sources, _INNER_BYTES) > max_bytes else 24
+    return 16 if access_sampling.gathered_bytes(sources, _INNER_BYTES) > max_bytes else 24

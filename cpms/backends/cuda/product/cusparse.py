@@ -15,8 +15,7 @@ from cpms.backends.cuda.runtime.vendor_libraries import DenseVector, SparseProdu
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, product_bound, value_error
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import ValueFormat
-from cpms.formats.formats import FloatFormat, SegmentFormat
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import FloatFormat, SegmentFormat, element_type
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import require_fitting
 from cpms.storage.block_float import STORED

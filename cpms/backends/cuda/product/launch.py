@@ -18,7 +18,7 @@ _POINTERS = ("starts", "columns", "values", "order", "exponents", "x", "out", "a
 _OF_BLOCKS = ("blocks", "long_rows", "first_parts", "parts")
 _OF_COMPRESSED = ("bases", "far", "far_columns")
 _NUMBERS = ("alpha", "beta", "factor")
-_SIZES = ("slots", "rows", "slice_rows", "length", "stride", "long_count", "first_sum")
+_SIZES = ("slots", "rows", "slice_rows", "length", "stride", "long_count", "first_sum", "base_stride")
 PRODUCT = np.dtype(
     [
         *((name, np.uint64) for name in (*_POINTERS, *_OF_BLOCKS, *_OF_COMPRESSED)),

@@ -20,10 +20,13 @@ from cpms.backends.cuda.kernels.product import (
     TOGETHER,
     WIDEST,
     ProductSpec,
+    column_group,
 )
+from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.krylov.cg import CudaCg
 from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
 from cpms.backends.cuda.product import launch
+from cpms.backends.cuda.product.column_groups import GroupedArrangement, four_bases, grouped_indices
 from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
 from cpms.backends.cuda.product.launch import whole_blocks
 from cpms.backends.cuda.runtime.current import current
@@ -70,7 +73,9 @@ class CudaProduct(CudaVectors):
     order: Any | None
     row_blocks: BlocksOnDevice | None
     compressed: CompressedIndices | None
-    """On the device, in place of ``columns``, which is then empty."""
+    """On the device, in place of ``columns``, which is then empty; in slices of one width bases are padded to fours."""
+    width: int
+    """Columns of all slices, where that is one number for which loops are unrolled; else 0."""
 
     @classmethod
     def of(cls, matrix: Matrix, request: ProductRequest) -> CudaProduct:
@@ -78,6 +83,11 @@ class CudaProduct(CudaVectors):
         storage, indices = request.storage, request.indices
         arrangement = arranged(matrix, request.layout, "32" if indices == "compressed" else indices)
         smaller = _compressed(arrangement, indices)
+        width = _same_width(arrangement)
+        if arrangement.layout == "sell" and arrangement.columns.dtype == np.uint32:
+            group = column_group(storage, 0 if smaller is None else smaller.offset_bits)
+            smaller = None if smaller is None else grouped_indices(smaller, arrangement.starts, group)
+            arrangement = GroupedArrangement.of(arrangement, group)
         backend = current()
         with backend.memory_for(f"the matrix of shape {matrix.shape}", arrangement.index_bytes + 8 * arrangement.slots):
             values = of_rows = None
@@ -90,10 +100,11 @@ class CudaProduct(CudaVectors):
             columns = backend.upload(arrangement.columns if smaller is None else arrangement.columns[:0])
             if smaller is not None:
                 far = None if smaller.far is None else backend.upload(smaller.far)
-                bases, offsets = backend.upload(smaller.bases), backend.upload(smaller.offsets)
+                bases = four_bases(smaller.bases, width) if width else smaller.bases
+                bases, offsets = backend.upload(bases), backend.upload(smaller.offsets)
                 smaller = CompressedIndices(bases, offsets, far, backend.upload(smaller.far_columns))
             starts, blocks = backend.upload(arrangement.starts), _row_blocks(arrangement)
-            return cls(request, arrangement, values, of_rows, starts, columns, order, blocks, smaller)
+            return cls(request, arrangement, values, of_rows, starts, columns, order, blocks, smaller, width)
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -177,6 +188,14 @@ class CudaProduct(CudaVectors):
                 return float(self.dots([out], extra.dot, [write])[0])
         return None if sums is None else float(sums.sum())
 
+    def variants(self, x: Any, out: Any, read_matrix: int | None = None) -> list[Variant]:
+        """Return the kernels of a product with a vector, so that those of several products are compiled at once."""
+        _, x_format, x_read, _ = as_stored(x, None)
+        spec, cut = self._spec(read_matrix, x_format, x_read, launch.real(out)), self.row_blocks
+        if cut is None:
+            return [spec.slices(self.width, ell=self.arrangement.layout == "ell")]
+        return [spec.row_blocks(), *([spec.join()] if cut.long_count else [])]
+
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
         """Return iterations whose passes over vectors are fused, in formats that have kernels, unpreconditioned."""
         if task.preconditioner is not None or not fits(task.formats[0]):
@@ -210,7 +229,7 @@ class CudaProduct(CudaVectors):
             if value is not None:
                 packed[name] = value if np.isscalar(value) else backend.address(value)
         if cut is None:
-            launch.product(spec.slices(self._width, ell=layout.layout == "ell"), blocks, packed)
+            launch.product(spec.slices(self.width, ell=layout.layout == "ell"), blocks, packed)
             return sums
         packed["blocks"] = backend.address(cut.blocks)
         if cut.long_count:
@@ -248,8 +267,12 @@ class CudaProduct(CudaVectors):
     def _spec(self, read: int | None, x: VectorFormat, read_x: int, out: Compute, vectors: int = 1) -> ProductSpec:
         count = 1 if self.values is None else self.values.format.checked_read(read)
         bits = 8 * self.arrangement.columns.itemsize
-        compute, offsets = self.request.compute, 0 if self.compressed is None else self.compressed.offset_bits
-        return ProductSpec(self.request.storage, count, x, read_x, compute, bits, out, vectors, offsets)
+        group = self.arrangement.group if isinstance(self.arrangement, GroupedArrangement) else 1
+        spec = ProductSpec(
+            self.request.storage, count, x, read_x, self.request.compute, bits, out, vectors, group=group
+        )
+        found = self.compressed
+        return spec if found is None else replace(spec, offset_bits=found.offset_bits, far=found.far is not None)
 
     def _packed(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
         layout, values = self.arrangement, self.values
@@ -268,6 +291,7 @@ class CudaProduct(CudaVectors):
             arrays["columns"] = self.compressed.offsets
             held_apart = {"far": self.compressed.far, "far_columns": self.compressed.far_columns}
             arrays |= {"bases": self.compressed.bases, **held_apart}
+            sizes["base_stride"] = -(-self.width // 4) * 4
         return launch.arguments(**arrays, values=held, **sizes, alpha=factor, beta=float(beta))
 
     @cached_property
@@ -276,12 +300,13 @@ class CudaProduct(CudaVectors):
         mean = self.arrangement.matrix.entries / self.arrangement.matrix.rows
         return next((threads for threads in THREADS_A_ROW if 2 * threads >= mean), THREADS_A_ROW[-1])
 
-    @cached_property
-    def _width(self) -> int:
-        """Columns of all slices, where that is one number for which loops are unrolled; else 0."""
-        layout = self.arrangement
-        widths = np.unique(np.diff(layout.starts.astype(np.int64))) // layout.slice_rows
-        return int(widths[0]) if len(widths) == 1 and widths[0] <= WIDEST else 0
+
+def _same_width(layout: Arrangement) -> int:
+    """Return the columns of all slices, where that is one number for which loops are unrolled; else 0."""
+    if not layout.slice_rows:
+        return 0
+    widths = np.unique(np.diff(layout.starts.astype(np.int64))) // layout.slice_rows
+    return int(widths[0]) if len(widths) == 1 and widths[0] <= WIDEST else 0
 
 
 def _compressed(arrangement: Arrangement, indices: str) -> CompressedIndices | None:

@@ -25,8 +25,7 @@ from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.cuda.spmv.coo import Product
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Operator, Sweep
-from cpms.formats.formats import FP64, Format
-from cpms.formats.native_dtypes import element_type
+from cpms.formats.formats import FP64, Format, element_type
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
 from cpms.storage.device import on_device

@@ -143,8 +143,7 @@ class PaddedCsr:
             lengths = lengths[reordering.order]
         ends = arrays.cumsum(lengths)
         count = int(current().to_host(ends[-1:])[0]) if graph.nodes else 0
-        if count >= 2**32 - WHOLE_VALUES:
-            raise UnsupportedError(f"{graph.name} has {graph.edges:,} edges; engine cuda counts fewer than 2^32")
+        require_countable(graph.name, graph.edges, count)
         starts = arrays.zeros(graph.nodes + 1, np.uint32)
         starts[1:] = ends
         return cls(starts, count, indptr.astype(np.uint32), reordering)
@@ -217,6 +216,12 @@ class PaddedCsr:
             *(np.uint32(graph.nodes), np.uint32(graph.edges), sources, _NULL if weights is None else weights),
         )
         current().run(Variant("place_entries"), current().grid_size(graph.edges), arguments)
+
+
+def require_countable(name: str, edges: int, entries: int) -> None:
+    """Refuse more entries than 32 bits count."""
+    if entries >= 2**32 - WHOLE_VALUES:
+        raise UnsupportedError(f"{name} has {edges:,} edges; engine cuda counts fewer than 2^32")
 
 
 def for_lanes(entries: Any, bits: int) -> Any:

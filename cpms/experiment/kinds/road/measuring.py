@@ -49,7 +49,8 @@ class Config(Repeated):
 
     After ``warmup`` unmeasured rounds there are ``rounds``, in each of which all solvers take all ways once. The old
     road, which builds the graph and certifies on processors, takes part in the first ``old_rounds``, after one
-    unmeasured round. Prepared solves are announced as ``solves``, as in `cpms.PageRank`.
+    unmeasured round; as often, processors build the graph alone. Prepared solves are announced as ``solves``, as in
+    `cpms.PageRank`.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)
@@ -77,7 +78,7 @@ class Context:
         """Time all ways of all solvers, and compare their answers with the processors'."""
         graph = self.graph.load(cell["graph"], **read_options(cell))
         edges = permuted_edges(graph)
-        built = Graph.from_edges(*edges)
+        built, built_s = _timed_builds(edges, cell["old_rounds"])
         solvers = [_Ways(edges, built, given, cell) for given in cell["solvers"]]
         for turn in range(-cell["warmup"], cell["rounds"]):
             for solver in solvers:
@@ -89,6 +90,8 @@ class Context:
             "nodes": built.nodes,
             "edges": built.edges,
             "dangling": len(built.dangling_nodes),
+            "built_samples_s": built_s,
+            "built_s": statistics.median(built_s),
             "results": [solver.columns(there) for solver in solvers],
         }
 
@@ -112,6 +115,16 @@ def permuted_edges(graph: Graph) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.
     order = np.random.default_rng(0).permutation(graph.edges)
     sources, targets = (np.asarray(ends, np.int32)[order] for ends in (graph.sources, graph.targets))
     return sources, targets
+
+
+def _timed_builds(edges: tuple[Any, Any], rounds: int) -> tuple[Graph, list[float]]:
+    """Return the graph as processors build it, and the seconds of each time after the first."""
+    samples = []
+    for _ in range(1 + rounds):
+        began = work_clock.now()
+        built = Graph.from_edges(*edges)
+        samples.append(work_clock.now() - began)
+    return built, samples[1:]
 
 
 class _Ways:

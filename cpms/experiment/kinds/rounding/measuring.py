@@ -3,7 +3,8 @@
 All contestants round the same float64 values in turn, after a warm-up, and a copy of the array is the lower bound.
 Answers are compared with those of cpms, value by value. pychop (Carson and Chen, 2024) and gfloat
 run on one thread of NumPy; cpms runs on all that the process has. Contestants that lack a format, or are not installed,
-are left out.
+are left out. On a GPU, cpms and casts of CuPy round arrays in device memory, and cpms's answer is compared with that in
+main memory.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import statistics
 import time
 from importlib import metadata
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -19,6 +20,7 @@ from pydantic import Field
 from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.config_types import StorageName
 from cpms.experiment.kinds.rounding.contestants import Work, by_cast, by_gfloat, by_pychop, module
+from cpms.experiment.kinds.rounding.device import measured_on_device
 from cpms.formats.formats import format_named
 from cpms.formats.microscaling import GROUP
 from cpms.storage.quantize import quantize
@@ -32,15 +34,26 @@ class Config(Repeated):
     storages: list[StorageName] = Field(min_length=1)
     sizes: list[Annotated[int, Field(ge=GROUP)]] = Field(min_length=1)
     samples: int = Field(default=7, ge=1)
+    device: Literal["cpu", "cuda"] = "cpu"
 
     def cells(self) -> list[Cell]:
         """Return one cell a size, repetition and format."""
         return [
-            {"values": size, "storage": storage, "samples": self.samples, "repetition": repetition}
+            {
+                "values": size,
+                "storage": storage,
+                "samples": self.samples,
+                "repetition": repetition,
+                **({} if self.device == "cpu" else {"device": self.device}),
+            }
             for size in self.sizes
             for repetition in range(self.repetitions)
             for storage in self.storages
         ]
+
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with its device."""
+        return {"device": "cpu", **cell}
 
 
 class Context:
@@ -52,6 +65,8 @@ class Context:
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time a copy and every contestant in turn; count the values that are not those of cpms."""
         storage, size = format_named(cell["storage"]), int(cell["values"]) // GROUP * GROUP
+        if cell.get("device") == "cuda":
+            return measured_on_device(storage, size, int(cell["samples"]))
         values = np.random.default_rng(1).standard_normal(size)
         contestants: dict[str, Work] = {"copy": values.copy, "cpms": lambda: quantize(values, storage)}
         for made in (by_pychop, by_gfloat, by_cast):

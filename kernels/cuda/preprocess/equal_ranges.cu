@@ -1,0 +1,173 @@
+// Padded entries and warp ranges of equal shares straight from a graph's rows, in four launches. Rows of at least one
+// entry begin at their first edge plus the empty rows before them, a prefix sum by blocks; a warp then writes each tile
+// of 256 entries as lanes load it, with its row-end flags, so that no entry is written twice and no flag needs an
+// atomic. Shares end at quantiles of a prefix sum of costs, as in merge-based CSR products (Merrill and Garland, 2016).
+#include "base/warp.cuh"
+
+namespace cpms {
+
+// Every thread gets the sum over the block. All threads must call it.
+CPMS_DEVICE u32 block_total(u32 value) {
+    __shared__ u32 of_warps[block_warps];
+    value = warp_reduce(value, [](u32 a, u32 b) { return a + b; });
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = value;
+    __syncthreads();
+    u32 total = 0;
+    for (int warp = 0; warp < block_warps; ++warp) total += of_warps[warp];
+    return total;
+}
+
+// Blocks have equal shares of adjacent rows.
+CPMS_DEVICE u32 first_row_of_block(u32 rows, u32 block) { return (u32)((u64)rows * block / gridDim.x); }
+
+CPMS_DEVICE void count_empty_rows(const u32* indptr, u32 rows, u32* counts) {
+    const u32 begin = first_row_of_block(rows, blockIdx.x), end = first_row_of_block(rows, blockIdx.x + 1);
+    u32 found = 0;
+    for (u32 row = begin + threadIdx.x; row < end; row += blockDim.x) found += indptr[row] == indptr[row + 1];
+    found = block_total(found);
+    if (threadIdx.x == 0) counts[blockIdx.x] = found;
+}
+
+// starts[row] is the first entry of a row, and starts[rows] the number of entries; `counts` are of as many blocks.
+CPMS_DEVICE void place_row_starts(const u32* indptr, u32 rows, const u32* counts, u32* starts) {
+    __shared__ u32 of_warps[block_warps];
+    const u32 begin = first_row_of_block(rows, blockIdx.x), end = first_row_of_block(rows, blockIdx.x + 1);
+    const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    u32 before = 0;
+    for (u32 block = threadIdx.x; block < blockIdx.x; block += blockDim.x) before += counts[block];
+    before = block_total(before);
+    for (u32 first = begin; first < end; first += blockDim.x) {
+        const u32 row = first + threadIdx.x;
+        const u32 empty = __ballot_sync(all_lanes, row < end && indptr[row] == indptr[row + 1]);
+        __syncthreads();
+        if (lane == 0) of_warps[warp] = __popc(empty);
+        __syncthreads();
+        u32 mine = before + __popc(empty & ((1u << lane) - 1));
+        for (u32 w = 0; w < block_warps; ++w) {
+            if (w < warp) mine += of_warps[w];
+            before += of_warps[w];
+        }
+        if (row < end) starts[row] = indptr[row] + mine;
+    }
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) starts[rows] = indptr[rows] + before;
+}
+
+// The row of an entry, which is `low` or later and before `high`.
+CPMS_DEVICE u32 row_of(const u32* starts, u32 low, u32 high, u32 entry) {
+    while (high - low > 1) {
+        const u32 middle = low + (high - low) / 2;
+        (starts[middle] <= entry ? low : high) = middle;
+    }
+    return low;
+}
+
+struct PaddedRows {
+    const u32 *indptr, *starts, *sources;
+    u32 rows, tiles;
+};
+
+// One warp a tile. Entries that are no edges name node `rows`; tile_rows are the rows of tiles' first entries. Flags
+// and the order of entries are those of preprocess/padded_csr.cu and base/tile_layout.cuh.
+CPMS_DEVICE void fill_tiles(const PaddedRows& of, u32* out_sources, u16* row_end_flags, u32* tile_rows) {
+    const u32 warps = gridDim.x * block_warps, lane = threadIdx.x % 32, count = of.starts[of.rows];
+    for (u32 tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32; tile < of.tiles; tile += warps) {
+        const u32 first_entry = tile * 256, left = count - first_entry;
+        const u32 first = row_of(of.starts, 0, of.rows, first_entry);
+        const u32 last = row_of(of.starts, first, of.rows - first < 256 ? of.rows : first + 256,
+                                first_entry + (left < 256 ? left : 256) - 1);
+        u32 ended = 0;
+        for (u32 part = 0; part < 8; ++part) {
+            const u32 entry = first_entry + part * 32 + lane;
+            const bool is_entry = part * 32 + lane < left;
+            const u32 row = is_entry ? row_of(of.starts, first, last + 1, entry) : last;
+            const u32 edge = of.indptr[row] + (entry - of.starts[row]);
+            const bool is_edge = is_entry && edge < of.indptr[row + 1];
+            const u32 ends = __ballot_sync(all_lanes, is_entry && entry + 1 == of.starts[row + 1]);
+            if (lane < 4) {
+                const u32 before = ended + __popc(ends & ((1u << 8 * lane) - 1));
+                row_end_flags[tile * 32 + part * 4 + lane] = (u16)((ends >> 8 * lane & 0xFF) | before << 8);
+            }
+            ended += __popc(ends);
+            out_sources[(u64)first_entry + part / 4 * 128 + lane * 4 + part % 4] = is_edge ? of.sources[edge] : of.rows;
+        }
+        if (lane == 0) tile_rows[tile] = first;
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) tile_rows[of.tiles] = of.rows;
+}
+
+// One block finds the first tile of each of `parts` parts, none empty: a tile costs `tile_cost`, and a row 1.
+CPMS_DEVICE void split_tiles(const u32* tile_rows, u32 tiles, u32 parts, u32 tile_cost, u32* begins) {
+    __shared__ int found[block_threads];
+    const auto cost = [&](u32 tile) { return (u64)tile_cost * tile + tile_rows[tile]; };
+    const u64 total = cost(tiles);
+    int largest = 0;  // of tiles less parts, which may not decrease
+    for (u32 first = 0; first < parts; first += block_threads) {
+        const u32 part = first + threadIdx.x;
+        u32 low = 0, high = part < parts ? tiles : 0;
+        while (low < high) {
+            const u32 middle = low + (high - low) / 2;
+            if (cost(middle) < total * part / parts) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        int mine = part < parts ? (int)low - (int)part : 0;
+        for (u32 distance = 1; distance < block_threads; distance *= 2) {
+            __syncthreads();
+            found[threadIdx.x] = mine;
+            __syncthreads();
+            if (threadIdx.x >= distance && found[threadIdx.x - distance] > mine) mine = found[threadIdx.x - distance];
+        }
+        __syncthreads();
+        found[threadIdx.x] = mine;
+        __syncthreads();
+        if (mine < largest) mine = largest;
+        if (part < parts) begins[part] = (mine < (int)(tiles - parts) ? mine : tiles - parts) + part;
+        if (largest < found[block_threads - 1]) largest = found[block_threads - 1];
+    }
+    if (threadIdx.x == 0) begins[parts] = tiles;
+}
+
+// Of each range: the row of its first entry, the range in which that row begins, and no carry-out.
+CPMS_DEVICE void describe_ranges(const u32* starts, const u32* tile_rows, const u32* begins, u32 ranges,
+                                 u32* first_rows, u32* first_ranges, u64* carry_out) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 range = blockIdx.x * blockDim.x + threadIdx.x; range < ranges; range += threads) {
+        const u32 row = tile_rows[begins[range]];
+        first_rows[range] = row;
+        first_ranges[range] = row_of(begins, 0, range + 1, starts[row] / 256);
+        carry_out[range] = ~0ull;
+    }
+}
+
+}  // namespace cpms
+
+#define CPMS_COUNT_EMPTY_ROWS(NAME)                                       \
+    extern "C" __global__ void __launch_bounds__(256)                     \
+        NAME(const unsigned* indptr, unsigned rows, unsigned* counts) {   \
+        cpms::count_empty_rows(indptr, rows, counts);                     \
+    }
+#define CPMS_PLACE_ROW_STARTS(NAME)                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                            \
+        NAME(const unsigned* indptr, unsigned rows, const unsigned* counts, unsigned* starts) {  \
+        cpms::place_row_starts(indptr, rows, counts, starts);                                    \
+    }
+#define CPMS_FILL_TILES(NAME)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(256)                                                               \
+        NAME(const unsigned* indptr, const unsigned* starts, const unsigned* sources, unsigned rows, unsigned tiles, \
+             unsigned* out_sources, unsigned short* row_end_flags, unsigned* tile_rows) {                           \
+        cpms::fill_tiles({indptr, starts, sources, rows, tiles}, out_sources, row_end_flags, tile_rows);            \
+    }
+#define CPMS_SPLIT_TILES(NAME)                                                                                     \
+    extern "C" __global__ void __launch_bounds__(256)                                                              \
+        NAME(const unsigned* tile_rows, unsigned tiles, unsigned parts, unsigned tile_cost, unsigned* begins) {    \
+        cpms::split_tiles(tile_rows, tiles, parts, tile_cost, begins);                                             \
+    }
+#define CPMS_DESCRIBE_RANGES(NAME)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                                              \
+        NAME(const unsigned* starts, const unsigned* tile_rows, const unsigned* begins, unsigned ranges,           \
+             unsigned* first_rows, unsigned* first_ranges, cpms::u64* carry_out) {                                 \
+        cpms::describe_ranges(starts, tile_rows, begins, ranges, first_rows, first_ranges, carry_out);             \
+    }
