@@ -28,8 +28,8 @@ def drawn(monkeypatch):
     """Figures that are laid out and drawn, without a file of pixels."""
     found, save = {}, figures.save
 
-    def titled(figure, stem):
-        written = save(figure, stem)
+    def titled(figure, stem, *endings):
+        written = save(figure, stem, *endings)
         if written:
             found[written[0].name] = [axes.get_title() for axes in figure.axes if axes.axison]
         return written
@@ -58,7 +58,7 @@ def triangles(folder, names):
 
 @pytest.mark.parametrize(("which", "least"), [("table2", 2), pytest.param("all", 57, marks=pytest.mark.slow)])
 def test_every_shipped_table_compiles_and_fits_its_page(tmp_path, monkeypatch, which, least):
-    monkeypatch.setattr(figures, "save", lambda figure, _: plt.close(figure) or [Path("drawn")])
+    monkeypatch.setattr(figures, "save", lambda figure, *_: plt.close(figure) or [Path("drawn")])
     written = show.show(which, results=RECORDED, output=tmp_path)
     tables = [path for path in written if path.suffix == ".tex"]
     assert len(tables) >= least

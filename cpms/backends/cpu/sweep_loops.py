@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.base.jit import compiled, inlined_in_loops
+from cpms.base.jit import compiled, inlined_in_loops, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.sparse.sliced import BLOCK_ROWS, SLICE
 
