@@ -404,7 +404,7 @@ def test_a_level_that_a_format_has_no_segments_for_is_answered_with_those_it_has
         solved(storage="fp16", layout="csr", controller=Careless((Level(1, 2), None), None))
 
 
-def test_a_controller_that_returns_no_pair_is_told_what_to_return():
+def test_a_controller_that_returns_no_pair_learns_what_to_return():
     for made in (None, Level(1, 1), (Level(1, 1),), "ab"):
         with pytest.raises(InputError, match=r"a controller must return a pair: a cpms.Level and a state"):
             solved_at_levels(made, made)

@@ -113,8 +113,13 @@ LOADING = {
 
 
 @posix
-@pytest.mark.parametrize("module", RANKS)
-@pytest.mark.parametrize("case", LOADING)
+@pytest.mark.parametrize(
+    ("module", "case"),
+    [
+        *(("cpms", case) for case in LOADING),
+        *(pytest.param("cpms.mpi", case, marks=[pytest.mark.slow] if case != "swallows" else []) for case in LOADING),
+    ],
+)
 def test_what_happens_while_a_library_loads_is_one_line_at_most(tmp_path, case, module):
     program, code = LOADING[case]
     (tmp_path / "numba.py").write_text(program)

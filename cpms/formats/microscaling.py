@@ -131,9 +131,9 @@ class MicroscalingFormat(Format):
 
     def numba_codec(self) -> Codec:
         """Return load and store, with those of the element within."""
-        from cpms.base.jit import numba
+        from cpms.base.jit import inlined_in_loops
 
-        inlined: Any = numba.njit(forceinline=True)
+        inlined: Any = inlined_in_loops()
         element_load, element_store = (inlined(function) for function in self.element.numba_codec())
         width, top, most = self.element.bits(), self.top, float(self.element.max_finite)
 

@@ -127,11 +127,11 @@ def compiled_loops(format: Format) -> Loops | None:
         raise InputError(f"numba_codec of {shortened(format.name)} fails ({_reason(error)})") from error
     if codec is None:
         return None
-    from cpms.base.jit import numba
+    from cpms.base.jit import inlined_in_loops, numba
 
     try:
         load, store = codec
-        inlined: Any = numba.njit(forceinline=True, error_model="numpy")
+        inlined: Any = inlined_in_loops(error_model="numpy")
         make = _loops_of_codes if format.group == 1 else _loops_of_groups
         loops = make(numba.njit(nogil=True, error_model="numpy"), inlined(load), inlined(store), format)
         _try(format, loops)

@@ -106,7 +106,7 @@ def test_two_bytes_that_stop_changing_are_unverified():
     check.answer_is_certified(result)
 
 
-def test_rounding_that_never_settles_is_stagnation():
+def test_rounding_that_never_converges_is_stagnation():
     result = pagerank(MIXED, storage="fp16-stochastic", layout="csr", controller=Fixed())
     assert result.status is Status.STAGNATED
     assert result.iterations < 200

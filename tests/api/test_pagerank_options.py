@@ -132,7 +132,7 @@ def test_numbers_of_any_type_are_floats(method, damping):
 
 
 @pytest.mark.parametrize("graph", ["wiki-Vote", 3, None], ids=lambda graph: type(graph).__name__)
-def test_what_is_no_graph_is_told_what_makes_one(graph):
+def test_what_is_no_graph_is_refused_with_what_makes_one(graph):
     for solve in (pagerank, lambda graph: cpms.personalized_pagerank(graph, [0])):
         with pytest.raises(InputError, match=r"graph is a .*; give a cpms.Graph, which cpms.load makes"):
             solve(graph)

@@ -193,7 +193,7 @@ def test_every_engine_takes_batches_or_says_so():
 @pytest.mark.parametrize("method", ["power", "refine"])
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 @given(graph=graphs(weighted=False), tol=st.sampled_from([1e-3, 1e-6, 1e-9]))
-def test_what_the_referee_does_not_confirm_goes_on(method, norm, graph, tol):
+def test_what_is_not_certified_is_iterated_further(method, norm, graph, tol):
     """Sweeps contract in L1 alone: in other norms a residual may be above the change that came before it."""
     results = personalized_pagerank(graph, [0, graph.nodes - 1], engine="cpu", method=method, tol=tol, norm=norm)
     for result in results:

@@ -162,7 +162,7 @@ def test_sweeps_of_refine_are_timed_one_by_one():
     assert len(set(spent.round(12))) > 1  # Shared out evenly, all were the same.
 
 
-def test_rounds_have_the_time_of_their_own_sweeps_and_of_the_call_where_there_is_no_clock():
+def test_outer_steps_have_the_time_of_their_own_sweeps_or_of_the_call_without_a_clock():
     report = np.ones((5, refine_loops.COLUMNS + 1))
     report[[1, 2, 4], refine_loops.SQUARES] = -1.0
     report[:, refine_loops.ENDED] = [1.0, 1.5, 2.0, 4.0, 4.25]

@@ -148,7 +148,13 @@ def test_a_counterexample_is_shrunk_and_shown_field_by_field():
 
 @pytest.mark.parametrize(
     "name",
-    "posit8 posit16 posit32 e4m3fn e4m3fnuz tf32 mxfp4 mxfp6-e2m3 mxint8 gse int16 fp16 cpms4".split(),  # noqa: SIM905
+    [
+        *("posit16", "e4m3fn", "tf32", "mxfp4", "gse", "int16", "fp16", "cpms4"),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("posit8", "posit32", "e4m3fnuz", "mxfp6-e2m3", "mxint8")
+        ),
+    ],
 )
 def test_formats_of_the_package_keep_all_laws(name):
     report = check_format(name, patterns=30_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
@@ -24,6 +24,8 @@ from cpms.testing import (
 )
 
 EXPONENT, ONES = 0x7FF << 52, (1 << 52) - 1
+# That there is an example is all that is asked: none is made small.
+FIND = settings(max_examples=20_000, phases=[Phase.generate])
 
 
 def exponent(bits):
@@ -50,7 +52,7 @@ def mantissa(bits):
     ],
 )
 def test_bit_patterns_reach(case):
-    assert case(find(bit_patterns(), case, settings=settings(max_examples=20_000)))
+    assert case(find(bit_patterns(), case, settings=FIND))
 
 
 @given(bit_patterns())
@@ -76,7 +78,7 @@ def test_arrays_have_the_size_asked_for(values):
     ],
 )
 def test_segment_formats_reach(case):
-    assert case(find(segment_formats(), case, settings=settings(max_examples=20_000)))
+    assert case(find(segment_formats(), case, settings=FIND))
 
 
 @pytest.mark.parametrize("width", [8, 16, 32])
@@ -87,7 +89,7 @@ def test_float_formats_reach(width, rounding, scaled):
         return (format.width, format.rounding, format.scaled) == (width, rounding, scaled)
 
     formats = float_formats(roundings=("zero", "nearest", "stochastic"))
-    assert case(find(formats, case, settings=settings(max_examples=20_000)))
+    assert case(find(formats, case, settings=FIND))
 
 
 @given(st.data(), st.booleans())
@@ -130,7 +132,7 @@ def isolated(graph):
     ],
 )
 def test_graphs_reach(case):
-    assert case(find(graphs(), case, settings=settings(max_examples=20_000)))
+    assert case(find(graphs(), case, settings=FIND))
 
 
 @given(st.data(), st.integers(1, 9))
@@ -143,7 +145,8 @@ def test_distributions_have_sum_1_and_may_hold_zeros(data, nodes):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_systems_reach(kind):
-    found = find(systems(kinds=(kind,), max_size=20), lambda system: system.A.shape[0] > 4 and system.b.any())
+    wanted = systems(kinds=(kind,), max_size=20)
+    found = find(wanted, lambda system: system.A.shape[0] > 4 and system.b.any(), settings=FIND)
     assert (found.kind, found.A.shape[0] <= 20) == (kind, True)
     with pytest.raises(cpms.InputError, match="kinds is 'spd'; give some of"):
         systems(kinds="spd")
@@ -151,9 +154,10 @@ def test_systems_reach(kind):
 
 def test_formats_that_share_exponents_are_all_drawn():
     for name in ("mxfp8-e5m2", "mxfp6-e2m3", "mxfp4", "mxint8", "gse"):
-        assert find(group_formats(), lambda format, name=name: format.name == name).group > 1
+        assert find(group_formats(), lambda format, name=name: format.name == name, settings=FIND).group > 1
     for width in (16, 21, 32):
-        assert find(block_float_formats(), lambda format, width=width: format.width == width).width == width
+        found = find(block_float_formats(), lambda format, width=width: format.width == width, settings=FIND)
+        assert found.width == width
 
 
 @given(matrices(max_size=6))

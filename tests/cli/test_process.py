@@ -41,7 +41,7 @@ def test_without_standard_output_a_command_ends_as_it_would(triangle, command):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes close otherwise")
-def test_nobody_who_reads_is_told_apart_from_no_convergence(triangle):
+def test_a_closed_pipe_differs_from_no_convergence(triangle):
     command = [sys.executable, "-m", "cpms", "rank", str(triangle)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         running.stdout.close()

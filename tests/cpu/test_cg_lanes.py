@@ -46,6 +46,9 @@ CASES = {
     "pattern": (scipy.sparse.csr_array(scipy.sparse.eye_array(300)), None),
 }
 
+# Each is compiled, for seconds.
+SLOW = ("distances of fp32", "scattered bf16", "scattered bytes")
+
 
 def iterations(A, storage, vectors):
     matrix = Matrix.from_scipy(A)
@@ -58,7 +61,9 @@ def iterations(A, storage, vectors):
 
 
 @pytest.mark.parametrize("vectors", [None, FP32])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CASES]
+)
 def test_fused_iterations_do_what_the_verbs_do(name, vectors):
     found = []
     for fused in (True, False):

@@ -219,7 +219,7 @@ def test_a_core_that_is_not_solved_is_no_answer_while_sweeps_are_left(monkeypatc
     assert (spent.status, spent.iterations) == (status, 5)
 
 
-def test_what_the_referee_confirms_is_an_answer_however_the_core_ended(monkeypatch):
+def test_what_is_certified_is_an_answer_however_the_core_ended(monkeypatch):
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
     right = cpms.pagerank(graph, engine="reference", tol=1e-13).ranks
     step = Step(1, 1e-9, FLOAT64, 64, 64, 1.0, 0.0)

@@ -61,7 +61,7 @@ def levels_of(storage):
 
 
 # Sweeps are compiled for each layout, format and level: here each format in one layout, and some in all of them.
-EVERYWHERE = ("fp64", "cpms4", "fp16-scaled")
+EVERYWHERE = ("fp64", "cpms2", "fp16-scaled")
 COMBINATIONS = [
     pytest.param(layout, name, marks=[] if name in EVERYWHERE or layout == chosen else pytest.mark.slow)
     for layout in LAYOUTS

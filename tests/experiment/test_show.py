@@ -46,7 +46,7 @@ def recorded(tmp_path_factory):
     return output
 
 
-def test_rows_have_provenance_units_and_a_referee(recorded):
+def test_rows_have_provenance_units_and_a_certifier(recorded):
     for row in rows.read(recorded / "table2.jsonl"):
         assert set(PROVENANCE) <= set(row)
         assert row["status"] == "ok"
@@ -95,7 +95,7 @@ def test_rows_none_of_which_ran_are_refused_with_the_reason(tmp_path, name, fail
         show.show(name, results=tmp_path, output=tmp_path / "out")
 
 
-def test_all_goes_on_past_rows_none_of_which_ran(recorded, tmp_path):
+def test_all_continues_past_rows_none_of_which_ran(recorded, tmp_path):
     (tmp_path / "topk.jsonl").write_bytes((recorded / "topk.jsonl").read_bytes())
     with rows.opened(tmp_path / "rows.jsonl") as file:
         file.append({"cell": "a" * 16, "experiment": "gpu_coo", **NOT_HERE})
@@ -350,7 +350,7 @@ def test_ratios_of_the_authors_stand_beside_the_solves_that_they_are_of(tmp_path
     assert not theirs.storage.str.contains("to").any()
 
 
-def test_a_folder_that_is_not_there_and_one_without_rows_are_told_apart(tmp_path):
+def test_a_folder_that_is_not_there_differs_from_one_without_rows(tmp_path):
     with pytest.raises(InputError, match="no such folder"):
         show.show("all", results=tmp_path / "none", output=tmp_path / "out")
     (tmp_path / "rows.jsonl").mkdir()

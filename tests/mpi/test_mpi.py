@@ -211,7 +211,7 @@ def solves(pid):
 
 
 @needs_mpi
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_rank_killed_mid_solve_ends_all(victim):
     fault = "say('pid', os.getpid())"
     process = mpi_runs.start(2, "-c", SOLVE.format(fault=fault))

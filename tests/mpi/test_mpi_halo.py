@@ -96,7 +96,7 @@ me.Barrier()
 @pytest.mark.parametrize(
     ("where", "ranks"), [("host", 2), ("host", 3), *(pytest.param("gpu", n, marks=pytest.mark.gpu) for n in (2, 4))]
 )
-def test_windows_are_cleared_and_lent_again_once_no_rank_has_them(request, where, ranks):
+def test_windows_are_cleared_and_reused_once_no_rank_has_them(request, where, ranks):
     folder = kernels_or_skip(request, where, ranks)
     code, _, errors = mpi_runs.run(ranks, "-c", WHERE + WINDOWS, where, folder)
     assert code == 0, errors

@@ -48,7 +48,7 @@ for source in sys.argv[1:]:
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2)), 3])
 def test_shares_are_those_of_the_whole_graph(files, ranks):
     generated = ["uniform:nodes=5000,edges=40000,seed=3", "uniform:scale=12,edge_factor=3", "uniform:nodes=2,edges=0"]
     code, _, errors = mpi_runs.run(ranks, "-c", SAME, *files, *generated)

@@ -20,7 +20,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("name", NAMES)
-def test_rounds_are_sound_and_those_of_the_reference(name, graph):
+def test_outer_steps_are_sound_and_those_of_the_reference(name, graph):
     problem, storage = Problem(GRAPHS[graph]), cpms.format_named(name)
     start = np.random.default_rng(2).random(problem.graph.nodes)
     found = []

@@ -133,7 +133,7 @@ def test_a_core_that_takes_all_iterations_leaves_none(most):
     assert all(result.iterations <= most for result in cpms.personalized_pagerank(graph, [0, 1], **options))
 
 
-def test_a_fixed_gain_stays():
+def test_a_fixed_reduction_is_kept():
     assert set(replay(FixedReduction(FP16), [(0.01, 0.01), (0.01, 3.0)])) == {
         InnerPlan(FP16, default_inner_reduction(FP16))
     }
@@ -149,7 +149,7 @@ def test_an_adaptive_policy_widens_and_returns_from_full_sweeps_to_the_last_form
     assert all(0.0 < plan.inner_reduction <= 1.0 for plan in plans)
 
 
-def test_noise_lowers_the_gain_to_what_was_reached():
+def test_noise_limits_the_reduction_to_what_was_reached():
     first, second, third = replay(AdaptiveReduction((E5M2, FP16)), [(0.02, 0.3), (0.3, 0.31)])
     assert (first.storage, second, third) == (E5M2, InnerPlan(E5M2, 0.3), InnerPlan(E5M2, 0.3))
 
@@ -160,7 +160,7 @@ def test_no_progress_asks_for_the_next_format_and_after_the_last_for_full_sweeps
 
 
 @pytest.mark.parametrize("inner_reduction", [0.0, -0.1, 1.1, float("nan")])
-def test_a_gain_lies_above_0_and_up_to_1(inner_reduction):
+def test_a_reduction_lies_above_0_and_up_to_1(inner_reduction):
     with pytest.raises(InputError, match="inner_reduction"):
         InnerPlan(FP16, inner_reduction)
 
@@ -195,7 +195,7 @@ class Mine(RefinementPolicy):
         return InnerPlan(None if state else BF16, 0.1), not state
 
 
-def test_a_policy_of_ones_own_plans_the_rounds(engine):
+def test_a_policy_of_ones_own_plans_the_outer_steps(engine):
     result = solve(ADVERSARIAL["random"], engine, controller=Mine())
     assert result.converged
     assert set(result.iterations_by_bits) == {16, 64}

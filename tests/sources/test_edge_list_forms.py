@@ -211,7 +211,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused_with_what_settles_it(folder, case):
+def test_refused_with_what_would_be_accepted(folder, case):
     name, text, options, message = REFUSED[case]
     with pytest.raises(InputError, match=message) as caught:
         cpms.load(write(folder, name, text), **options)

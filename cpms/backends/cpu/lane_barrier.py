@@ -11,9 +11,9 @@ from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 
-from cpms.base.jit import numba
+from cpms.base.jit import inlined_in_loops, numba
 
-_inlined: Any = numba.njit(forceinline=True)
+_inlined: Any = inlined_in_loops()
 _instruction: Any = numba.extending.intrinsic
 _declared: Any = numba.core.cgutils.get_or_insert_function
 _types: Any = numba.core.types

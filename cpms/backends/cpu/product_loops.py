@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from cpms.base.jit import compiled, numba
+from cpms.base.jit import compiled, inlined_in_loops
 
 u64 = np.uint64
-inlined: Any = numba.njit(forceinline=True)
+inlined: Any = inlined_in_loops()
 TILE: Any = 1024  # values that are decoded at a time: 8 KiB of float64
 ONES, NATIVE, SEGMENTS, PACKED, CODES, BLOCKS = range(6)
 """How values are stored: not at all, as float64 or float32, in segments, as packed floats, codes, block floats."""

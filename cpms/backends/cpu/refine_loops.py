@@ -22,7 +22,7 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 
 from cpms.backends.cpu.lane_barrier import meet
-from cpms.base.jit import compiled, numba
+from cpms.base.jit import compiled, inlined_in_loops, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.formats.quantization import WIDE_EXPONENT_BITS
 from cpms.precision.anderson import DEPTH, HISTORY_VECTORS, LEAST_EXPONENT_BITS, PRODUCTS, coefficients, is_worthwhile
@@ -30,7 +30,8 @@ from cpms.precision.inner_stopping import inner_tolerance
 from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
 
 u64 = np.uint64
-inlined: Any = numba.njit(forceinline=True)
+inlined: Any = inlined_in_loops()
+summed: Any = inlined_in_loops(fastmath={"reassoc"})
 _instruction: Any = numba.extending.intrinsic
 _declared: Any = numba.core.cgutils.get_or_insert_function
 _placed: Any = numba.core.cgutils.alloca_once
@@ -234,7 +235,7 @@ def _quantise(  # type: ignore[no-untyped-def]
         loss[i] = r[i] - np.float64(internal_degree[i]) * math.copysign(stored_value * scale_down, quotient)
 
 
-@numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
+@summed
 def _sums(r, loss):  # type: ignore[no-untyped-def]
     # The compiler orders these sums once, in vectors of partial sums: the order is the same at every call.
     size = total = lost = 0.0
@@ -245,7 +246,7 @@ def _sums(r, loss):  # type: ignore[no-untyped-def]
     return size, total, lost
 
 
-@numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
+@summed
 def _residual_sums(r, y):  # type: ignore[no-untyped-def]
     l1 = squares = total = mass = 0.0
     for i in range(len(r)):
@@ -286,7 +287,7 @@ def _correct_range(x, c, degree, internal_degree, contribution, low, high, line)
     line[0], line[1] = total, dangling
 
 
-@numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
+@summed
 def _corrected(x, c, degree, internal_degree, contribution):  # type: ignore[no-untyped-def]
     total = dangling = 0.0
     for i in range(len(x)):
@@ -400,7 +401,7 @@ def _decode_factor(exponent_bits):  # type: ignore[no-untyped-def]
     return 1.0 if exponent_bits in (8, 11) else 2.0 ** (1024 - (1 << (exponent_bits - 1)))
 
 
-@numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
+@summed
 def _product(a, b):  # type: ignore[no-untyped-def]
     total = np.float32(0.0)
     for i in range(len(a)):

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.product_loops import CODES, NATIVE, PACKED, SEGMENTS
-from cpms.base.jit import compiled, numba
+from cpms.base.jit import compiled, inlined_in_loops
 
 u64 = np.uint64
-inlined: Any = numba.njit(forceinline=True)
+inlined: Any = inlined_in_loops()
 
 
 def decodes(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> bool:

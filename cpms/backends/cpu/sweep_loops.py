@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from cpms.base.jit import compiled, numba
+from cpms.base.jit import compiled, inlined_in_loops, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.sparse.sliced import BLOCK_ROWS, SLICE
 
 u64 = np.uint64
-inlined: Any = numba.njit(forceinline=True)
+inlined: Any = inlined_in_loops()
+summed: Any = inlined_in_loops(fastmath={"reassoc"})
 
 
 @inlined
@@ -151,7 +152,7 @@ def _term(values, entries, k, sources, x, rows, layout, widths, segmented, first
     return _load(values, k, entries, widths, segmented, first, second, third) * gathered
 
 
-@numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
+@summed
 def _sums(changes, values):  # type: ignore[no-untyped-def]
     # The compiler orders these sums once, in vectors of partial sums: the order is the same at every call.
     change_sum = square_sum = value_sum = 0.0

@@ -10,8 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <tuple>
 #include <utility>
 
 #define __global__
@@ -39,7 +37,7 @@ struct Warp {
 struct Fiber {
     ucontext_t start;
     jmp_buf place;  // jumps, unlike contexts, make no system calls
-    std::unique_ptr<char[]> stack;
+    char* stack;  // is kept until the process ends
     Index thread;
     bool started = false, done = false;
     // The barrier that it waits at, if any: its generation then, and for how many.
@@ -148,14 +146,14 @@ inline void run_block(unsigned threads) {
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = fibers[t];
         if (!fiber.stack) {
-            fiber.stack.reset(new char[stack_bytes]);
+            fiber.stack = new char[stack_bytes];
             getcontext(&fiber.start);
         }
         fiber.thread = Index{t, 0, 0};
         fiber.started = fiber.done = false;
         fiber.barrier = nullptr;
         ++warps[t / 32].alive;
-        fiber.start.uc_stack.ss_sp = fiber.stack.get();
+        fiber.start.uc_stack.ss_sp = fiber.stack;
         // Stacks end at different lines of a page: else all of them would share a few sets of the cache.
         fiber.start.uc_stack.ss_size = stack_bytes - t % 61 * 64;
         fiber.start.uc_link = nullptr;

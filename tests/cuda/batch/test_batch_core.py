@@ -56,7 +56,7 @@ def test_queries_are_answered_where_few_nodes_are_swept(device, graph, data):
         assert np.abs(found - alone.ranks).sum() <= 1e-8 / (1.0 - problem.damping) + alone.error_bound
 
 
-def test_rounds_of_a_core_are_those_of_its_own_operator(device):
+def test_outer_steps_of_a_core_are_those_of_its_own_operator(device):
     graph, damping = spread(300, 500, 2), 0.85
     queries, problem = queries_on(graph, 7)[::3], Problem(graph, damping)  # of all nodes
     core = BatchCore.of(problem, LEAVE_OUT_ALL)

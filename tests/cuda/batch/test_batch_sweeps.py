@@ -76,7 +76,7 @@ def test_many_columns_are_swept_in_groups_and_close_up(device, count, name):
 
 @pytest.mark.parametrize("rule", ["teleport", "uniform"])
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
-def test_rounds_are_those_of_the_reference(device, storage, rule):
+def test_outer_steps_are_those_of_the_reference(device, storage, rule):
     graph, stopping = GRAPHS["small"], Stopping(1e-8)
     problem = Problem(graph, 0.7, None, rule)
     queries = queries_on(graph, 3)
@@ -168,7 +168,7 @@ def test_what_is_combined_is_what_was_sent(device, count, rule, few_swept):
 
 
 @pytest.mark.parametrize("name", ["hub over turns", "two hubs", "few edges"])
-def test_a_round_is_that_of_the_reference(device, name):
+def test_an_outer_step_is_that_of_the_reference(device, name):
     graph = GRAPHS[name]
     problem, queries = Problem(graph), queries_on(graph, 2)
     batch = whole_batch(problem)

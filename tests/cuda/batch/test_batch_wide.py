@@ -38,7 +38,7 @@ def test_a_wide_round_is_that_of_its_queries_in_few_columns(device):
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
 @pytest.mark.parametrize("count", [100, 140])
-def test_wide_rounds_are_extrapolated_as_narrow_ones(device, count):
+def test_wide_outer_steps_are_extrapolated_as_narrow_ones(device, count):
     problem = Problem(GRAPHS["back and forth"])
     queries = queries_on(problem.graph, count)
     wide, narrow = whole_batch(problem), whole_batch(problem)
@@ -87,7 +87,7 @@ def test_queries_that_rounding_holds_go_on_with_more_bits(device):
 
 
 @pytest.mark.parametrize("seed", [31, 35])
-def test_where_rounding_feeds_what_hardly_fades_power_iteration_is_not_much_faster(one_that_sends_much, device, seed):
+def test_where_rounding_feeds_slow_modes_power_iteration_is_not_much_faster(one_that_sends_much, device, seed):
     problem = Problem(one_that_sends_much(seed), 0.999)
     power = cpms.pagerank(problem.graph, engine="cpu", damping=problem.damping)
     first, stopping = uniform(problem.graph), Stopping(max_iterations=2 * power.iterations + 50)

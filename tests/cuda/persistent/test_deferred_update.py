@@ -20,6 +20,8 @@ from cpms.problems.pagerank import Problem
 from cpms.solvers.refine import outer_iteration
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4-nearest")]
+# Each is compiled for this machine, for seconds.
+SOME = [*FORMATS[:2], *(pytest.param(storage, marks=pytest.mark.slow) for storage in FORMATS[2:])]
 LEAVES = np.arange(1, 5000)
 HOSTILE = {
     "star both ways": Graph.from_edges(np.append(LEAVES, 0 * LEAVES), np.append(0 * LEAVES, LEAVES)),
@@ -59,7 +61,7 @@ def residual(problem, x):
     return operator.sweep(operator.load(x / x.sum()), operator.empty(), Level(1, 1), 0).l1
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("storage", SOME, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("low", [1, 7, 8, 9, 20])
 def test_x_has_all_that_was_sent(engine, problem, storage, low):
     beyond, twin = CudaRefinement.of(problem, BEYOND), reference.ENGINE.refinement(problem)
@@ -79,8 +81,8 @@ def test_x_has_all_that_was_sent(engine, problem, storage, low):
     assert left[0] <= 1.01 * left[1] / problem.damping + default_inner_reduction(storage) * first.found.l1
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
-def test_rounds_are_sound(engine, problem, storage, monkeypatch):
+@pytest.mark.parametrize("storage", SOME, ids=lambda storage: storage.name)
+def test_outer_steps_are_sound(engine, problem, storage, monkeypatch):
     monkeypatch.setattr(cuda_fused.ENGINE, "refinement", lambda given: CudaRefinement.of(given, BEYOND))
     check.refinement_is_sound(cuda_fused.ENGINE, problem, storage, low=20)
 
@@ -97,7 +99,7 @@ def swept(problem, arrangement, storage, *, anderson):
 
 
 @pytest.mark.parametrize(("anderson", "warps"), [(False, 16), (True, 16), (True, 24)])
-@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("storage", SOME, ids=lambda storage: storage.name)
 def test_solves_take_about_as_many_sweeps_as_where_c_is_added_up(engine, problem, storage, anderson, warps):
     lies = replace(BEYOND, warps=warps), Arrangement()
     now, added_up = (swept(problem, lie, storage, anderson=anderson) for lie in lies)
@@ -115,7 +117,7 @@ def test_solves_of_hostile_graphs_take_a_quarter_more_at_most(engine, graph, sto
         assert now <= 1.25 * added_up + 3
 
 
-def test_rounds_in_one_launch_are_those_of_many(engine, problem):
+def test_outer_steps_in_one_launch_are_those_of_many(engine, problem):
     storage = FORMATS[0]
     together, singly = (CudaRefinement.of(problem, BEYOND) for _ in range(2))
     for refinement in (together, singly):

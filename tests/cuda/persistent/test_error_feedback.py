@@ -35,6 +35,8 @@ from cpms.solvers.refine import outer_iteration
 
 NAMES = ("fp16", "e5m2", "cpms4-nearest", "cpms4", "bf16")
 FORMATS = [quantiser(format_named(name)) for name in NAMES]
+# Each is compiled for this machine, for seconds.
+SOME = [*FORMATS[:3], *(pytest.param(storage, marks=pytest.mark.slow) for storage in FORMATS[3:])]
 GRAPHS = {
     "one node": Graph.from_edges([], [], nodes=1),
     "no edges": Graph.from_edges([], [], nodes=700),
@@ -81,7 +83,7 @@ def compiled_together(request):
             [
                 persistent.error_feedback(storage, shapes[name], personal=personal, strategy=way)
                 for name, (way, _) in WAYS.items()
-                for storage in (FORMATS if name == "dealt" else FORMATS[:2])
+                for storage in FORMATS[: 3 if name == "dealt" else 2]
                 for personal in (False, True)
             ]
         )
@@ -174,16 +176,16 @@ def follows_the_oracle(problem, refinement, storage):
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=np.abs(r).sum() * 1e-6 + 1e-15)
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("storage", SOME, ids=NAMES)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_rounds_are_those_of_the_oracle(device, sizes, name, storage):
+def test_outer_steps_are_those_of_the_oracle(device, sizes, name, storage):
     for problem in both(GRAPHS[name]):
         follows_the_oracle(problem, carrying(problem), storage)
 
 
 @pytest.mark.parametrize("storage", FORMATS[:2], ids=NAMES[:2])
 @pytest.mark.parametrize("way", list(WAYS)[1:])
-def test_rounds_in_other_ways_are_those_of_the_oracle(device, way, storage):
+def test_outer_steps_of_other_strategies_are_those_of_the_oracle(device, way, storage):
     expected, arrangement = WAYS[way]
     for name in ("skewed", "a star", "one node"):
         for problem in both(GRAPHS[name]):
@@ -192,7 +194,7 @@ def test_rounds_in_other_ways_are_those_of_the_oracle(device, way, storage):
             follows_the_oracle(problem, refinement, storage)
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("storage", SOME, ids=NAMES)
 @pytest.mark.parametrize("name", SCATTERED)
 def test_a_first_x_is_rounded_as_the_oracle_does(device, sizes, name, storage):
     for problem in both(GRAPHS[name]):
@@ -209,7 +211,7 @@ def test_a_first_x_is_rounded_as_the_oracle_does(device, sizes, name, storage):
         np.testing.assert_allclose(refinement.read(), np.maximum(x, 0.0), rtol=close)
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("storage", SOME, ids=NAMES)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_full_sweep_finds_nothing_that_rounding_lost(device, name, storage):
     for problem in both(GRAPHS[name]):
@@ -232,22 +234,23 @@ class OneRound(CudaRefinement):
         return self.outer_steps(storage, noise_tolerance=0.0, most=1 + max_inner, **given)[0]
 
 
-@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
-def test_rounds_are_sound(device, monkeypatch, storage):
+@pytest.mark.parametrize("storage", SOME, ids=NAMES)
+def test_outer_steps_are_sound(device, monkeypatch, storage):
     monkeypatch.setattr(cuda_fused, "prepared", lambda problem, *_: OneRound.of(problem, DEALT))
     for name in SCATTERED:
         for problem in both(GRAPHS[name]):
             refinement_is_sound(cuda_fused.ENGINE, problem, storage, low=20)
 
 
+@pytest.mark.parametrize("formats", [FORMATS[:3], pytest.param(FORMATS, marks=pytest.mark.slow)], ids=["some", "all"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_any_format_takes_as_many_sweeps_and_one_full_one(device, name):
+def test_any_format_takes_as_many_sweeps_and_one_full_one(device, name, formats):
     for problem in both(GRAPHS[name]):
         right = cpms.pagerank(
             problem.graph, tol=1e-14, damping=problem.damping, personalization=problem.teleport, engine="cpu"
         ).ranks
         counts = []
-        for storage in FORMATS:
+        for storage in formats:
             refinement = CudaRefinement.of(problem, DEALT)
             ranks, status, history = outer_iteration(
                 refinement, uniform(problem), default_policy(storage), Stopping(1e-10)
@@ -281,7 +284,7 @@ def test_a_core_does_as_a_whole_graph_does(device, monkeypatch):
         assert np.abs(found.ranks - right).sum() <= 0.85 / 0.15 * 1e-10
 
 
-def test_what_fades_slowly_is_swept_otherwise(device):
+def test_what_converges_slowly_is_swept_otherwise(device):
     problem = Problem(PAIRS)
     refinement = CudaRefinement.of(problem, DEALT)
     found = []
@@ -328,7 +331,7 @@ def test_who_carries(host_backend):
 @pytest.mark.parametrize(
     ("name", "expected"), [("uniform", True), ("skewed", True), ("a ring", True), ("a star", False), ("pairs", False)]
 )
-def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
+def test_fast_convergence_is_known_from_a_few_sweeps(device, name, expected):
     graph = PAIRS if name == "pairs" else GRAPHS[name]
     rows = padded_csr.DeviceRows.of(graph)
     assert (
@@ -339,7 +342,7 @@ def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
 @pytest.mark.parametrize(
     ("storage", "first"), [(FP32, 32), (E4M3, 64)], ids=["wide", "without room for dangling shares"]
 )
-def test_formats_that_are_not_dealt(device, storage, first):
+def test_formats_without_propagation_blocking(device, storage, first):
     problem = Problem(GRAPHS["uniform"])
     refinement = CudaRefinement.of(problem, DEALT)
     _, status, history = outer_iteration(refinement, uniform(problem), default_policy(storage), Stopping(1e-10))
@@ -347,7 +350,7 @@ def test_formats_that_are_not_dealt(device, storage, first):
     assert history[0].bits == first
 
 
-def test_a_gain_that_is_fixed_is_kept(device):
+def test_a_reduction_that_is_fixed_is_kept(device):
     problem = Problem(GRAPHS["uniform"])
     refinement = CudaRefinement.of(problem, DEALT)
     _, status, history = outer_iteration(refinement, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
@@ -395,7 +398,7 @@ def test_what_another_format_found_is_added(device):
     assert np.abs(ranks / ranks.sum() - right).sum() <= 0.85 / 0.15 * 1e-10
 
 
-def test_a_solve_takes_the_narrowest_format_unless_told(host_backend, monkeypatch):
+def test_a_solve_takes_the_narrowest_format_by_default(host_backend, monkeypatch):
     monkeypatch.setattr(cuda_fused, "prepared", lambda problem, *_: CudaRefinement.of(problem, DEALT))
     monkeypatch.setattr(cuda_fused.FusedEngine, "missing", lambda _: None)
     solve = partial(cpms.pagerank, GRAPHS["uniform"], method="refine", engine="cuda_fused")

@@ -186,7 +186,7 @@ def arranged(problem, value_bytes=2, ways=(persistent.DIRECT_GATHER, persistent.
 @pytest.mark.parametrize("way", [persistent.INNER_BLOCKED, persistent.ALL_BLOCKED], ids=["low", "all"])
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_sweeps_of_dealt_values_are_those_over_sources(device, problems, sizes, name, storage, way):
+def test_sweeps_with_propagation_blocking_are_those_of_the_direct_gather(device, problems, sizes, name, storage, way):
     for problem in problems(GRAPHS[name]):
         over_sources, with_blocking = map(CudaRefinement, arranged(problem, ways=(persistent.DIRECT_GATHER, way)))
         nodes = np.arange(problem.graph.nodes)
@@ -202,7 +202,7 @@ def test_sweeps_of_dealt_values_are_those_over_sources(device, problems, sizes, 
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_power_iteration_on_dealt_values_is_that_over_sources(device, problems, sizes, name):
+def test_power_iteration_with_propagation_blocking_is_that_of_the_direct_gather(device, problems, sizes, name):
     for problem in problems(GRAPHS[name]):
         found = []
         for graph in arranged(problem, value_bytes=8):
@@ -214,7 +214,7 @@ def test_power_iteration_on_dealt_values_is_that_over_sources(device, problems, 
         np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-12, atol=1e-16)
 
 
-def test_formats_too_wide_for_what_is_dealt_are_swept_over_sources(device):
+def test_formats_too_wide_for_propagation_blocking_are_gathered(device):
     problem = Problem(GRAPHS["skewed"])
     both = list(map(CudaRefinement, arranged(problem)))
     for refinement in both:
@@ -233,7 +233,7 @@ def test_formats_too_wide_for_what_is_dealt_are_swept_over_sources(device):
         (1 << 30, False, (), persistent.DIRECT_GATHER),
     ],
 )
-def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
+def test_propagation_blocking_is_chosen_where_few_share_a_sector_and_cells_are_long(
     host_backend, monkeypatch, cache_bytes, near, small_cells, expected
 ):
     sizes, nodes = propagation_blocking.blocking_sizes, 1 << 17

@@ -35,7 +35,7 @@ def test_paths_take_as_many_as_damping_asks_for(device):
 
 
 @pytest.mark.parametrize("longest", [0, 31, 32, 33, 700])
-def test_what_the_first_sweeps_change_is_what_the_referee_says(device, monkeypatch, longest):
+def test_what_the_first_sweeps_change_is_what_the_certifier_finds(device, monkeypatch, longest):
     random = np.random.default_rng(longest)
     sources, targets = random.integers(0, 600, 1500), random.integers(0, 700, 1500)  # the last hundred dangle
     hub = random.integers(0, 600, longest), np.full(longest, 650)

@@ -165,7 +165,7 @@ def test_the_solution_of_the_whole_follows(engine, graph, damping, cost):
 
 
 @pytest.mark.parametrize("exponent", range(2, 13))
-def test_wherever_sweeps_end_the_pass_goes_on_from_there(engine, exponent):
+def test_wherever_sweeps_end_the_pass_resumes_there(engine, exponent):
     """Full sweeps move x from one array to the other: how many there are depends on the tolerance."""
     problem = Problem(of_one_ring(40, 5))
     found = engine.refinement(problem)

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.lane_barrier import meet
-from cpms.base.jit import compiled, numba
+from cpms.base.jit import compiled, inlined_in_loops
 
 u64 = np.uint64
-inlined: Any = numba.njit(forceinline=True)
-summed: Any = numba.njit(forceinline=True, fastmath={"reassoc", "contract"})
+inlined: Any = inlined_in_loops()
+summed: Any = inlined_in_loops(fastmath={"reassoc", "contract"})
 ONES, NATIVE, TABLE, HALVES = range(4)
 COLUMNS, DISTANCES, WHOLE = range(3)
 _RUN: Any = 512  # rows of one pattern that are multiplied at a time: 4 KiB of sums
