@@ -103,7 +103,7 @@ class LinearSystem:
         given = abs(self.matrix.to_scipy()).sqrt()
         scale = 1.0 / np.sqrt(sizes)
         products = given.multiply(given.T).tocsr()
-        sums = scale * (products @ scale)
+        sums = scale * np.asarray(products @ scale)
         return float(np.maximum(sums - 1.0, 0.0).max(initial=0.0))
 
     @cached_property

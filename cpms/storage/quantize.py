@@ -197,7 +197,8 @@ def _by_tiles(values: npt.NDArray[Any], rounded: Rounded) -> npt.NDArray[Any]:
         for low in range(*part, _TILE):
             high = min(low + _TILE, part[1])
             rounded(values[low:high].astype(np.float64), out[: high - low], low)
-            found[low:high] = out[: high - low]
+            with np.errstate(over="ignore"):  # Threads do not have the state of their caller.
+                found[low:high] = out[: high - low]
 
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         threads.each(round_tiles, threads.ranges(len(values), at_least=8 * _TILE, parts=64))

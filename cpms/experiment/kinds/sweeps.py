@@ -18,6 +18,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from cpms import engines
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels.template import GATHERS
+from cpms.backends.cuda.persistent import power
 from cpms.backends.cuda.persistent.device_graph import Arrangement, PersistentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER_DATA, StrategyData, StrategyRequest
@@ -26,7 +27,6 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
 from cpms.backends.cuda.spmv.padded_csr import ENTRY_BYTES, out_degree
 from cpms.base import work_clock
-from cpms.engines import cuda_fused
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import StorageName
 from cpms.experiment.device_time import Timer, ceilings, in_turn
@@ -159,7 +159,7 @@ def _arranged(problem: Problem, recorded: dict[str, Any], cell: Cell) -> list[di
     ]
     if not given.merge:
         resident = PersistentGraph.of(problem, given.arrangement(), value_bytes=8)
-        operator = cuda_fused.operator(problem, resident)
+        operator = power.operator(problem, resident)
         seconds = functools.partial(residual_seconds, operator, first, cell["sweeps"])
         contestants.append(_Contestant("fp64", 64, resident, False, seconds))
     samples: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
@@ -208,7 +208,7 @@ def inner_seconds(refinement: CudaRefinement, first: Any, storage: FloatFormat, 
     return seconds
 
 
-def residual_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) -> list[float]:
+def residual_seconds(operator: power.FusedOperator, first: Any, sweeps: int) -> list[float]:
     """Return the seconds of each of several float64 sweeps."""
     x, out = operator.load(first), operator.empty()
     found = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=sweeps)

@@ -123,9 +123,6 @@ class Backend(ABC):
     def free_bytes(self) -> int:
         """Return the free bytes of device memory."""
 
-    def pooled_bytes(self) -> int:
-        """Return the free bytes that are at hand without asking the device, which takes longer than a launch."""
-        return 0
 
     def free_unused(self) -> None:  # noqa: B027
         """Return memory that no array uses from the backend's pool to the device."""

@@ -310,11 +310,8 @@ class CudaBackend(Backend):
     def free_bytes(self) -> int:
         """Return the free bytes of the driver and of CuPy's pool."""
         free, _ = self.arrays.cuda.runtime.memGetInfo()
-        return int(free) + self.pooled_bytes()
+        return int(free) + int(self.arrays.get_default_memory_pool().free_bytes())
 
-    def pooled_bytes(self) -> int:
-        """Return the free bytes of CuPy's pool."""
-        return int(self.arrays.get_default_memory_pool().free_bytes())
 
     def free_unused(self) -> None:
         """Free the blocks of CuPy's pool that no array uses."""

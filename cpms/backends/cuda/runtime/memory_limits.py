@@ -25,8 +25,6 @@ def refusal(engine: str, graph: Graph, needed: int, *, what: str, advice: str) -
             f"engine {engine} counts nodes below 2^31 and edges and nodes below 2^32; {graph.name} has "
             f"{graph.nodes:,} nodes and {graph.edges:,} edges"
         )
-    if needed <= current().pooled_bytes():
-        return None
     free = current().free_bytes()
     if needed <= free:
         return None
