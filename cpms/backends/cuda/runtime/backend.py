@@ -123,7 +123,6 @@ class Backend(ABC):
     def free_bytes(self) -> int:
         """Return the free bytes of device memory."""
 
-
     def free_unused(self) -> None:  # noqa: B027
         """Return memory that no array uses from the backend's pool to the device."""
 

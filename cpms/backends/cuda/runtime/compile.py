@@ -312,7 +312,6 @@ class CudaBackend(Backend):
         free, _ = self.arrays.cuda.runtime.memGetInfo()
         return int(free) + int(self.arrays.get_default_memory_pool().free_bytes())
 
-
     def free_unused(self) -> None:
         """Free the blocks of CuPy's pool that no array uses."""
         self.arrays.get_default_memory_pool().free_all_blocks()
