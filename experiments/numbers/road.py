@@ -1,7 +1,6 @@
-"""The whole road from edges to certified ranks, and whole calls."""
+"""The whole road from edges to certified ranks."""
 
 from cpms.experiment.pages.numbers import counted, machine, median, ratio
-from cpms.experiment.report.output import label, shortened
 
 SHOW = "road"
 WAYS = {
@@ -96,29 +95,4 @@ def over_own_float64(rows):
         yield ratio(key, f"{_name(row)}: our float64 over `refine`, edges to ranks", [(double, own)], [row], SHOW)
 
 
-def calls(rows):
-    """Yield whole calls on a GPU and on processors."""
-    totals = {}
-    for row in rows.measured("gpu_calls"):
-        totals.setdefault(row["graph"], {}).setdefault(row["engine"], []).append(
-            (row, row["prepare_s"] + row["solve_s"] + row["certify_s"])
-        )
-    if not totals:
-        raise LookupError("gpu_calls")
-    sooner = []
-    for by_engine in totals.values():
-        one = by_engine["cuda"][0][0]
-        graph = shortened(label(one))
-        for engine, called in (("cuda", "a whole call on a GPU"), ("cpu", "on 16 threads of its machine")):
-            held = by_engine[engine]
-            samples, of = [taken for _, taken in held], [row for row, _ in held]
-            yield median(f"calls.{graph}.{engine}", f"{graph}: {called}", "ms", samples, of, "calls", 1e3)
-        medians = {name: sorted(taken for _, taken in held)[len(held) // 2] for name, held in by_engine.items()}
-        if medians["cpu"] < medians["cuda"]:
-            sooner += [row for held in by_engine.values() for row, _ in held]
-    count = len({row["graph"] for row in sooner})
-    yield counted("calls.sooner", "graphs done sooner on 16 threads than on a GPU", "graphs", count, sooner, "calls")
-    yield counted("calls.graphs", "graphs of whole calls", "graphs", len(totals), rows.measured("gpu_calls"), "calls")
-
-
-NUMBERS = [times, over_processors, over_cugraph, over_own_float64, calls]
+NUMBERS = [times, over_processors, over_cugraph, over_own_float64]

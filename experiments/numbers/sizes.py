@@ -1,32 +1,7 @@
-"""Large and random graphs, queries, and several GPUs."""
+"""Large graphs, queries, and several GPUs."""
 
 from cpms.experiment.pages.numbers import machine, median, ratio
 from cpms.experiment.report.output import label, shortened
-
-
-def random_graphs(rows):
-    """Yield `refine` against cuSPARSE and float64 on uniformly random graphs by size."""
-    small, held = [], []
-    for row in rows.measured("gpu_table1"):
-        found = {
-            (r["engine"], r.get("method", "power")): r["solve_samples_s"] for r in row["results"] if r["status"] == "ok"
-        }
-        if not {("cuda_fused", "power"), ("cuda_fused", "refine"), ("cusparse", "power")} <= found.keys():
-            continue
-        pair = (found["cuda_fused", "power"], found["cuda_fused", "refine"])
-        if row["graph"].startswith("uniform") and 1e5 < row["edges"] < 1e7:
-            small.append(pair)
-            held.append(row)
-        if row["edges"] > 5e7:
-            name = f"{row['nodes'] / 1e6:.0f}M nodes, {row['edges'] / 1e6:.0f}M edges, uniformly random"
-            for (engine, method), samples in found.items():
-                called = (
-                    "`refine`, 16 bits" if method == "refine" else "cuSPARSE" if engine == "cusparse" else "our float64"
-                )
-                key = f"random.{row['edges'] / 1e6:.0f}M.{engine}.{method}"
-                yield median(key, f"{name}: {called}", "ms", samples, [row], "scaling", 1e3)
-    what = f"speed of `refine` over our float64, {len(small)} uniformly random graphs of up to 6M edges"
-    yield ratio("random.small", what, small, held, "scaling")
 
 
 def large(rows):
@@ -84,12 +59,12 @@ def several(rows):
                 what = f"efficiency against the fastest on one, {grown}, {called}"
                 pair = ([100 * s for s in fastest[method]["solve_samples_s"]], result["solve_samples_s"])
                 yield ratio(f"gpus.weak.{kind}.{method}", what, [pair], [row], "scaling_gpu", "%")
-        if row["scaling"] == "weak":
+        if row["scaling"] == "strong" and kind == "web":
             found = {(result["engine"], result["method"], result["ranks"]): result for result in row["results"]}
             one = found["mpi_cuda", "refine", 1]
-            what = f"time of a rank alone over one GPU without ranks, `refine`, {kind}"
+            what = "time of a rank alone over one GPU without ranks, `refine`, web"
             pair = (one["solve_samples_s"], fastest["refine"]["solve_samples_s"])
-            yield ratio(f"gpus.alone.{kind}", what, [pair], [row], "scaling_gpu")
+            yield ratio("gpus.alone", what, [pair], [row], "scaling_gpu")
 
 
-NUMBERS = [random_graphs, large, queries, several]
+NUMBERS = [large, queries, several]

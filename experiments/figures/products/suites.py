@@ -13,15 +13,18 @@ FAMILIES = {
     "finite elements": ("elements:",),
     "graphs": ("rmat:", "weblike:", "web-", "cnr-"),
 }
+LARGEST_ERROR = 2.0**-6
 SELL, CSR = ("cuda", "sell"), ("cuda", "csr")
 
 
 def show(rows, out, beside):
     rows, beside = (each[each.status == "ok"] if len(each) else each for each in (rows, beside))
+    wrong = [f"{row.graph} by {_name(c)}" for _, row in rows.iterrows() for c in row.contestants if not _is_product(c)]
+    without = f". Left out, since their products are wrong: {', '.join(wrong)}" if wrong else ""
     out.table(
         pd.DataFrame(_targets(rows, beside)),
         caption="Targets of products, over the matrices of a suite: geometric mean, least and most, and the median of "
-        "the samples' most over least. On processors the baseline is SciPy, on a GPU cuSPARSE",
+        f"the samples' most over least. On processors the baseline is SciPy, on a GPU cuSPARSE{without}",
         suffix="_targets",
     )
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
@@ -30,6 +33,7 @@ def show(rows, out, beside):
         best={"ms": "least by experiment,matrix"},
         caption="Products on suites A and B: times faster than cuSPARSE's fastest algorithm in CSR",
     )
+    table = table.dropna(subset="times faster")
     summary = table.pivot_table("times faster", "product", "experiment", aggfunc=_mean, sort=False)
     out.table(
         summary.reset_index(),
@@ -81,7 +85,7 @@ def _line_of(of, name, rows, ratio, statistic, target):
 def _pick(row, engine_and_layout, storage, vectors="fp64", read=None):
     for c in row.contestants:
         own = (c["engine"], c["layout"]) == engine_and_layout and (c["storage"], c["vectors"]) == (storage, vectors)
-        if own and read in (None, c["read"]):
+        if own and read in (None, c["read"]) and _is_product(c):
             return c
     return None
 
@@ -174,19 +178,28 @@ def _figure(table, out):
     return figure
 
 
+def _is_product(contestant):
+    """Return whether a contestant's result is the product, to within what eight bits of mantissa explain."""
+    return contestant["error"] <= LARGEST_ERROR
+
+
+def _name(contestant):
+    return f"{contestant['engine']} {contestant['layout']} {contestant['storage']}, vectors {contestant['vectors']}"
+
+
 def _lines(row):
-    first = row.contestants[0]["median_ms"]
-    for c in row.contestants:
+    first = row.contestants[0]["median_ms"] if _is_product(row.contestants[0]) else None
+    for c in filter(_is_product, row.contestants):
         gbps = c["least_bytes"] / c["median_ms"] / 1e6
         yield {
             "experiment": row.experiment,
             "matrix": row.graph,
-            "product": f"{c['engine']} {c['layout']} {c['storage']}, vectors {c['vectors']}",
+            "product": _name(c),
             "stored as": c["stored_as"],
             "ms": c["median_ms"],
             "least ms": c["least_ms"],
             "most ms": c["most_ms"],
-            "times faster": first / c["median_ms"],
+            "times faster": first / c["median_ms"] if first else None,
             "of copy bandwidth": gbps / row.copy_gbps,
             "bits": c["bits"],
             "error": c["error"],

@@ -1,0 +1,76 @@
+"""Products with matrices of one's own and conjugate gradients, on a GPU, against cuSPARSE and cuBLAS."""
+
+from cpms.experiment.pages.numbers import counted, ratio, spread
+
+LARGEST_ERROR = 2.0**-6
+"""Products that are off by more are wrong, and are no baseline."""
+FAMILIES = {"stencils": "stencil:", "finite elements": "elements:"}
+FEW = ("lossless", "fp16-scaled")
+
+
+def _ms(row, engine, layouts, storages, vectors):
+    """Return the least median of the contestants of such kinds; None where there is none."""
+    return min(
+        (
+            c["median_ms"]
+            for c in row["contestants"]
+            if (c["engine"], c["vectors"]) == (engine, vectors)
+            and c["layout"] in layouts
+            and c["storage"] in storages
+            and c["error"] <= LARGEST_ERROR
+        ),
+        default=None,
+    )
+
+
+def suites(rows):
+    """Yield products of suite A against cuSPARSE's fastest algorithm in CSR, all in device time."""
+    held = [row for part in ("grids", "irregular") for row in rows.measured(f"gpu_suite_a_{part}")]
+    if not held:
+        raise LookupError("gpu_suite_a_grids")
+    timed = {row["cell"]: _ms(row, "cusparse", ("csr",), ("fp64",), "fp64") for row in held}
+    wrong = [row for row in held if timed[row["cell"]] is None]
+    yield counted(
+        "suites.wrong", "matrices on which cuSPARSE's product is wrong", "matrices", len(wrong), wrong, "suites"
+    )
+    held = [row for row in held if timed[row["cell"]] is not None]
+
+    def over(key, what, chosen, *asked):
+        pairs = [(row, _ms(row, "cuda", *asked)) for row in chosen]
+        values = [timed[row["cell"]] / own for row, own in pairs if own]
+        return spread(f"suites.{key}", f"{what}, {len(values)} matrices", "times", values, chosen, "suites", of="mean")
+
+    yield over(
+        "fp64", "float64 in CSR or SELL against cuSPARSE's fastest CSR", held, ("csr", "sell"), ("fp64",), "fp64"
+    )
+    for family, prefix in FAMILIES.items():
+        chosen = [row for row in held if row["graph"].startswith(prefix)]
+        for vectors, called in (("fp64", "float64"), ("fp32", "float32")):
+            what = f"exact or 16-bit values, vectors in {called}, against cuSPARSE in float64: {family}"
+            key = f"{family.replace(' ', '-')}.{vectors}"
+            yield over(key, what, chosen, ("sell",), FEW, vectors)
+
+
+def conjugate_gradients(rows):
+    """Yield whole solves to 1e-10 by cg against a captured loop of cuSPARSE and cuBLAS, and against plain float64."""
+    for row in rows.measured("gpu_cg_time"):
+        found = {(way["engine"], way["method"], way["storage"], *way["vectors"]): way for way in row["ways_found"]}
+        vendor, plain, auto = (
+            found.get(key)
+            for key in (
+                ("cusparse+cublas", "cg", "auto", "auto"),
+                ("cuda", "cg", "fp64", "fp64"),
+                ("cuda", "auto", "auto", "auto"),
+            )
+        )
+        name = (
+            f"{row['graph'].replace('stencil:points=7,side=256', '7-point Laplacian').split(':')[0]}, b of {row['rhs']}"
+        )
+        for base, called, key in ((vendor, "cuSPARSE and cuBLAS", "vendor"), (plain, "our plain float64", "fp64")):
+            if base and auto and {base["status"], auto["status"]} == {"CONVERGED"}:
+                pair = (base["solve_samples_s"], auto["solve_samples_s"])
+                what = f"conjugate gradients by `auto` against {called}: {name}"
+                yield ratio(f"cg.{key}.{name.replace(', b of ', '.')}", what, [pair], [row], "gpu_cg_time")
+
+
+NUMBERS = [suites, conjugate_gradients]
