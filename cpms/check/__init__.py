@@ -26,7 +26,7 @@ from cpms.api.result import Result
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.types import Floats
 from cpms.base.validation import described, whole
-from cpms.certify.roundoff import UNIT
+from cpms.certify.roundoff import ROW_BLOCK, UNIT
 from cpms.check.format_laws import (
     FORMAT_LAWS,
     LawError,
@@ -214,7 +214,10 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
         raise InputError(f"low is {low}; a round has 0 low sweeps or more")
     refinement = engine.codec_refinement(problem) if has_own_codec(storage) else engine.refinement(problem)
     allowed = _MASS_ERROR + UNIT * int(problem.graph.in_degree.max())
-    start = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
+    nodes = problem.graph.nodes
+    # Sums of r are added up in blocks of rows: u for each addition that follows another one.
+    of_sums = allowed + UNIT * (min(nodes, ROW_BLOCK) + nodes // ROW_BLOCK)
+    start = np.random.default_rng(nodes).random(nodes)
     refinement.start(start / start.sum())
     seen: Floats | None = start / start.sum()
     for low_sweeps in (low, 0, low, 0, 0):
@@ -231,7 +234,7 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
             raise LawError(f"engine {engine.name} corrects to mass {found.found.mass!r}, not 1")
         sizes = [found.found.l1, *found.inner_l1]
         for place, (before, after) in enumerate(itertools.pairwise(found.sums)):
-            if not abs(after - problem.damping * before) <= allowed * sizes[place]:
+            if not abs(after - problem.damping * before) <= of_sums * sizes[place]:
                 raise LawError(
                     f"engine {engine.name}, {storage.name}: low sweep {place + 1} takes the sum of r from {before!r} "
                     f"to {after!r}, not to {problem.damping} times that"

@@ -27,7 +27,7 @@ def drawn(monkeypatch):
     """Figures with their faults, as found before they are written."""
     found = {}
 
-    def saved(figure, stem):
+    def saved(figure, stem, endings=figures.ENDINGS):
         figures._escape(figure)
         found[stem.name] = list(faults(figure))
         plt.close(figure)

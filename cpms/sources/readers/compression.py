@@ -74,7 +74,9 @@ def only_member(raw: IO[bytes], label: str) -> tuple[zipfile.ZipFile, zipfile.Zi
             f"{label}: no whole zip archive, by byte {raw.tell()} ({error}); fetch the file again"
         ) from None
     members = [
-        each for each in archive.infolist() if not each.is_dir() and not is_resource_fork(PurePath(each.filename))
+        each
+        for each in archive.infolist()
+        if not (each.filename.endswith("/") or is_resource_fork(PurePath(each.filename)))
     ]
     if len(members) != 1:
         names = ", ".join(each.filename for each in members[:5])

@@ -1,6 +1,6 @@
 // One exchange as a launch: stores the values that other ranks read into their memory, signals, and waits for their
 // signals. The block that arrives last signals for the whole grid.
-#include "multi_gpu/peer_signals.cuh"
+#include "persistent/peer_signals.cuh"
 
 namespace cpms {
 

@@ -3,7 +3,7 @@
 #include "pagerank/node_passes.cuh"
 #include "pagerank/sweep_epilogues.cuh"
 #include "persistent/instantiate.cuh"
-#include "multi_gpu/ranks.cuh"
+#include "pagerank/ranks.cuh"
 
 namespace cpms {
 

@@ -10,7 +10,7 @@
 #include "pagerank/refine_request.cuh"
 #include "persistent/fixed_point_allreduce.cuh"
 #include "persistent/instantiate.cuh"
-#include "multi_gpu/ranks.cuh"
+#include "pagerank/ranks.cuh"
 
 namespace cpms {
 

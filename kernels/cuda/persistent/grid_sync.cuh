@@ -186,7 +186,7 @@ struct GridReduce {
 };
 
 // The ranks of a solve on one device: the grid's totals are those of all nodes, and no values are exchanged.
-// multi_gpu/ranks.cuh has those of several devices.
+// pagerank/ranks.cuh has those of several devices.
 struct OneDevice {
     static constexpr bool several = false;
 

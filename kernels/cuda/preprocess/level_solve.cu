@@ -23,7 +23,7 @@ struct Levels {
 };
 
 // rows of a level that one block solves alone, sooner than a grid barrier
-constexpr u32 narrow = 2 * persistent_threads;
+constexpr u32 narrow_level = 2 * persistent_threads;
 constexpr u32 lane_entries_limit = 32;  // entries of a row above which the whole warp sums it
 constexpr u32 lumped = 0xFFFFFFFF;      // not a node: a lumped position, whose nodes lie downstream
 
@@ -126,7 +126,7 @@ CPMS_DEVICE double solve_levels(const Levels& levels, u32 from, u32 to, double* 
     if (from == to) return 0.0;
     const u32* const degrees = levels.degrees + levels.core;
     const auto bound = [&](u32 level) { return load_word(levels.begins + (level < to ? level : to), ReadOnly{}); };
-    const auto is_narrow = [](u32 first, u32 level_end) { return level_end - first <= narrow; };
+    const auto is_narrow = [](u32 first, u32 level_end) { return level_end - first <= narrow_level; };
     double total = 0.0;
     // The ends of the next levels; the last of these is still in flight, as are the bounds of the next level's rows.
     u32 first = bound(from), level_end = bound(from + 1), level_end_next = bound(from + 2),

@@ -20,6 +20,7 @@ from cpms.backends.cuda.kernels import template
 from cpms.backends.cuda.kernels.units import common_units
 from cpms.base import package_data
 from cpms.base.errors import CpmsError
+from cpms.base.text.terminal import say
 
 OPTIONS = ("-std=c++17",)
 """Options that kernels are compiled with; CuPy adds `_ADDED` of its own."""
@@ -131,7 +132,7 @@ def _main() -> None:
     arguments = parser.parse_args()
     made = build(arguments.into, arguments.architectures, installed_nvrtc())
     size = sum(path.stat().st_size for path in made)
-    print(f"{len(made)} cubins of {size:,} bytes in {arguments.into}")  # noqa: T201
+    say(f"{len(made)} cubins of {size:,} bytes in {arguments.into}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Kernel templates of solves over several GPUs: a rank sweeps its own rows and exchanges halo values with the others.
 
 Where ranks write into each other's memory, they run the persistent kernels of one device, which exchange within a
-launch (``multi_gpu/ranks.cuh``). Elsewhere each sweep is a launch (``multi_gpu/rank_sweep.cu``) and the host exchanges.
+launch (``pagerank/ranks.cuh``). Elsewhere each sweep is a launch (``multi_gpu/rank_sweep.cu``) and the host exchanges.
 """
 
 from __future__ import annotations

@@ -151,14 +151,14 @@ RANK_VECTOR = _layout("RankVector", "multi_gpu/rank_totals.cuh", (POINTER, "all 
 RANK_HISTORY = _layout("RankHistory", "multi_gpu/rank_sweep.cu", (POINTER, "own received", (_HISTORY_VECTORS,)))
 PEER_SIGNALS = _layout(
     "PeerSignals",
-    "multi_gpu/peer_signals.cuh",
+    "persistent/peer_signals.cuh",
     (POINTER, "sent_indices begins signals_to signals counts"),
     (U32, "ranks rank"),
 )
-SHARED_VECTOR = _layout("SharedVector", "multi_gpu/ranks.cuh", (POINTER, "memory values_to"))
+SHARED_VECTOR = _layout("SharedVector", "pagerank/ranks.cuh", (POINTER, "memory values_to"))
 RANKS = _layout(
     "Ranks",
-    "multi_gpu/ranks.cuh",
+    "pagerank/ranks.cuh",
     (PEER_SIGNALS, "peers"),
     (SHARED_VECTOR, "x", (2,)),
     (SHARED_VECTOR, "history"),

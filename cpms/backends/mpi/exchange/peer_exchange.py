@@ -28,7 +28,7 @@ from cpms.precision.anderson import PRODUCTS
 class DirectExchange(Halos):
     """Every rank writes halos into other ranks' memory, in a separate launch or within a persistent kernel.
 
-    See ``multi_gpu/remote_store.cu`` and ``multi_gpu/ranks.cuh``.
+    See ``multi_gpu/remote_store.cu`` and ``pagerank/ranks.cuh``.
 
     A rank may be one exchange ahead of another. Hence two consecutive exchanges must not use the same vector, since the
     second would overwrite values that other ranks still read.

@@ -1,6 +1,6 @@
 """Both methods over ranks that write into each other's memory: the persistent kernels of one device, with exchanges.
 
-A launch runs many sweeps, and ranks exchange within it by one-sided stores (``multi_gpu/ranks.cuh``). A sweep costs
+A launch runs many sweeps, and ranks exchange within it by one-sided stores (``pagerank/ranks.cuh``). A sweep costs
 what it costs on one device of a rank's rows, and one remote store for each value that another rank reads. A vector is
 this rank's rows and, behind them, the values that these read of other ranks.
 """

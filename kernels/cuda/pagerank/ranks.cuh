@@ -1,5 +1,5 @@
 // The ranks of a solve on several GPUs of one host, for persistent kernels: the all-reduce over ranks, and the exchange
-// of the values that other ranks read (one-sided, by symmetric memory as in NVSHMEM; multi_gpu/peer_signals.cuh).
+// of the values that other ranks read (one-sided, by symmetric memory as in NVSHMEM; persistent/peer_signals.cuh).
 //
 // A rank holds some rows; a vector is its own values and, behind them, those that it reads of others. An exchange costs
 // one remote write a value, at most 45 totals and one flag a pair of ranks, and no barrier of the grid: the block that
@@ -8,7 +8,7 @@
 // A rank may be one exchange ahead of another, so consecutive exchanges use other vectors and other places of totals.
 #pragma once
 #include "pagerank/anderson_products.cuh"
-#include "multi_gpu/peer_signals.cuh"
+#include "persistent/peer_signals.cuh"
 
 namespace cpms {
 
