@@ -235,7 +235,7 @@ def _sweeps(table, paper, out):
         part = table[table.storage == storage + ALONE].set_index("graph").reindex(graphs)
         panel.barh(places, part.low, color=colour(8 if storage == "e5m2" else 16))
         panel.barh(places, part.full, left=part.low, color=colour(64))
-        panel.set_title(f"refine, {storage}")
+        panel.set_title(f"refine, {storage.removesuffix('-nearest')}")
     for panel in axes:
         panels.named_rows(panel, names)
         panel.set_xticks([0, 50, 100])

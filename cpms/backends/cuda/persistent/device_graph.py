@@ -156,7 +156,8 @@ class PersistentGraph:
         rows = rows or padded_csr.DeviceRows.of(graph)
         degree = padded_csr.out_degree(graph, rows)
         if not arrangement.balanced:
-            return cls._of_equal_shares(problem, arrangement, value_bytes, padded_csr.DeviceRows.of(rows), degree)
+            on_device = padded_csr.DeviceRows.of(rows)
+            return cls._of_equal_shares(problem, arrangement, value_bytes, on_device, degree, converges_fast)
         chosen = reordering.chosen(graph, degree) if arrangement.reorder else None
 
         def placed(values: Any) -> Any:
@@ -188,10 +189,19 @@ class PersistentGraph:
 
     @classmethod
     def _of_equal_shares(
-        cls, problem: Problem, arrangement: Arrangement, value_bytes: int, rows: padded_csr.DeviceRows, degree: Any
+        cls,
+        problem: Problem,
+        arrangement: Arrangement,
+        value_bytes: int,
+        rows: padded_csr.DeviceRows,
+        degree: Any,
+        converges_fast: bool,
     ) -> PersistentGraph:
         tiles = arrangement.tiles_per_range(rows.nodes, value_bytes)
-        edges, _ = equal_ranges(rows, tiles, value_bytes=value_bytes, warps=arrangement.warps)
+        edges, row_begins = equal_ranges(rows, tiles, value_bytes=value_bytes, warps=arrangement.warps)
+        error_feedback = problem.dangling_follows_teleport and arrangement.request.uses_error_feedback(
+            DIRECT_GATHER_DATA.strategy, converges_fast=converges_fast
+        )
         return cls(
             nodes=rows.nodes,
             damping=problem.damping,
@@ -200,6 +210,7 @@ class PersistentGraph:
             sink=current().upload(problem.sink_or_scalar),
             teleport=current().upload(problem.teleport_or_scalar),
             order=None,
+            row_begins=row_begins if error_feedback else None,
         )
 
     @property
