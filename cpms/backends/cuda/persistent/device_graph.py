@@ -155,23 +155,25 @@ class PersistentGraph:
         upload, graph = current().upload, problem.graph
         rows = rows or padded_csr.DeviceRows.of(graph)
         degree = padded_csr.out_degree(graph, rows)
-        if not arrangement.balanced:
-            on_device = padded_csr.DeviceRows.of(rows)
-            return cls._of_equal_shares(problem, arrangement, value_bytes, on_device, degree, converges_fast)
-        chosen = reordering.chosen(graph, degree) if arrangement.reorder else None
+        chosen = reordering.chosen(graph, degree) if arrangement.balanced and arrangement.reorder else None
 
         def placed(values: Any) -> Any:
             return values if chosen is None or len(values) == 1 else values[chosen.order]
 
         tiles = arrangement.tiles_per_range(graph.nodes, value_bytes)
-        entries = padded_csr.PaddedCsr.of(rows, chosen)
-        edges, entries = WarpRanges.of(
-            *(entries, rows, tiles),
-            value_bytes=value_bytes,
-            warps=arrangement.warps,
-            in_cache=arrangement.request.cut_for_cache,
-        )
-        strategy_data = StrategyData.of(edges, entries, graph.nodes, value_bytes, arrangement.request)
+        if arrangement.balanced:
+            edges, entries = WarpRanges.of(
+                *(padded_csr.PaddedCsr.of(rows, chosen), rows, tiles),
+                value_bytes=value_bytes,
+                warps=arrangement.warps,
+                in_cache=arrangement.request.cut_for_cache,
+            )
+            row_begins = entries.starts
+            strategy_data = StrategyData.of(edges, entries, graph.nodes, value_bytes, arrangement.request)
+        else:
+            on_card = padded_csr.DeviceRows.of(rows)
+            edges, row_begins = equal_ranges(on_card, tiles, value_bytes=value_bytes, warps=arrangement.warps)
+            strategy_data = DIRECT_GATHER_DATA
         error_feedback = problem.dangling_follows_teleport and arrangement.request.uses_error_feedback(
             strategy_data.strategy, converges_fast=converges_fast
         )
@@ -184,32 +186,6 @@ class PersistentGraph:
             teleport=placed(upload(problem.teleport_or_scalar)),
             order=None if chosen is None else chosen.order,
             strategy_data=strategy_data,
-            row_begins=entries.starts if error_feedback else None,
-        )
-
-    @classmethod
-    def _of_equal_shares(
-        cls,
-        problem: Problem,
-        arrangement: Arrangement,
-        value_bytes: int,
-        rows: padded_csr.DeviceRows,
-        degree: Any,
-        converges_fast: bool,
-    ) -> PersistentGraph:
-        tiles = arrangement.tiles_per_range(rows.nodes, value_bytes)
-        edges, row_begins = equal_ranges(rows, tiles, value_bytes=value_bytes, warps=arrangement.warps)
-        error_feedback = problem.dangling_follows_teleport and arrangement.request.uses_error_feedback(
-            DIRECT_GATHER_DATA.strategy, converges_fast=converges_fast
-        )
-        return cls(
-            nodes=rows.nodes,
-            damping=problem.damping,
-            edges=edges,
-            degree=degree,
-            sink=current().upload(problem.sink_or_scalar),
-            teleport=current().upload(problem.teleport_or_scalar),
-            order=None,
             row_begins=row_begins if error_feedback else None,
         )
 
