@@ -197,6 +197,8 @@ copy_through_host_s|number|s|copy of the vector through the host
 copy_in_memory_s|number|s|copy of the vector in main memory
 prepare_s|number|s|preparation of the operator, conversion included
 build_s|number|s|building of the matrix or solver
+built_s|number|s|edges in main memory to a graph there, at this cell's threads
+built_samples_s_json|JSON|s|samples of built_s
 load_s|number|s|loading of the graph
 numbering_s|number|s|reordering of the nodes
 certify_s|number|s|certification of the answer
@@ -205,6 +207,7 @@ reset_s|number|s|change of the teleport vector
 join_s|number|s|start of the ranks
 waited_s|number|s|waiting for other ranks
 cell_s|number|s|the whole cell
+exchange_s|number|s|exchanges of a solve, on the rank that waits least, the median of samples
 exchange_64_bits_s|number|s|exchange of values of 64 bits
 exchange_16_bits_s|number|s|exchange of values of 16 bits
 median_ms|number|ms|median of samples
@@ -241,6 +244,9 @@ peak_memory_bytes|integer|bytes|highest memory of the process
 received_bytes|integer|bytes|bytes received a sweep
 exchange_64_bits_received_bytes|integer|bytes|bytes received at 64 bits
 exchange_16_bits_received_bytes|integer|bytes|bytes received at 16 bits
+exchange_64_bits_link_share|number|1|share of the link's bandwidth that an exchange of 64 bits uses
+exchange_16_bits_link_share|number|1|share of the link's bandwidth that an exchange of 16 bits uses
+link_bytes_per_s|number|bytes/s|copies between neighbouring devices, all at a time
 busy_cores|number|1|processor time over time
 load_average_before|number|1|load of the machine before
 empty_rows|integer|1|rows without entries
