@@ -180,6 +180,8 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40) -> None:
     columns = next(
         (count for count in range(len(lengths), 1, -1) if _legend_inches(lengths, count) <= figure.get_figwidth()), 1
     )
+    lines = -(-len(lengths) // columns)
+    columns = -(-len(lengths) // lines)  # Columns are as even as that many lines allow: entries are read downwards.
     figure.legend(
         handles=list(entries), loc="outside upper center", ncols=columns, handletextpad=0.3,
         columnspacing=0.9, borderaxespad=0.1, handlelength=1.2,
