@@ -93,6 +93,7 @@ def point(
     across : bool
         Whether the interval is horizontal.
     filled : bool
+        A hollow mark without an interval hides no mark below it.
     size : float
         Of the mark, in points.
     light : bool
@@ -112,7 +113,7 @@ def point(
         color=colour(bits),
         marker=marker,
         markersize=size,
-        markerfacecolor=None if filled else "white",
+        markerfacecolor=None if filled else "none" if ends is None else "white",
         markeredgewidth=0.7,
         ecolor=to_rgba(colour(bits), 0.5 if light else 1.0),
         elinewidth=0.6 if light else 0.8,
