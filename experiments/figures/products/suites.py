@@ -166,12 +166,18 @@ def _figure(table, out):
                 panels.point(panel, found["mean"], place, part.bits.iloc[0], "D", ends=ends_of)
         panels.unity(panel)
         panels.named_rows(panel, products)
-        panel.set_title(suite.removeprefix("gpu_suite_").replace("_", ", "))
+        panel.set_title(_title(suite))
     panels.logarithmic(axes[0])
     figure.supxlabel("times faster than cuSPARSE")
     dot = {"a matrix": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.5}}
     panels.legend(figure, panels.key(table.bits, {"geometric mean": "D"}, dot))
     return figure
+
+
+def _title(suite):
+    """Return the title of a panel: the suite's letter and its kind of matrices."""
+    letter, kind = suite.removeprefix("gpu_suite_").split("_")
+    return f"suite {letter.upper()}, {kind}"
 
 
 def _name(contestant):
