@@ -54,8 +54,8 @@ ENDED = COLUMNS
 clock for it."""
 
 
-BY_HEAD, BY_FLOAT32, BY_FLOAT64, AS_IS = range(4)
-"""Ways to decode: as the head of a float64, as float32 or float64 by a shift, none."""
+BY_HEAD, BY_FLOAT32, BY_FLOAT64 = range(3)
+"""Ways to decode: as the head of a float64, or as float32 or float64 by a shift."""
 LARGEST_FINITE, LEAST_NORMAL, TO_MULTIPLES, DECODE_FACTOR, HEAD_FACTOR, REALS = range(6)
 """Numbers of a format in float64: the last are the factors from the values of `_decoded` to those of the format."""
 SHIFT, MASK, HEAD_SHIFT, LOW_BITS, DROPPED, OFFSET, SIGN_AT, WIDTH, OF_DANGLING, EXPONENT_BITS, INTEGERS = range(11)
@@ -105,53 +105,84 @@ def _stored_vector(typing_context, address, slot, rows, width):  # type: ignore[
     return vector(address, slot, rows, width), generate
 
 
-@inlined
-def _decoded(stored, index, kind, shift, mask):  # type: ignore[no-untyped-def]
-    # Stored values are signed integers, whose sign bit is the number's. Widths with the exponent of float32
-    # or float64 become one by a shift; the others become a float64 that is 2^(bias - 1023) times too small.
-    if kind == AS_IS:
-        return stored[index]
-    if kind == BY_FLOAT32:
-        return np.float64(np.uint32(np.int32(stored[index]) << (shift & 31)).view(np.float32))
-    return np.int64((np.int64(stored[index]) << shift) & mask).view(np.float64)
+def _decoded(builder, numbers, shift, mask, by_floats):  # type: ignore[no-untyped-def]
+    """Return a stored number, or a vector of them, as float64.
+
+    Stored values are signed integers, whose sign bit is the number's. Widths with the exponent of float32 or float64
+    become one by a shift; the others become a float64 that is 2^(bias - 1023) times too small.
+    """
+    vector = numbers.type if isinstance(numbers.type, ir.VectorType) else None
+    index, long, double = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+    element = vector.element if vector else numbers.type
+
+    def wide(kind):  # type: ignore[no-untyped-def]
+        return ir.VectorType(kind, vector.count) if vector else kind
+
+    def each(value):  # type: ignore[no-untyped-def]
+        if not vector:
+            return value
+        first = builder.insert_element(ir.Constant(wide(value.type), ir.Undefined), value, ir.Constant(index, 0))
+        return builder.shuffle_vector(first, first, ir.Constant(wide(index), [0] * vector.count))
+
+    if element == double:
+        return numbers
+    signed = numbers if element == long else builder.sext(numbers, wide(long))
+    heads = builder.and_(builder.shl(signed, each(shift)), each(mask))
+    narrow = builder.sext(numbers, wide(index)) if element.width < index.width else numbers
+    narrow = builder.trunc(numbers, wide(index)) if element == long else narrow
+    patterns = builder.shl(narrow, each(builder.trunc(shift, index)))
+    floats = builder.bitcast(patterns, wide(ir.FloatType()))
+    by_heads = builder.bitcast(heads, wide(double))
+    return builder.select(by_floats, builder.fpext(floats, wide(double)), by_heads)
+
+
+def _loaded(context, builder, kinds, arrays, k):  # type: ignore[no-untyped-def]
+    """Return the stored number that entry ``k`` gathers."""
+    z, sources = (
+        context.make_array(kind)(context, builder, array).data for kind, array in zip(kinds, arrays, strict=True)
+    )
+    at = builder.load(builder.gep(sources, [k]))
+    long = ir.IntType(64)
+    return builder.load(builder.gep(z, [builder.zext(at, long) if at.type != long else at]))
 
 
 @_instruction
-def _add_eight(typing_context, totals, i, stored, shift, bits, are_floats):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Add to ``totals[i : i + 8]`` the values of eight stored numbers, as `_decoded` does, by vector instructions."""
+def _gathered(typing_context, z, sources, k, shift, mask, by_floats):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return the value that entry ``k`` gathers."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array, place, values, steps, mask, by_floats = arguments
-        index, long, double = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+        number = _loaded(context, builder, signature.args[:2], arguments[:2], arguments[2])
+        return _decoded(builder, number, *arguments[3:])
 
-        def eight(element: Any) -> Any:
-            return ir.VectorType(element, 8)
+    return types.float64(z, sources, k, shift, mask, by_floats), generate
 
-        def each(value: Any) -> Any:
-            first = builder.insert_element(ir.Constant(eight(value.type), ir.Undefined), value, ir.Constant(index, 0))
-            return builder.shuffle_vector(first, first, ir.Constant(eight(index), [0] * 8))
 
-        element = context.get_value_type(signature.args[2].dtype)
-        numbers = ir.Constant(eight(element), ir.Undefined)
+@_instruction
+def _add_eight(typing_context, totals, i, z, sources, k, shift, mask, by_floats):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Add to ``totals[i : i + 8]`` the values that entries from ``k`` on gather, by vector instructions.
+
+    Numba would need seconds for as many indices and numbers.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        totals, place, z, sources, k, *how = arguments
+        numbers = None
         for lane in range(8):
-            numbers = builder.insert_element(numbers, builder.extract_value(values, lane), ir.Constant(index, lane))
-        if element != double:
-            heads = builder.and_(builder.shl(builder.sext(numbers, eight(long)), each(steps)), each(mask))
-            narrow = builder.sext(numbers, eight(index)) if element.width < index.width else numbers
-            patterns = builder.shl(narrow, each(builder.trunc(steps, index)))
-            floats = builder.bitcast(patterns, eight(ir.FloatType()))
-            by_heads = builder.bitcast(heads, eight(double))
-            numbers = builder.select(by_floats, builder.fpext(floats, eight(double)), by_heads)
-        data = context.make_array(signature.args[0])(context, builder, array).data
-        there = builder.bitcast(builder.gep(data, [place]), eight(double).as_pointer())
-        builder.store(builder.fadd(builder.load(there, align=8), numbers), there, align=8)
+            at = builder.add(k, ir.Constant(k.type, lane))
+            number = _loaded(context, builder, signature.args[2:4], (z, sources), at)
+            numbers = numbers or ir.Constant(ir.VectorType(number.type, 8), ir.Undefined)
+            numbers = builder.insert_element(numbers, number, ir.Constant(ir.IntType(32), lane))
+        values = _decoded(builder, numbers, *how)
+        data = context.make_array(signature.args[0])(context, builder, totals).data
+        there = builder.bitcast(builder.gep(data, [place]), values.type.as_pointer())
+        builder.store(builder.fadd(builder.load(there, align=8), values), there, align=8)
         return context.get_dummy_value()
 
-    return types.none(totals, i, stored, shift, bits, are_floats), generate
+    return types.none(totals, i, z, sources, k, shift, mask, by_floats), generate
 
 
 @inlined
-def _gather(lengths, starts, sources, z, block, begin, size, totals, kind, shift, mask):  # type: ignore[no-untyped-def]
+def _gather(lengths, starts, sources, z, block, begin, size, totals, shift, mask, by_floats):  # type: ignore[no-untyped-def]
     # Sums of a block's rows, in the order of entries of `cpms.sparse.jagged`.
     k = starts[block]
     rows = size
@@ -165,15 +196,10 @@ def _gather(lengths, starts, sources, z, block, begin, size, totals, kind, shift
             break
         whole = rows // 8 * 8
         for i in range(0, whole, 8):
-            eight = (
-                z[u64(sources[k])], z[u64(sources[k + u64(1)])], z[u64(sources[k + u64(2)])],
-                z[u64(sources[k + u64(3)])], z[u64(sources[k + u64(4)])], z[u64(sources[k + u64(5)])],
-                z[u64(sources[k + u64(6)])], z[u64(sources[k + u64(7)])],
-            )  # fmt: skip
-            _add_eight(totals, i, eight, shift, mask, kind == BY_FLOAT32)
+            _add_eight(totals, i, z, sources, k, shift, mask, by_floats)
             k += u64(8)
         for i in range(whole, rows):
-            totals[i] += _decoded(z, u64(sources[k]), kind, shift, mask)
+            totals[i] += _gathered(z, sources, k, shift, mask, by_floats)
             k += u64(1)
         column += u64(1)
     for i in range(rows):
@@ -182,21 +208,21 @@ def _gather(lengths, starts, sources, z, block, begin, size, totals, kind, shift
             stop = k + u64(ROW_BLOCK)
             a = b = c = d = 0.0
             while k < stop:
-                a += _decoded(z, u64(sources[k]), kind, shift, mask)
-                b += _decoded(z, u64(sources[k + u64(1)]), kind, shift, mask)
-                c += _decoded(z, u64(sources[k + u64(2)]), kind, shift, mask)
-                d += _decoded(z, u64(sources[k + u64(3)]), kind, shift, mask)
+                a += _gathered(z, sources, k, shift, mask, by_floats)
+                b += _gathered(z, sources, k + u64(1), shift, mask, by_floats)
+                c += _gathered(z, sources, k + u64(2), shift, mask, by_floats)
+                d += _gathered(z, sources, k + u64(3), shift, mask, by_floats)
                 k += u64(4)
             totals[i] += (a + b) + (c + d)
         a = b = c = d = 0.0
         while k + u64(4) <= end:
-            a += _decoded(z, u64(sources[k]), kind, shift, mask)
-            b += _decoded(z, u64(sources[k + u64(1)]), kind, shift, mask)
-            c += _decoded(z, u64(sources[k + u64(2)]), kind, shift, mask)
-            d += _decoded(z, u64(sources[k + u64(3)]), kind, shift, mask)
+            a += _gathered(z, sources, k, shift, mask, by_floats)
+            b += _gathered(z, sources, k + u64(1), shift, mask, by_floats)
+            c += _gathered(z, sources, k + u64(2), shift, mask, by_floats)
+            d += _gathered(z, sources, k + u64(3), shift, mask, by_floats)
             k += u64(4)
         while k < end:
-            a += _decoded(z, u64(sources[k]), kind, shift, mask)
+            a += _gathered(z, sources, k, shift, mask, by_floats)
             k += u64(1)
         totals[i] += (a + b) + (c + d)
 
@@ -331,7 +357,7 @@ def _find_residual(  # type: ignore[no-untyped-def]
         l1 = squares = linf = mass = total = largest = 0.0
         for begin in range(low, high, BLOCK_ROWS):
             size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
-            _gather(lengths, starts, sources, contribution, begin // BLOCK_ROWS, begin, size, totals, AS_IS, 0, 0)
+            _gather(lengths, starts, sources, contribution, begin // BLOCK_ROWS, begin, size, totals, 0, 0, False)
             block_x, block_c = x[begin : begin + size], c[begin : begin + size]
             block_r, counts = r[begin : begin + size], degree[begin : begin + size]
             if len(sink) > 1 or len(teleport) > 1:
@@ -363,7 +389,7 @@ def _find_residual(  # type: ignore[no-untyped-def]
 
 
 @cache
-def inner_sweep(width: int, kind: int, mode: int) -> Any:
+def inner_sweep(width: int, kind: int, mode: int, shift: int, mask: int) -> Any:
     """Return the inner sweep over some ranges of rows for formats of a width, kind and rounding mode.
 
     With ``from_r`` the sweep gathers nothing: it quantises r.
@@ -376,7 +402,7 @@ def inner_sweep(width: int, kind: int, mode: int) -> Any:
     ):  # fmt: skip
         rows = len(r)
         z, out = _stored_vector(z_address, slot_in, rows, width), _stored_vector(z_address, slot_out, rows, width)
-        shift, mask, decode_factor = integers[SHIFT], integers[MASK], reals[DECODE_FACTOR]
+        decode_factor = reals[DECODE_FACTOR]
         totals, contribution, loss = scratch[0], scratch[1], scratch[2]
         for row_range in range(first, last):
             low, high, line = bounds[row_range], bounds[row_range + 1], sums[line_kind, row_range]
@@ -388,7 +414,8 @@ def inner_sweep(width: int, kind: int, mode: int) -> Any:
                     for i in range(size):
                         totals[i] = block_r[i]
                 else:
-                    _gather(lengths, starts, sources, z, begin // BLOCK_ROWS, begin, size, totals, kind, shift, mask)
+                    block = begin // BLOCK_ROWS
+                    _gather(lengths, starts, sources, z, block, begin, size, totals, shift, mask, kind == BY_FLOAT32)
                     if len(sink) > 1:
                         to = sink[begin : begin + size]
                         for i in range(size):
@@ -417,27 +444,17 @@ def inner_sweep(width: int, kind: int, mode: int) -> Any:
     return inner
 
 
-@linked
-def _decode_block(z_address, slot, rows, begin, size, values, reals, integers):  # type: ignore[no-untyped-def]
-    # Values of a block for any format, as float64.
-    width, shift, mask, factor = integers[WIDTH], integers[HEAD_SHIFT], integers[HEAD_MASK], reals[HEAD_FACTOR]
-    at = u64(begin)
-    if width == 8:
-        stored_8 = _stored_vector(z_address, slot, rows, 8)
-        for i in range(size):
-            values[i] = _decoded(stored_8, at + u64(i), BY_HEAD, shift, mask) * factor
-    elif width == 16:
-        stored_16 = _stored_vector(z_address, slot, rows, 16)
-        for i in range(size):
-            values[i] = _decoded(stored_16, at + u64(i), BY_HEAD, shift, mask) * factor
-    elif width == 32:
-        stored_32 = _stored_vector(z_address, slot, rows, 32)
-        for i in range(size):
-            values[i] = _decoded(stored_32, at + u64(i), BY_HEAD, shift, mask) * factor
-    else:
-        stored_64 = _stored_vector(z_address, slot, rows, 64)
-        for i in range(size):
-            values[i] = _decoded(stored_64, at + u64(i), BY_HEAD, shift, mask) * factor
+@numba.extending.intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _head(typing_context, address, k, width, shift, mask):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return number ``k`` of ``width`` bits at an address, as the head of a float64."""
+    element = ir.IntType(width.literal_value)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        address, k, _, shift, mask = arguments
+        number = builder.load(builder.gep(builder.inttoptr(address, element.as_pointer()), [k]))
+        return _decoded(builder, number, shift, mask, ir.Constant(ir.IntType(1), 0))
+
+    return types.float64(address, k, width, shift, mask), generate
 
 
 @summed
@@ -448,69 +465,79 @@ def _product(a, b):  # type: ignore[no-untyped-def]
     return np.float64(total)
 
 
-@_compiled
-def _find_products(  # type: ignore[no-untyped-def]
-    z_address, factors, rows, bounds, first, last, products, vectors, scratch, reals, integers
-):
-    """Find dot products of the differences of consecutive z, and of these with the last z, of some ranges of rows.
+@cache
+def products_of_history(width: int) -> Any:
+    """Return the dot products of the differences of consecutive z, and of these with the last z, of ranges of rows.
 
     See `cpms.precision.anderson`. Lengths of arrays, and not constants, end the loops: LLVM unrolls none.
     """
-    values, depth = scratch[0], len(vectors) - 1
-    for row_range in range(first, last):
-        low, high, found = bounds[row_range], bounds[row_range + 1], products[row_range]
-        for at in range(len(found)):
-            found[at] = 0.0
-        for begin in range(low, high, BLOCK_ROWS):
-            size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
-            for slot in range(depth + 1):
-                vector, factor = vectors[slot], factors[slot]
-                _decode_block(z_address, slot, rows, begin, size, values, reals, integers)
-                for i in range(size):
-                    vector[i] = np.float32(values[i] * factor)
-            for slot in range(depth):
-                vector, following = vectors[slot], vectors[slot + 1]
-                for i in range(size):
-                    vector[i] -= following[i]
-            at = 0
-            for i in range(depth + 1):
-                for j in range(i + 1):
-                    other = i if i < depth else j
-                    found[at] += _product(vectors[other][:size], vectors[j if i < depth else depth][:size])
-                    at += 1
+
+    @_compiled
+    def products_of_ranges(  # type: ignore[no-untyped-def]
+        z_address, factors, rows, bounds, first, last, products, vectors, reals, integers
+    ):
+        depth, shift, mask = len(vectors) - 1, integers[HEAD_SHIFT], integers[HEAD_MASK]
+        for row_range in range(first, last):
+            low, high, found = bounds[row_range], bounds[row_range + 1], products[row_range]
+            for at in range(len(found)):
+                found[at] = 0.0
+            for begin in range(low, high, BLOCK_ROWS):
+                size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
+                for slot in range(depth + 1):
+                    vector, factor, at = vectors[slot], factors[slot] * reals[HEAD_FACTOR], slot * rows + begin
+                    for i in range(size):
+                        vector[i] = np.float32(_head(z_address, at + i, width, shift, mask) * factor)
+                for slot in range(depth):
+                    vector, following = vectors[slot], vectors[slot + 1]
+                    for i in range(size):
+                        vector[i] -= following[i]
+                at = 0
+                for i in range(depth + 1):
+                    for j in range(i + 1):
+                        one, other = (i, j) if i < depth else (j, depth)
+                        found[at] += _product(vectors[one][:size], vectors[other][:size])
+                        at += 1
+
+    return products_of_ranges
 
 
-@_compiled
-def _combine(  # type: ignore[no-untyped-def]
-    z_address, history, g, c, degree, r, bounds, first, last, vectors, scratch, reals, integers
-):
-    """Add the combination to c in some ranges of rows, and let r be the residual after it.
+@cache
+def combination(width: int) -> Any:
+    """Return what adds the combination to c in ranges of rows, and lets r be the residual after it.
 
     See `cpms.precision.anderson`.
     """
-    values, total = scratch[0], scratch[1]
-    rows, added_vector, slots = len(r), vectors[0], len(vectors)
-    for row_range in range(first, last):
-        low, high = bounds[row_range], bounds[row_range + 1]
-        for begin in range(low, high, BLOCK_ROWS):
-            size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
-            for i in range(size):
-                added_vector[i] = np.float32(0.0)
-                total[i] = 0.0
-            for slot in range(slots):
-                to_real = history[TO_REAL, slot]
-                weight = history[WEIGHTS, slot] * to_real
-                added = g[slot - 1] * to_real if slot > 0 else 0.0
-                _decode_block(z_address, slot, rows, begin, size, values, reals, integers)
+
+    @_compiled
+    def combine_ranges(  # type: ignore[no-untyped-def]
+        z_address, history, g, c, degree, r, bounds, first, last, vectors, scratch, reals, integers
+    ):
+        rows, slots, added_vector, total = len(r), len(vectors), vectors[0], scratch[0]
+        shift, mask = integers[HEAD_SHIFT], integers[HEAD_MASK]
+        for row_range in range(first, last):
+            low, high = bounds[row_range], bounds[row_range + 1]
+            for begin in range(low, high, BLOCK_ROWS):
+                size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
                 for i in range(size):
-                    total[i] += weight * values[i]
-                    added_vector[i] += np.float32(added * values[i])
-            block_c, counts, block_r = c[begin : begin + size], degree[begin : begin + size], r[begin : begin + size]
-            for i in range(size):
-                count = np.float64(counts[i])
-                count = count if count > 1.0 else 1.0
-                block_c[i] += np.float32(count * added_vector[i])
-                block_r[i] = total[i] * count
+                    added_vector[i] = np.float32(0.0)
+                    total[i] = 0.0
+                for slot in range(slots):
+                    to_real, at = history[TO_REAL, slot] * reals[HEAD_FACTOR], slot * rows + begin
+                    weight = history[WEIGHTS, slot] * to_real
+                    added = g[slot - 1] * to_real if slot > 0 else 0.0
+                    for i in range(size):
+                        value = _head(z_address, at + i, width, shift, mask)
+                        total[i] += weight * value
+                        added_vector[i] += np.float32(added * value)
+                block_c, block_r = c[begin : begin + size], r[begin : begin + size]
+                counts = degree[begin : begin + size]
+                for i in range(size):
+                    count = np.float64(counts[i])
+                    count = count if count > 1.0 else 1.0
+                    block_c[i] += np.float32(count * added_vector[i])
+                    block_r[i] = total[i] * count
+
+    return combine_ranges
 
 
 @linked
@@ -581,7 +608,7 @@ def _signatures(index: Any) -> list[tuple[Any, ...]]:
          real[:, :, ::1], blocks),
         (*pattern, counts, counts, floats, reals, reals, *(whole,) * 3, real, real, whole, seed, types.boolean, *ranges,
          real[:, :, ::1], whole, blocks, *numbers),
-        (whole, reals, whole, *ranges, lines, vectors, blocks, *numbers),
+        (whole, reals, whole, *ranges, lines, vectors, *numbers),
         (whole, blocks, reals, floats, counts, reals, *ranges, vectors, blocks, *numbers),
     ]  # fmt: skip
 
@@ -593,14 +620,22 @@ _call_correct, _call_residual, _call_inner, _call_find_products, _call_combine =
 
 
 @cache
-def addresses(width: int, exponent_bits: int, mode: int, index_bits: int) -> Any:
+def addresses(width: int, exponent_bits: int, mantissa_bits: int, mode: int, index_bits: int) -> Any:
     """Return the addresses of the passes over ranges of rows that `outer_steps` calls, compiled for a kind of formats.
 
     Numbers of formats are arguments of the passes, so all formats of a width whose exponent is neither that of float32
     nor that of float64 share the machine code.
     """
     kind = {8: BY_FLOAT32, 11: BY_FLOAT64}.get(exponent_bits, BY_HEAD)
-    passes = _correct, _find_residual, inner_sweep(width, kind, mode), _find_products, _combine
+    integers = numbers_of(exponent_bits, mantissa_bits, width)[1]
+    shift, mask = int(integers[SHIFT]), int(integers[MASK])
+    passes = (
+        _correct,
+        _find_residual,
+        inner_sweep(width, kind, mode, shift, mask),
+        products_of_history(width),
+        combination(width),
+    )
     signatures = _signatures(getattr(types, f"uint{index_bits}"))
     return np.array([address_of(*each) for each in zip(passes, signatures, strict=True)])
 
@@ -665,7 +700,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
         _call_correct(passes[CORRECT], (x, c, degree, internal_degree, contribution, bounds, first, last, sums))
         barriers += lanes
         meet(control, barriers)
-        _reduce(sums, 2, total)
+        _reduce(sums, np.int64(2), total)
         _call_residual(
             passes[RESIDUAL],
             (
@@ -676,9 +711,9 @@ def outer_steps(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         barriers += lanes
         meet(control, barriers)
-        _reduce(sums, 3, total)
+        _reduce(sums, np.int64(3), total)
         if lane == 0:
-            _report(report, count, total, _seconds() - entered_s)
+            _report(report, np.int64(count), total, _seconds() - entered_s)
         count += 1
         size, largest = total[L1], total[LARGEST]
         found = size if norm == 0 else math.sqrt(total[SQUARES]) if norm == 1 else total[LINF]
@@ -690,7 +725,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
             and (count == 1 or size <= noise_tolerance * predicted_residual)
         ):
             break
-        slot_in, slot_out, kind, from_r, lost = 0, 0, 1, True, 0.0
+        slot_in, slot_out, kind, from_r = 0, 0, np.int64(1), True
         scale = _shared_scale(largest, exponent_bits)
         scales[0], history[LARGESTS, 0], history[SUMS, 0] = scale, largest, total[TOTAL]
         until = _inner_tolerance(inner_reduction, tol, damping, size, found)
@@ -706,10 +741,10 @@ def outer_steps(  # type: ignore[no-untyped-def]
             )  # fmt: skip
             barriers += lanes
             meet(control, barriers)
-            _reduce(sums, kind, total)
+            _reduce(sums, np.int64(kind), total)
             if not from_r:
                 if lane == 0:
-                    _report(report, count, total, _seconds() - entered_s)
+                    _report(report, np.int64(count), total, _seconds() - entered_s)
                 count += 1
                 size, slot_in, parity = total[L1], slot_out, 1 - parity
                 scales[slot_in], history[LARGESTS, slot_in], history[SUMS, slot_in] = (
@@ -727,7 +762,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
                     factors[slot] = history[TO_REAL, slot] / history[LARGESTS, 0]
                 _call_find_products(
                     passes[FIND_PRODUCTS],
-                    (z_address, factors, len(r), bounds, first, last, products, vectors, scratch, reals, integers),
+                    (z_address, factors, len(r), bounds, first, last, products, vectors, reals, integers),
                 )
                 barriers += lanes
                 meet(control, barriers)

@@ -150,7 +150,11 @@ class CpuRefinement(Refinement):
         z = self._stored(stored, history_vectors(stored) if extrapolate else 2)
         matrix, control = self._matrix, np.zeros(1, np.int64)
         passes = kernels.addresses(
-            stored.width, stored.exponent_bits, ROUNDING_MODES[stored.rounding], 8 * matrix.sources.itemsize
+            stored.width,
+            stored.exponent_bits,
+            stored.mantissa_bits,
+            ROUNDING_MODES[stored.rounding],
+            8 * matrix.sources.itemsize,
         )
         seed = np.uint64(step_seed(stored.seed, self._sweeps))
         report = np.empty((most, kernels.COLUMNS + 1))
