@@ -54,13 +54,6 @@ ENDED = COLUMNS
 clock for it."""
 
 
-BY_HEAD, BY_FLOAT32, BY_FLOAT64 = range(3)
-"""Ways to decode: as the head of a float64, or as float32 or float64 by a shift."""
-LARGEST_FINITE, LEAST_NORMAL, TO_MULTIPLES, DECODE_FACTOR, HEAD_FACTOR, REALS = range(6)
-"""Numbers of a format in float64: the last are the factors from the values of `_decoded` to those of the format."""
-SHIFT, MASK, HEAD_SHIFT, LOW_BITS, DROPPED, OFFSET, SIGN_AT, WIDTH, OF_DANGLING, EXPONENT_BITS, INTEGERS = range(11)
-"""Numbers of a format in int64: how to decode it and to pack it."""
-HEAD_MASK = MASK
 LARGESTS, SUMS, TO_REAL, WEIGHTS, HISTORY_ROWS = range(5)
 """What a thread knows of each z in the history."""
 
@@ -243,14 +236,16 @@ def _contribution(r, count, of_dangling):  # type: ignore[no-untyped-def]
 
 @inlined
 def _quantise(  # type: ignore[no-untyped-def]
-    r, degree, internal_degree, z, base, size, contribution, loss, scale, seed, reals, integers, kind, mode
-):
+    r, degree, internal_degree, z, base, size, contribution, loss, scale, seed, largest_finite, least_normal,
+    to_multiples, exponent_bits, mantissa_bits, mode,
+):  # fmt: skip
     # z = Q(r / degree * 2^scale), clamped to the largest finite number; loss = r - internal_degree z.
-    largest_finite, least_normal, to_multiples = reals[LARGEST_FINITE], reals[LEAST_NORMAL], reals[TO_MULTIPLES]
     scale_up, scale_down = math.ldexp(1.0, scale), math.ldexp(1.0, -scale)
-    low_bits, dropped = u64(integers[LOW_BITS]), u64(integers[DROPPED])
-    offset, sign_at = u64(integers[OFFSET]), u64(integers[SIGN_AT])
-    of_dangling = integers[OF_DANGLING] != 0
+    bias = (1 << (exponent_bits - 1)) - 1
+    low_bits = u64(_ONE_IN_BITS // (1 << mantissa_bits) - 1)
+    dropped = u64(52 - mantissa_bits)
+    offset = u64((1023 - bias) << mantissa_bits)
+    of_dangling = exponent_bits >= LEAST_EXPONENT_BITS
     for i in range(size):
         out_degree = np.float64(degree[i])
         quotient = _contribution(r[i], out_degree, of_dangling)
@@ -265,7 +260,7 @@ def _quantise(  # type: ignore[no-untyped-def]
             bits += noise & low_bits
         packed = (bits >> dropped) - offset
         stored_value = u64(bits & ~low_bits).view(np.float64)
-        if kind != BY_FLOAT64:
+        if exponent_bits < 11:
             multiples = (least_normal if clamped > least_normal else clamped) * to_multiples
             if mode == 1:
                 multiples = np.rint(multiples)
@@ -278,7 +273,7 @@ def _quantise(  # type: ignore[no-untyped-def]
             packed = packed if normal else small
             stored_value = stored_value if normal else multiples / to_multiples
         sign = np.float64(quotient).view(np.uint64) >> u64(63)
-        z[i] = z.dtype.type(packed | (sign << sign_at))
+        z[i] = z.dtype.type(packed | (sign << u64(exponent_bits + mantissa_bits)))
         loss[i] = r[i] - np.float64(internal_degree[i]) * math.copysign(stored_value * scale_down, quotient)
 
 
@@ -388,21 +383,38 @@ def _find_residual(  # type: ignore[no-untyped-def]
         line[MASS], line[TOTAL], line[LARGEST] = mass, total, largest
 
 
-@cache
-def inner_sweep(width: int, kind: int, mode: int, shift: int, mask: int) -> Any:
-    """Return the inner sweep over some ranges of rows for formats of a width, kind and rounding mode.
+def limits(exponent_bits: int, mantissa_bits: int) -> tuple[float, float, float]:
+    """Return the largest finite and the least normal number, and the factor that makes multiples of the least one.
 
-    With ``from_r`` the sweep gathers nothing: it quantises r.
+    Examples
+    --------
+    >>> limits(5, 10)
+    (65504.0, 6.103515625e-05, 16777216.0)
     """
+    bias = (1 << (exponent_bits - 1)) - 1
+    largest = (2.0 - 2.0**-mantissa_bits) * 2.0**bias
+    return largest, 2.0 ** (1 - bias), 2.0 ** min(bias - 1 + mantissa_bits, 1000)
+
+
+@cache
+def inner_sweep(exponent_bits: int, mantissa_bits: int, width: int, mode: int) -> Any:
+    """Return the inner sweep over some ranges of rows for a format and a rounding mode.
+
+    With ``from_r`` the sweep gathers nothing: it quantises r. Numbers of the format are compiled in, since shifts by
+    numbers that the processor reads would cost a twentieth of a sweep.
+    """
+    largest_finite, least_normal, to_multiples = limits(exponent_bits, mantissa_bits)
+    by_floats = int(exponent_bits == 8)
+    head_shift, mask, head_factor = head_of(exponent_bits, mantissa_bits)
+    shift, decode_factor = (23 - mantissa_bits, 1.0) if by_floats else (head_shift, head_factor)
 
     @_compiled
     def inner(  # type: ignore[no-untyped-def]
         lengths, starts, sources, degree, internal_degree, c, r, sink, z_address, slot_in, slot_out, factor, added,
-        scale, seed, from_r, bounds, first, last, sums, line_kind, scratch, reals, integers,
+        scale, seed, from_r, bounds, first, last, sums, line_kind, scratch,
     ):  # fmt: skip
         rows = len(r)
         z, out = _stored_vector(z_address, slot_in, rows, width), _stored_vector(z_address, slot_out, rows, width)
-        decode_factor = reals[DECODE_FACTOR]
         totals, contribution, loss = scratch[0], scratch[1], scratch[2]
         for row_range in range(first, last):
             low, high, line = bounds[row_range], bounds[row_range + 1], sums[line_kind, row_range]
@@ -415,7 +427,7 @@ def inner_sweep(width: int, kind: int, mode: int, shift: int, mask: int) -> Any:
                         totals[i] = block_r[i]
                 else:
                     block = begin // BLOCK_ROWS
-                    _gather(lengths, starts, sources, z, block, begin, size, totals, shift, mask, kind == BY_FLOAT32)
+                    _gather(lengths, starts, sources, z, block, begin, size, totals, shift, mask, by_floats == 1)
                     if len(sink) > 1:
                         to = sink[begin : begin + size]
                         for i in range(size):
@@ -429,7 +441,7 @@ def inner_sweep(width: int, kind: int, mode: int, shift: int, mask: int) -> Any:
                 block_degree, block_internal = degree[begin : begin + size], internal_degree[begin : begin + size]
                 _quantise(
                     totals, block_degree, block_internal, out[begin : begin + size], begin, size, contribution, loss,
-                    scale, seed, reals, integers, kind, mode,
+                    scale, seed, largest_finite, least_normal, to_multiples, exponent_bits, mantissa_bits, mode,
                 )  # fmt: skip
                 part_l1, part_total, part_lost = _sums(totals[:size], loss[:size])
                 l1 += part_l1
@@ -474,9 +486,9 @@ def products_of_history(width: int) -> Any:
 
     @_compiled
     def products_of_ranges(  # type: ignore[no-untyped-def]
-        z_address, factors, rows, bounds, first, last, products, vectors, reals, integers
+        z_address, factors, rows, bounds, first, last, products, vectors, head_shift, head_mask, head_factor
     ):
-        depth, shift, mask = len(vectors) - 1, integers[HEAD_SHIFT], integers[HEAD_MASK]
+        depth = len(vectors) - 1
         for row_range in range(first, last):
             low, high, found = bounds[row_range], bounds[row_range + 1], products[row_range]
             for at in range(len(found)):
@@ -484,9 +496,9 @@ def products_of_history(width: int) -> Any:
             for begin in range(low, high, BLOCK_ROWS):
                 size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
                 for slot in range(depth + 1):
-                    vector, factor, at = vectors[slot], factors[slot] * reals[HEAD_FACTOR], slot * rows + begin
+                    vector, factor, at = vectors[slot], factors[slot] * head_factor, slot * rows + begin
                     for i in range(size):
-                        vector[i] = np.float32(_head(z_address, at + i, width, shift, mask) * factor)
+                        vector[i] = np.float32(_head(z_address, at + i, width, head_shift, head_mask) * factor)
                 for slot in range(depth):
                     vector, following = vectors[slot], vectors[slot + 1]
                     for i in range(size):
@@ -510,10 +522,9 @@ def combination(width: int) -> Any:
 
     @_compiled
     def combine_ranges(  # type: ignore[no-untyped-def]
-        z_address, history, g, c, degree, r, bounds, first, last, vectors, scratch, reals, integers
+        z_address, history, g, c, degree, r, bounds, first, last, vectors, scratch, head_shift, head_mask, head_factor
     ):
         rows, slots, added_vector, total = len(r), len(vectors), vectors[0], scratch[0]
-        shift, mask = integers[HEAD_SHIFT], integers[HEAD_MASK]
         for row_range in range(first, last):
             low, high = bounds[row_range], bounds[row_range + 1]
             for begin in range(low, high, BLOCK_ROWS):
@@ -522,11 +533,11 @@ def combination(width: int) -> Any:
                     added_vector[i] = np.float32(0.0)
                     total[i] = 0.0
                 for slot in range(slots):
-                    to_real, at = history[TO_REAL, slot] * reals[HEAD_FACTOR], slot * rows + begin
+                    to_real, at = history[TO_REAL, slot] * head_factor, slot * rows + begin
                     weight = history[WEIGHTS, slot] * to_real
                     added = g[slot - 1] * to_real if slot > 0 else 0.0
                     for i in range(size):
-                        value = _head(z_address, at + i, width, shift, mask)
+                        value = _head(z_address, at + i, width, head_shift, head_mask)
                         total[i] += weight * value
                         added_vector[i] += np.float32(added * value)
                 block_c, block_r = c[begin : begin + size], r[begin : begin + size]
@@ -601,63 +612,50 @@ def _signatures(index: Any) -> list[tuple[Any, ...]]:
     blocks, vectors = types.Array(real, 2, "C"), types.Array(types.float32, 2, "C")
     pattern = counts, starts, index[::1]
     ranges = wholes, whole, whole
-    numbers = reals, wholes
+    head = whole, whole, real
     return [
         (reals, floats, counts, counts, reals, *ranges, real[:, :, ::1]),
         (*pattern, counts, reals, reals, floats, reals, reals, reals, *(real,) * 4, types.boolean, *ranges,
          real[:, :, ::1], blocks),
         (*pattern, counts, counts, floats, reals, reals, *(whole,) * 3, real, real, whole, seed, types.boolean, *ranges,
-         real[:, :, ::1], whole, blocks, *numbers),
-        (whole, reals, whole, *ranges, lines, vectors, *numbers),
-        (whole, blocks, reals, floats, counts, reals, *ranges, vectors, blocks, *numbers),
+         real[:, :, ::1], whole, blocks),
+        (whole, reals, whole, *ranges, lines, vectors, *head),
+        (whole, blocks, reals, floats, counts, reals, *ranges, vectors, blocks, *head),
     ]  # fmt: skip
 
 
-CORRECT, RESIDUAL, INNER, FIND_PRODUCTS, COMBINE = range(5)
-_call_correct, _call_residual, _call_inner, _call_find_products, _call_combine = (
+CORRECT, RESIDUAL, INNER, PRODUCTS_OF_HISTORY, COMBINATION = range(5)
+_call_correct, _call_residual, _call_inner, _call_products, _call_combination = (
     called_at(*both) for both in zip(_signatures(types.uint32), _signatures(types.uint64), strict=True)
 )
 
 
 @cache
-def addresses(width: int, exponent_bits: int, mantissa_bits: int, mode: int, index_bits: int) -> Any:
-    """Return the addresses of the passes over ranges of rows that `outer_steps` calls, compiled for a kind of formats.
+def addresses(exponent_bits: int, mantissa_bits: int, width: int, mode: int, index_bits: int) -> Any:
+    """Return the addresses of the passes over ranges of rows that `outer_steps` calls, compiled for a format.
 
-    Numbers of formats are arguments of the passes, so all formats of a width whose exponent is neither that of float32
-    nor that of float64 share the machine code.
+    Only the inner sweep depends on the format; the others on its width at most.
     """
-    kind = {8: BY_FLOAT32, 11: BY_FLOAT64}.get(exponent_bits, BY_HEAD)
-    integers = numbers_of(exponent_bits, mantissa_bits, width)[1]
-    shift, mask = int(integers[SHIFT]), int(integers[MASK])
-    passes = (
-        _correct,
-        _find_residual,
-        inner_sweep(width, kind, mode, shift, mask),
-        products_of_history(width),
-        combination(width),
-    )
+    inner = inner_sweep(exponent_bits, mantissa_bits, width, mode)
+    passes = _correct, _find_residual, inner, products_of_history(width), combination(width)
     signatures = _signatures(getattr(types, f"uint{index_bits}"))
     return np.array([address_of(*each) for each in zip(passes, signatures, strict=True)])
 
 
-def numbers_of(exponent_bits: int, mantissa_bits: int, width: int) -> tuple[Any, Any]:
-    """Return what passes read of a format: float64 and int64, by the names of their indices."""
-    bias = (1 << (exponent_bits - 1)) - 1
-    reals, integers = np.zeros(REALS), np.zeros(INTEGERS, np.int64)
-    reals[LARGEST_FINITE] = (2.0 - 2.0**-mantissa_bits) * 2.0**bias
-    reals[LEAST_NORMAL] = 2.0 ** (1 - bias)
-    reals[TO_MULTIPLES] = 2.0 ** min(bias - 1 + mantissa_bits, 1000)
-    reals[HEAD_FACTOR] = 1.0 if exponent_bits == 11 else 2.0 ** (1024 - (1 << (exponent_bits - 1)))
-    reals[DECODE_FACTOR] = 1.0 if exponent_bits == 8 else reals[HEAD_FACTOR]
+def head_of(exponent_bits: int, mantissa_bits: int) -> tuple[int, int, float]:
+    """Return how a stored number becomes the head of a float64: the shift, the mask of its bits, the factor to it.
+
+    The mask is without the copies of its sign.
+
+    Examples
+    --------
+    >>> head_of(11, 4)
+    (48, -1, 1.0)
+    """
+    if exponent_bits == 11:
+        return 52 - mantissa_bits, -1, 1.0
     size_bits = ((1 << (exponent_bits + mantissa_bits)) - 1) << (52 - mantissa_bits)
-    integers[HEAD_SHIFT] = 52 - mantissa_bits
-    integers[HEAD_MASK] = size_bits - (1 << 63) if exponent_bits < 11 else -1
-    integers[SHIFT] = 23 - mantissa_bits if exponent_bits == 8 else 52 - mantissa_bits
-    integers[LOW_BITS], integers[DROPPED] = _ONE_IN_BITS // (1 << mantissa_bits) - 1, 52 - mantissa_bits
-    integers[OFFSET], integers[SIGN_AT] = (1023 - bias) << mantissa_bits, exponent_bits + mantissa_bits
-    integers[WIDTH], integers[OF_DANGLING] = width, exponent_bits >= LEAST_EXPONENT_BITS
-    integers[EXPONENT_BITS] = exponent_bits
-    return reals, integers
+    return 52 - mantissa_bits, size_bits - (1 << 63), 2.0 ** (1024 - (1 << (exponent_bits - 1)))
 
 
 def workspace() -> tuple[Any, ...]:
@@ -673,9 +671,9 @@ def workspace() -> tuple[Any, ...]:
 @_compiled
 def outer_steps(  # type: ignore[no-untyped-def]
     lane, first_ranges, control, passes, lengths, starts, sources, degree, internal_degree, contribution, x, c, r,
-    z_address, slots, sink, teleport, reals, integers, damping, has_inner, inner_reduction, noise_tolerance, tol, norm,
-    max_sweeps, max_inner_sweeps, enough, seed, bounds, sums, products, report, scratch, vectors, history, scales,
-    factors, total, g, matrix, all_products,
+    z_address, slots, sink, teleport, exponent_bits, head, damping, has_inner, inner_reduction, noise_tolerance, tol,
+    norm, max_sweeps, max_inner_sweeps, enough, seed, bounds, sums, products, report, scratch, vectors, history,
+    scales, factors, total, g, matrix, all_products,
 ):  # fmt: skip
     """Do consecutive outer steps: a correction, a residual sweep and inner sweeps each.
 
@@ -693,7 +691,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
     would be optimised again with each of its callers.
     """
     first, last, lanes, depth = first_ranges[lane], first_ranges[lane + 1], len(first_ranges) - 1, len(g)
-    exponent_bits, of_dangling = integers[EXPONENT_BITS], integers[OF_DANGLING] != 0
+    of_dangling, (head_shift, head_mask, head_factor) = exponent_bits >= LEAST_EXPONENT_BITS, head
     count = barriers = 0
     predicted_residual, entered_s = 0.0, _seconds()
     while True:
@@ -736,7 +734,6 @@ def outer_steps(  # type: ignore[no-untyped-def]
                 (
                     lengths, starts, sources, degree, internal_degree, c, r, sink, z_address, slot_in, slot_out, factor,
                     added, scale, seed + u64(count + 1 - from_r), from_r, bounds, first, last, sums, kind, scratch,
-                    reals, integers,
                 ),
             )  # fmt: skip
             barriers += lanes
@@ -760,16 +757,43 @@ def outer_steps(  # type: ignore[no-untyped-def]
                 for slot in range(depth + 1):
                     history[TO_REAL, slot] = math.ldexp(1.0, -scales[slot])
                     factors[slot] = history[TO_REAL, slot] / history[LARGESTS, 0]
-                _call_find_products(
-                    passes[FIND_PRODUCTS],
-                    (z_address, factors, len(r), bounds, first, last, products, vectors, reals, integers),
+                _call_products(
+                    passes[PRODUCTS_OF_HISTORY],
+                    (
+                        z_address,
+                        factors,
+                        len(r),
+                        bounds,
+                        first,
+                        last,
+                        products,
+                        vectors,
+                        head_shift,
+                        head_mask,
+                        head_factor,
+                    ),
                 )
                 barriers += lanes
                 meet(control, barriers)
                 _plan_combination(products, history, all_products, matrix, g)
-                _call_combine(
-                    passes[COMBINE],
-                    (z_address, history, g, c, degree, r, bounds, first, last, vectors, scratch, reals, integers),
+                _call_combination(
+                    passes[COMBINATION],
+                    (
+                        z_address,
+                        history,
+                        g,
+                        c,
+                        degree,
+                        r,
+                        bounds,
+                        first,
+                        last,
+                        vectors,
+                        scratch,
+                        head_shift,
+                        head_mask,
+                        head_factor,
+                    ),
                 )
                 slots = depth + 1 if _is_worthwhile(all_products, g) else 2
                 slot_in, slot_out, kind = 0, 0, 4

@@ -149,19 +149,15 @@ class CpuRefinement(Refinement):
         stored = storage or self._storage
         z = self._stored(stored, history_vectors(stored) if extrapolate else 2)
         matrix, control = self._matrix, np.zeros(1, np.int64)
-        passes = kernels.addresses(
-            stored.width,
-            stored.exponent_bits,
-            stored.mantissa_bits,
-            ROUNDING_MODES[stored.rounding],
-            8 * matrix.sources.itemsize,
-        )
+        digits = stored.exponent_bits, stored.mantissa_bits
+        mode, index_bits = ROUNDING_MODES[stored.rounding], 8 * matrix.sources.itemsize
+        passes = kernels.addresses(*digits, stored.width, mode, index_bits)
         seed = np.uint64(step_seed(stored.seed, self._sweeps))
         report = np.empty((most, kernels.COLUMNS + 1))
         arguments = (
             *(control, passes, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._internal_degree),
             *(self._contribution, self._x, self._c, self._r, z.ctypes.data, len(z), self._sink, self._teleport),
-            *kernels.numbers_of(stored.exponent_bits, stored.mantissa_bits, stored.width),
+            *(stored.exponent_bits, kernels.head_of(*digits)),
             *(
                 self.damping,
                 storage is not None,
