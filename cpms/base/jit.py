@@ -78,10 +78,15 @@ class _NoEnvironment:
         """Do nothing."""
 
 
-class _LinkedLibrary(codegen.JITCodeLibrary):  # type: ignore[misc, unused-ignore]
+_Library: Any = codegen.JITCodeLibrary
+_passes: Any = compiler.DefaultPassBuilder
+_builders: Any = numba.core.cgutils
+
+
+class _LinkedLibrary(_Library):  # type: ignore[misc, unused-ignore]
     """The code of a helper before optimisation and without machine code: its callers link and optimise it."""
 
-    codegen = _NoEnvironment()
+    codegen: Any = _NoEnvironment()
 
     def _optimize_final_module(self) -> None:
         pass
@@ -100,8 +105,9 @@ class _LinkedCompiler(compiler.CompilerBase):  # type: ignore[misc, unused-ignor
 
     def define_pipelines(self) -> list[Any]:
         state = self.state
-        state.library = _LinkedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        return [compiler.DefaultPassBuilder.define_nopython_pipeline(state)]
+        library: Any = _LinkedLibrary
+        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+        return [_passes.define_nopython_pipeline(state)]
 
 
 _log = logging.getLogger("cpms")
@@ -212,9 +218,9 @@ def called_at(*signatures: tuple[Any, ...]) -> Any:
             nothing, convention = numba.types.none, context.call_conv
             kind = convention.get_function_type(nothing, given).as_pointer()
             loop = builder.inttoptr(values[0], kind)
-            parts = numba.core.cgutils.unpack_tuple(builder, values[1])
+            parts = _builders.unpack_tuple(builder, values[1])
             status, _ = convention.call_function(builder, loop, nothing, given, parts)
-            with numba.core.cgutils.if_unlikely(builder, status.is_error):
+            with _builders.if_unlikely(builder, status.is_error):
                 convention.return_status_propagate(builder, status)
             return context.get_dummy_value()
 

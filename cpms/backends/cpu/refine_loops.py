@@ -34,6 +34,7 @@ inlined: Any = inlined_in_loops()
 linked: Any = inlined_in_loops(forceinline=False)
 summed: Any = inlined_in_loops(fastmath={"reassoc"})
 _instruction: Any = numba.extending.intrinsic
+_literal_instruction: Any = numba.extending.intrinsic(prefer_literal=True)
 _declared: Any = numba.core.cgutils.get_or_insert_function
 _placed: Any = numba.core.cgutils.alloca_once
 types: Any = numba.core.types
@@ -79,7 +80,7 @@ def _seconds(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
     return types.float64(), generate
 
 
-@numba.extending.intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator, unused-ignore]
+@_literal_instruction
 def _stored_vector(typing_context, address, slot, rows, width):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Return vector ``slot`` of the stored vectors at an address, as integers of ``width`` bits."""
     element = getattr(types, f"int{width.literal_value}")
@@ -92,13 +93,14 @@ def _stored_vector(typing_context, address, slot, rows, width):  # type: ignore[
         data = builder.add(address, builder.mul(builder.mul(slot, rows), size))
         array = context.make_array(vector)(context, builder)
         pointer = builder.inttoptr(data, array.data.type)
-        numba.np.arrayobj.populate_array(array, data=pointer, shape=[rows], strides=[size], itemsize=size, meminfo=None)
+        library: Any = numba.np.arrayobj
+        library.populate_array(array, data=pointer, shape=[rows], strides=[size], itemsize=size, meminfo=None)
         return array._getvalue()
 
     return vector(address, slot, rows, width), generate
 
 
-def _decoded(builder, numbers, shift, mask, by_floats):  # type: ignore[no-untyped-def]
+def _decoded(builder: Any, numbers: Any, shift: Any, mask: Any, by_floats: Any) -> Any:
     """Return a stored number, or a vector of them, as float64.
 
     Stored values are signed integers, whose sign bit is the number's. Widths with the exponent of float32 or float64
@@ -108,10 +110,10 @@ def _decoded(builder, numbers, shift, mask, by_floats):  # type: ignore[no-untyp
     index, long, double = ir.IntType(32), ir.IntType(64), ir.DoubleType()
     element = vector.element if vector else numbers.type
 
-    def wide(kind):  # type: ignore[no-untyped-def]
+    def wide(kind: Any) -> Any:
         return ir.VectorType(kind, vector.count) if vector else kind
 
-    def each(value):  # type: ignore[no-untyped-def]
+    def each(value: Any) -> Any:
         if not vector:
             return value
         first = builder.insert_element(ir.Constant(wide(value.type), ir.Undefined), value, ir.Constant(index, 0))
@@ -129,7 +131,7 @@ def _decoded(builder, numbers, shift, mask, by_floats):  # type: ignore[no-untyp
     return builder.select(by_floats, builder.fpext(floats, wide(double)), by_heads)
 
 
-def _loaded(context, builder, kinds, arrays, k):  # type: ignore[no-untyped-def]
+def _loaded(context: Any, builder: Any, kinds: Any, arrays: Any, k: Any) -> Any:
     """Return the stored number that entry ``k`` gathers."""
     z, sources = (
         context.make_array(kind)(context, builder, array).data for kind, array in zip(kinds, arrays, strict=True)
@@ -316,7 +318,7 @@ def _corrected(x, c, degree, internal_degree, contribution):  # type: ignore[no-
         value = x[i] + np.float64(c[i])
         value = 0.0 if value < 0.0 else value
         count = np.float64(degree[i])
-        count = count if count > 1.0 else 1.0
+        count = count if count > 1.0 else np.float64(1.0)
         x[i] = value
         contribution[i] = value / count
         total += value
@@ -456,7 +458,7 @@ def inner_sweep(exponent_bits: int, mantissa_bits: int, width: int, mode: int) -
     return inner
 
 
-@numba.extending.intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator, unused-ignore]
+@_literal_instruction
 def _head(typing_context, address, k, width, shift, mask):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Return number ``k`` of ``width`` bits at an address, as the head of a float64."""
     element = ir.IntType(width.literal_value)
@@ -544,7 +546,7 @@ def combination(width: int) -> Any:
                 counts = degree[begin : begin + size]
                 for i in range(size):
                     count = np.float64(counts[i])
-                    count = count if count > 1.0 else 1.0
+                    count = count if count > 1.0 else np.float64(1.0)
                     block_c[i] += np.float32(count * added_vector[i])
                     block_r[i] = total[i] * count
 
@@ -723,7 +725,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
             and (count == 1 or size <= noise_tolerance * predicted_residual)
         ):
             break
-        slot_in, slot_out, kind, from_r = 0, 0, np.int64(1), True
+        slot_in, slot_out, kind, from_r = 0, 0, 1, True
         scale = _shared_scale(largest, exponent_bits)
         scales[0], history[LARGESTS, 0], history[SUMS, 0] = scale, largest, total[TOTAL]
         until = _inner_tolerance(inner_reduction, tol, damping, size, found)
