@@ -24,7 +24,7 @@ from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 from cpms.storage.array_header import write_file
 from cpms.storage.codecs import decode_values, encode_values
 from cpms.storage.device import codec, on_device, rounding
-from cpms.storage.ranges import Counts, Overflow, counted, require_overflow
+from cpms.storage.ranges import MOST_EXPONENT, Counts, Overflow, counted, require_overflow
 from cpms.storage.ranges import array_exponent as array_exponent
 from cpms.storage.ranges import distribution_exponent as distribution_exponent
 from cpms.storage.ranges import shared_exponent as shared_exponent
@@ -43,8 +43,6 @@ from cpms.storage.segment_layout import (
     write_segments,
 )
 from cpms.storage.segment_views import covering, segment_view
-
-_MOST_EXPONENT = 1 << 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,8 +94,8 @@ class SegmentedArray:
                 f"memory holds {bytes_there} bytes; {self.length:,} values of {shortened(self.format.name)} take "
                 f"{self.nbytes:,}; cpms.encode makes both"
             )
-        if abs(self.exponent) > _MOST_EXPONENT:
-            raise InputError(f"exponent is {self.exponent}; it must be from -{_MOST_EXPONENT} to {_MOST_EXPONENT}")
+        if abs(self.exponent) > MOST_EXPONENT:
+            raise InputError(f"exponent is {self.exponent}; it must be from -{MOST_EXPONENT} to {MOST_EXPONENT}")
 
     def __repr__(self) -> str:
         shape = f", shape {self.shape}" if len(self.shape) != 1 else ""
