@@ -23,6 +23,7 @@ from cpms.experiment.config import kind_of
 from cpms.experiment.kinds.pagerank import Policy
 from cpms.experiment.report.show import program_named, show
 from cpms.precision.controller_specs import controller_of
+from cpms.problems.pagerank import Problem
 from cpms.sources import matrices
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -144,6 +145,15 @@ def test_a_layout_changes_where_values_lie_and_no_product(files, engine, storage
     for product in (lambda a: a @ X[:, 0], lambda a: a @ X, lambda a: a.rmatvec(np.ones(23))):
         np.testing.assert_allclose(product(own), product(other), atol=tolerance, rtol=tolerance)
     assert own.layout == "blocks.py:Blocks"
+
+
+@pytest.mark.parametrize("engine", ["cuda", "cusparse"])
+def test_engines_without_loops_for_layouts_of_users_refuse_them(files, engine, monkeypatch):
+    monkeypatch.setattr(type(get_any(engine)), "missing", lambda _: None)
+    with pytest.raises(cpms.UnsupportedError, match=f"engine {engine} has no layout 'blocks.py:Blocks'"):
+        cpms.matrix([[1.0, 2.0], [3.0, 4.0]], layout="blocks.py:Blocks", engine=engine)
+    refused = get_any(engine).unsupported(Problem(cpms.generate("ring.py:ring:nodes=9")), cpms.FP64, "blocks.py:Blocks")
+    assert re.match(rf"engine {engine} has no layout 'blocks.py:Blocks'; it has csr", refused)
 
 
 def test_ranges_of_several_threads_share_no_row(files):
