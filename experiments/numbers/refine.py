@@ -114,7 +114,7 @@ def over_cugraph(rows):
 
 
 def bits(rows):
-    """Yield what the bits alone buy: 16 bits, no passes, no extrapolation, against fused float64."""
+    """Yield what the bits alone buy: 16 bits, no level solve, no Anderson acceleration, against fused float64."""
     suite = Suite(rows)
 
     def pair(graph):
@@ -142,7 +142,7 @@ def few_bit_sweeps(rows):
     for storage, called in (("fp16", "`fp16`"), ("cpms4-nearest", "16-bit heads"), ("e5m2", "8 bits")):
         results = [suite.refine(graph, storage, whole=True, plain=True) for graph in graphs]
         shares = [100 * sum(each < 64 for each in result["bits"]) / len(result["bits"]) for result in results]
-        what = f"sweeps in few bits, least of {len(graphs)} graphs of over 80 sweeps, without extrapolation, {called}"
+        what = f"sweeps in few bits, least of {len(graphs)} graphs of over 80, without Anderson acceleration, {called}"
         yield spread(f"sweeps.few.{storage}", what, "%", shares, suite.all(graphs), SHOW, of="least")
     held = [(g, r) for g in suite.rows for r in suite.rows[g]["results"] if r["status"] == "ok" and "error_bound" in r]
     above = [suite.rows[g] for g, r in held if r["error_l1"] > r["error_bound"] + 1e-14 / 0.15]
@@ -151,12 +151,12 @@ def few_bit_sweeps(rows):
 
 
 def levers(rows):
-    """Yield what extrapolation and passes buy."""
+    """Yield what Anderson acceleration and the level solve buy."""
     suite = Suite(rows)
     crawled = [g for g in ("web-Google-scc", "cnr-2000", "web-NotreDame") if g in suite.rows]
     for which, plain in (("with", False), ("without", True)):
         counts = [len(suite.refine(graph, "fp16", whole=True, plain=plain)["bits"]) for graph in crawled]
-        what = f"sweeps {which} extrapolation, crawled web graphs"
+        what = f"sweeps {which} Anderson acceleration, crawled web graphs"
         yield spread(f"extrapolation.{which}", what, "sweeps", counts, suite.all(crawled), SHOW)
 
     def pair(graph):
@@ -165,10 +165,11 @@ def levers(rows):
             _samples(suite.refine(graph, "fp16", whole=True)),
         )
 
-    yield ratio("extrapolation.solves", "extrapolation, solves", [pair(g) for g in suite.rows], suite.all(), SHOW)
+    pairs = [pair(graph) for graph in suite.rows]
+    yield ratio("extrapolation.solves", "Anderson acceleration, solves", pairs, suite.all(), SHOW)
     passed = suite.of("acyclic")
     pairs = [(_samples(suite.own(graph)), _samples(suite.refine(graph))) for graph in passed]
-    what = f"one pass over graphs without cycles against float64 sweeps, {len(passed)} graphs"
+    what = f"one level solve of graphs without cycles against float64 sweeps, {len(passed)} graphs"
     yield ratio("passes", what, pairs, suite.all(passed), SHOW)
 
 
@@ -183,8 +184,8 @@ def _sweep(row, storage, **arrangement):
 def lever_sweeps(rows):
     """Yield what a lever buys 16-bit sweeps, over the graphs of its experiment."""
     for experiment, key, called in (
-        ("gpu_cached", "cached", "sweeps made for graphs in the cache"),
-        ("gpu_merged", "merge", "merging nodes"),
+        ("gpu_cached", "cached", "in-cache sweeps"),
+        ("gpu_merged", "merge", "lumping"),
     ):
         held = rows.measured(experiment)
         pairs = [(_sweep(row, "fp16", **{key: False}), _sweep(row, "fp16", **{key: True})) for row in held]
@@ -195,7 +196,7 @@ def lever_sweeps(rows):
             row, (off, on) = next((row, pair) for row, pair in zip(held, pairs, strict=True) if row["graph"] == MERGED)
             share = [100 * on["bytes"] / off["bytes"]]
             yield spread(
-                "lever.merge.bytes", f"bytes of a sweep of {MERGED} after merging", "%", share, [row], "levers"
+                "lever.merge.bytes", f"bytes of a sweep of {MERGED} after lumping", "%", share, [row], "levers"
             )
     held = rows.measured("gpu_cached")
     pairs = [

@@ -257,19 +257,20 @@ def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
     show.show("sweeps", output=tmp_path)
     bought = pd.read_csv(tmp_path / "sweeps_ablation.csv").set_index("graph")
     swept = pd.read_csv(tmp_path / "sweeps.csv")
-    levers = ["renumbering", "short stretches", "choice of warps", "16-bit places in bins", "dealt values", "hot nodes"]
+    levers = ["reordering", "short warp ranges", "choice of warps", "tiled gather", "propagation blocking", "hub cache"]
     assert bought.loc[swept.graph.unique(), levers].notna().all(axis=None)
     part = swept[(swept.graph == "uniform, 67M edges") & (swept.storage == "fp16")].set_index("arrangement")["sweep us"]
-    assert bought.loc["uniform, 67M edges", "dealt values"] == pytest.approx(part["not dealt"] / part["as chosen"])
+    blocking = part["no propagation blocking"] / part["as chosen"]
+    assert bought.loc["uniform, 67M edges", "propagation blocking"] == pytest.approx(blocking)
     cached = rows.read(folder("experiments") / "results" / "gpu_cached.jsonl")
-    assert bought["made for the cache"].notna().sum() == len(cached)
+    assert bought["in-cache sweeps"].notna().sum() == len(cached)
     of_web = {r["arrangement"]["cached"]: r["sweep_us"] for r in cached[0]["results"] if r["storage"] == "fp16"}
-    assert bought.loc["web-Google-scc", "made for the cache"] == pytest.approx(of_web[False] / of_web[True])
+    assert bought.loc["web-Google-scc", "in-cache sweeps"] == pytest.approx(of_web[False] / of_web[True])
     merged = rows.read(folder("experiments") / "results" / "gpu_merged.jsonl")
-    assert bought["merged nodes"].notna().sum() == len(merged)
-    assert bought.loc["web-Google-scc", "merged nodes"] > 1.05
+    assert bought["lumping"].notna().sum() == len(merged)
+    assert bought.loc["web-Google-scc", "lumping"] > 1.05
     refined = rows.read(folder("experiments") / "results" / "gpu_refine.jsonl")
-    assert bought["passes (solve)"].notna().sum() == len({row["graph"] for row in refined})
+    assert bought["level solve (solve)"].notna().sum() == len({row["graph"] for row in refined})
 
 
 @pytest.mark.parametrize(("name", "rows_of"), [("sweeps", "sweeps"), ("refine", "refine"), ("roofline", "spmv")])

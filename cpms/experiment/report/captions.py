@@ -18,7 +18,12 @@ from cpms.experiment.rows.standing import commit_text
 
 _SAMPLED = ("solve", "solves", "run", "query", "road", "old_road", "call", "prepared", "device_road", "device_prepared")
 """Names of the times of which rows hold samples."""
-_ENDS = (("least_us", "most_us", "sweep_us"), ("least_ms", "most_ms", "median_ms"))
+_ENDS = (
+    ("least_us", "most_us", "sweep_us"),
+    ("least_ms", "most_ms", "median_ms"),
+    ("convert_least_gbps", "convert_most_gbps", "convert_gbps"),
+    ("restore_least_gbps", "restore_most_gbps", "restore_gbps"),
+)
 _RESULTS = ("results", "contestants", "ways_found")
 """Columns that hold a list of results."""
 _MOST_NAMES = 8

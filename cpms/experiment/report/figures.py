@@ -128,7 +128,7 @@ def _texts(figure: Figure) -> Iterator[Text]:
 def _title_characters(figure: Figure, axes: Axes) -> int:
     """Return the approximate number of characters of a title as wide as its panel."""
     panel_pt = 72 * figure.get_figwidth() * axes.get_position().width
-    return max(12, int(panel_pt / (0.6 * float(axes.title.get_fontsize()))))
+    return max(8, int(panel_pt / (0.6 * float(axes.title.get_fontsize()))))
 
 
 def _wrapped(title: str, most: int) -> str:

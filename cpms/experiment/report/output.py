@@ -87,7 +87,7 @@ class Output:
         Those of rows that no commit explains get a dagger if they are fewer than the others. Rows are those of the
         experiments ``of``, by default of all.
         """
-        most = most or (30 if self.double else 23)
+        most = most or (30 if self.double else 24)
         rows, some_apart = self._of(of)
         apart = {name for row in some_apart for name in _names_of(row)} if 2 * len(some_apart) < len(rows) else set()
         found = []
@@ -185,7 +185,7 @@ class Output:
         """Return machine, commit, repetitions and spread, and the graphs of rows that no commit explains."""
         few = 2 * len(apart) < len(rows)
         named = apart if few else [row for row in rows if row not in apart]
-        graphs = some(dict.fromkeys(label(row) for row in named if row.get("graph_name"))) if apart else ""
+        graphs = some(dict.fromkeys(shortened(label(row)) for row in named if row.get("graph_name"))) if apart else ""
         note = (": " if few else ", all but ").join(filter(None, [note, graphs]))
         return " ".join(filter(None, [provenance(rows) if rows else "", f"({note})" if note else ""]))
 

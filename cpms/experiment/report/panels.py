@@ -93,6 +93,7 @@ def point(
     across : bool
         Whether the interval is horizontal.
     filled : bool
+        A hollow mark without an interval hides no mark below it.
     size : float
         Of the mark, in points.
     light : bool
@@ -112,7 +113,7 @@ def point(
         color=colour(bits),
         marker=marker,
         markersize=size,
-        markerfacecolor=None if filled else "white",
+        markerfacecolor=None if filled else "none" if ends is None else "white",
         markeredgewidth=0.7,
         ecolor=to_rgba(colour(bits), 0.5 if light else 1.0),
         elinewidth=0.6 if light else 0.8,
@@ -180,6 +181,8 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40) -> None:
     columns = next(
         (count for count in range(len(lengths), 1, -1) if _legend_inches(lengths, count) <= figure.get_figwidth()), 1
     )
+    lines = -(-len(lengths) // columns)
+    columns = -(-len(lengths) // lines)  # Columns are as even as that many lines allow: entries are read downwards.
     figure.legend(
         handles=list(entries), loc="outside upper center", ncols=columns, handletextpad=0.3,
         columnspacing=0.9, borderaxespad=0.1, handlelength=1.2,

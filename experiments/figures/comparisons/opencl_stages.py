@@ -57,7 +57,8 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
             _figure(drawn, out),
             suffix=suffix,
             caption=f"Figures 1 to 7 of Jiang's report, and work-group sizes, on {where}: medians; lines are 95 % "
-            "bootstrap intervals where rows hold samples, as they do of whole runs; colour: bits, grey: as printed. "
+            "bootstrap intervals where rows hold samples, as they do of whole runs; colour: bits, grey: as printed; "
+            "dotted: work-groups of the driver's choice. "
             "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing"
             + (f". Cores of {elsewhere.cpu.iloc[0]} in 6 are of another run" if len(processors) else ""),
             alt=ends(results, "ms an iteration", ["graph", "layout", "place"], "Time of an iteration", "ms"),
@@ -237,7 +238,7 @@ def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
         panels.named_rows(axes, names)
         axes.grid(visible=False)
 
-    return [(0.4 + 0.14 * len(names), f"{title}, ms", draw)]
+    return [(0.36 + 0.13 * len(names), f"{title}, ms", draw)]
 
 
 def _copies(axes, naive, exchanged):
@@ -279,9 +280,8 @@ def _work_group_panel(axes, results):
     axes.set_ylim(bottom=0)
     axes.set_xlabel("work-items in a work-group")
     axes.set_ylabel("ms an iteration")
-    axes.plot([], [], linestyle=":", linewidth=0.8, color=NEUTRAL, label="driver's choice")
-    panels.headroom(axes, 1.7)
-    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0, frameon=True, framealpha=1, edgecolor="none")
+    panels.headroom(axes, 1.2)
+    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0)
 
 
 def _name(result):

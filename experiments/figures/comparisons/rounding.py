@@ -7,6 +7,8 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
+from cpms.experiment.report.palette import nearest
+from cpms.formats.formats import format_named
 
 NEEDS = ["rounding_cpu", "rounding_blocks_cpu"]
 BESIDE = ["rounding_gpu"]
@@ -17,7 +19,13 @@ def show(rows, out, beside):
     measured = [row for part in (rows, beside) for row in part.to_dict("records") if row["status"] == "ok"]
     table = pd.DataFrame(
         [
-            {"storage": _called(row), "values": row["values"], "copy_ms": row["copy"]["median_ms"], **result}
+            {
+                "storage": _called(row),
+                "bits": nearest(format_named(row["storage"]).bits(None)),
+                "values": row["values"],
+                "copy_ms": row["copy"]["median_ms"],
+                **result,
+            }
             for row in measured
             for result in row["results"]
         ]
@@ -33,7 +41,7 @@ def show(rows, out, beside):
         _figure(table, out),
         caption="Time of rounding an array to a format over that of a copy of it in one run, medians; lines: least to "
         "most of the samples. Formats of blocks are rounded in small arrays, since two contestants take one block "
-        "after the other",
+        "after the other; colour: bits of the format, the nearest that has one",
         alt=ends(table, "over_copy", ["storage", "contestant"], "Time of rounding over copy"),
     )
 
@@ -48,9 +56,9 @@ def _figure(table, out):
     for row in table.to_dict("records"):
         interval = row["least_ms"] / row["copy_ms"], row["most_ms"] / row["copy_ms"]
         at = storages.index(row["storage"]) + 0.18 * (list(MARKS).index(row["contestant"]) - 1.5)
-        panels.point(panel, row["over_copy"], at, 64, MARKS[row["contestant"]], ends=interval)
+        panels.point(panel, row["over_copy"], at, row["bits"], MARKS[row["contestant"]], ends=interval)
     panels.named_rows(panel, storages)
     panel.set_xscale("log")
     figure.supxlabel("time over that of a copy")
-    panels.legend(figure, panels.key(marks=MARKS))
+    panels.legend(figure, panels.key(table.bits, MARKS))
     return figure

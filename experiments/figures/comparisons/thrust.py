@@ -114,5 +114,7 @@ def _figure(solved, out):
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
     axes.set_xlabel("ms a solve")
-    panels.legend(figure, panels.key(marks=dict(SOLVES.values())))
+    first, *others = SOLVES.values()
+    hollow = {name: {**panels.HOLLOW, "marker": mark, "markersize": 5} for name, mark in others}
+    panels.legend(figure, panels.key([64], dict([first]), hollow))
     return figure

@@ -120,6 +120,7 @@ def _line(panel, part, value, ends_of, bits, mark, name):
     low, high = (part[end].to_numpy(float) for end in ends_of)
     middle = part[value].to_numpy(float)
     panel.errorbar(
-        part.k, middle, yerr=[middle - low, high - middle], color=colour(bits), marker=mark, ms=4, lw=0.8,
-        markerfacecolor=colour(bits) if mark in "oX" else "white", elinewidth=0.7, ecolor=NEUTRAL, label=name,
+        part.k, middle, yerr=[middle - low, high - middle], color=colour(bits), marker=mark, lw=0.8,
+        ms={"o": 3, "X": 4}.get(mark, 5), markerfacecolor=colour(bits) if mark in "oX" else "none", elinewidth=0.7,
+        ecolor=NEUTRAL, label=name,
     )  # fmt: skip

@@ -43,13 +43,16 @@ def show(rows, out):
 
 
 def _draw(part, rows, out, suffix):
-    marks = f"V100: means that the paper's text states for its graphs; {OURS}: with 95 % bootstrap interval over graphs"
-    which = "the paper's graphs" if part.stand_in.any() else "other graphs"
+    of_paper = part.stand_in.any()
+    which = "the paper's graphs" if of_paper else "other graphs"
+    marks = f"{OURS}: with 95 % bootstrap interval over graphs"
+    if of_paper:
+        marks = f"hollow: means that the paper's text states for its graphs on a V100; {marks}. {explained(part.graph)}"
     out.figure(
         _figure(part, out, _refused(rows)),
         suffix=suffix,
         caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; colour: bits read; circles "
-        f"cpms2, squares cpms4; lines: from least to most of the samples. {marks}. {explained(part.graph)}",
+        f"cpms2, squares cpms4; lines: from least to most of the samples; {marks}",
         alt=ends(part, "over_fp64", ["graph", "layout", "storage", "bits"], "Speed-up of the product", "times"),
     )
 
@@ -111,7 +114,7 @@ def _figure(drawn, out, refused):
     graphs = in_order(drawn.graph)
     theirs = _printed() if drawn.stand_in.any() else pd.DataFrame()
     names = [*out.names(map(shortened, graphs)), OURS, *([THEIRS] if len(theirs) else [])]
-    height = panels.rows_height(names, 0.2, 0.55)
+    height = panels.rows_height(names, 0.2 if len(names) < 16 else 0.18, 0.55)  # A column of a page has 9 inches.
     figure, axes = panels.grid(out.width, len(layouts), height, columns=(1, 2), sharex=True)
     for panel, layout in zip(axes, layouts, strict=True):
         for k, (storage, read) in enumerate(SHOWN):

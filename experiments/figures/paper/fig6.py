@@ -121,11 +121,11 @@ def _figure(drawn, out):
             theirs = group.set_index("graph")[RATIOS[2]].dropna()
             for graph, ratio in theirs.items():
                 panels.point(
-                    panel, ratio, own.index(graph) + _offset(storage), BITS[storage], "D", filled=False, size=3.6
+                    panel, ratio, own.index(graph) + _offset(storage), BITS[storage], "D", filled=False, size=5
                 )
             if len(theirs):
                 mean = geometric(theirs)["mean"]
-                panels.point(panel, mean, len(own) + _offset(storage), BITS[storage], "D", filled=False, size=4.8)
+                panels.point(panel, mean, len(own) + _offset(storage), BITS[storage], "D", filled=False, size=6)
         panels.unity(panel)
         panels.named_rows(panel, [*out.names(map(shortened, own)), "geometric mean"])
         panel.axhline(len(own) - 0.5, color=panels.NEUTRAL, linewidth=0.6)

@@ -53,17 +53,17 @@ def _solves(row):
 SWEEPS = [
     (
         "gpu_cached",
-        lambda row: faster_lines(row, "cached", "made for these"),
-        "made for graphs in the cache",
+        lambda row: faster_lines(row, "cached", "in-cache"),
+        "by in-cache sweeps",
         "Sweeps on {gpu} of graphs that fit in its cache, medians and how far apart the fastest and the slowest are: "
-        "as those of other graphs, and made for these; gathers alone, in a kernel of their own",
+        "as those of other graphs, and in the cache; gathers alone, in a kernel of their own",
     ),
     (
         "gpu_merged",
-        lambda row: faster_lines(row, "merge", "merged"),
-        "where nodes are merged",
-        "Sweeps on {gpu} over all nodes, and over one for those whose edges lead to the same, medians and how far "
-        "apart the fastest and the slowest are; bytes are those of the one over the other; the engine merges where it "
+        lambda row: faster_lines(row, "merge", "lumped"),
+        "by lumping",
+        "Sweeps on {gpu} over all nodes, and over one for those with equal out-edges (lumping), medians and how far "
+        "apart the fastest and the slowest are; bytes are those of the one over the other; the engine lumps where it "
         "pays for a solve",
     ),
 ]

@@ -33,9 +33,9 @@ def show(rows, out, beside):
         table,
         best={"solve ms": "least by graph"},
         caption=f"Whole solves on {gpu}, medians, contestants in turn: full sweeps read 64 bits, low ones those of the "
-        "storage ('auto': of that which the engine chooses), extrapolated, or keeping what rounding loses where each "
-        "sweep leaves little, over the core alone where passes over the other nodes pay; 'all nodes' takes no "
-        "passes, 'bits alone' does not extrapolate either; "
+        "storage ('auto': of that which the engine chooses), with Anderson acceleration, or error feedback where each "
+        "sweep reduces the residual strongly, over the trimmed core alone where the level solve pays; 'all nodes' has "
+        "no level solve, 'bits alone' no Anderson acceleration either; "
         "'error' is in L1 against a float64 solution at 1e-14, 'bound' what the residual recomputed in float64 allows; "
         "cuGraph's are of another run, "
         "its fp32 to 1e-6; 'over cuSPARSE' is over CSR, 'over CSR or COO' over the faster of the two; spread: "
@@ -61,8 +61,9 @@ def show(rows, out, beside):
     out.figure(
         _sweeps(table, _by_bits(beside), out),
         suffix="_sweeps",
-        caption="Sweeps to 1e-10 by the bits that they read, all nodes and no extrapolation: power iteration in fp64 "
-        "and with cpms4 (rows of table2 and gpu_speedup), and method refine by storage; counts have no spread",
+        caption="Sweeps to 1e-10 by the bits that they read, over all nodes, without Anderson acceleration: power "
+        "iteration in fp64 and with cpms4 (rows of table2 and gpu_speedup), and method refine by storage; counts have "
+        "no spread",
         alt=ends(table[table.storage == "fp16" + ALONE], "full", ["graph"], "Full sweeps of refine with fp16"),
     )
 
@@ -189,7 +190,7 @@ def _ratios(row):
 
 def _speedups(drawn, out):
     graphs = list(dict.fromkeys(drawn.graph))
-    names = out.names(graphs, None if out.double else 18, of=NEEDS)
+    names = out.names(graphs, None if out.double else 19, of=NEEDS)
     figure, axes = panels.grid(out.width, 2, panels.rows_height(names, 0.26), columns=(2, 2), sharey=True)
     for panel, over in zip(axes, RATIOS, strict=True):
         for line in drawn[drawn.over == over].itertuples():
@@ -212,7 +213,7 @@ def _speedups(drawn, out):
 def _sweeps(table, paper, out):
     """Draw sweeps by bits; `paper` holds those of power iteration with cpms4, by the CPMS paper's rule."""
     graphs = list(dict.fromkeys(table.graph))
-    names = out.names(graphs, None if out.double else 18, of=NEEDS)
+    names = out.names(graphs, None if out.double else 19, of=NEEDS)
     figure, axes = panels.grid(
         out.width,
         5,

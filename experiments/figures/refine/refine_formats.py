@@ -76,7 +76,7 @@ def _figure(sweeps, gathered, out):
     left.set(xscale="log", xlabel="mantissa bits, one more if rounded to nearest", ylabel="sweeps, relative")
     left.set_xticks([3, 4, 5, 8, 12, 24], ["3", "4", "5", "8", "12", "24"])
     left.minorticks_off()
-    right.set(xlabel="bits of low sweeps", ylabel="bytes gathered an edge", ylim=(0, None))
+    right.set(xlabel="bits of inner sweeps", ylabel="bytes gathered an edge", ylim=(0, None))
     right.set_xticks(sorted(set(gathered.bits)))
     graph = {"a graph": {"color": "#bbbbbb", "linewidth": 0.8}}
     mean = {"geometric mean": {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}}

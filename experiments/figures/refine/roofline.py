@@ -82,8 +82,8 @@ def _figure(table, swept, first, out):
 _CAPTION = (
     "Fused sweeps on {}, the engine's own choice of arrangement: bytes that a sweep must move, values gathered not "
     "counted, at the copy bandwidth of the same run, and gathers alone, in a kernel of their own, over its time; "
-    "gathers are none where bins, or values dealt, are in shared memory; 'reached' is the larger of both, above 1 "
-    "where sweeps gather in a better order than that kernel"
+    "gathers are none where values are staged in shared memory; 'reached' is the larger of both, above 1 where sweeps "
+    "gather in a better order than that kernel"
 )
 
 

@@ -12,14 +12,14 @@ from cpms.experiment.report.speedup_figures import without_and_with
 
 NEEDS = ["gpu_sweeps"]
 BESIDE = ["gpu_refine", "gpu_cached", "gpu_merged"]
-COMPARED = {"cached": "made for the cache", "merge": "merged nodes"}
+COMPARED = {"cached": "in-cache sweeps", "merge": "lumping"}
 WITHOUT = {
-    "renumbering": ["as chosen, file order"],
-    "short stretches": ["a stretch a warp"],
+    "reordering": ["as chosen, file order"],
+    "short warp ranges": ["one range a warp"],
     "choice of warps": ["16 warps", "24 warps"],
-    "16-bit places in bins": ["not in bins"],
-    "dealt values": ["not dealt"],
-    "hot nodes": ["no hot nodes"],
+    "tiled gather": ["no tiled gather"],
+    "propagation blocking": ["no propagation blocking"],
+    "hub cache": ["no hub cache"],
 }
 """What a lever of a sweep is compared with: the same without it, or the slower of two choices."""
 
@@ -64,15 +64,15 @@ def show(rows, out, beside):
         bought.reset_index(),
         suffix="_ablation",
         caption="What each lever bought, times faster: of a 16-bit sweep against the same without the lever (or the "
-        "slower choice of warps; what shared memory holds needs 16; sweeps made for the cache and merged "
-        f"nodes as the tables of levers have them, on {_gpus(*compared)}); of a whole solve, fewer "
-        "bits against fused fp64, extrapolation against bits alone, passes and merged nodes against sweeps over all",
+        "slower choice of warps; what shared memory holds needs 16; in-cache sweeps and lumping as the tables of "
+        f"levers have them, on {_gpus(*compared)}); of a whole solve, fewer bits against fused fp64, Anderson "
+        "acceleration against bits alone, level solve and lumping against sweeps over all nodes",
     )
     out.figure(
         _ablation(bought, out),
         suffix="_ablation",
         caption="Times faster with each lever than without: grey dots are graphs, diamonds geometric means with 95 % "
-        "bootstrap intervals over them; numbers of graphs in brackets; of a 16-bit sweep, or of a whole solve",
+        "bootstrap intervals over them; numbers of graphs in brackets; of a 16-bit sweep, or (‡) of a whole solve",
         alt="; ".join(f"{lever}: {geometric(bought[lever])['mean']:.2f} times" for lever in bought),
     )
 
@@ -108,11 +108,10 @@ def _plain_bytes(row, bits):
 
 def _called(arrangement):
     steps = arrangement["stretch_steps"]
-    name = {None: "as chosen", 0: "a stretch a warp"}.get(steps, f"stretches of {steps}")
+    name = {None: "as chosen", 0: "one range a warp"}.get(steps, f"ranges of {steps} tiles")
     name = f"{arrangement['warps']} warps" if arrangement["warps"] else name
-    name = {None: name, True: "in bins", False: "not in bins"}[arrangement["bins"]]
-    name = {None: name, True: "dealt", False: "not dealt"}[arrangement["deal"]]
-    name = {None: name, True: "hot nodes in shared memory", False: "no hot nodes"}[arrangement["hot"]]
+    for key, strategy in (("bins", "tiled gather"), ("deal", "propagation blocking"), ("hot", "hub cache")):
+        name = {None: name, True: strategy, False: f"no {strategy}"}[arrangement[key]]
     return name if arrangement["renumber"] else f"{name}, file order"
 
 
@@ -175,15 +174,15 @@ def _bought_by_solves(rows):
         alone, whole, chosen = by_use[True, True], by_use[True, False], by_use[False, False]
         found[shortened(label(row))] = {
             "16 bits (solve)": fused / alone,
-            "extrapolation (solve)": alone / whole,
-            "passes (solve)": whole / chosen,
+            "Anderson (solve)": alone / whole,
+            "level solve (solve)": whole / chosen,
         }
     return pd.DataFrame.from_dict(found, orient="index").rename_axis("graph")
 
 
 def _ablation(bought, out):
     levers = sorted(bought, key=lambda lever: -geometric(bought[lever])["mean"])
-    names = [f"{lever.replace(' (solve)', ', solve')} ({bought[lever].notna().sum()})" for lever in levers]
+    names = [f"{lever.replace(' (solve)', '‡')} ({bought[lever].notna().sum()})" for lever in levers]
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.2))
     for place, lever in enumerate(levers):
         known, found = bought[lever].dropna(), geometric(bought[lever])
@@ -192,7 +191,7 @@ def _ablation(bought, out):
     panels.unity(axes)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
-    axes.set_xlabel("times faster with it than without")
+    axes.set_xlabel("times faster with the lever")
     mean = {"geometric mean": {"color": colour(16), "marker": "D", "linestyle": "", "markersize": 5}}
     graph = {"a graph": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 3}}
     panels.legend(figure, panels.key(lines={**mean, **graph}))

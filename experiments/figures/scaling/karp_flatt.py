@@ -17,7 +17,7 @@ STYLE = {
     "ours, GPUs, float64": {"color": panels.colour(64), "marker": "D", "linestyle": "-", "markersize": 3.5},
     "ours, GPUs, 16 bits": {"color": panels.colour(16), "marker": "D", "linestyle": "-", "markersize": 3.5},
 }
-APART = {"ours, processors": 0.94, "ours, GPUs, float64": 1.05, "ours, GPUs, 16 bits": 1.08}
+APART = {"ours, processors": 0.7, "ours, GPUs, float64": 1.12, "ours, GPUs, 16 bits": 1.22}
 """Factors of ranks at which marks of ours lie beside each other."""
 LEAST_S = 0.1
 """Solves of one rank that take less are left out: there the start of a sweep is what is measured."""
@@ -92,8 +92,10 @@ def _figure(table, out):
     figure, (axes,) = panels.grid(out.width, 1, 2.5)
     for what, style in STYLE.items():
         part = table[table.what == what]
-        for k, (_, group) in enumerate(part.groupby("graph", sort=False)):
-            at = group.ranks * APART.get(what, 1.0) * (1.012 ** (k % 9 - 4) if what == "ours, processors" else 1.0)
+        groups = sorted((group for _, group in part.groupby("graph", sort=False)), key=lambda group: group.e.iloc[0])
+        for k, group in enumerate(groups):
+            abreast = 1.055 ** (k - (len(groups) - 1) / 2) if what == "ours, processors" else 1.0
+            at = group.ranks * APART.get(what, 1.0) * abreast
             known = group.least.notna().all()
             error = [np.maximum(group.e - group.least, 0), np.maximum(group.most - group.e, 0)] if known else None
             axes.errorbar(at, group.e, yerr=error, elinewidth=0.8, linewidth=0.8, **style)
@@ -104,7 +106,11 @@ def _figure(table, out):
     axes.set_xticks([2, 4, 8, 16], ["2", "4", "8", "16"])
     axes.set_xlabel("ranks")
     axes.set_ylabel("Karp-Flatt metric")
-    panels.legend(
-        figure, panels.key(lines={what: style for what, style in STYLE.items() if (table.what == what).any()})
-    )
+    counts = table.groupby("what").ranks.max()
+    named = {
+        f"{what}, {counts[what]} ranks" if what == "ours, processors" else what: style
+        for what, style in STYLE.items()
+        if what in counts
+    }
+    panels.legend(figure, panels.key(lines=named))
     return figure
