@@ -36,6 +36,7 @@ from cpms.storage.segment_layout import (
     pack,
     planes_to_blocks,
     read_segments,
+    takes_values,
     times_power_of_two,
     to_be_rounded,
     unpack,
@@ -194,8 +195,8 @@ class SegmentedArray:
         InputError
             If the format does not have that many segments.
         """
-        if out is not None and (out.shape != self.shape or out.dtype != np.float64):
-            raise InputError(f"out must be an array of float64 of shape {self.shape}")
+        if out is not None and not takes_values(out, self.shape):
+            raise InputError(f"out must be a writable array of float64 of shape {self.shape}")
         decoded: Floats = self._decoded(read).reshape(self.shape)
         if out is None:
             return decoded
@@ -236,6 +237,8 @@ class SegmentedArray:
         if on_device(self.memory):
             codec().write(self, values, segments=segments)
             return
+        if not self.memory.flags.writeable:
+            raise InputError("the array is mapped read-only, or lies in memory of others; load it without mapped=True")
         written = self.format.checked_read(segments)
         given = to_be_rounded(flat(values, self.shape), self.format, written)
         if given.shape != (self.length,):

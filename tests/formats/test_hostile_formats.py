@@ -72,6 +72,7 @@ def test_formats_are_values_and_files_name_what_they_hold(tmp_path, monkeypatch)
     for name, says in {
         "own.py:Own": "class Own has no hash; give it __hash__, or make it a dataclass with frozen=True",
         "own.py:Mine": "there is no attribute 'Mine'; it has Sound, Own",
+        "own:Own": "cannot be imported .ModuleNotFoundError: .*; name the file, as in own.py:Own",
         "own.py": "own.py is a file; name an attribute of it, as in own.py:NAME",
     }.items():
         with pytest.raises(InputError, match=says):

@@ -280,7 +280,8 @@ def _object(what: str, home: str, attribute: str | None, kinds: Any) -> Any:
     except CpmsError as error:
         raise InputError(f"{what}: {error}") from None
     except (Exception, SystemExit) as error:
-        raise InputError(f"{what} cannot be imported ({sentence(error)})") from error
+        near = f"; name the file, as in {home}.py:{attribute}" if Path(f"{home}.py").is_file() else ""
+        raise InputError(f"{what} cannot be imported ({sentence(error)}){near}") from error
     _log.info("cpms: %s runs code of %s", what, home)
     try:
         for part in attribute.split(".") if attribute else ():
