@@ -110,7 +110,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     if (found.prepare > 0).any():
         axes.barh(places, found.prepare, left=ends, color="none", edgecolor="#666666", height=0.7, hatch="////")
     axes.set_xlabel("time in s; hatched: preparation with conversion")
-    _legend(figure, found, marked=False)
+    _legend(figure, found, marked=False, by_sweep=True)
     return figure, f"median time by bits read{some}", _range_of(found, "seconds", "Bars of the time", "s")
 
 
@@ -178,7 +178,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     panels.logarithmic(axes, "y")
     axes.set(xlabel="iteration", ylabel="residual")
     axes.legend(loc="best", handletextpad=0.2)
-    _legend(figure, found)
+    _legend(figure, found, by_sweep=True)
     last = min(line[-1][1] for line in found.history)
     return (
         figure,
@@ -330,11 +330,15 @@ def _markers(found: pd.DataFrame) -> list[str]:
     return [by_kind[kind] for kind in kinds]
 
 
-def _legend(figure: Figure, found: pd.DataFrame, *, marked: bool = True) -> None:
-    """Explain colours and, where there are several, markers, below the panel."""
+def _legend(figure: Figure, found: pd.DataFrame, *, marked: bool = True, by_sweep: bool = False) -> None:
+    """Explain colours and, where there are several, markers, below the panel.
+
+    Colours are of the fewest bits of each contestant, or ``by_sweep`` of the bits that its sweeps read.
+    """
     from matplotlib.lines import Line2D
 
-    bits = sorted({bits for each in found.by_bits for bits in each} | set(found.fewest_bits), reverse=True)
+    swept = {bits for each in found.by_bits for bits in each} if by_sweep else set()
+    bits = sorted(swept or set(found.fewest_bits), reverse=True)
     entries = [Line2D([], [], color=colour(each), marker="s", linestyle="", label=f"{each} bits") for each in bits[:8]]
     kinds = dict(zip(_kinds(found), _markers(found), strict=True))
     if marked and 1 < len(kinds) <= len(_MARKERS):
@@ -343,5 +347,4 @@ def _legend(figure: Figure, found: pd.DataFrame, *, marked: bool = True) -> None
             for k, m in kinds.items()
             if k
         ]
-    columns = 3 if figure.get_figwidth() < 5 else 6
-    figure.legend(handles=entries, loc="outside lower center", ncols=columns, handletextpad=0.1, columnspacing=0.8)
+    panels.legend(figure, entries, below=True)
