@@ -96,6 +96,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         loop = _compiled(function, options)
         _tolerate_save_errors(loop)
+        _depend_on_helpers(loop)
         return loop
 
     return decorate
@@ -105,7 +106,7 @@ def inlined_in_loops(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator for a helper that LLVM inlines into compiled loops, and that Python never calls.
 
     Numba compiles a helper on its own first. Without the wrappers by which Python and C would call it, that takes a
-    tenth off the first solve.
+    tenth off the first solve. A helper may lie in another file than a loop of `compiled`.
 
     Parameters
     ----------
@@ -188,3 +189,29 @@ def _tolerate_save_errors(function: Any) -> None:
             _reported.add(reason)
 
     cache.save_overload = save_or_report
+
+
+def _depend_on_helpers(loop: Any) -> None:
+    """Let a cached loop be out of date where a file of its helpers changed; Numba looks at the loop's file alone."""
+    file = getattr(getattr(loop, "_cache", None), "_cache_file", None)
+    others = sorted(_sources(loop.py_func, set()) - {loop.py_func.__code__.co_filename})
+    if file is not None and others:
+        file._source_stamp = (file._source_stamp, *map(_stamp, others))
+
+
+def _sources(function: Any, known: set[Any]) -> set[str]:
+    """Return the files of a function and of all compiled ones that it names, directly or by others."""
+    known.add(function)
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    helpers = [each.py_func for each in named if hasattr(each, "py_func")]
+    further = [_sources(helper, known) for helper in helpers if helper not in known]
+    return {function.__code__.co_filename}.union(*further)
+
+
+def _stamp(file: str) -> tuple[float, int]:
+    """Return when a file was written, and its size, by which Numba knows a source."""
+    try:
+        found = Path(file).stat()
+    except OSError:  # Of a package in an archive.
+        return 0.0, 0
+    return found.st_mtime, found.st_size

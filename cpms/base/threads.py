@@ -92,7 +92,7 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
     >>> each(abs, [-1, 2])
     [1, 2]
     """
-    count = min(threads or available(), len(parts))
+    count = len(parts) if len(parts) <= 1 else min(threads or available(), len(parts))
     if count <= 1 or _in_pool():
         return [work(part) for part in parts]
     return _in_turn(work_clock.counted_for_caller(work), parts, count)

@@ -1,26 +1,15 @@
 """Products with matrices of one's own and conjugate gradients, on a GPU, against cuSPARSE and cuBLAS."""
 
 from cpms.experiment.pages.numbers import counted, ratio, spread
+from cpms.experiment.rows.products import FAMILIES, fastest
 
-LARGEST_ERROR = 2.0**-6
-"""Products that are off by more are wrong, and are no baseline."""
-FAMILIES = {"stencils": "stencil:", "finite elements": "elements:"}
 FEW = ("lossless", "fp16-scaled")
 
 
-def _ms(row, engine, layouts, storages, vectors):
-    """Return the least median of the contestants of such kinds; None where there is none."""
-    return min(
-        (
-            c["median_ms"]
-            for c in row["contestants"]
-            if (c["engine"], c["vectors"]) == (engine, vectors)
-            and c["layout"] in layouts
-            and c["storage"] in storages
-            and c["error"] <= LARGEST_ERROR
-        ),
-        default=None,
-    )
+def _ms(row, *kind):
+    """Return the least median of the contestants of a kind, as `fastest` takes it; None where there is none."""
+    found = fastest(row, *kind)
+    return found and found["median_ms"]
 
 
 def suites(rows):
@@ -43,8 +32,8 @@ def suites(rows):
     yield over(
         "fp64", "float64 in CSR or SELL against cuSPARSE's fastest CSR", held, ("csr", "sell"), ("fp64",), "fp64"
     )
-    for family, prefix in FAMILIES.items():
-        chosen = [row for row in held if row["graph"].startswith(prefix)]
+    for family in ("stencils", "finite elements"):
+        chosen = [row for row in held if row["graph"].startswith(FAMILIES[family])]
         for vectors, called in (("fp64", "float64"), ("fp32", "float32")):
             what = f"exact or 16-bit values, vectors in {called}, against cuSPARSE in float64: {family}"
             key = f"{family.replace(' ', '-')}.{vectors}"

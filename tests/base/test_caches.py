@@ -1,7 +1,9 @@
 """Folders for caches: the user's own, a private temporary one, or none; what was compiled runs with any."""
 
 import errno
+import importlib
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -85,6 +87,22 @@ def test_a_full_disk_is_said_once_and_costs_nothing_else(monkeypatch, caplog):
     halved = jit.compiled()(half)
     assert (halved(3.0), halved(3)) == (1.5, 1.5)
     assert caplog.text.count("No space left on device") == 1
+
+
+def test_a_loop_is_compiled_anew_where_the_file_of_its_helper_changed(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    loop = (
+        "from cpms.base.jit import compiled\nfrom a_helper import part\n\n@compiled()\ndef f(x):\n    return part(x)\n"
+    )
+    (tmp_path / "a_loop.py").write_text(loop)
+    for factor in ("2.0", "0.25"):
+        helper = f"from cpms.base import jit\n\n@jit.inlined_in_loops()\ndef part(x):\n    return x * {factor}\n"
+        (tmp_path / "a_helper.py").write_text(helper)
+        for name in ("a_helper", "a_loop"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+        assert importlib.import_module("a_loop").f(4.0) == 4.0 * float(factor)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def config(**changes):
 
 def shown(name, row, folder):
     out = Output(folder, name, [].append)
-    show._program(show_programs()[name]).show(pd.DataFrame([row]), out)
+    show._program(show_programs()[name]).show(pd.DataFrame([{"experiment": name, **row}]), out)
     return pd.read_csv(folder / f"{name}.csv")
 
 

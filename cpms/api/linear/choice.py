@@ -1,4 +1,4 @@
-"""What ``auto`` means to `cpms.solve`: method, storage of the matrix, and formats of vectors, each with its reason."""
+"""What ``auto`` means to `cpms.solve`: method, storage, layout and formats of vectors, each with its reason."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, FloatFormat, SegmentFormat, format_of
 from cpms.formats.magnitude import MagnitudeSplit
 from cpms.problems.linear_system import LinearSystem
+from cpms.sparse.arrangement import Layout
 from cpms.sparse.lossless import lossless_storage, outer_bits
 from cpms.storage.array import encode
 
@@ -43,13 +44,15 @@ _LEAST_BITS = 32
 """Of matrix values that conjugate gradients read, where they are not exact: fewer may make a matrix indefinite."""
 _ROUNDS = ("cg", "jacobi", "chebyshev")
 """Methods that a matrix rounded to float32 does not slow, since they find residuals of the whole one now and then."""
+_UNEVEN = 32
+"""Entries of the longest row over the mean: a warp goes through the slice of that row while all others wait."""
 _MOST_SINGLE = 60
 """Exponent of values up to which float32 leaves products room, above 1 and below."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A method, the storage of the matrix, the formats of vectors from the fewest bits on, and why.
+    """A method, storage and layout of the matrix, the formats of vectors from the fewest bits on, and why.
 
     ``own`` is the function of a method that is a user's; ``keeps_values`` says that the storage is known to hold every
     value of the matrix exactly, ``computes_in_single`` that float32 is enough for the products of iterations.
@@ -62,6 +65,7 @@ class Choice:
     own: OwnMethod | None = None
     keeps_values: bool = False
     computes_in_single: bool = False
+    layout: str | Layout = "csr"
 
 
 def own_method(given: object) -> OwnMethod | None:
@@ -120,7 +124,14 @@ def called_back(own: OwnMethod) -> OwnMethod:
     return method
 
 
-def chosen(system: LinearSystem, method: str | OwnMethod, storage: Any, vectors: Any, engine: str) -> Choice:
+def chosen(
+    system: LinearSystem,
+    method: str | OwnMethod,
+    storage: Any,
+    vectors: Any,
+    engine: str,
+    layout: str | Layout = "auto",
+) -> Choice:
     """Return what a solve uses, resolving ``auto``.
 
     Examples
@@ -148,7 +159,10 @@ def chosen(system: LinearSystem, method: str | OwnMethod, storage: Any, vectors:
     if system.matrix.values is not None:
         narrow = narrow and _within_single(system.matrix.given_values())
         values, exact = _storage(system, method, storage, narrow, reasons)
-    return Choice(method, values, formats, "; ".join(reasons + of_vectors) or "as asked for", own, exact, narrow)
+    if isinstance(layout, str) and layout == "auto":
+        layout = _layout(system, values, engine, reasons)
+    reason = "; ".join(reasons + of_vectors) or "as asked for"
+    return Choice(method, values, formats, reason, own, exact, narrow, layout)
 
 
 def _method(system: LinearSystem) -> tuple[str, str]:
@@ -191,6 +205,17 @@ def _storage(
         )
         return FP32, False
     return given, False
+
+
+def _layout(system: LinearSystem, storage: ValueFormat | None, engine: str, reasons: list[str]) -> str:
+    """Return sell on a GPU, but for patterns, which have no zeros to pad with, and for rows of very unlike lengths."""
+    if storage is None or engine != "cuda":
+        return "csr"
+    longest, mean = system.matrix.longest, system.matrix.entries / max(system.size, 1)
+    if longest > _UNEVEN * mean:
+        reasons.append(f"csr: the longest row has {longest:,} entries, {longest / mean:.0f} times the mean")
+        return "csr"
+    return "sell"
 
 
 def _within_single(values: Floats) -> bool:

@@ -72,8 +72,8 @@ def dominant_eigenpair(
     system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
     name = product_engines.chosen(engine)
     asked = positive("tol", tol)
-    choice = chosen(system, "jacobi", storage, vectors, name)
-    prepared = PreparedSystem.of(system, choice, name, layout, None)
+    choice = chosen(system, "jacobi", storage, vectors, name, layout)
+    prepared = PreparedSystem.of(system, choice, name, None)
     exact = prepared.exact
     start = np.random.default_rng(0).standard_normal(system.size) if x0 is None else vector("x0", x0, system.size)
     size = certify.norm(start)

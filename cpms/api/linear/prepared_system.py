@@ -18,9 +18,7 @@ from cpms.formats.codes import ValueFormat, VectorFormat
 from cpms.formats.formats import FP64, SegmentFormat
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear import preconditioners
-
-LAYOUTS = {"cuda": "sell"}
-"""What ``auto`` takes on an engine; csr elsewhere."""
+from cpms.sparse.arrangement import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,22 +42,19 @@ class PreparedSystem:
     read: int | None
 
     @classmethod
-    def of(cls, system: LinearSystem, choice: Choice, engine: str, layout: str, read: int | None) -> PreparedSystem:
+    def of(cls, system: LinearSystem, choice: Choice, engine: str, read: int | None) -> PreparedSystem:
         """Store the matrix once if its format keeps every value, else twice."""
-        arranged = LAYOUTS.get(engine, "csr") if layout == "auto" else layout
-        if choice.storage is None:
-            arranged = "csr" if layout == "auto" else layout
-        stored = _operator(system, choice.storage, engine, arranged)
+        stored = _operator(system, choice.storage, engine, choice.layout)
         level = None if read is None or choice.storage is None else choice.storage.checked_read(read)
         if level is not None and isinstance(choice.storage, SegmentFormat):
             return cls(system, stored, stored, None if level == choice.storage.segments else level)
         iterated = stored.computing("fp32") if choice.computes_in_single else stored
         if choice.keeps_values or keeps(system.matrix.given_values(), choice.storage):
             return cls(system, stored, iterated, None)
-        return cls(system, _operator(system, FP64, engine, arranged), iterated, None)
+        return cls(system, _operator(system, FP64, engine, choice.layout), iterated, None)
 
 
-def _operator(system: LinearSystem, storage: ValueFormat | None, engine: str, layout: str) -> LinearOperator:
+def _operator(system: LinearSystem, storage: ValueFormat | None, engine: str, layout: str | Layout) -> LinearOperator:
     return product_engines.prepare(engine, system.matrix, ProductRequest(storage, layout))
 
 

@@ -81,7 +81,8 @@ class Solver:
         Of the vectors that products and updates read, or several, from the fewest bits on: each is tried when the one
         before fails; float64 is the last. ``bytes`` and ``blocks`` let GMRES choose the bits of each basis vector.
     engine, layout : str
-        As in `cpms.matrix`.
+        As in `cpms.matrix`; layout ``auto`` is sell on ``cuda``, but csr where the longest row has more than 32 times
+        the mean's entries, and csr elsewhere.
     read : int, optional
         Segments of the matrix's values that iterations read.
     preconditioner : {"jacobi", "block_jacobi", "chebyshev"}, callable or None
@@ -125,13 +126,13 @@ class Solver:
         began = work_clock.now()
         self.system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
         self.engine = product_engines.chosen(engine)
-        self.choice: Choice = chosen(self.system, method, storage, vectors, self.engine)
+        self.choice: Choice = chosen(self.system, method, storage, vectors, self.engine, layout)
         self._chosen_by_auto = isinstance(method, str) and method == "auto"
         self._own = {} if self.choice.own is None else {self.choice.method: self.choice.own}
         self._smallest = None if smallest_eigenvalue is None else positive("smallest_eigenvalue", smallest_eigenvalue)
         self._restart = at_least(1, "restart", restart)
         self._inner = self._inner_of(inner)
-        self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, layout, read)
+        self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, read)
         self._preconditioner: Preconditioner | None = None
         held = vector_format(preconditioner_storage)
         if preconditioner is None and self._chosen_by_auto:

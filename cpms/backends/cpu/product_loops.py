@@ -2,8 +2,8 @@
 
 Values are decoded tile by tile into a buffer in a core's first cache, in loops that the compiler turns into vector
 instructions, and multiplied from there: an accessor for each value costs more than the bytes that it saves. A factory
-captures integers only, so that compiled kernels are found again on disk, and all helpers lie in this file, because code
-inlined from another one would go stale there. Indices are unsigned: Numba then leaves out the test for negative ones.
+captures integers only, so that compiled kernels are found again on disk. Indices are unsigned: Numba then leaves out
+the test for negative ones.
 """
 
 from __future__ import annotations
@@ -106,6 +106,30 @@ def _scale_back(value, row_exponents, row):  # type: ignore[no-untyped-def]
     return value * u64((1023 - row_exponents[row]) << 52).view(np.float64)
 
 
+@inlined
+def end_rows(sums, begin, count, order, out, scalars, row_exponents, add, dot):  # type: ignore[no-untyped-def]
+    """Write rows of a product, given their sums and the place of the first; return their part of the dot product.
+
+    ``order`` has the row at each place, or is empty. Rows are passed many at a time: Numba counts references to arrays
+    in each call, which takes longer than a row.
+    """
+    alpha, beta, factor = scalars
+    scales, adds, dots = len(row_exponents) > 0, len(add) > 0, len(dot) > 0
+    dotted = 0.0
+    for i in range(count):
+        row = u64(order[begin + i]) if len(order) > 0 else u64(begin + i)
+        value = alpha * sums[i]
+        value = _scale_back(value, row_exponents, row) if scales else value
+        if beta != 0.0:
+            value += beta * out[row]
+        if adds:
+            value += factor * add[row]
+        out[row] = value
+        if dots:
+            dotted += np.float64(out[row]) * dot[row]
+    return dotted
+
+
 @cache
 def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
     """Return the product of rows ``low`` to ``high`` in CSR; it returns their part of the epilogue's dot product.
@@ -121,57 +145,54 @@ def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
         buffer = np.empty(TILE, np.uint64)
         last = np.int64(starts[high])
         length = len(columns)
-        alpha, beta, factor = scalars
-        scales, adds, dots = len(row_exponents) > 0, len(add) > 0, len(dot) > 0
-        plain = not (scales or adds or dots) and beta == 0.0
+        sums, order = np.empty(TILE, real.dtype), np.empty(0, np.uint32)
+        alpha, beta, _ = scalars
+        is_plain = len(row_exponents) + len(add) + len(dot) == 0 and beta == 0.0
         dotted = 0.0
         tile, tile_begin, tile_end = buffer.view(np.float64), u64(0), u64(0)
-        for row in range(low, high):
-            k, end = u64(starts[row]), u64(starts[row + 1])
-            a = b = real.dtype.type(0)
-            # Values that need no decoding have a loop of their own: rows are short, and each instruction counts.
-            if kind == 1:
-                while k + u64(2) <= end:
-                    a += real.dtype.type(values[k]) * real.dtype.type(x[columns[k]])
-                    b += real.dtype.type(values[k + u64(1)]) * real.dtype.type(x[columns[k + u64(1)]])
-                    k += u64(2)
-                if k < end:
-                    a += real.dtype.type(values[k]) * real.dtype.type(x[columns[k]])
-                    k += u64(1)
-            while k < end:
-                if k >= tile_end:
-                    count = min(TILE, last - np.int64(k))
-                    if kind != 0:
-                        _decode(values, np.int64(k), count, length, buffer, segment_units, *spec)
-                    tile_begin, tile_end = k, k + u64(count)
-                stop = min(end, tile_end)
-                while k + u64(2) <= stop:
-                    if kind == 0:
-                        a += real.dtype.type(x[columns[k]])
-                        b += real.dtype.type(x[columns[k + u64(1)]])
-                    else:
-                        at = k - tile_begin
-                        a += real.dtype.type(tile[at]) * real.dtype.type(x[columns[k]])
-                        b += real.dtype.type(tile[at + u64(1)]) * real.dtype.type(x[columns[k + u64(1)]])
-                    k += u64(2)
-                if k < stop:
-                    if kind == 0:
-                        a += real.dtype.type(x[columns[k]])
-                    else:
-                        a += real.dtype.type(tile[k - tile_begin]) * real.dtype.type(x[columns[k]])
-                    k += u64(1)
-            if plain:
-                out[row] = alpha * (a + b)
-                continue
-            value = alpha * (a + b)
-            value = _scale_back(value, row_exponents, row) if scales else value
-            if beta != 0.0:
-                value += beta * out[row]
-            if adds:
-                value += factor * add[row]
-            out[row] = value
-            if dots:
-                dotted += np.float64(out[row]) * dot[row]
+        for first in range(low, high, TILE):
+            rows = min(TILE, high - first)
+            for i in range(rows):
+                row = first + i
+                k, end = u64(starts[row]), u64(starts[row + 1])
+                a = b = real.dtype.type(0)
+                # Values that need no decoding have a loop of their own: rows are short, and each instruction counts.
+                if kind == 1:
+                    while k + u64(2) <= end:
+                        a += real.dtype.type(values[k]) * real.dtype.type(x[columns[k]])
+                        b += real.dtype.type(values[k + u64(1)]) * real.dtype.type(x[columns[k + u64(1)]])
+                        k += u64(2)
+                    if k < end:
+                        a += real.dtype.type(values[k]) * real.dtype.type(x[columns[k]])
+                        k += u64(1)
+                while k < end:
+                    if k >= tile_end:
+                        count = min(TILE, last - np.int64(k))
+                        if kind != 0:
+                            _decode(values, np.int64(k), count, length, buffer, segment_units, *spec)
+                        tile_begin, tile_end = k, k + u64(count)
+                    stop = min(end, tile_end)
+                    while k + u64(2) <= stop:
+                        if kind == 0:
+                            a += real.dtype.type(x[columns[k]])
+                            b += real.dtype.type(x[columns[k + u64(1)]])
+                        else:
+                            at = k - tile_begin
+                            a += real.dtype.type(tile[at]) * real.dtype.type(x[columns[k]])
+                            b += real.dtype.type(tile[at + u64(1)]) * real.dtype.type(x[columns[k + u64(1)]])
+                        k += u64(2)
+                    if k < stop:
+                        if kind == 0:
+                            a += real.dtype.type(x[columns[k]])
+                        else:
+                            a += real.dtype.type(tile[k - tile_begin]) * real.dtype.type(x[columns[k]])
+                        k += u64(1)
+                if is_plain:
+                    out[row] = alpha * (a + b)
+                else:
+                    sums[i] = a + b
+            if not is_plain:
+                dotted += end_rows(sums, first, rows, order, out, scalars, row_exponents, add, dot)
         return dotted
 
     return product
@@ -190,8 +211,6 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
         buffer = np.empty(TILE, np.uint64)
         sums = np.empty(block, real.dtype)
         length = len(columns)
-        alpha, beta, factor = scalars
-        scales, adds, dots = len(row_exponents) > 0, len(add) > 0, len(dot) > 0
         dotted = 0.0
         for begin in range(low, high, block):
             here = begin // slice_rows
@@ -212,17 +231,8 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                 for i in range(block):
                     sums[i] += real.dtype.type(tile[i]) * real.dtype.type(x[names[i]])
                 slot += slice_rows
-            for i in range(min(block, rows - begin)):
-                row = u64(order[begin + i]) if len(order) > 0 else u64(begin + i)
-                value = alpha * sums[i]
-                value = _scale_back(value, row_exponents, row) if scales else value
-                if beta != 0.0:
-                    value += beta * out[row]
-                if adds:
-                    value += factor * add[row]
-                out[row] = value
-                if dots:
-                    dotted += np.float64(out[row]) * dot[row]
+            count = min(block, rows - begin)
+            dotted += end_rows(sums, begin, count, order, out, scalars, row_exponents, add, dot)
         return dotted
 
     return product
@@ -252,20 +262,8 @@ def coo_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                 if kind != 0:
                     term *= real.dtype.type(tile[i])
                 sums[u64(row_numbers[k]) - u64(low)] += term
-        alpha, beta, factor = scalars
-        dotted = 0.0
-        for i in range(high - low):
-            row = low + i
-            value = alpha * sums[i]
-            value = _scale_back(value, row_exponents, row) if len(row_exponents) > 0 else value
-            if beta != 0.0:
-                value += beta * out[row]
-            if len(add) > 0:
-                value += factor * add[row]
-            out[row] = value
-            if len(dot) > 0:
-                dotted += np.float64(out[row]) * dot[row]
-        return dotted
+        order = np.empty(0, np.uint32)
+        return end_rows(sums, low, high - low, order, out, scalars, row_exponents, add, dot)
 
     return product
 

@@ -3,10 +3,10 @@
 A residual sweep computes r = b - A x in float64. Inner sweeps iterate on the correction with z = Q(r / degree), and
 Anderson's method extrapolates them (Walker and Ni, 2011). A call makes several outer steps, so that threads start once.
 
-The rules of `cpms.backends.cpu.sweep_loops` for captured integers, helpers in the same file and unsigned indices hold
-here, too. A thread has whole ranges of rows (``bounds``) and writes the sums of each range to a line of ``sums``. These
-are added in the order of the ranges, so results are the same for any number of threads. Loops without a branch over the
-rows of a block become vector instructions.
+The rules of `cpms.backends.cpu.sweep_loops` for captured integers and unsigned indices hold here, too. A thread has
+whole ranges of rows (``bounds``) and writes the sums of each range to a line of ``sums``. These are added in the order
+of the ranges, so results are the same for any number of threads. Loops without a branch over the rows of a block become
+vector instructions.
 """
 
 from __future__ import annotations

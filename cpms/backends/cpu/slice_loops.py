@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cpu.product_loops import CODES, NATIVE, PACKED, SEGMENTS
+from cpms.backends.cpu.product_loops import CODES, NATIVE, PACKED, SEGMENTS, end_rows
 from cpms.base.jit import compiled, inlined_in_loops
 
 u64 = np.uint64
@@ -62,9 +62,8 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
     ):
         sums = np.empty(32, real.dtype)
         table = values[:2048].view(np.float64) if kind == 4 else np.empty(0, np.float64)
-        alpha, beta, factor = scalars
-        scales, adds, dots = len(row_exponents) > 0, len(add) > 0, len(dot) > 0
-        is_plain = len(order) == 0 and beta == 0.0 and not (scales or adds or dots)
+        alpha, beta, _ = scalars
+        is_plain = len(order) + len(row_exponents) + len(add) + len(dot) == 0 and beta == 0.0
         dotted = 0.0
         typed = real.dtype.type
         for begin in range(low, high, 32):
@@ -91,18 +90,7 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                 for i in range(count):
                     into[i] = alpha * sums[i]
                 continue
-            for i in range(count):
-                row = u64(order[begin + i]) if len(order) > 0 else u64(begin + i)
-                value = alpha * sums[i]
-                if scales:
-                    value *= u64((1023 - row_exponents[row]) << 52).view(np.float64)
-                if beta != 0.0:
-                    value += beta * out[row]
-                if adds:
-                    value += factor * add[row]
-                out[row] = value
-                if dots:
-                    dotted += np.float64(out[row]) * dot[row]
+            dotted += end_rows(sums, begin, count, order, out, scalars, row_exponents, add, dot)
         return dotted
 
     return product

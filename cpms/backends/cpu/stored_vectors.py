@@ -6,7 +6,8 @@ Partial sums belong to ranges of values whose number does not depend on threads,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from functools import cache
+from typing import Any, ClassVar, Literal, TypeAlias
 from weakref import finalize
 
 import numpy as np
@@ -26,8 +27,10 @@ from cpms.storage.device import host_float64
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
-_prepared: dict[int, dict[int | None, tuple[Any, Any, float]]] = {}
-"""Views and kernels of stored vectors by identity, while these live, and level: a basis is read hundreds of times."""
+_Readable: TypeAlias = tuple[int, Any, Any, Any, float]
+"""Length, what kernels read, the kernels of dot products and of additions, and the factor to real values."""
+_prepared: dict[tuple[int, int | None], _Readable] = {}
+"""Of stored vectors by identity, while these live, and level: a basis is read hundreds of times."""
 
 
 def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -94,7 +97,7 @@ class CpuVectors(LinearOperator):
         parts = [_readable(v, level, len(w)) for v, level in _levelled(V, levels)]
 
         def sums(here: tuple[int, int]) -> list[float]:
-            return [product_loops.dot_kernel(*spec)(stored, len(w), w, *here) * back for stored, spec, back in parts]
+            return [dot(stored, length, w, *here) * back for length, stored, dot, _, back in parts]
 
         found = threads.each(sums, _ranges(len(w)))
         total: Floats = np.array(found, np.float64).reshape(len(found), len(parts)).sum(axis=0)
@@ -110,8 +113,8 @@ class CpuVectors(LinearOperator):
 
         def add(here: tuple[int, int]) -> None:
             sums = out[here[0] : here[1]].astype(np.float64)
-            for factor, (stored, spec, back) in zip(factors, parts, strict=True):
-                product_loops.add_kernel(*spec)(stored, len(out), factor * back, sums, *here)
+            for factor, (length, stored, _, add_to, back) in zip(factors, parts, strict=True):
+                add_to(stored, length, factor * back, sums, *here)
             out[here[0] : here[1]] = sums
 
         threads.each(add, _ranges(len(out)))
@@ -165,22 +168,26 @@ def _levelled(V: Sequence[Any], levels: Sequence[int | None] | None) -> list[tup
     return list(zip(V, given, strict=True))
 
 
-def _readable(v: Any, level: int | None, length: int) -> tuple[Any, Any, float]:
-    """Return what a kernel reads of a vector, what it is compiled for, and the factor to real values."""
+def _readable(v: Any, level: int | None, length: int) -> _Readable:
+    """Return what a kernel reads of a vector, and its kernels."""
+    held = _prepared.get((id(v), level))
+    if held is not None and held[0] == length:
+        return held
     if len(v) != length:
         raise InputError(f"vectors of {len(v)} and {length} values do not go together")
     if not isinstance(v, STORED):
-        return v, ((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
-    held = _prepared.get(id(v))
-    if held is None:
-        held = _prepared[id(v)] = {}
-        finalize(v, _prepared.pop, id(v)).atexit = False
-    if level in held:
-        return held[level]
+        return length, v, *_kernels((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
     if has_own_codec(v.format):  # Its values are decoded at each call.
-        return native(v, level), kernel_spec(v.format, level), 1.0
-    held[level] = native(v, level), kernel_spec(v.format, level), 2.0**-v.exponent
-    return held[level]
+        return length, native(v, level), *_kernels(*kernel_spec(v.format, level)), 1.0
+    held = length, native(v, level), *_kernels(*kernel_spec(v.format, level)), 2.0**-v.exponent
+    _prepared[id(v), level] = held
+    finalize(v, _prepared.pop, (id(v), level)).atexit = False
+    return held
+
+
+@cache
+def _kernels(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> tuple[Any, Any]:
+    return product_loops.dot_kernel(spec, segment_units), product_loops.add_kernel(spec, segment_units)
 
 
 def _ranges(length: int) -> list[tuple[int, int]]:

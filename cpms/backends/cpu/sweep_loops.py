@@ -1,9 +1,8 @@
 """Sweeps of power iteration, compiled for one storage format and read level; sums are float64 throughout.
 
 A sweep over a block of rows gathers, applies damping and teleportation, stores in the format, and sums the change.
-Factories capture integers only, so that the cache on disk finds compiled kernels. The accessors are in this file, since
-the cache does not detect changes of code inlined from another one. Indices are unsigned, so that Numba omits its test
-for negative ones.
+Factories capture integers only, so that the cache on disk finds compiled kernels. Indices are unsigned, so that Numba
+omits its test for negative ones.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-NEEDS = ["cg_time"]
+NEEDS = ["cg_time", "cg_time_held"]
 
 
 def show(rows, out):
@@ -15,13 +15,13 @@ def show(rows, out):
     means = [
         {
             "vectors": vectors,
-            "matrices": len(part),
+            "matrices": f"{len(part)} held out" if held else f"{len(part)}",
             "times faster, whole call, mean": part["times faster, whole call"].mean(),
             "geometric mean": float(np.exp(np.log(part["times faster, whole call"]).mean())),
             "least": part["times faster, whole call"].min(),
             "times faster, solver, mean": part["times faster, solver"].mean(),
         }
-        for vectors, part in ours.groupby("vectors", sort=False)
+        for (held, vectors), part in ours.groupby(["held out", "vectors"], sort=False)
     ]
     out.table(pd.DataFrame(means), suffix="_means", caption="Means over the matrices")
 
@@ -32,6 +32,7 @@ def _lines(row):
         samples = way["whole_samples_s"]
         yield {
             "matrix": row.graph,
+            "held out": row.experiment.endswith("_held"),
             "unknowns": row.rows,
             "method": way["used"],
             "storage": way["stored_as"],

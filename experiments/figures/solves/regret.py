@@ -5,7 +5,7 @@ import pandas as pd
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
 
-NEEDS = ["regret"]
+NEEDS = ["regret", "regret_held"]
 ALLOWED = 1.15
 
 
@@ -13,8 +13,16 @@ def show(rows, out):
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([_line(row) for _, row in rows.iterrows()]).sort_values("regret")
     out.table(table, caption="What auto chooses beside the best fixed choice, by bytes read")
-    within = int((table.regret <= ALLOWED).sum())
-    summary = [{"matrices": len(table), "within 15 %": within, "worst": table.regret.max()}]
+    summary = [
+        {
+            "matrices": "held out" if held else "named at first",
+            "count": len(part),
+            "within 15 %": int((part.regret <= ALLOWED).sum()),
+            "of which nothing converges": int(part["nothing converges"].sum()),
+            "worst": part.regret.max(),
+        }
+        for held, part in table.groupby("held out")
+    ]
     out.table(pd.DataFrame(summary), suffix="_summary", caption="Regret of auto by bytes read")
     figure, (panel,) = panels.grid(out.width, 1, 2.0)
     panel.step(range(1, len(table) + 1), table.regret, where="mid", color="#222222")
@@ -34,10 +42,12 @@ def _line(row):
     solved = auto["status"] == "CONVERGED"
     return {
         "matrix": row.graph,
+        "held out": row.experiment.endswith("_held"),
         "auto": f"{auto['used']} {' '.join(map(str, auto['iterations_by_bits']))}",
         "best": f"{best['method']} {' '.join(best['vectors'])}",
         "auto status": auto["status"],
         "auto MB": auto["bytes_read"] / 1e6,
         "best MB": best["bytes_read"] / 1e6,
+        "nothing converges": not fixed,
         "regret": auto["bytes_read"] / best["bytes_read"] if solved or not fixed else float("inf"),
     }

@@ -96,7 +96,7 @@ def _two_formats(matrix: Matrix, b: Any, ladder: list[str], cell: Cell) -> tuple
     system = LinearSystem(matrix)
     first, second = map(vector_format, ladder)
     choice = chosen(system, "cg", "auto", first, cell["engine"])
-    prepared = PreparedSystem.of(system, choice, cell["engine"], "auto", None)
+    prepared = PreparedSystem.of(system, choice, cell["engine"], None)
     b_norm = certify.norm(b)
     recorder = Recorder(cell["max_iterations"], b_norm, None, work_clock.now)
     task = SolveTask(
