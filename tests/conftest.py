@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cpms import Graph
+from cpms import Format, Graph, format_named
 from cpms.backends.cuda import device_engine
 from cpms.backends.cuda.kernels import source
 from cpms.backends.cuda.kernels.template import Variant
@@ -19,6 +21,7 @@ from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.backend import Backend
 from cpms.backends.cuda.runtime.compile import CudaBackend, missing
 from cpms.backends.cuda.runtime.host_emulation import HostBackend, compiler
+from cpms.base.errors import CpmsError
 from cpms.contracts.engine import Engine
 from cpms.engines import cuda_fused
 from cpms.problems.pagerank import Problem
@@ -27,6 +30,45 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=40)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("default")
+
+
+# Where each format costs the compilation of loops or kernels.
+_COMPILED = ("api", "check/test_products.py", "cpu", "cuda", "engines", "solvers", "sparse")
+# One format of each accessor: native, packed, segments in blocks and in planes; and of each rounding: to nearest,
+# towards zero, at random; scaled.
+_REPRESENTATIVES = {
+    "fp64", "fp32", "fp16", "fp16-zero", "fp16-scaled", "e5m2", "bf16-stochastic", "cpms4", "cpms2-planes",
+}  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark compiled cases of formats that a representative stands for as slow, unless a test has no others."""
+    here, variants = Path(__file__).parent, defaultdict(list)
+    for item in items:
+        if any(item.path.is_relative_to(here / each) for each in _COMPILED):
+            variants[item.nodeid.partition("[")[0]].append(item)
+    for cases in variants.values():
+        stood_for = [item for item in cases if _formats_of(item) - _REPRESENTATIVES]
+        if len(stood_for) < len(cases):
+            for item in stood_for:
+                item.add_marker("slow")
+
+
+def _formats_of(item: pytest.Item) -> set[str]:
+    """Return the names of formats among a test's parameters."""
+    given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    names = {str(getattr(each, "name", each)) for each in given if isinstance(each, str | Format)}
+    return {name for name in names if _is_format(name)}
+
+
+@cache
+def _is_format(name: str) -> bool:
+    try:
+        format_named(name)
+    except CpmsError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="session")

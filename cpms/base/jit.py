@@ -41,7 +41,7 @@ def _check_threads() -> None:
 _check_threads()
 require_address_space(*_LIBRARIES_MIB, "Numba beside SciPy")
 import numba as numba  # noqa: E402
-from numba.core import event  # noqa: E402
+from numba.core import codegen, compiler, event  # noqa: E402
 
 
 class _CompilerListener(event.Listener):  # type: ignore[misc, unused-ignore]
@@ -69,6 +69,46 @@ class _NameListener(event.Listener):  # type: ignore[misc, unused-ignore]
 
 event.register("numba:compile", _NameListener())  # type: ignore[no-untyped-call, unused-ignore]
 event.register("numba:compiler_lock", _CompilerListener())  # type: ignore[no-untyped-call, unused-ignore]
+
+
+class _NoEnvironment:
+    """Takes the environment of a function without machine code; only exceptions with values of their own read one."""
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing."""
+
+
+_Library: Any = codegen.JITCodeLibrary
+_passes: Any = compiler.DefaultPassBuilder
+_builders: Any = numba.core.cgutils
+
+
+class _LinkedLibrary(_Library):  # type: ignore[misc, unused-ignore]
+    """The code of a helper before optimisation and without machine code: its callers link and optimise it."""
+
+    codegen: Any = _NoEnvironment()
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002
+        self._ensure_finalized()
+        return 0
+
+
+class _LinkedCompiler(compiler.CompilerBase):  # type: ignore[misc, unused-ignore]
+    """The compiler of helpers that LLVM inlines."""
+
+    def define_pipelines(self) -> list[Any]:
+        state = self.state
+        library: Any = _LinkedLibrary
+        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+        return [_passes.define_nopython_pipeline(state)]
+
 
 _log = logging.getLogger("cpms")
 _njit: Any = numba.njit  # Its types leave out the options of wrappers.
@@ -105,8 +145,9 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 def inlined_in_loops(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator for a helper that LLVM inlines into compiled loops, and that Python never calls.
 
-    Numba compiles a helper on its own first. Without the wrappers by which Python and C would call it, that takes a
-    tenth off the first solve. A helper may lie in another file than a loop of `compiled`.
+    Numba would compile a helper on its own first, with wrappers by which Python and C call it. Its code is only linked
+    here, which takes a third off the compilation of a loop with large helpers. A helper may lie in another file than a
+    loop of `compiled`.
 
     Parameters
     ----------
@@ -125,9 +166,69 @@ def inlined_in_loops(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     2.0
     """
     decorate: Callable[[Callable[..., Any]], Any] = _njit(
-        forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        pipeline_class=_LinkedCompiler,
+        **{"forceinline": True, **options},
     )
     return decorate
+
+
+def address_of(loop: Any, types: tuple[Any, ...]) -> int:
+    """Return where the machine code of a compiled loop for some types of arguments is, for `called_at`."""
+    loop.compile(types)
+    found = loop.overloads[types]
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+
+
+def called_at(*signatures: tuple[Any, ...]) -> Any:
+    """Return a function for compiled loops that calls another one, which returns nothing, at its address.
+
+    The called loop is compiled on its own, once for all callers. Code that Numba links it would optimise and emit again
+    with each caller.
+
+    Parameters
+    ----------
+    *signatures : tuples of Numba's types
+        Those of the arguments for which loops may be called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> signature = numba.types.float64[::1], numba.types.int64
+    >>> @compiled()
+    ... def scale(x, factor):
+    ...     for i in range(len(x)):
+    ...         x[i] *= factor
+    >>> call = called_at(signature)
+    >>> @compiled()
+    ... def twice(address, x):
+    ...     call(address, (x, 2))
+    >>> x = np.ones(2)
+    >>> twice(address_of(scale, signature), x)
+    >>> x.tolist()
+    [2.0, 2.0]
+    """
+
+    @numba.extending.intrinsic
+    def call(typing_context: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
+        given = tuple(map(numba.types.unliteral, arguments))
+        if given not in signatures:
+            raise numba.errors.TypingError(f"a loop at an address takes {signatures}, not {given}")
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
+            nothing, convention = numba.types.none, context.call_conv
+            kind = convention.get_function_type(nothing, given).as_pointer()
+            loop = builder.inttoptr(values[0], kind)
+            parts = _builders.unpack_tuple(builder, values[1])
+            status, _ = convention.call_function(builder, loop, nothing, given, parts)
+            with _builders.if_unlikely(builder, status.is_error):
+                convention.return_status_propagate(builder, status)
+            return context.get_dummy_value()
+
+        return numba.types.none(address, arguments), generate
+
+    return call
 
 
 def load_without_blas() -> None:

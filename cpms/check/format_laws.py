@@ -76,7 +76,7 @@ def partial_read_is_mask(format: Format | str, values: npt.ArrayLike) -> None:
         return
     stored = encode(given, storage)
     for read in range(1, storage.segments + 1):
-        law = f"a read of {read} segments keeps the first {storage.bits(read)} bits"
+        law = f"a read of {_counted(read)} keeps the first {storage.bits(read)} bits"
         _same_bits(law, storage, given, stored.decode(read), _masked(given, storage.bits(read)), read - 1)
 
 
@@ -95,7 +95,7 @@ def reading_more_never_moves_away(format: Format | str, values: npt.ArrayLike) -
     nearest = np.full(len(given), np.inf)
     for read in range(1, storage.segments + 1):
         distance = _distance(stored.decode(read), given)
-        law = f"a read of {read} segments is no farther from the value than one of {read - 1}"
+        law = f"a read of {_counted(read)} is no farther from the value than one of {read - 1}"
         # What has no infinity may store NaN for it: `specials_are_kept` has those.
         closer = (distance <= nearest) | (np.isnan(distance) & (read == 1))
         _hold(law, storage, given, stored.decode(read), closer, segment=read - 1)
@@ -115,7 +115,7 @@ def truncation_is_idempotent(format: Format | str, values: npt.ArrayLike) -> Non
         stored = encode(given, storage, segments=segments)
         once = stored.decode(segments)
         stored.write(once, segments=segments)
-        law = f"a second write of {segments} segments changes nothing"
+        law = f"a second write of {_counted(segments)} changes nothing"
         _same_bits(law, storage, given, stored.decode(segments), once, segments - 1)
 
 
@@ -138,10 +138,10 @@ def relative_error(format: Format | str, values: npt.ArrayLike) -> None:
     for count in range(1, storage.segments + 1):
         written = encode(given, storage, segments=count).decode(count)
         bound, segment = storage.unit_roundoff(count), count - 1
-        _within(f"{count} written segments", storage, given, written, whole.exponent, bound, segment)
+        _within(f"{_counted(count)} written", storage, given, written, whole.exponent, bound, segment)
         if isinstance(storage, SegmentFormat):
             cut = 2.0 ** -storage.mantissa_kept(count)
-            _within(f"a read of {count} segments", storage, given, whole.decode(count), 0, cut, segment)
+            _within(f"{_counted(count)} read", storage, given, whole.decode(count), 0, cut, segment)
 
 
 def inplace_equals_out_of_place(format: SegmentFormat | str, values: npt.ArrayLike) -> None:
@@ -177,10 +177,13 @@ def specials_are_kept(format: Format | str, values: npt.ArrayLike) -> None:
     if storage.group == 1:
         _hold("NaN stays NaN, and alone", storage, given, got, np.isnan(got) | ~np.isnan(given))
     if storage.has_infinity:
-        _hold("an infinity stays one", storage, given, got, ~np.isinf(given) | (got == given))
+        _hold(
+            "an infinity stays one, since has_infinity is True", storage, given, got, ~np.isinf(given) | (got == given)
+        )
     signed = np.isnan(got) | np.isnan(given) | (np.signbit(got) == np.signbit(given))
     unsigned = (got == 0.0) & (not storage.has_negative_zero)
-    _hold("a sign is kept", storage, given, got, signed | unsigned)
+    signs = "" if storage.has_negative_zero else " but that of 0"
+    _hold(f"a sign is kept{signs}", storage, given, got, signed | unsigned)
 
 
 def order_is_kept(format: Format | str, values: npt.ArrayLike) -> None:
@@ -223,7 +226,7 @@ def codecs_agree(format: Format | str, values: npt.ArrayLike) -> None:
     for read in range(1, storage.levels + 1):
         with np.errstate(all="ignore"):
             its = np.ldexp(storage.decode(groups, read).reshape(-1)[: len(given)], -stored.exponent)
-        law = f"the compiled codec reads {read} levels as decode does"
+        law = f"the compiled codec reads {_counted(read, 'level')} as decode does"
         mine = stored.decode(read)
         same = (mine == its) | (np.isnan(mine) & np.isnan(its))
         _hold(law, storage, given, mine, same, its, segment=read - 1)
@@ -248,6 +251,10 @@ FORMAT_LAWS = (
     codecs_agree,
 )
 """Laws of every format that rounds the same way each time; each takes a format and float64 values."""
+
+
+def _counted(count: int, part: str = "segment") -> str:
+    return f"{count} {part}{'s' if count > 1 else ''}"
 
 
 def _given(format: Format | str, values: npt.ArrayLike) -> tuple[Any, Floats]:
@@ -315,4 +322,8 @@ def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int
             if finite
             else overflows
         )
-    _hold(f"{what} are within {bound} of a normal number", format, given, got, holds, segment=segment)
+    normal = "a normal number"
+    if not isinstance(format, FloatFormat | SegmentFormat):
+        normal = f"a number from min_normal, {format.min_normal:.3g}, to max_normal, {format.max_normal:.3g}"
+    verb = "is" if what.startswith("1 ") else "are"
+    _hold(f"{what} {verb} within {bound} of {normal}", format, given, got, holds, segment=segment)

@@ -81,9 +81,8 @@ class FormatReport:
     def lines(self) -> list[str]:
         """Return the report as text."""
         rate = self.patterns / self.seconds / 1e6 if self.seconds else 0.0
-        found = [
-            f"{self.format}: {self.patterns:,} patterns, {len(self.laws)} laws, {self.seconds:.2f} s, {rate:.2f} M/s"
-        ]
+        laws = "1 law" if len(self.laws) == 1 else f"{len(self.laws)} laws"
+        found = [f"{self.format}: {self.patterns:,} patterns, {laws}, {self.seconds:.2f} s, {rate:.2f} M/s"]
         for failure in self.failures:
             found += [f"{failure.law}: {failure.text}"]
             for what in ("value", "got", "expected"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,18 +13,23 @@ from cpms.base.errors import InputError
 from cpms.base.text.terminal import say
 from cpms.formats.formats import FP64, SegmentFormat, format_named
 
+if TYPE_CHECKING:
+    from cpms.storage.array import SegmentedArray
+
 
 def add(parsers: Any) -> None:
     """Describe the command."""
     parser = parsers.add_parser(
         "convert",
         help="convert an array file",
-        description="Convert a float64 .npy file to a storage format (.npz), or such a file back (.npy).",
+        description="Convert a float64 .npy file to a storage format, or such a file back (.npy). A .cpms file holds "
+        "any format, one's own included, and can be mapped; a .npz file holds segments or a packed float.",
         epilog="example: cpms convert ranks.npy ranks.npz --storage cpms4",
     )
-    parser.add_argument("input", metavar="IN", type=Path, help=".npy of float64, or .npz that this command wrote")
-    parser.add_argument("output", metavar="OUT", type=Path, help=".npz, or .npy for --storage fp64")
+    parser.add_argument("input", metavar="IN", type=Path, help=".npy of float64, or what this command wrote")
+    parser.add_argument("output", metavar="OUT", type=Path, help=".cpms or .npz, or .npy for --storage fp64")
     parser.add_argument("--storage", required=True, metavar="NAME")
+    parser.add_argument("--of", metavar="NAME", help="of a .cpms file: its format, where that is one of your own")
     parser.add_argument("--inplace", action="store_true", help="re-order within one array in memory, without a second")
 
 
@@ -32,16 +37,18 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.storage import array
     from cpms.storage import file as stored_file
+    from cpms.storage.array_file import load_array
 
     storage = format_named(arguments.storage)
-    suffix = ".npy" if storage == FP64 else ".npz"
-    if arguments.output.suffix != suffix:
-        raise InputError(f"{arguments.output}: {arguments.storage} is written as {suffix}")
+    possible = (".npy",) if storage == FP64 else (".npz", ".cpms")
+    if arguments.output.suffix not in possible:
+        raise InputError(f"{arguments.output}: {arguments.storage} is written as {' or '.join(possible)}")
     check_writable(arguments.output)
     if arguments.output.exists() and arguments.output.resolve() == arguments.input.resolve():
         raise InputError(f"{arguments.output}: is what is converted, and would be replaced; give another file name")
-    if arguments.input.suffix == ".npz":
-        stored = stored_file.load(arguments.input)
+    if arguments.input.suffix in (".npz", ".cpms"):
+        is_zipped = arguments.input.suffix == ".npz"
+        stored = stored_file.load(arguments.input) if is_zipped else load_array(arguments.input, format=arguments.of)
         if arguments.inplace and not isinstance(stored.format, SegmentFormat):
             raise InputError(f"{stored.format.name} is a packed float, with no room in place; leave out --inplace")
         values = stored.restore_inplace() if arguments.inplace else stored.decode()
@@ -53,8 +60,17 @@ def call(arguments: argparse.Namespace) -> int:
     elif arguments.inplace:
         if not isinstance(storage, SegmentFormat):
             raise InputError(f"{storage.name} is a packed float; only segment formats convert in place")
-        stored_file.save(arguments.output, array.convert_inplace(values, storage))
+        _save(arguments.output, array.convert_inplace(values, storage))
     else:
-        stored_file.save(arguments.output, array.encode(values, storage))
+        _save(arguments.output, array.encode(values, storage))
     say(f"{arguments.output}: {len(values):,} values, {storage.nbytes(len(values)):,} bytes in {storage.name}")
     return 0
+
+
+def _save(path: Path, stored: SegmentedArray) -> None:
+    from cpms.storage import file as stored_file
+
+    if path.suffix == ".cpms":
+        stored.save(path)
+    else:
+        stored_file.save(path, stored)

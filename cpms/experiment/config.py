@@ -21,6 +21,7 @@ from cpms.experiment import kinds
 from cpms.experiment.graph_files import GraphFile, named
 
 Cell = dict[str, Any]
+_GROUP = "experiment_kinds"
 
 
 class Strict(BaseModel):
@@ -86,13 +87,30 @@ def kind_names() -> list[str]:
     True
     """
     own = [module.name for module in iter_modules(kinds.__path__)]
-    return sorted({*own, *plugins.offered("experiment_kinds")})
+    return sorted({*own, *plugins.offered(_GROUP)})
 
 
 def kind_of(name: str) -> Any:
-    """Return what defines a kind: a module of the package, or a plug-in with ``Config`` and ``Context``."""
-    own = plugins.load("experiment_kinds", name, (ModuleType, SimpleNamespace))
-    return own or import_module(f"cpms.experiment.kinds.{name}")
+    """Return what defines a kind: a module of the package, or a plug-in with ``Config`` and ``Context``.
+
+    A plug-in is named as any other, or is a file as a whole.
+    """
+    if name.endswith(".py"):
+        return _checked(plugins.load_file(_GROUP, name))
+    own = plugins.load(_GROUP, name, (ModuleType, SimpleNamespace))
+    return import_module(f"cpms.experiment.kinds.{name}") if own is None else _checked(own)
+
+
+def _checked(kind: Any) -> Any:
+    """Return a plug-in that has what a kind needs."""
+    model, context = getattr(kind, "Config", None), getattr(kind, "Context", None)
+    is_model = isinstance(model, type) and issubclass(model, Experiment)
+    if not is_model or not callable(getattr(context, "measure", None)):
+        raise InputError(
+            f"{plugins.described_plugin(kind)} has no class Config, derived from cpms.experiment.config.Experiment, "
+            "or no class Context with a method measure(cell); it needs both"
+        )
+    return kind
 
 
 def read(path: Path) -> Experiment:
@@ -128,10 +146,11 @@ def parsed(content: bytes, path: Path) -> Experiment:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not TOML: {error}") from None
     kind = given.get("kind")
-    own = plugins.load("experiment_kinds", kind, (ModuleType, SimpleNamespace)) if isinstance(kind, str) else None
-    if own is None and kind not in kind_names():
+    if not isinstance(kind, str) or not (
+        kind in kind_names() or plugins.is_named(_GROUP, kind) or kind.endswith(".py")
+    ):
         raise InputError(f"{path}: kind is {kind!r}; it can be one of {', '.join(kind_names())}")
-    model: type[Experiment] = kind_of(str(kind)).Config
+    model: type[Experiment] = kind_of(kind).Config
     try:
         return model.model_validate(given)
     except ValidationError as error:

@@ -5,6 +5,7 @@ A row is on disk before the next cell begins, so that a killed run loses one cel
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any
 from cpms.base import plugins, threads, work_clock
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
 from cpms.base.text.progress import Bar
+from cpms.base.validation import described
 from cpms.experiment import config
 from cpms.experiment.conditions import ordered, pinned
 from cpms.experiment.rows import changed, configured, outcome, outliers, rows
@@ -81,13 +83,14 @@ def _run(
 ) -> Path:
     """Run an experiment as `run` does; ``noted`` holds the plug-ins that it has loaded so far."""
     experiment, content = config.read_once(path)
-    chosen, is_named = _chosen(experiment, only)
+    kind = config.kind_of(experiment.kind)
+    with plugins.running(kind):
+        chosen, is_named = _chosen(experiment, only)
     target = output / f"{experiment.name}.jsonl"
     if dry_run:
         for name, cell in chosen.items():
             echo(f"{name}: " + ", ".join(f"{key}={value}" for key, value in cell.items()))
         return target
-    kind = config.kind_of(experiment.kind)
     by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen.values())]
     required = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
     required |= {"outliers": experiment.outliers}
@@ -103,7 +106,7 @@ def _run(
         if is_named:
             held = {}
         waiting = ordered([cell for key, cell in chosen.items() if held.get(key, "missing")], experiment.shuffle)
-        measuring, found = _Measuring(experiment, content, kind.Context(experiment), noted), []
+        measuring, found = _Measuring(experiment, content, kind, noted), []
         with Bar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
@@ -167,9 +170,11 @@ class _Measuring:
     """Measures cells and makes their rows; code, machine and graphs are recorded outside all timed regions."""
 
     def __init__(
-        self, experiment: config.Experiment, content: bytes, context: Any, noted: dict[plugins.Origin, None]
+        self, experiment: config.Experiment, content: bytes, kind: Any, noted: dict[plugins.Origin, None]
     ) -> None:
-        self._experiment, self._context, self._noted = experiment, context, noted
+        self._experiment, self._kind, self._noted = experiment, kind, noted
+        with plugins.running(kind):
+            self._context = kind.Context(experiment)
         self._config_sha256 = configured.digest(content)
 
     def row(self, cell: config.Cell) -> rows.Row:
@@ -178,7 +183,7 @@ class _Measuring:
         files_digest = changed.files_digest(cell)
         began, compiled_before_s = time.perf_counter(), work_clock.compiled_s()
         try:
-            found = outcome.tried(lambda: self._context.measure(cell))
+            found = outcome.tried(lambda: self._measured(cell))
         except InputError as error:
             found = {"status": outcome.BAD_INPUT, "reason": str(error)}
         spent = {"cell_s": time.perf_counter() - began, "compile_s": work_clock.compiled_s() - compiled_before_s}
@@ -200,6 +205,19 @@ class _Measuring:
             **provenance(self._config_sha256, experiment.threads),
             **({"plugins": plugins.as_columns(self._noted)} if self._noted else {}),
         }
+
+    def _measured(self, cell: config.Cell) -> dict[str, Any]:
+        """Return the columns of a cell."""
+        with plugins.running(self._kind):
+            found = self._context.measure(cell)
+        who = plugins.described_plugin(self._kind)
+        if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+            raise InputError(f"{who} measured {described(found)}; measure must return a dictionary of columns")
+        try:
+            json.dumps(found, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{who} measured what a row cannot hold ({error}); give finite numbers and text") from None
+        return found
 
 
 def _cells(count: int) -> str:

@@ -47,6 +47,7 @@ class FixedPointFormat(Format):
     width: int
     fraction_bits: int = 0
     scaled: bool = False
+    has_nan = has_infinity = has_negative_zero = False
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -67,21 +68,6 @@ class FixedPointFormat(Format):
     def min_normal(self) -> float:
         """The end of the range, to which the unit roundoff relates."""
         return 2.0 ** (self.width - 1 - self.fraction_bits)
-
-    @property
-    def has_nan(self) -> bool:
-        """It has none."""
-        return False
-
-    @property
-    def has_infinity(self) -> bool:
-        """It has none."""
-        return False
-
-    @property
-    def has_negative_zero(self) -> bool:
-        """Whether -0 is stored as such."""
-        return False
 
     def bits(self, read: int | None = None) -> int:
         """Bits of a stored value."""

@@ -23,7 +23,7 @@ from cpms.base.validation import described
 from cpms.formats.packed_floats import FloatFormat as FloatFormat
 from cpms.formats.protocol import Format as Format
 from cpms.formats.protocol import Rounding as Rounding
-from cpms.formats.protocol import require_name
+from cpms.formats.protocol import require_sound
 from cpms.formats.segments import DOUBLE_BITS as DOUBLE_BITS
 from cpms.formats.segments import DOUBLE_HEAD_BITS as DOUBLE_HEAD_BITS
 from cpms.formats.segments import SegmentFormat as SegmentFormat
@@ -92,6 +92,8 @@ _DTYPES = {
     "int32": "int32",
 }
 """Names of data types of NumPy and ml_dtypes, and the formats of the same bits."""
+_OTHER_NAMES = ("half", "single", "double", *(order + code for order in ("", "<", "=") for code in ("f2", "f4", "f8")))
+"""Other names of NumPy's for them; what a byte order says of memory does not matter for a format."""
 
 
 def names() -> list[str]:
@@ -121,17 +123,20 @@ def dtype_name(given: object) -> str | None:
     Examples
     --------
     >>> import numpy as np
-    >>> dtype_name(np.float32), dtype_name("float8_e4m3fn"), dtype_name("cpms4")
-    ('fp32', 'e4m3fn', None)
+    >>> dtype_name(np.float32), dtype_name("float8_e4m3fn"), dtype_name("half"), dtype_name("cpms4")
+    ('fp32', 'e4m3fn', 'fp16', None)
     """
-    if isinstance(given, np.dtype | type):
-        try:
-            given = np.dtype(given).name
-        except TypeError:
-            return None
-        if given not in _DTYPES:
-            raise InputError(f"storage is the data type {given}; it can be one of {', '.join(_DTYPES)}")
-    return _DTYPES.get(given) if isinstance(given, str) else None
+    if isinstance(given, str) and given not in _OTHER_NAMES:
+        return _DTYPES.get(given)
+    if not isinstance(given, np.dtype | type | str):
+        return None
+    try:
+        name = np.dtype(given).name
+    except TypeError:
+        return None
+    if name not in _DTYPES:
+        raise InputError(f"storage is the data type {name}; it can be one of {', '.join(_DTYPES)}")
+    return _DTYPES[name]
 
 
 def element_type(storage: Format) -> np.dtype[Any] | None:
@@ -161,15 +166,13 @@ def format_of(given: Format | str | np.dtype[Any] | type) -> Format:
     True
     """
     if isinstance(given, Format):
-        require_name(getattr(given, "name", None))
-        return given
+        return require_sound(given)
     if isinstance(given, type) and issubclass(given, Format):
         raise InputError(f"storage is the class {given.__name__}; give an instance of it, such as {given.__name__}()")
-    name: Any = dtype_name(given)
-    return format_named(given if name is None else name)  # type: ignore[arg-type]
+    return format_named(given)
 
 
-def format_named(name: str) -> Format:
+def format_named(name: str | np.dtype[Any] | type) -> Format:
     """Return the format that the command line and configurations call ``name``.
 
     ``module:attribute`` and ``file.py:attribute`` name formats of one's own, and run their code. Names of
@@ -190,11 +193,11 @@ def format_named(name: str) -> Format:
     >>> format_named("e5m10-scaled").scaled
     True
     """
+    name = dtype_name(name) or name
     if not isinstance(name, str):
         raise InputError(f"storage is {described(name)}; give a format such as cpms.CPMS4, or the name of one")
-    name = _DTYPES.get(name, name)
     if (defined := _defined(name)) is not None:
-        return defined
+        return require_sound(defined)
     by_name = {known.name: known for known in NAMED}
     stem, suffixes = name, []
     while stem not in by_name and (match := re.fullmatch(r"(.+)-(planes|nearest|zero|stochastic|scaled)", stem)):

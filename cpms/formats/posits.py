@@ -40,6 +40,7 @@ class PositFormat(Format):
 
     name: str
     width: int
+    has_infinity = has_negative_zero = False
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -61,16 +62,6 @@ class PositFormat(Format):
     def max_normal(self) -> float:
         """Where it ends."""
         return 2.0**_GOLDEN
-
-    @property
-    def has_infinity(self) -> bool:
-        """It has NaR alone."""
-        return False
-
-    @property
-    def has_negative_zero(self) -> bool:
-        """Whether -0 is stored as such."""
-        return False
 
     def bits(self, read: int | None = None) -> int:
         """Bits of a stored value."""

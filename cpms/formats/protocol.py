@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from cpms.base.errors import InputError, UnsupportedError
+from cpms.base import plugins
+from cpms.base.errors import CpmsError, InputError, UnsupportedError
 from cpms.base.types import Floats
 from cpms.base.validation import as_whole, described, shortened, whole
 
@@ -27,9 +29,10 @@ Rounding: TypeAlias = Literal["zero", "nearest", "stochastic"]
 Codec = tuple[Callable[..., Any], Callable[..., Any]]
 """The two functions of a compiled codec: load and store."""
 _REQUIRED = ("bits", "unit_roundoff", "encode", "decode")
-_METHODS = (*_REQUIRED, "numba_codec", "cuda_codec", "exponent_of", "nbytes", "checked_read")
+_METHODS = (*_REQUIRED, "numba_codec", "cuda_codec", "exponent_of", "segment_of", "nbytes", "checked_read")
 _CODECS = ("numba_codec", "cuda_codec")
 _CONTAINERS = (8, 16, 32, 64)
+_KNOWN_FORMATS = 256
 
 
 class Format:
@@ -245,12 +248,74 @@ def _home(cls: type[Format], name: str) -> type[Format]:
     return next(each for each in cls.__mro__ if name in vars(each))
 
 
+def require_sound(format: Format) -> Format:
+    """Return a format that is a value with sound facts; codecs are compiled, and facts looked at, once a format.
+
+    Examples
+    --------
+    >>> from cpms.formats.posits import POSIT16
+    >>> require_sound(POSIT16).name
+    'posit16'
+    """
+    require_name(getattr(format, "name", None))
+    if type(format).__hash__ is None:
+        kind = type(format).__name__
+        raise InputError(f"class {kind} has no hash; give it __hash__, or make it a dataclass with frozen=True")
+    if not format._compiled:
+        require_facts(format)
+    return format
+
+
 def require_name(name: object) -> None:
     """Refuse names that are no text."""
     if not isinstance(name, str):
         raise InputError(f"the name of a format is {described(name)}; give text")
 
 
+def described_format(format: Format) -> str:
+    """Return how errors name a format: by its name, and as the plug-in that it is.
+
+    Examples
+    --------
+    >>> from cpms.formats.posits import POSIT16
+    >>> described_format(POSIT16)
+    'posit16'
+    """
+    plugin = plugins.called(format)
+    return shortened(format.name) + ("" if plugin is None else f" (plug-in {shortened(plugin)})")
+
+
+def ask(format: Format, name: str, *given: Any) -> Any:
+    """Return a fact of a format of one's own, or what a function of it returns; its errors name the format.
+
+    Arrays are given read-only. Infinities and NaN are values like others, so that NumPy does not warn of them.
+
+    Examples
+    --------
+    >>> from cpms.formats.posits import POSIT16
+    >>> ask(POSIT16, "bits"), ask(POSIT16, "group")
+    (16, 1)
+    """
+    try:
+        with np.errstate(all="ignore"):
+            found = getattr(format, name)
+            return found(*map(_read_only, given)) if name in _METHODS else found
+    except CpmsError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{name} of {described_format(format)} fails ({plugins.sentence(error)})") from error
+
+
+def _read_only(given: Any) -> Any:
+    """Return a view of an array that a codec cannot write to, and anything else as it is."""
+    if not isinstance(given, np.ndarray):
+        return given
+    view = given.view()
+    view.flags.writeable = False
+    return view
+
+
+@lru_cache(_KNOWN_FORMATS)
 def require_facts(format: Format) -> None:
     """Refuse a format of one's own whose facts are no numbers, or contradict each other, by a sentence that names them.
 
@@ -260,26 +325,40 @@ def require_facts(format: Format) -> None:
     >>> require_facts(POSIT16)
     """
     require_name(format.name)
+    who = described_format(format)
     for fact in ("levels", "group"):
-        count = getattr(format, fact)
-        if as_whole(count) is None or count < 1:
-            raise InputError(
-                f"{fact} of {shortened(format.name)} is {described(count)}; it must be a whole number from 1 on"
-            )
+        _require(f"{fact} of {who} is", ask(format, fact), _is_count, "a whole number from 1 on")
     for read in range(1, format.levels + 1):
-        bits, unit = format.bits(read), format.unit_roundoff(read)
-        if as_whole(bits) is None or bits < 1:
-            raise InputError(
-                f"bits of {shortened(format.name)} returns {described(bits)}; it must be a whole number from 1 on"
-            )
-        if not (_is_number(unit) and 0.0 <= unit < math.inf):
-            raise InputError(
-                f"unit_roundoff of {shortened(format.name)} returns {described(unit)}; it must be a number from 0 on"
-            )
+        _require(f"bits of {who} returns", ask(format, "bits", read), _is_count, "a whole number from 1 on")
+        unit = ask(format, "unit_roundoff", read)
+        _require(f"unit_roundoff of {who} returns", unit, _is_bound, "a number from 0 on")
+    _require(f"group_bytes of {who} is", ask(format, "group_bytes"), _is_count, "a whole number from 1 on")
     for fact in ("min_normal", "max_normal", "max_finite"):
-        number = getattr(format, fact)
-        if not (_is_number(number) and number > 0.0):
-            raise InputError(f"{fact} of {shortened(format.name)} is {described(number)}; it must be above 0")
+        _require(f"{fact} of {who} is", ask(format, fact), _is_size, "a number above 0")
+    for fact in ("exact", "has_nan", "has_infinity", "has_negative_zero"):
+        _require(f"{fact} of {who} is", ask(format, fact), _is_choice, "True or False")
+
+
+def _require(what: str, given: Any, holds: Callable[[Any], bool], wanted: str) -> None:
+    if not holds(given):
+        raise InputError(f"{what} {described(given)}; it must be {wanted}")
+
+
+def _is_count(value: Any) -> bool:
+    count = as_whole(value)
+    return count is not None and count >= 1
+
+
+def _is_bound(value: Any) -> bool:
+    return _is_number(value) and 0.0 <= value < math.inf
+
+
+def _is_size(value: Any) -> bool:
+    return _is_number(value) and value > 0.0
+
+
+def _is_choice(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
 
 
 def _is_number(value: object) -> bool:

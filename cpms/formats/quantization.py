@@ -15,6 +15,9 @@ from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 WIDE_EXPONENT_BITS = 11
 HEAD_BITS = (16, 32)
 """Widths of a first segment that has an exponent and some of the mantissa."""
+_SEEDS = 0xBF58476D1CE4E5B9
+"""Distance of seeds, odd. Draws of a seed lie 0x9E3779B97F4A7C15 apart, sweeps 0xD1B54A32D192ED03: were seeds one of
+these apart, each would repeat the draws of the one before it, moved by one."""
 _LARGEST_EXPONENT = 1000
 _WIDE = 2.0**64
 """Largest number to which values are scaled in formats that hold larger ones."""
@@ -120,4 +123,15 @@ def step_seed(seed: int, step: int) -> int:
     >>> step_seed(1, 0) != step_seed(1, 1) != step_seed(0, 1) < 2**64
     True
     """
-    return (seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03) % 2**64
+    return (seed * _SEEDS + step * 0xD1B54A32D192ED03) % 2**64
+
+
+def rank_seed(seed: int, rank: int) -> int:
+    """Return the seed of a rank's stochastic rounding, from the format's seed.
+
+    Examples
+    --------
+    >>> rank_seed(7, 0), rank_seed(7, 1) != rank_seed(8, 0)
+    (7, True)
+    """
+    return (seed + rank * _SEEDS) % 2**64

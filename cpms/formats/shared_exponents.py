@@ -42,6 +42,7 @@ class SharedExponentFormat(Format):
     """
 
     name: str
+    has_nan = has_infinity = False
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -60,16 +61,6 @@ class SharedExponentFormat(Format):
     def group_bytes(self) -> int:
         """Bytes of a table and its numbers."""
         return _TABLE_BYTES + 8 * GROUP
-
-    @property
-    def has_nan(self) -> bool:
-        """It has none."""
-        return False
-
-    @property
-    def has_infinity(self) -> bool:
-        """It has none."""
-        return False
 
     def bits(self, read: int | None = None) -> int:
         """Bits of a number that are read."""

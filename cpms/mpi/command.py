@@ -17,9 +17,10 @@ from cpms.backends.mpi.exchange import agreement, world
 from cpms.backends.mpi.shares import reading
 from cpms.backends.mpi.shares.rows import GraphRows
 from cpms.backends.mpi.sweeps.local_product import layout_there
+from cpms.base import plugins
 from cpms.base.atomic_files import check_writable, replacing
 from cpms.base.errors import InputError, UnavailableError
-from cpms.base.text.terminal import say, say_json
+from cpms.base.text.terminal import note, say, say_json
 from cpms.base.validation import finite, shown
 from cpms.certify.roundoff import error_bound
 from cpms.contracts.status import Status
@@ -73,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write all ranks")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="solve so often, to time it")
+    parser.add_argument("--no-plugins", action="store_true", help="refuse plug-ins: run no code but that of cpms")
     return parser
 
 
@@ -91,7 +93,8 @@ def call() -> int:
     agreement.require_same(world.world(), _compared(arguments, refused))
     if refused:
         raise refused
-    return _ranked(arguments)
+    with plugins.allowed(not arguments.no_plugins, announce=note if world.world().rank == 0 else None):
+        return _ranked(arguments)
 
 
 def _compared(arguments: argparse.Namespace, refused: SystemExit | None) -> dict[str, Any]:

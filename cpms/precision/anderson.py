@@ -88,8 +88,8 @@ def coefficients(products: Any, matrix: Any, g: Any) -> None:
     >>> bool(np.allclose(g, np.linalg.lstsq(differences, last)[0], rtol=1e-3, atol=1e-4))
     True
     """
-    at = 0
-    for i in range(DEPTH):
+    at, depth = 0, len(g)
+    for i in range(depth):
         for j in range(i + 1):
             total = products[at]
             at += 1
@@ -102,19 +102,21 @@ def coefficients(products: Any, matrix: Any, g: Any) -> None:
             elif total > 0.0:
                 matrix[i, i] = total**0.5
             else:
-                g[:] = 0.0
+                for k in range(depth):
+                    g[k] = 0.0
                 return
-    for i in range(DEPTH):
+    for i in range(depth):
         total = products[at + i]
         for k in range(i):
             total -= matrix[i, k] * g[k]
         g[i] = total / matrix[i, i]
-    for i in range(DEPTH - 1, -1, -1):
+    for i in range(depth - 1, -1, -1):
         total = g[i]
-        for k in range(i + 1, DEPTH):
+        for k in range(i + 1, depth):
             total -= matrix[k, i] * g[k]
         g[i] = total / matrix[i, i]
-    for i in range(DEPTH):
+    for i in range(depth):
         if not -1e9 < g[i] < 1e9:
-            g[:] = 0.0
+            for k in range(depth):
+                g[k] = 0.0
             return

@@ -11,11 +11,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.sparse.matrix import Matrix
 
+_ROUNDING_OF_LOGS = 2.0**-36
+"""Of differences of logarithms that are added along paths, relative to the largest of their sums."""
 _ROUNDING = 2.0**-46
 """Of values across the diagonal, relative to the largest one, as sums of elements in another order leave."""
 
@@ -107,6 +111,35 @@ class LinearSystem:
         return float(np.maximum(sums - 1.0, 0.0).max(initial=0.0))
 
     @cached_property
+    def is_symmetrizable(self) -> bool:
+        """Whether a diagonal similarity makes the matrix symmetric, so that its eigenvalues are real.
+
+        Kolmogorov's criterion: the logarithm of |a_ij / a_ji| must be a difference of one number a row. These come from
+        a spanning forest, and every other entry is compared with them.
+
+        Examples
+        --------
+        >>> LinearSystem(Matrix.from_dense([[2.0, -4.0], [-0.25, 2.0]])).is_symmetrizable
+        True
+        >>> LinearSystem(Matrix.from_dense([[2.0, -4.0], [0.25, 2.0]])).is_symmetrizable
+        False
+        """
+        given = self.matrix.to_scipy().copy()
+        given.eliminate_zeros()
+        turned = given.T.tocsr()
+        given.sort_indices()
+        turned.sort_indices()
+        if not (np.array_equal(given.indptr, turned.indptr) and np.array_equal(given.indices, turned.indices)):
+            return False
+        if (np.sign(given.data) != np.sign(turned.data)).any():
+            return False
+        rows = np.repeat(np.arange(self.size), np.diff(given.indptr))
+        ratios = np.log(np.abs(given.data)) - np.log(np.abs(turned.data))
+        potential = _potentials(rows, given, ratios)
+        largest = np.abs(potential).max(initial=1.0)
+        return bool((np.abs(potential[rows] - potential[given.indices] - ratios) <= _ROUNDING_OF_LOGS * largest).all())
+
+    @cached_property
     def diagonal_spread(self) -> float:
         """The largest size of a diagonal entry over the smallest; inf where one is 0."""
         sizes = np.abs(self.diagonal)
@@ -119,3 +152,23 @@ class LinearSystem:
         values = self.matrix.given_values()
         largest = float(np.abs(values).max(initial=0.0))
         return largest * float(np.linalg.norm(values / largest)) if largest > 0 else 0.0
+
+
+def _potentials(rows: Any, given: Any, ratios: Floats) -> Floats:
+    """Return a number for each row, 0 at the root of its tree, whose differences along a spanning forest are ratios."""
+    size = given.shape[0]
+    _, labels = connected_components(given, directed=False)
+    roots = np.unique(labels, return_index=True)[1]
+    # One more node joins the roots, so that one search reaches all rows.
+    links = np.ones(len(rows) + len(roots))
+    ends = np.concatenate([given.indices, roots]), np.concatenate([rows, np.full(len(roots), size)])
+    joined = scipy.sparse.csr_array((links, ends[::-1]), shape=(size + 1, size + 1))
+    parents = breadth_first_order(joined, size, return_predecessors=True)[1].astype(np.int64)
+    parents[size] = size
+    found = np.zeros(size + 1)
+    to_parent = given.indices == parents[rows]
+    found[rows[to_parent]] = ratios[to_parent]
+    while not (parents == size).all():  # Each round doubles the length of the paths that are added up.
+        found += found[parents]
+        parents = parents[parents]
+    return np.asarray(found[:size])

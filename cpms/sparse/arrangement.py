@@ -27,7 +27,7 @@ from cpms.base import host_memory, plugins, threads
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.jit import compiled
 from cpms.base.text.suggestions import unknown
-from cpms.base.validation import described
+from cpms.base.validation import described, whole
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.row_sorting import order_in_blocks
 
@@ -249,6 +249,8 @@ def _own_arrangement(matrix: Matrix, layout: Layout, indices: str) -> Arrangemen
     starts, rows = _independent_ranges(row_numbers.astype(np.int64), matrix.rows)
     with plugins.running(layout):
         index_bytes = layout.index_bytes(matrix, slots)
+        if index_bytes is not None:
+            index_bytes = whole("index_bytes", index_bytes)
     columns = matrix.indices[entry].astype(dtype)
     return Arrangement(OWN, matrix, slots, starts, columns, row_numbers, None, 0, own, rows, index_bytes)
 

@@ -24,7 +24,7 @@ from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 from cpms.storage.array_header import write_file
 from cpms.storage.codecs import decode_values, encode_values
 from cpms.storage.device import codec, on_device, rounding
-from cpms.storage.ranges import Counts, Overflow, counted, require_overflow
+from cpms.storage.ranges import MOST_EXPONENT, Counts, Overflow, counted, require_overflow
 from cpms.storage.ranges import array_exponent as array_exponent
 from cpms.storage.ranges import distribution_exponent as distribution_exponent
 from cpms.storage.ranges import shared_exponent as shared_exponent
@@ -36,6 +36,7 @@ from cpms.storage.segment_layout import (
     pack,
     planes_to_blocks,
     read_segments,
+    takes_values,
     times_power_of_two,
     to_be_rounded,
     unpack,
@@ -43,8 +44,6 @@ from cpms.storage.segment_layout import (
     write_segments,
 )
 from cpms.storage.segment_views import covering, segment_view
-
-_MOST_EXPONENT = 1 << 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,8 +95,8 @@ class SegmentedArray:
                 f"memory holds {bytes_there} bytes; {self.length:,} values of {shortened(self.format.name)} take "
                 f"{self.nbytes:,}; cpms.encode makes both"
             )
-        if abs(self.exponent) > _MOST_EXPONENT:
-            raise InputError(f"exponent is {self.exponent}; it must be from -{_MOST_EXPONENT} to {_MOST_EXPONENT}")
+        if abs(self.exponent) > MOST_EXPONENT:
+            raise InputError(f"exponent is {self.exponent}; it must be from -{MOST_EXPONENT} to {MOST_EXPONENT}")
 
     def __repr__(self) -> str:
         shape = f", shape {self.shape}" if len(self.shape) != 1 else ""
@@ -196,8 +195,8 @@ class SegmentedArray:
         InputError
             If the format does not have that many segments.
         """
-        if out is not None and (out.shape != self.shape or out.dtype != np.float64):
-            raise InputError(f"out must be an array of float64 of shape {self.shape}")
+        if out is not None and not takes_values(out, self.shape):
+            raise InputError(f"out must be a writable array of float64 of shape {self.shape}")
         decoded: Floats = self._decoded(read).reshape(self.shape)
         if out is None:
             return decoded
@@ -238,6 +237,8 @@ class SegmentedArray:
         if on_device(self.memory):
             codec().write(self, values, segments=segments)
             return
+        if not self.memory.flags.writeable:
+            raise InputError("the array is mapped read-only, or lies in memory of others; load it without mapped=True")
         written = self.format.checked_read(segments)
         given = to_be_rounded(flat(values, self.shape), self.format, written)
         if given.shape != (self.length,):

@@ -29,7 +29,8 @@ def load_array(
     mapped : bool
         Map the file into memory, read-only, and read no byte before it is used.
     read : int, optional
-        Read the first segments alone; the others are 0. Of planes, the file's other bytes are not touched.
+        Read the first segments alone; the others are 0. Of planes, the file's other bytes are not touched. A format of
+        one's own needs ``segment_of`` for that.
 
     Raises
     ------
@@ -68,10 +69,14 @@ def load_array(
     if mapped and read is None:
         return SegmentedArray(mapping, length, storage, exponent, shape)
     memory = np.zeros(nbytes, np.uint8)
-    if read is None or not isinstance(storage, SegmentFormat):
-        storage.checked_read(read)
+    count = storage.checked_read(read)
+    if count == storage.levels or not isinstance(storage, SegmentFormat):
         memory[:] = mapping
     else:
-        for start, stop in segment_parts(storage, length, storage.checked_read(read)):
+        for start, stop in segment_parts(storage, length, count):
             memory[start:stop] = mapping[start:stop]
-    return SegmentedArray(memory, length, storage, exponent, shape)
+    found = SegmentedArray(memory, length, storage, exponent, shape)
+    if not isinstance(storage, SegmentFormat):
+        for k in range(count, storage.levels):
+            found.segment(k)[...] = 0
+    return found

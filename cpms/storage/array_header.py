@@ -18,6 +18,7 @@ import numpy.typing as npt
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError
 from cpms.base.text.escape import abbreviate
+from cpms.base.validation import described
 
 _MAGIC = b"CPMSARR1"
 _ALIGNED = 64
@@ -26,6 +27,8 @@ _MOST_HEADER = 1 << 16
 
 def write_file(path: str | Path, header: dict[str, Any], memory: npt.NDArray[np.uint8]) -> None:
     """Write a header and an array's memory, whole or not at all."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"path is {described(path)}; give the path of a file to write")
     text = json.dumps(header).encode()
     text += b" " * (-(len(_MAGIC) + 4 + len(text)) % _ALIGNED)
     with replacing(Path(path)) as temporary, temporary.open("wb") as file:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.types import Floats
-from cpms.base.validation import shortened
-from cpms.formats.protocol import Format, require_facts
+from cpms.base.validation import described, shortened
+from cpms.formats.protocol import Format, ask, described_format, require_facts
 
 _PART_VALUES = 1 << 14
 _COMPILED_FORMATS = 64
@@ -59,7 +59,7 @@ def encode_values(values: Floats, format: Format, memory: npt.NDArray[np.uint8],
     given, codes = _grouped(scaled, format), _codes(memory, format)
     loops = compiled_loops(format)
     if loops is None:
-        codes[...] = _checked(format, "encode", lambda: format.encode(given), codes.shape, codes.dtype)
+        codes[...] = _checked(format, "encode", (given,), codes.shape, codes.dtype)
     else:
         _each(format, lambda part: loops.encode(given, codes, *part), len(codes))
 
@@ -78,7 +78,7 @@ def decode_values(
     loops = compiled_loops(format)
     shape = codes.shape if format.group == 1 else (len(codes), format.group)
     if loops is None:
-        values = _checked(format, "decode", lambda: format.decode(codes, level), shape, np.dtype(np.float64))
+        values = _checked(format, "decode", (codes, level), shape, np.dtype(np.float64))
     else:
         values = np.empty(shape)
         _each(format, lambda part: loops.decode(codes, values, level, *part), len(codes))
@@ -121,10 +121,7 @@ def compiled_loops(format: Format) -> Loops | None:
         If the codec cannot be compiled, or a fact of the format is none.
     """
     require_facts(format)
-    try:
-        codec = format.numba_codec()
-    except Exception as error:
-        raise InputError(f"numba_codec of {shortened(format.name)} fails ({_reason(error)})") from error
+    codec = ask(format, "numba_codec")
     if codec is None:
         return None
     from cpms.base.jit import inlined_in_loops, numba
@@ -139,7 +136,7 @@ def compiled_loops(format: Format) -> Loops | None:
         raise
     except Exception as error:  # noqa: BLE001 - Numba and code of others raise anything
         raise InputError(
-            f"the numba_codec of {shortened(format.name)} does not compile ({_reason(error)}); "
+            f"the numba_codec of {described_format(format)} does not compile ({_reason(error)}); "
             "it must return load(code, read) and store(value), of groups load(group, place, read) and "
             "store(values, group), in what Numba knows"
         ) from None
@@ -207,17 +204,16 @@ def _codes(memory: npt.NDArray[np.uint8], format: Format) -> npt.NDArray[Any]:
     return memory.view(format.code_type) if format.group == 1 else memory.reshape(-1, format.group_bytes)
 
 
-def _checked(format: Format, name: str, call: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _checked(
+    format: Format, name: str, given: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> npt.NDArray[Any]:
     """Return what a codec returns, if it has this shape and type."""
-    try:
-        found = call()
-    except CpmsError:
-        raise
-    except Exception as error:
-        raise InputError(f"{name} of {shortened(format.name)} fails ({_reason(error)})") from error
+    found = ask(format, name, *given)
     if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype != dtype:
-        what = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
-        raise InputError(f"{name} of {shortened(format.name)} returns {what}; it must return {dtype} of shape {shape}")
+        what = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else described(found)
+        raise InputError(
+            f"{name} of {described_format(format)} returns {what}; it must return {dtype} of shape {shape}"
+        )
     return found
 
 

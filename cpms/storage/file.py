@@ -37,7 +37,7 @@ def save(path: Path, stored: SegmentedArray) -> None:
     """
     if not isinstance(stored.format, SegmentFormat | FloatFormat):
         raise InputError(
-            f"{shortened(stored.format.name)} has a codec of its own, which .npz files cannot name; store its decode()"
+            f"{shortened(stored.format.name)} has a codec of its own, which .npz files cannot name; write a .cpms file"
         )
     fields: dict[str, Any] = asdict(stored.format)
     if isinstance(stored.format, SegmentFormat):

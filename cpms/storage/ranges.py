@@ -19,7 +19,10 @@ from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.base.validation import described, shortened, whole
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat
+from cpms.formats.protocol import ask, described_format
 
+MOST_EXPONENT = 1 << 12
+"""Of the power of two with which an array is stored."""
 Overflow: TypeAlias = Literal["raise", "saturate", "inf"]
 """What becomes of values beyond the range: an error, the largest number, or an infinity."""
 
@@ -53,7 +56,11 @@ def array_exponent(values: Floats, format: Format) -> int:
         return shared_exponent(values, format) if format.scaled else 0
     if isinstance(format, SegmentFormat):
         return 0
-    return whole("exponent_of", format.exponent_of(values))
+    who = f"exponent_of of {described_format(format)}"
+    exponent = whole(who, ask(format, "exponent_of", values))
+    if abs(exponent) > MOST_EXPONENT:
+        raise InputError(f"{who} is {exponent}; it must be from -{MOST_EXPONENT} to {MOST_EXPONENT}")
+    return exponent
 
 
 def shared_exponent(values: Floats, format: FloatFormat) -> int:

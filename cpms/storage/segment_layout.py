@@ -247,3 +247,15 @@ def bytes_of(memory: Any) -> int:
     if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or memory.ndim != 1:
         raise InputError(f"memory is {described(memory)}; it must be a one-dimensional array of uint8")
     return int(memory.nbytes)
+
+
+def takes_values(out: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether an array in any memory can be filled with values that were decoded.
+
+    Examples
+    --------
+    >>> takes_values(np.empty(3), (3,)), takes_values([0.0], (1,)), takes_values(np.broadcast_to(0.0, 3), (3,))
+    (True, False, False)
+    """
+    alike = getattr(out, "shape", None) == shape and getattr(out, "dtype", None) == np.float64
+    return alike and bool(getattr(getattr(out, "flags", None), "writeable", True))

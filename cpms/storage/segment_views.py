@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base.errors import InputError
+from cpms.base.validation import whole
 from cpms.formats.formats import Format, SegmentFormat
 
 
@@ -24,6 +25,7 @@ def segment_view(units: Any, format: Format, length: int, k: int) -> Any:
     >>> segment_view(cpms.encode([1.0, 2.0], "cpms2").units, cpms.CPMS2, 2, 0).tolist()
     [[1072693248, 1073741824]]
     """
+    k = whole("segment", k)
     if not 0 <= k < format.levels:
         raise InputError(f"segment is {k}; {format.name} has segments 0 to {format.levels - 1}")
     if not isinstance(format, SegmentFormat):
@@ -31,18 +33,19 @@ def segment_view(units: Any, format: Format, length: int, k: int) -> Any:
     counts = [width // format.unit for width in format.widths]
     block = max(1, length if format.block is None else min(format.block, length))
     before, count, a_value = sum(counts[:k]), counts[k], sum(counts)
-    whole = length // block
+    full_blocks = length // block
 
     def part(begin: int, blocks: int, size: int) -> Any:
         held = units[begin : begin + blocks * size * a_value].reshape(blocks, size * a_value)
         found = held[:, size * before : size * (before + count)].reshape(blocks, size, count)
         return found[..., 0] if count == 1 else found
 
-    if whole * block == length:
-        found = part(0, whole, block)
-        return found[0] if format.block is None and whole else found
-    full, last = part(0, whole, block), part(whole * block * a_value, 1, length - whole * block)
-    return np.concatenate([full.reshape(whole * block, *full.shape[2:]), last[0]])
+    if full_blocks * block == length:
+        found = part(0, full_blocks, block)
+        return found[0] if format.block is None and full_blocks else found
+    full = part(0, full_blocks, block)
+    last = part(full_blocks * block * a_value, 1, length - full_blocks * block)
+    return np.concatenate([full.reshape(full_blocks * block, *full.shape[2:]), last[0]])
 
 
 def segment_parts(format: SegmentFormat, length: int, read: int) -> Iterator[tuple[int, int]]:

@@ -23,6 +23,7 @@ from cpms.experiment.config import kind_of
 from cpms.experiment.kinds.pagerank import Policy
 from cpms.experiment.report.show import program_named, show
 from cpms.precision.controller_specs import controller_of
+from cpms.problems.pagerank import Problem
 from cpms.sources import matrices
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -146,6 +147,15 @@ def test_a_layout_changes_where_values_lie_and_no_product(files, engine, storage
     assert own.layout == "blocks.py:Blocks"
 
 
+@pytest.mark.parametrize("engine", ["cuda", "cusparse"])
+def test_engines_without_loops_for_layouts_of_users_refuse_them(files, engine, monkeypatch):
+    monkeypatch.setattr(type(get_any(engine)), "missing", lambda _: None)
+    with pytest.raises(cpms.UnsupportedError, match=f"engine {engine} has no layout 'blocks.py:Blocks'"):
+        cpms.matrix([[1.0, 2.0], [3.0, 4.0]], layout="blocks.py:Blocks", engine=engine)
+    refused = get_any(engine).unsupported(Problem(cpms.generate("ring.py:ring:nodes=9")), cpms.FP64, "blocks.py:Blocks")
+    assert re.match(rf"engine {engine} has no layout 'blocks.py:Blocks'; it has csr", refused)
+
+
 def test_ranges_of_several_threads_share_no_row(files):
     given = scipy.sparse.random_array((30_001, 500), density=0.02, rng=np.random.default_rng(0), format="csr")
     own = cpms.matrix(given, layout="blocks.py:Blocks", engine="cpu").operator
@@ -229,7 +239,7 @@ def test_what_does_not_load_is_a_sentence_that_names_it(files, group):
     Path("worse.py").write_text("import nothing_of_this_name\n")
     Path("stop.py").write_text("raise SystemExit(3)\n")
     for name, says in {
-        "bad.py:number": "of cpms.{group} is int; it must be a |bad.py:number has no list NEEDS",
+        "bad.py:number": "of cpms.{group} is int; it must be an? |bad.py:number has no list NEEDS",
         "bad.py:none": "of cpms.{group}: there is no attribute 'none'",
         "gone.py:mine": "of cpms.{group}: there is no file",
         "worse.py:mine": "of cpms.{group} cannot be imported .ModuleNotFoundError.*, worse.py line 1",
@@ -251,7 +261,7 @@ def test_an_entry_point_of_the_wrong_kind_hides_no_other(installed, capsys):
     assert main(["plugins", "--load"]) == 1
     out = capsys.readouterr().out
     for group in plugins.GROUPS:
-        assert re.search(rf"plug-in wrong-{group}( of cpms.{group} is int; it must be a| has no list NEEDS)", out), (
+        assert re.search(rf"plug-in wrong-{group}( of cpms.{group} is int; it must be an?| has no list NEEDS)", out), (
             group
         )
     assert main(["engines"]) == 0
@@ -278,6 +288,12 @@ WRONG = textwrap.dedent("""
         def init(self, storage): return cpms.Level(1, 1), None
         def update(self, state, residual): return 1 / 0
 
+    class Exits(NoPair):
+        def init(self, storage): raise SystemExit(0)
+
+    class Below(NoPair):
+        def init(self, storage): return cpms.Level(-1, 1), None
+
     class High(NoPair):
         def init(self, storage): return cpms.Level(7, 7), None
 
@@ -290,6 +306,10 @@ WRONG = textwrap.dedent("""
 
     class Twice(cpms.Layout):
         def slots(self, matrix): return np.zeros(matrix.entries, int)
+
+    class Text(cpms.Layout):
+        def slots(self, matrix): return np.arange(matrix.entries)
+        def index_bytes(self, matrix, slots): return "many"
 
     class Crash(cpms.Layout):
         def slots(self, matrix): return matrix.nothing
@@ -310,11 +330,15 @@ WRONG = textwrap.dedent("""
         (lambda: cpms.encode([1.0], "wrong.py:Shape"), "shape"),
         (lambda: _rank("wrong.py:NoPair"), "plug-in wrong.py:NoPair returned 3; a controller must return a pair"),
         (lambda: _rank("wrong.py:Fails"), "plug-in wrong.py:Fails failed: ZeroDivisionError: .*, wrong.py line 17"),
+        (lambda: _rank("wrong.py:Exits"), "plug-in wrong.py:Exits failed: SystemExit: 0, wrong.py line 20"),
+        (lambda: _rank("wrong.py:Below"), "plug-in wrong.py:Below: read is -1; a level has 1 segment or more"),
         (lambda: _rank("wrong.py:High"), "plug-in wrong.py:High asks for Level.read=7"),
         (lambda: _rank("wrong.py:NoPlan", "refine"), "plug-in wrong.py:NoPlan planned .*; a policy must return a pair"),
         (lambda: _matrix("wrong.py:Short"), r"plug-in wrong.py:Short returned int64 of shape \(1,\); slots must"),
         (lambda: _matrix("wrong.py:Twice"), "plug-in wrong.py:Twice returned slots below 0, or one for two entries"),
-        (lambda: _matrix("wrong.py:Crash"), "plug-in wrong.py:Crash failed: AttributeError: .*, wrong.py line 33"),
+        (lambda: _matrix("wrong.py:Crash"), "plug-in wrong.py:Crash failed: AttributeError: .*, wrong.py line 43"),
+        (lambda: _matrix("wrong.py:Text"), "plug-in wrong.py:Text: index_bytes is 'many'; it must be a whole number"),
+        (lambda: kind_of("wrong.py"), "plug-in wrong.py has no class Config, derived from .*, or no class Context"),
         (
             lambda: cpms.load("wrong.py:text:nodes=3"),
             "plug-in wrong.py:text returned 'a graph'; it must return a cpms.G",
@@ -327,7 +351,7 @@ WRONG = textwrap.dedent("""
             lambda: _solve("wrong.py:true"),
             "plug-in wrong.py:true returned True; a method must return a cpms.SolveStatus",
         ),
-        (lambda: _solve("wrong.py:fails"), "plug-in wrong.py:fails failed: AttributeError: .*, wrong.py line 40"),
+        (lambda: _solve("wrong.py:fails"), "plug-in wrong.py:fails failed: AttributeError: .*, wrong.py line 50"),
         (lambda: _solve("wrong.py:Short"), "plug-in wrong.py:Short of cpms.solvers is the class Short; it must be a f"),
     ],
 )
@@ -353,6 +377,44 @@ def test_a_program_that_fails_names_itself(files, capsys):
     Path("sweeps.py").write_text("NEEDS = 3\n")
     with pytest.raises(InputError, match=r"plug-in sweeps.py has no list NEEDS"):
         show("parts.toml", results=Path("out"))
+
+
+KIND = """
+from cpms.experiment.config import Experiment
+
+class Config(Experiment):
+    def cells(self): return {cells}
+
+class Context:
+    def __init__(self, config): pass
+    def measure(self, cell): return {measured}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cells", "measured", "says"),
+    [
+        ("self.nothing", "{}", "plug-in kind.py failed: AttributeError: .*, kind.py line 5"),
+        ("[{'at': 1}]", "1 / 0", "plug-in kind.py failed: ZeroDivisionError: .*, kind.py line 9"),
+        ("[{'at': 1}]", "[1.0]", r"plug-in kind.py measured \[1.0\]; measure must return a dictionary of columns"),
+        ("[{'at': 1}]", "{'x': float('nan')}", "plug-in kind.py measured what a row cannot hold .*; give finite"),
+    ],
+)
+def test_kinds_that_fail_are_named(tmp_path, monkeypatch, capsys, cells, measured, says):
+    monkeypatch.chdir(tmp_path)
+    Path("kind.py").write_text(KIND.format(cells=cells, measured=measured))
+    Path("own.toml").write_text('name = "own"\nkind = "kind.py"\n')
+    assert main(["run", "own.toml"]) == 2
+    assert re.search(says, capsys.readouterr().err)
+
+
+def test_rows_of_which_no_figure_can_be_drawn_say_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("kind.py").write_text(KIND.format(cells="[{'at': 1}]", measured="{'height': 2.0}"))
+    Path("own.toml").write_text('name = "own"\nkind = "kind.py"\n')
+    assert main(["run", "own.toml"]) == 0
+    assert main(["show", "own.toml"]) == 2
+    assert "no figure for any experiment can be drawn" in capsys.readouterr().err
 
 
 # The registry itself

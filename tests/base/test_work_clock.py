@@ -114,7 +114,8 @@ def test_what_cupy_compiles_is_counted_once_and_what_it_lacks_is_left_alone(cloc
 
 def forget_kernels(monkeypatch, host_backend):
     """Have kernels of all engines compiled, or found in their caches, as by the first solve of a process."""
-    refine_loops.rounds_kernel.cache_clear()
+    for kept in (refine_loops.addresses, refine_loops.inner_sweep):
+        kept.cache_clear()
     sweep_loops.sweep_kernel.cache_clear()
     sweep_loops.selected_sum_kernel.cache_clear()
     monkeypatch.setattr(host_backend, "_functions", {})

@@ -27,13 +27,29 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(capsys, tmp_path, monkeypatc
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
-@pytest.mark.parametrize("storage", ["cpms2", "cpms4-planes", "seg16-16-32", "fp32"])
-def test_convert_there_and_back(capsys, tmp_path, storage):
+@pytest.mark.parametrize(
+    ("storage", "suffix"),
+    [("cpms2", "npz"), ("cpms4-planes", "cpms"), ("seg16-16-32", "npz"), ("fp32", "npz"), ("gse", "cpms")],
+)
+def test_convert_there_and_back(capsys, tmp_path, storage, suffix):
     values = np.array([1.0, -0.5, 3.0, 0.0, 2.0**-20])
     np.save(tmp_path / "x.npy", values)
-    assert run(capsys, "convert", tmp_path / "x.npy", tmp_path / "x.npz", "--storage", storage)[0] == 0
-    assert run(capsys, "convert", tmp_path / "x.npz", tmp_path / "y.npy", "--storage", "fp64")[0] == 0
+    stored = tmp_path / f"x.{suffix}"
+    assert run(capsys, "convert", tmp_path / "x.npy", stored, "--storage", storage)[0] == 0
+    assert run(capsys, "convert", stored, tmp_path / "y.npy", "--storage", "fp64")[0] == 0
     assert np.load(tmp_path / "y.npy").tolist() == values.tolist()
+
+
+def test_a_format_of_a_user_is_written_and_found_by_what_is_given(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text("from cpms.formats.posits import PositFormat\nOWN = PositFormat('mine', 16)\n")
+    np.save("x.npy", [0.5, -2.0])
+    assert run(capsys, "convert", "x.npy", "x.cpms", "--storage", "own.py:OWN")[0] == 0
+    assert "storage 'mine' is not known" in refused(capsys, "convert", "x.cpms", "y.npy", "--storage", "fp64")
+    assert run(capsys, "convert", "x.cpms", "y.npy", "--storage", "fp64", "--of", "own.py:OWN")[0] == 0
+    assert np.load("y.npy").tolist() == [0.5, -2.0]
+    code, _, error = run(capsys, "convert", "x.npy", "x.npz", "--storage", "own.py:OWN")
+    assert (code, "write a .cpms file" in error) == (2, True)
 
 
 def test_convert_inplace_gives_the_same_bytes(capsys, tmp_path):

@@ -26,7 +26,7 @@ from cpms.storage.array import SegmentedArray
 from cpms.testing import distributions, float_arrays, float_formats, graphs
 
 CPU, REFERENCE = engines.get("cpu"), engines.get("reference")
-# Rounds are compiled for each format, for seconds: here each width, either exponent and either rounding.
+# Inner sweeps are compiled for each format, for seconds: here each width, either exponent and either rounding.
 FORMATS = [
     *("fp32", "fp16", "e5m2", "cpms4"),
     *(
@@ -132,7 +132,8 @@ def test_values_are_stored_as_the_reference_rounds_them(values, storage, data):
     z, share, loss = np.zeros(len(values), f"int{storage.width}"), np.empty(len(values)), np.empty(len(values))
     degree, mode = np.ones(len(values), np.uint32), {"zero": 0, "nearest": 1}[storage.rounding]
     arrays = (values, degree, degree, z, 0, len(values), share, loss)
-    QUANTISE(*arrays, scale, np.uint64(0), storage.exponent_bits, storage.mantissa_bits, mode)
+    digits = storage.exponent_bits, storage.mantissa_bits
+    QUANTISE(*arrays, scale, np.uint64(0), *refine_loops.limits(*digits), *digits, mode)
     fitting = np.clip(values * 2.0**scale, -storage.max_finite, storage.max_finite)
     right = round_to_float(fitting, storage)
     stored = SegmentedArray(z.view(np.uint8), len(z), storage, 0).decode()

@@ -64,6 +64,27 @@ def test_segments_are_counted_in_whole_numbers():
         cpms.SegmentFormat("half", (32, 32), 1.5)
 
 
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda x: x.decode(out=[0.0] * 4), "out must be a writable array of float64"),
+        (lambda x: x.decode(out=np.broadcast_to(0.0, 4)), "out must be a writable array of float64"),
+        (lambda x: x.segment("a"), "segment is 'a'; it must be a whole number"),
+        (lambda x: x.segment(1.5), "segment is 1.5; it must be a whole number"),
+        (lambda x: x.save(3), "path is 3; give the path of a file to write"),
+    ],
+)
+def test_arrays_refuse_in_a_sentence(call, says):
+    with pytest.raises(InputError, match=says):
+        call(encode(np.ones(4), cpms.CPMS4))
+
+
+def test_arrays_that_are_mapped_are_not_written(tmp_path):
+    encode(np.ones(4), cpms.CPMS4).save(tmp_path / "x.cpms")
+    with pytest.raises(InputError, match="mapped read-only"):
+        cpms.load_array(tmp_path / "x.cpms", mapped=True).write(np.zeros(4))
+
+
 def test_packed_floats_have_no_room_in_place():
     with pytest.raises(InputError, match="fp16"):
         convert_inplace(np.ones(4), cpms.FP16)
@@ -104,11 +125,20 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored")
     for storage in ("cpms4", "fp16"):
         file.save(folder / f"{storage}.npz", cpms.encode([0.5, 1e9, -3.0], f"{storage}"))
+    for storage in ("cpms4", "gse"):
+        cpms.encode(np.array([[0.5, 1e9, -3.0]]), storage).save(folder / f"{storage}.cpms")
     np.save(folder / "values.npy", np.array([0.5, 1.0, 2.0]))
     return folder
 
 
-@pytest.mark.parametrize("name", ["cpms4.npz", "fp16.npz", "values.npy"])
+READERS = {
+    ".npz": lambda path: file.load(path).decode(),
+    ".npy": file.load_values,
+    ".cpms": lambda path: (cpms.load_array(path, read=1).segment(0), cpms.load_array(path, mapped=True).decode()),
+}
+
+
+@pytest.mark.parametrize("name", ["cpms4.npz", "fp16.npz", "values.npy", "cpms4.cpms", "gse.cpms"])
 @given(data=st.data())
 def test_bytes_that_changed_give_an_array_or_a_sentence(saved, name, data):
     content = bytearray((saved / name).read_bytes())
@@ -117,7 +147,7 @@ def test_bytes_that_changed_give_an_array_or_a_sentence(saved, name, data):
     path = saved / f"changed {name}"
     path.write_bytes(content)
     with contextlib.suppress(InputError):
-        file.load_values(path) if name.endswith(".npy") else file.load(path).decode()
+        READERS[path.suffix](path)
 
 
 @pytest.mark.parametrize("shape", ["(3,), (", "(1000000000000000000000000000000,)", "(1000000000000000,)"])

@@ -98,6 +98,7 @@ def test_files_keep_arrays(tmp_path, name):
     for read in range(1, stored.format.levels + 1):
         some = cpms.load_array(tmp_path / "x.cpms", read=read)
         np.testing.assert_array_equal(some.decode(read), stored.decode(read))
+        assert not any(np.asarray(some.segment(k)).any() for k in range(read, stored.format.levels))
 
 
 def test_stored_bytes_never_change(tmp_path):
@@ -121,6 +122,39 @@ def test_other_files_are_refused_and_run_no_code(tmp_path):
         path.write_bytes(text)
         with pytest.raises(InputError, match=fault):
             cpms.load_array(path)
+
+
+class StandIn(np.ndarray):
+    """Main memory that says it is a device's, as arrays of CuPy do: views of it share pointer, strides and device."""
+
+    @property
+    def __cuda_array_interface__(self):
+        return {**self.__array_interface__, "version": 3, "stream": None}
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+@pytest.mark.parametrize("name", ["cpms4", "cpms4-planes", "seg16-16-32", "gse", "mxfp8-e4m3", "posit16", "fp16"])
+def test_interfaces_of_segments_have_the_strides_of_their_blocks(name):
+    """The CUDA array interface of each segment against the bytes of the array, read by pointer and strides alone."""
+    stored = cpms.encode(np.random.default_rng(4).standard_normal(4096), name)
+    there = replace(stored, memory=stored.memory.view(StandIn))
+    begin = stored.memory.__array_interface__["data"][0]
+    for k in range(stored.format.levels):
+        view = there.segment(k)
+        given = view.__cuda_array_interface__
+        assert view.__dlpack_device__() == (2, 0)
+        strides = given["strides"] or np.empty(given["shape"], given["typestr"]).strides
+        places = given["data"][0] - begin + sum(np.ogrid[tuple(slice(size) for size in given["shape"])][axis] * stride
+                                               for axis, stride in enumerate(strides))  # fmt: skip
+        width = np.dtype(given["typestr"]).itemsize
+        units = stored.memory[np.asarray(places)[..., None] + np.arange(width)].view(given["typestr"])[..., 0]
+        np.testing.assert_array_equal(units, stored.segment(k))
+    if name == "cpms4":
+        assert there.segment(1).__cuda_array_interface__["shape"] == (64, 64)
+        assert there.segment(1).__cuda_array_interface__["strides"] == (512, 2)
+        assert there.segment(1).__cuda_array_interface__["data"][0] == begin + 128
 
 
 @pytest.mark.gpu

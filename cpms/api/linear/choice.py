@@ -20,6 +20,7 @@ from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, FloatFormat, SegmentFormat, format_of
 from cpms.formats.magnitude import MagnitudeSplit
 from cpms.problems.linear_system import LinearSystem
+from cpms.solvers.linear.stationary import Spectrum
 from cpms.sparse.arrangement import Layout
 from cpms.sparse.lossless import lossless_storage, outer_bits
 from cpms.storage.array import encode
@@ -38,6 +39,8 @@ _DOMINANT = 0.5
 """Of rows beside the diagonal over the diagonal: Jacobi's method then halves errors at least."""
 _FAST = 0.8
 """Of the estimated rate of Jacobi's method, whose sweeps cost a tenth of GMRES's iterations and less."""
+_SLOW = 0.999
+"""Of the estimated rate of Jacobi's method, of which Chebyshev's takes the square root of iterations."""
 _SPREAD = 10.0
 """Of diagonal entries: that much of a matrix's condition Jacobi's preconditioner may take away."""
 _LEAST_BITS = 32
@@ -170,12 +173,33 @@ def _method(system: LinearSystem) -> tuple[str, str]:
         if system.diagonal_spread >= _SPREAD and system.jacobi_rate <= _DOMINANT:
             return "jacobi", f"jacobi: the diagonal dominates (estimated rate {system.jacobi_rate:.2g})"
         return "cg", "cg: A is symmetric with a positive diagonal, so it may be positive definite"
+    if (interval := spectrum_of(system)) and interval.most - 1.0 <= _SLOW:
+        return "chebyshev", (
+            f"chebyshev: a diagonal similarity makes A symmetric, with eigenvalues of D^-1 A from {interval.least:.2g}"
+        )
     if system.dominance <= _DOMINANT:
         return "jacobi", f"jacobi: rows are dominated by the diagonal (ratio {system.dominance:.2g})"
     if system.jacobi_rate <= _FAST:
         return "jacobi", f"jacobi: its estimated rate is {system.jacobi_rate:.2g}"
     why = "not symmetric" if not system.is_symmetric else "not positive definite: a diagonal entry is 0 or negative"
     return "gmres", f"gmres: A is {why}"
+
+
+def spectrum_of(system: LinearSystem) -> Spectrum | None:
+    """Return an interval of the eigenvalues of D^-1 A, where A is not symmetric but a diagonal similarity makes it so.
+
+    It is Gershgorin's for the symmetric matrix. None without one above 0.
+
+    Examples
+    --------
+    >>> from cpms.sparse.matrix import Matrix
+    >>> spectrum_of(LinearSystem(Matrix.from_dense([[2.0, -4.0], [-0.25, 2.0]])))
+    Spectrum(least=0.5, most=1.5)
+    """
+    if system.is_symmetric or not (system.has_positive_diagonal and system.is_symmetrizable):
+        return None
+    rate = system.jacobi_rate
+    return Spectrum(1.0 - rate, 1.0 + rate) if 0.0 < rate < 1.0 else None
 
 
 def preconditioner_for(system: LinearSystem, choice: Choice) -> str | None:

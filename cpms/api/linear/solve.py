@@ -30,6 +30,7 @@ from cpms.api.linear.choice import (
     own_name,
     preconditioner_for,
     require_method,
+    spectrum_of,
     vector_format,
 )
 from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of
@@ -71,9 +72,9 @@ class Solver:
     method : {"auto", "cg", "gmres", "jacobi", "chebyshev", "refine"}, callable, or the name of a plug-in
         A callable gets a `cpms.contracts.linear_solve.SolveTask` and x, which it improves in place, and returns a
         `cpms.SolveStatus`; its answer is certified as any other. ``auto`` takes cg for a symmetric matrix with a
-        positive diagonal, and Jacobi's preconditioner where diagonal entries differ tenfold; jacobi where the diagonal
-        dominates rows twofold or its rate is estimated to be fast, else gmres; and goes on with gmres where A turns out
-        not to be as it looked.
+        positive diagonal, and Jacobi's preconditioner where diagonal entries differ tenfold; chebyshev where a diagonal
+        similarity makes A symmetric; jacobi where the diagonal dominates rows twofold or its rate is estimated to be
+        fast; else gmres; and goes on with gmres where A turns out not to be as it looked.
     storage : format or str
         Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact, and fp32 beside fp64 where
         these are more than 32 and vectors have no more.
@@ -229,7 +230,8 @@ class Solver:
         task = replace(task, goal=goal)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             status = self._method(self.choice.method)(task, x)
-            if self._chosen_by_auto and status in _FALL_BACK and self.choice.method != "gmres":
+            stalled = status is SolveStatus.STAGNATED and self.choice.method in DIAGONAL
+            if self._chosen_by_auto and (stalled or status in _FALL_BACK) and self.choice.method != "gmres":
                 task.recorder.notes.append(f"{self.choice.method} ended {status.name.lower()}: gmres went on")
                 task.recorder.lanczos = []
                 status = self._method("gmres")(task.widest, x)
@@ -285,7 +287,7 @@ class Solver:
         if name == "jacobi":
             return partial(jacobi, inverse_diagonal=self._inverse)
         if name == "chebyshev":
-            return partial(chebyshev, inverse_diagonal=self._inverse)
+            return partial(chebyshev, inverse_diagonal=self._inverse, interval=spectrum_of(self.system))
         return partial(refine, inner=self._method(self._inner))
 
     def _inner_of(self, inner: str | OwnMethod) -> str:

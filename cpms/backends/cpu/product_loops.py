@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.base.jit import compiled, inlined_in_loops
+from cpms.base.jit import compiled, inlined_in_loops, numba
 
 u64 = np.uint64
 inlined: Any = inlined_in_loops()
@@ -22,8 +22,20 @@ ONES, NATIVE, SEGMENTS, PACKED, CODES, BLOCKS = range(6)
 """How values are stored: not at all, as float64 or float32, in segments, as packed floats, codes, block floats."""
 
 
-@inlined
-def _decode_segments(stored, at, count, length, buffer, segment_units, read, block, units):  # type: ignore[no-untyped-def]
+def _decode_any(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]
+    """Put the float64 bits of ``count`` values from ``at`` into a buffer of uint64; compiled as `_decoder` says."""
+    raise NotImplementedError
+
+
+_decode: Any = _decode_any
+
+
+def _decode_nothing(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]
+    """Leave values that need no decoding."""
+
+
+def _decode_segments(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    _, read, block, units = spec
     done = 0
     while done < count:
         index = at + done
@@ -56,8 +68,8 @@ def _decode_segments(stored, at, count, length, buffer, segment_units, read, blo
         done += run
 
 
-@inlined
-def _decode_packed(stored, at, count, buffer, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+def _decode_packed(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    _, exponent_bits, mantissa_bits, _ = spec
     bias = (1 << (exponent_bits - 1)) - 1
     sign_at = exponent_bits + mantissa_bits
     part = stored[at : at + count]
@@ -69,8 +81,8 @@ def _decode_packed(stored, at, count, buffer, exponent_bits, mantissa_bits):  # 
         buffer[i] = np.float64(value).view(np.uint64) | (raw >> u64(sign_at) << u64(63))
 
 
-@inlined
-def _decode_blocks(stored, at, count, length, buffer, width):  # type: ignore[no-untyped-def]
+def _decode_blocks(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    width = spec[1]
     blocks = (length + 31) // 32
     end = (blocks + 1) // 2 * 4
     exponents, words = stored[:end].view(np.int16), stored[end:].view(np.uint32)
@@ -84,20 +96,27 @@ def _decode_blocks(stored, at, count, length, buffer, width):  # type: ignore[no
         buffer[i] = np.float64(value).view(np.uint64) | (bits >> u64(width - 1) << u64(63))
 
 
-@inlined
-def _decode(stored, at, count, length, buffer, segment_units, kind, first, second, third):  # type: ignore[no-untyped-def]
-    """Put the float64 bits of ``count`` values from ``at`` into a buffer of uint64."""
-    if kind == 2:
-        _decode_segments(stored, at, count, length, buffer, segment_units, first, second, third)
-    elif kind == 4:
-        table = stored[:2048].view(np.uint64)
-        codes = stored[2048 + at : 2048 + at + count]
-        for i in range(count):
-            buffer[i] = table[u64(codes[i])]
-    elif kind == 5:
-        _decode_blocks(stored, at, count, length, buffer, first)
-    else:
-        _decode_packed(stored, at, count, buffer, first, second)
+def _decode_codes(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    table = stored[:2048].view(np.uint64)
+    codes = stored[2048 + at : 2048 + at + count]
+    for i in range(count):
+        buffer[i] = table[u64(codes[i])]
+
+
+_DECODERS = {
+    ONES: _decode_nothing,
+    NATIVE: _decode_nothing,
+    SEGMENTS: _decode_segments,
+    PACKED: _decode_packed,
+    CODES: _decode_codes,
+    BLOCKS: _decode_blocks,
+}
+
+
+@numba.extending.overload(_decode, prefer_literal=True, jit_options={"forceinline": True})  # type: ignore[untyped-decorator, unused-ignore]
+def _decoder(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return the one decoder that a loop needs: compiling all of them takes longer than the rest of the loop."""
+    return _DECODERS[kind.literal_value]
 
 
 @inlined
@@ -169,7 +188,7 @@ def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                     if k >= tile_end:
                         count = min(TILE, last - np.int64(k))
                         if kind != 0:
-                            _decode(values, np.int64(k), count, length, buffer, segment_units, *spec)
+                            _decode(values, np.int64(k), count, length, buffer, segment_units, kind, spec)
                         tile_begin, tile_end = k, k + u64(count)
                     stop = min(end, tile_end)
                     while k + u64(2) <= stop:
@@ -225,7 +244,7 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                     if slot >= tile_end:
                         # The columns of a short slice follow one another, those of a long one are apart.
                         count = min(TILE, end - slot) if block == slice_rows else block
-                        _decode(values, slot, count, length, buffer, segment_units, *spec)
+                        _decode(values, slot, count, length, buffer, segment_units, kind, spec)
                         tile_begin, tile_end = slot, slot + count
                     tile = buffer.view(np.float64)[slot - tile_begin : slot - tile_begin + block]
                 for i in range(block):
@@ -254,7 +273,7 @@ def coo_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                 tile = values[first : first + count]
             else:
                 if kind != 0:
-                    _decode(values, first, count, length, buffer, segment_units, *spec)
+                    _decode(values, first, count, length, buffer, segment_units, kind, spec)
                 tile = buffer.view(np.float64)
             for i in range(count):
                 k = u64(first + i)
@@ -286,7 +305,7 @@ def rows_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) 
                     tile = values[first : first + count]
                 else:
                     if kind != 0:
-                        _decode(values, first, count, length, buffer, segment_units, *spec)
+                        _decode(values, first, count, length, buffer, segment_units, kind, spec)
                     tile = buffer.view(np.float64)
                 for i in range(count):
                     of_column = x[np.int64(columns[first + i])]
@@ -326,7 +345,7 @@ def slices_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]
                 if kind == 1:
                     tile = values[slot : slot + block]
                 else:
-                    _decode(values, slot, block, length, buffer, segment_units, *spec)
+                    _decode(values, slot, block, length, buffer, segment_units, kind, spec)
                     tile = buffer.view(np.float64)
                 for i in range(block):
                     of_column = x[np.int64(columns[slot + i])]
@@ -360,7 +379,7 @@ def dot_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
             if kind == 1:
                 tile = stored[first : first + count]
             else:
-                _decode(stored, first, count, length, buffer, segment_units, *spec)
+                _decode(stored, first, count, length, buffer, segment_units, kind, spec)
                 tile = buffer.view(np.float64)
             part = 0.0
             for i in range(count):
@@ -384,7 +403,7 @@ def add_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
             if kind == 1:
                 tile = stored[first : first + count]
             else:
-                _decode(stored, first, count, length, buffer, segment_units, *spec)
+                _decode(stored, first, count, length, buffer, segment_units, kind, spec)
                 tile = buffer.view(np.float64)
             for i in range(count):
                 sums[first - low + i] += factor * np.float64(tile[i])

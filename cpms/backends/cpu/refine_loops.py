@@ -22,7 +22,7 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 
 from cpms.backends.cpu.lane_barrier import meet
-from cpms.base.jit import compiled, inlined_in_loops, numba
+from cpms.base.jit import address_of, called_at, compiled, inlined_in_loops, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.formats.quantization import WIDE_EXPONENT_BITS
 from cpms.precision.anderson import DEPTH, HISTORY_VECTORS, LEAST_EXPONENT_BITS, PRODUCTS, coefficients, is_worthwhile
@@ -31,14 +31,15 @@ from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
 
 u64 = np.uint64
 inlined: Any = inlined_in_loops()
+linked: Any = inlined_in_loops(forceinline=False)
 summed: Any = inlined_in_loops(fastmath={"reassoc"})
 _instruction: Any = numba.extending.intrinsic
+_literal_instruction: Any = numba.extending.intrinsic(prefer_literal=True)
 _declared: Any = numba.core.cgutils.get_or_insert_function
 _placed: Any = numba.core.cgutils.alloca_once
 types: Any = numba.core.types
-_compiled: Any = compiled(error_model="numpy")
-_inner_tolerance, _coefficients = _compiled(inner_tolerance), _compiled(coefficients)
-_is_worthwhile = _compiled(is_worthwhile)
+_compiled: Any = compiled(error_model="numpy", _nrt=False)
+_inner_tolerance, _coefficients, _is_worthwhile = linked(inner_tolerance), linked(coefficients), linked(is_worthwhile)
 _ONE_IN_BITS = 1 << 52
 """Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""
 _SIZE_BITS = (1 << 63) - 1
@@ -46,10 +47,16 @@ L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
 """The sums of a residual sweep: norms of r, mass of x, sum of r, largest |r| / degree."""
 LOST = MASS
 """In inner sweeps, in place of the mass of x: the mass of r lost to Q and dangling nodes. Their SQUARES are below 0."""
+KEPT = SQUARES
+"""In passes that quantise a combination: the sum of what remains of r."""
 COLUMNS = 6
 ENDED = COLUMNS
 """Column of the report after the sums: the seconds after which a sweep ended, NaN where the system has no
 clock for it."""
+
+
+LARGESTS, SUMS, TO_REAL, WEIGHTS, HISTORY_ROWS = range(5)
+"""What a thread knows of each z in the history."""
 
 
 @_instruction
@@ -73,68 +80,110 @@ def _seconds(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
     return types.float64(), generate
 
 
-@inlined
-def _head_bits(exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    # The mask of a format's bits in the head of a float64, without the copies of its sign.
-    size_bits = ((1 << (exponent_bits + mantissa_bits)) - 1) << (52 - mantissa_bits)
-    return np.int64(size_bits - (1 << 63)) if exponent_bits < 11 else np.int64(-1)
+@_literal_instruction
+def _stored_vector(typing_context, address, slot, rows, width):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return vector ``slot`` of the stored vectors at an address, as integers of ``width`` bits."""
+    element = getattr(types, f"int{width.literal_value}")
+    vector = types.Array(element, 1, "C")
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        address, slot, rows, _ = arguments
+        long = ir.IntType(64)
+        size = ir.Constant(long, width.literal_value // 8)
+        data = builder.add(address, builder.mul(builder.mul(slot, rows), size))
+        array = context.make_array(vector)(context, builder)
+        pointer = builder.inttoptr(data, array.data.type)
+        library: Any = numba.np.arrayobj
+        library.populate_array(array, data=pointer, shape=[rows], strides=[size], itemsize=size, meminfo=None)
+        return array._getvalue()
+
+    return vector(address, slot, rows, width), generate
 
 
-@inlined
-def _decoded(stored, index, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    # Stored values are signed integers, whose sign bit is the number's. Widths with the exponent of float32
-    # or float64 become one by a shift; the others become a float64 that is 2^(bias - 1023) times too small.
-    if exponent_bits == 0:
-        return stored[index]
-    if exponent_bits == 8:
-        return np.float64(np.uint32(np.int32(stored[index]) << (23 - mantissa_bits)).view(np.float32))
-    head = np.int64(stored[index]) << np.int64(52 - mantissa_bits)
-    return np.int64(head & _head_bits(exponent_bits, mantissa_bits)).view(np.float64)
+def _decoded(builder: Any, numbers: Any, shift: Any, mask: Any, by_floats: Any) -> Any:
+    """Return a stored number, or a vector of them, as float64.
+
+    Stored values are signed integers, whose sign bit is the number's. Widths with the exponent of float32 or float64
+    become one by a shift; the others become a float64 that is 2^(bias - 1023) times too small.
+    """
+    vector = numbers.type if isinstance(numbers.type, ir.VectorType) else None
+    index, long, double = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+    element = vector.element if vector else numbers.type
+
+    def wide(kind: Any) -> Any:
+        return ir.VectorType(kind, vector.count) if vector else kind
+
+    def each(value: Any) -> Any:
+        if not vector:
+            return value
+        first = builder.insert_element(ir.Constant(wide(value.type), ir.Undefined), value, ir.Constant(index, 0))
+        return builder.shuffle_vector(first, first, ir.Constant(wide(index), [0] * vector.count))
+
+    if element == double:
+        return numbers
+    signed = numbers if element == long else builder.sext(numbers, wide(long))
+    heads = builder.and_(builder.shl(signed, each(shift)), each(mask))
+    narrow = builder.sext(numbers, wide(index)) if element.width < index.width else numbers
+    narrow = builder.trunc(numbers, wide(index)) if element == long else narrow
+    patterns = builder.shl(narrow, each(builder.trunc(shift, index)))
+    floats = builder.bitcast(patterns, wide(ir.FloatType()))
+    by_heads = builder.bitcast(heads, wide(double))
+    return builder.select(by_floats, builder.fpext(floats, wide(double)), by_heads)
+
+
+def _loaded(context: Any, builder: Any, kinds: Any, arrays: Any, k: Any) -> Any:
+    """Return the stored number that entry ``k`` gathers."""
+    z, sources = (
+        context.make_array(kind)(context, builder, array).data for kind, array in zip(kinds, arrays, strict=True)
+    )
+    at = builder.load(builder.gep(sources, [k]))
+    long = ir.IntType(64)
+    return builder.load(builder.gep(z, [builder.zext(at, long) if at.type != long else at]))
 
 
 @_instruction
-def _add_eight(typing_context, totals, i, stored, shift, bits, are_floats):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Add to ``totals[i : i + 8]`` the values of eight stored numbers, as `_decoded` does, by vector instructions."""
+def _gathered(typing_context, z, sources, k, shift, mask, by_floats):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return the value that entry ``k`` gathers."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array, place, values, steps, mask, by_floats = arguments
-        index, long, double = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+        number = _loaded(context, builder, signature.args[:2], arguments[:2], arguments[2])
+        return _decoded(builder, number, *arguments[3:])
 
-        def eight(element: Any) -> Any:
-            return ir.VectorType(element, 8)
+    return types.float64(z, sources, k, shift, mask, by_floats), generate
 
-        def each(value: Any) -> Any:
-            first = builder.insert_element(ir.Constant(eight(value.type), ir.Undefined), value, ir.Constant(index, 0))
-            return builder.shuffle_vector(first, first, ir.Constant(eight(index), [0] * 8))
 
-        element = context.get_value_type(signature.args[2].dtype)
-        numbers = ir.Constant(eight(element), ir.Undefined)
+@_instruction
+def _add_eight(typing_context, totals, i, z, sources, k, shift, mask, by_floats):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Add to ``totals[i : i + 8]`` the values that entries from ``k`` on gather, by vector instructions.
+
+    Numba would need seconds for as many indices and numbers.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        totals, place, z, sources, k, *how = arguments
+        numbers = None
         for lane in range(8):
-            numbers = builder.insert_element(numbers, builder.extract_value(values, lane), ir.Constant(index, lane))
-        if element != double:
-            heads = builder.and_(builder.shl(builder.sext(numbers, eight(long)), each(steps)), each(mask))
-            narrow = builder.sext(numbers, eight(index)) if element.width < index.width else numbers
-            patterns = builder.shl(narrow, each(builder.trunc(steps, index)))
-            floats = builder.bitcast(patterns, eight(ir.FloatType()))
-            by_heads = builder.bitcast(heads, eight(double))
-            numbers = builder.select(by_floats, builder.fpext(floats, eight(double)), by_heads)
-        data = context.make_array(signature.args[0])(context, builder, array).data
-        there = builder.bitcast(builder.gep(data, [place]), eight(double).as_pointer())
-        builder.store(builder.fadd(builder.load(there, align=8), numbers), there, align=8)
+            at = builder.add(k, ir.Constant(k.type, lane))
+            number = _loaded(context, builder, signature.args[2:4], (z, sources), at)
+            numbers = numbers or ir.Constant(ir.VectorType(number.type, 8), ir.Undefined)
+            numbers = builder.insert_element(numbers, number, ir.Constant(ir.IntType(32), lane))
+        values = _decoded(builder, numbers, *how)
+        data = context.make_array(signature.args[0])(context, builder, totals).data
+        there = builder.bitcast(builder.gep(data, [place]), values.type.as_pointer())
+        builder.store(builder.fadd(builder.load(there, align=8), values), there, align=8)
         return context.get_dummy_value()
 
-    return types.none(totals, i, stored, shift, bits, are_floats), generate
+    return types.none(totals, i, z, sources, k, shift, mask, by_floats), generate
 
 
 @inlined
-def _gather(lengths, starts, sources, z, block, begin, size, totals, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+def _gather(lengths, starts, sources, z, block, begin, size, totals, shift, mask, by_floats):  # type: ignore[no-untyped-def]
     # Sums of a block's rows, in the order of entries of `cpms.sparse.jagged`.
     k = starts[block]
     rows = size
     column = u64(0)
-    shift = (23 if exponent_bits == 8 else 52) - mantissa_bits
-    bits = _head_bits(exponent_bits, mantissa_bits)
-    totals[:size] = 0.0
+    for i in range(size):
+        totals[i] = 0.0
     while True:
         while rows > 0 and u64(lengths[begin + rows - 1]) <= column:
             rows -= 1
@@ -142,15 +191,10 @@ def _gather(lengths, starts, sources, z, block, begin, size, totals, exponent_bi
             break
         whole = rows // 8 * 8
         for i in range(0, whole, 8):
-            eight = (
-                z[u64(sources[k])], z[u64(sources[k + u64(1)])], z[u64(sources[k + u64(2)])],
-                z[u64(sources[k + u64(3)])], z[u64(sources[k + u64(4)])], z[u64(sources[k + u64(5)])],
-                z[u64(sources[k + u64(6)])], z[u64(sources[k + u64(7)])],
-            )  # fmt: skip
-            _add_eight(totals, i, eight, shift, bits, exponent_bits == 8)
+            _add_eight(totals, i, z, sources, k, shift, mask, by_floats)
             k += u64(8)
         for i in range(whole, rows):
-            totals[i] += _decoded(z, u64(sources[k]), exponent_bits, mantissa_bits)
+            totals[i] += _gathered(z, sources, k, shift, mask, by_floats)
             k += u64(1)
         column += u64(1)
     for i in range(rows):
@@ -159,21 +203,21 @@ def _gather(lengths, starts, sources, z, block, begin, size, totals, exponent_bi
             stop = k + u64(ROW_BLOCK)
             a = b = c = d = 0.0
             while k < stop:
-                a += _decoded(z, u64(sources[k]), exponent_bits, mantissa_bits)
-                b += _decoded(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
-                c += _decoded(z, u64(sources[k + u64(2)]), exponent_bits, mantissa_bits)
-                d += _decoded(z, u64(sources[k + u64(3)]), exponent_bits, mantissa_bits)
+                a += _gathered(z, sources, k, shift, mask, by_floats)
+                b += _gathered(z, sources, k + u64(1), shift, mask, by_floats)
+                c += _gathered(z, sources, k + u64(2), shift, mask, by_floats)
+                d += _gathered(z, sources, k + u64(3), shift, mask, by_floats)
                 k += u64(4)
             totals[i] += (a + b) + (c + d)
         a = b = c = d = 0.0
         while k + u64(4) <= end:
-            a += _decoded(z, u64(sources[k]), exponent_bits, mantissa_bits)
-            b += _decoded(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
-            c += _decoded(z, u64(sources[k + u64(2)]), exponent_bits, mantissa_bits)
-            d += _decoded(z, u64(sources[k + u64(3)]), exponent_bits, mantissa_bits)
+            a += _gathered(z, sources, k, shift, mask, by_floats)
+            b += _gathered(z, sources, k + u64(1), shift, mask, by_floats)
+            c += _gathered(z, sources, k + u64(2), shift, mask, by_floats)
+            d += _gathered(z, sources, k + u64(3), shift, mask, by_floats)
             k += u64(4)
         while k < end:
-            a += _decoded(z, u64(sources[k]), exponent_bits, mantissa_bits)
+            a += _gathered(z, sources, k, shift, mask, by_floats)
             k += u64(1)
         totals[i] += (a + b) + (c + d)
 
@@ -187,29 +231,29 @@ def _noise(seed, index):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _contribution(r, count, exponent_bits):  # type: ignore[no-untyped-def]
+def _contribution(r, count, of_dangling):  # type: ignore[no-untyped-def]
     # r / degree. No edge gathers that of a dangling node, but extrapolation needs it.
-    return r / max(count, 1.0) if count > 0.0 or exponent_bits >= LEAST_EXPONENT_BITS else 0.0
+    return r / (count if count > 1.0 else 1.0) if count > 0.0 or of_dangling else 0.0
 
 
 @inlined
 def _quantise(  # type: ignore[no-untyped-def]
-    r, degree, internal_degree, z, base, size, contribution, loss, scale, seed, exponent_bits, mantissa_bits, mode
-):
+    r, degree, internal_degree, z, base, size, contribution, loss, scale, seed, largest_finite, least_normal,
+    to_multiples, exponent_bits, mantissa_bits, mode,
+):  # fmt: skip
     # z = Q(r / degree * 2^scale), clamped to the largest finite number; loss = r - internal_degree z.
+    scale_up, scale_down = math.ldexp(1.0, scale), math.ldexp(1.0, -scale)
     bias = (1 << (exponent_bits - 1)) - 1
-    largest_finite = (2.0 - 2.0**-mantissa_bits) * 2.0**bias
-    least_normal = 2.0 ** (1 - bias)
-    to_multiples = 2.0 ** min(bias - 1 + mantissa_bits, 1000)
-    scale_up, scale_down = 2.0**scale, 2.0**-scale
     low_bits = u64(_ONE_IN_BITS // (1 << mantissa_bits) - 1)
     dropped = u64(52 - mantissa_bits)
     offset = u64((1023 - bias) << mantissa_bits)
+    of_dangling = exponent_bits >= LEAST_EXPONENT_BITS
     for i in range(size):
         out_degree = np.float64(degree[i])
-        quotient = _contribution(r[i], out_degree, exponent_bits)
+        quotient = _contribution(r[i], out_degree, of_dangling)
         contribution[i] = abs(quotient)
-        clamped = min(abs(quotient) * scale_up, largest_finite)
+        clamped = abs(quotient) * scale_up
+        clamped = largest_finite if clamped > largest_finite else clamped
         bits = np.float64(clamped).view(np.uint64)
         noise = _noise(seed, u64(base + i)) if mode == 2 else u64(0)
         if mode == 1:
@@ -219,7 +263,7 @@ def _quantise(  # type: ignore[no-untyped-def]
         packed = (bits >> dropped) - offset
         stored_value = u64(bits & ~low_bits).view(np.float64)
         if exponent_bits < 11:
-            multiples = min(clamped, least_normal) * to_multiples
+            multiples = (least_normal if clamped > least_normal else clamped) * to_multiples
             if mode == 1:
                 multiples = np.rint(multiples)
             elif mode == 2:
@@ -260,31 +304,11 @@ def _residual_sums(r, y):  # type: ignore[no-untyped-def]
 @inlined
 def _largest(values):  # type: ignore[no-untyped-def]
     # Absolute values of float64 compare like their bits as integers, and NaN is above all.
-    bits, most = values.view(np.int64), np.int64(0)
-    for i in range(len(bits)):
-        most = max(most, bits[i] & _SIZE_BITS)
+    most = np.int64(0)
+    for i in range(len(values)):
+        bits = np.float64(values[i]).view(np.int64) & _SIZE_BITS
+        most = bits if bits > most else most
     return np.int64(most).view(np.float64)
-
-
-@inlined
-def _block_workspace():  # type: ignore[no-untyped-def]
-    # Values of a block, aligned to a cache line, so that no vector of eight spans two lines.
-    workspace = np.empty(BLOCK_ROWS + 7)
-    first = -(workspace.ctypes.data >> 3) & 7
-    return workspace[first : first + BLOCK_ROWS]
-
-
-@inlined
-def _correct_range(x, c, degree, internal_degree, contribution, low, high, line):  # type: ignore[no-untyped-def]
-    total = dangling = 0.0
-    for begin in range(low, high, BLOCK_ROWS):
-        end = min(begin + BLOCK_ROWS, high)
-        part, part_dangling = _corrected(
-            x[begin:end], c[begin:end], degree[begin:end], internal_degree[begin:end], contribution[begin:end]
-        )
-        total += part
-        dangling += part_dangling
-    line[0], line[1] = total, dangling
 
 
 @summed
@@ -293,7 +317,8 @@ def _corrected(x, c, degree, internal_degree, contribution):  # type: ignore[no-
     for i in range(len(x)):
         value = x[i] + np.float64(c[i])
         value = 0.0 if value < 0.0 else value
-        count = max(np.float64(degree[i]), 1.0)
+        count = np.float64(degree[i])
+        count = count if count > 1.0 else np.float64(1.0)
         x[i] = value
         contribution[i] = value / count
         total += value
@@ -301,104 +326,149 @@ def _corrected(x, c, degree, internal_degree, contribution):  # type: ignore[no-
     return total, dangling
 
 
-@inlined
-def _residual_range(  # type: ignore[no-untyped-def]
-    lengths, starts, sources, degree, contribution, x, c, r, sink, teleport, scalars, low, high, line, totals,
-    exponent_bits,
+@_compiled
+def _correct(x, c, degree, internal_degree, contribution, bounds, first, last, sums):  # type: ignore[no-untyped-def]
+    """Add c to x in some ranges of rows."""
+    for row_range in range(first, last):
+        low, high, line = bounds[row_range], bounds[row_range + 1], sums[2, row_range]
+        total = dangling = 0.0
+        for begin in range(low, high, BLOCK_ROWS):
+            end = begin + BLOCK_ROWS if begin + BLOCK_ROWS < high else high
+            part, part_dangling = _corrected(
+                x[begin:end], c[begin:end], degree[begin:end], internal_degree[begin:end], contribution[begin:end]
+            )
+            total += part
+            dangling += part_dangling
+        line[0], line[1] = total, dangling
+
+
+@_compiled
+def _find_residual(  # type: ignore[no-untyped-def]
+    lengths, starts, sources, degree, contribution, x, c, r, sink, teleport, row_factor, dangling, rest, to_unit,
+    of_dangling, bounds, first, last, sums, scratch,
 ):  # fmt: skip
-    row_factor, dangling, rest, to_unit = scalars
-    sink_step, teleport_step = u64(len(sink) > 1), u64(len(teleport) > 1)
-    l1 = squares = linf = mass = total = largest = 0.0
-    for begin in range(low, high, BLOCK_ROWS):
-        size = min(BLOCK_ROWS, high - begin)
-        _gather(lengths, starts, sources, contribution, begin // BLOCK_ROWS, begin, size, totals, 0, 0)
-        block_x, block_c = x[begin : begin + size], c[begin : begin + size]
-        block_r, counts = r[begin : begin + size], degree[begin : begin + size]
-        if len(sink) > 1 or len(teleport) > 1:
+    """Sweep over some ranges of rows in float64: x becomes A x, and r what that changes."""
+    sink_step, teleport_step, totals = u64(len(sink) > 1), u64(len(teleport) > 1), scratch[0]
+    for row_range in range(first, last):
+        low, high, line = bounds[row_range], bounds[row_range + 1], sums[3, row_range]
+        l1 = squares = linf = mass = total = largest = 0.0
+        for begin in range(low, high, BLOCK_ROWS):
+            size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
+            _gather(lengths, starts, sources, contribution, begin // BLOCK_ROWS, begin, size, totals, 0, 0, False)
+            block_x, block_c = x[begin : begin + size], c[begin : begin + size]
+            block_r, counts = r[begin : begin + size], degree[begin : begin + size]
+            if len(sink) > 1 or len(teleport) > 1:
+                for i in range(size):
+                    j = u64(begin + i)
+                    given = dangling * sink[j * sink_step] + rest * teleport[j * teleport_step]
+                    totals[i] = row_factor * totals[i] + given
+            else:
+                given = dangling * sink[0] + rest * teleport[0]
+                for i in range(size):
+                    totals[i] = row_factor * totals[i] + given
             for i in range(size):
-                j = u64(begin + i)
-                given = dangling * sink[j * sink_step] + rest * teleport[j * teleport_step]
-                totals[i] = row_factor * totals[i] + given
-        else:
-            given = dangling * sink[0] + rest * teleport[0]
+                block_r[i] = totals[i] - block_x[i] * to_unit
+                block_x[i] = totals[i]
+                block_c[i] = 0.0
             for i in range(size):
-                totals[i] = row_factor * totals[i] + given
-        for i in range(size):
-            block_r[i] = totals[i] - block_x[i] * to_unit
-            block_x[i] = totals[i]
-        block_c[:] = 0.0
-        for i in range(size):
-            count = np.float64(counts[i])
-            totals[i] = _contribution(block_r[i], count, exponent_bits)
-        part_l1, part_squares, part_total, part_mass = _residual_sums(block_r, block_x)
-        l1 += part_l1
-        squares += part_squares
-        total += part_total
-        mass += part_mass
-        linf = max(linf, _largest(block_r))
-        largest = max(largest, _largest(totals[:size]))
-    line[L1], line[SQUARES], line[LINF] = l1, squares, linf
-    line[MASS], line[TOTAL], line[LARGEST] = mass, total, largest
+                count = np.float64(counts[i])
+                totals[i] = _contribution(block_r[i], count, of_dangling)
+            part_l1, part_squares, part_total, part_mass = _residual_sums(block_r, block_x)
+            l1 += part_l1
+            squares += part_squares
+            total += part_total
+            mass += part_mass
+            part_linf, part_largest = _largest(block_r), _largest(totals[:size])
+            linf = part_linf if part_linf > linf else linf
+            largest = part_largest if part_largest > largest else largest
+        line[L1], line[SQUARES], line[LINF] = l1, squares, linf
+        line[MASS], line[TOTAL], line[LARGEST] = mass, total, largest
 
 
-@inlined
-def _inner_range(  # type: ignore[no-untyped-def]
-    lengths, starts, sources, degree, internal_degree, z, out, c, sink, factor, added, scale, seed, low, high, line,
-    scratch, exponent_bits, mantissa_bits, mode,
-):  # fmt: skip
-    totals, contribution, loss = scratch
-    decode_factor = _decode_factor(exponent_bits)
-    l1 = total = lost = largest = 0.0
-    for begin in range(low, high, BLOCK_ROWS):
-        size = min(BLOCK_ROWS, high - begin)
-        _gather(lengths, starts, sources, z, begin // BLOCK_ROWS, begin, size, totals, exponent_bits, mantissa_bits)
-        block_c = c[begin : begin + size]
-        if len(sink) > 1:
-            to = sink[begin : begin + size]
-            for i in range(size):
-                totals[i] = factor * (totals[i] * decode_factor) + added * to[i]
-                block_c[i] += c.dtype.type(totals[i])
-        else:
-            given = added * sink[0]
-            for i in range(size):
-                totals[i] = factor * (totals[i] * decode_factor) + given
-                block_c[i] += c.dtype.type(totals[i])
-        block_degree, block_internal = degree[begin : begin + size], internal_degree[begin : begin + size]
-        _quantise(
-            totals, block_degree, block_internal, out[begin : begin + size], begin, size, contribution, loss, scale,
-            seed, exponent_bits, mantissa_bits,
-            mode,
-        )  # fmt: skip
-        part_l1, part_total, part_lost = _sums(totals[:size], loss[:size])
-        l1 += part_l1
-        total += part_total
-        lost += part_lost
-        largest = max(largest, _largest(contribution[:size]))
-    line[L1], line[SQUARES], line[LINF] = l1, -1.0, 0.0
-    line[LOST], line[TOTAL], line[LARGEST] = lost, total, largest
+def limits(exponent_bits: int, mantissa_bits: int) -> tuple[float, float, float]:
+    """Return the largest finite and the least normal number, and the factor that makes multiples of the least one.
+
+    Examples
+    --------
+    >>> limits(5, 10)
+    (65504.0, 6.103515625e-05, 16777216.0)
+    """
+    bias = (1 << (exponent_bits - 1)) - 1
+    largest = (2.0 - 2.0**-mantissa_bits) * 2.0**bias
+    return largest, 2.0 ** (1 - bias), 2.0 ** min(bias - 1 + mantissa_bits, 1000)
 
 
-@inlined
-def _quantise_range(  # type: ignore[no-untyped-def]
-    r, degree, internal_degree, out, scale, seed, low, high, line, scratch, exponent_bits, mantissa_bits, mode
-):
-    _, contribution, loss = scratch
-    lost = 0.0
-    for begin in range(low, high, BLOCK_ROWS):
-        end = min(begin + BLOCK_ROWS, high)
-        size, values = end - begin, r[begin:end]
-        _quantise(
-            values, degree[begin:end], internal_degree[begin:end], out[begin:end], begin, size, contribution, loss,
-            scale, seed, exponent_bits, mantissa_bits, mode,
-        )  # fmt: skip
-        lost += _sums(values, loss[:size])[2]
-    line[LOST] = lost
+@cache
+def inner_sweep(exponent_bits: int, mantissa_bits: int, width: int, mode: int) -> Any:
+    """Return the inner sweep over some ranges of rows for a format and a rounding mode.
+
+    With ``from_r`` the sweep gathers nothing: it quantises r. Numbers of the format are compiled in, since shifts by
+    numbers that the processor reads would cost a twentieth of a sweep.
+    """
+    largest_finite, least_normal, to_multiples = limits(exponent_bits, mantissa_bits)
+    by_floats = int(exponent_bits == 8)
+    head_shift, mask, head_factor = head_of(exponent_bits, mantissa_bits)
+    shift, decode_factor = (23 - mantissa_bits, 1.0) if by_floats else (head_shift, head_factor)
+
+    @_compiled
+    def inner(  # type: ignore[no-untyped-def]
+        lengths, starts, sources, degree, internal_degree, c, r, sink, z_address, slot_in, slot_out, factor, added,
+        scale, seed, from_r, bounds, first, last, sums, line_kind, scratch,
+    ):  # fmt: skip
+        rows = len(r)
+        z, out = _stored_vector(z_address, slot_in, rows, width), _stored_vector(z_address, slot_out, rows, width)
+        totals, contribution, loss = scratch[0], scratch[1], scratch[2]
+        for row_range in range(first, last):
+            low, high, line = bounds[row_range], bounds[row_range + 1], sums[line_kind, row_range]
+            l1 = total = lost = kept = largest = 0.0
+            for begin in range(low, high, BLOCK_ROWS):
+                size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
+                block_c, block_r = c[begin : begin + size], r[begin : begin + size]
+                if from_r:
+                    for i in range(size):
+                        totals[i] = block_r[i]
+                else:
+                    block = begin // BLOCK_ROWS
+                    _gather(lengths, starts, sources, z, block, begin, size, totals, shift, mask, by_floats == 1)
+                    if len(sink) > 1:
+                        to = sink[begin : begin + size]
+                        for i in range(size):
+                            totals[i] = factor * (totals[i] * decode_factor) + added * to[i]
+                            block_c[i] += np.float32(totals[i])
+                    else:
+                        given = added * sink[0]
+                        for i in range(size):
+                            totals[i] = factor * (totals[i] * decode_factor) + given
+                            block_c[i] += np.float32(totals[i])
+                block_degree, block_internal = degree[begin : begin + size], internal_degree[begin : begin + size]
+                _quantise(
+                    totals, block_degree, block_internal, out[begin : begin + size], begin, size, contribution, loss,
+                    scale, seed, largest_finite, least_normal, to_multiples, exponent_bits, mantissa_bits, mode,
+                )  # fmt: skip
+                part_l1, part_total, part_lost = _sums(totals[:size], loss[:size])
+                l1 += part_l1
+                total += part_total
+                lost += part_lost
+                kept += part_total - part_lost
+                part_largest = _largest(contribution[:size])
+                largest = part_largest if part_largest > largest else largest
+            line[L1], line[SQUARES], line[LINF] = l1, kept if from_r else -1.0, 0.0
+            line[LOST], line[TOTAL], line[LARGEST] = lost, total, largest
+
+    return inner
 
 
-@inlined
-def _decode_factor(exponent_bits):  # type: ignore[no-untyped-def]
-    # The factor between the values of `_decoded` and those of the format.
-    return 1.0 if exponent_bits in (8, 11) else 2.0 ** (1024 - (1 << (exponent_bits - 1)))
+@_literal_instruction
+def _head(typing_context, address, k, width, shift, mask):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return number ``k`` of ``width`` bits at an address, as the head of a float64."""
+    element = ir.IntType(width.literal_value)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        address, k, _, shift, mask = arguments
+        number = builder.load(builder.gep(builder.inttoptr(address, element.as_pointer()), [k]))
+        return _decoded(builder, number, shift, mask, ir.Constant(ir.IntType(1), 0))
+
+    return types.float64(address, k, width, shift, mask), generate
 
 
 @summed
@@ -409,247 +479,335 @@ def _product(a, b):  # type: ignore[no-untyped-def]
     return np.float64(total)
 
 
-@inlined
-def _products_range(z, factors, low, high, products, workspace, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    # Dot products of the differences of consecutive z, and of these with the last z; see `cpms.precision.anderson`.
-    products[:] = 0.0
-    for begin in range(low, high, BLOCK_ROWS):
-        size = min(BLOCK_ROWS, high - begin)
-        for slot in range(HISTORY_VECTORS):
-            stored, values, factor = z[slot, begin : begin + size], workspace[slot], factors[slot]
-            for i in range(size):
-                values[i] = np.float32(_decoded(stored, u64(i), exponent_bits, mantissa_bits) * factor)
-        for slot in range(DEPTH):
-            values, following = workspace[slot], workspace[slot + 1]
-            for i in range(size):
-                values[i] -= following[i]
-        at = 0
-        for i in range(DEPTH):
-            for j in range(i + 1):
-                products[at] += _product(workspace[i][:size], workspace[j][:size])
-                at += 1
-        for i in range(HISTORY_VECTORS):
-            products[at] += _product(workspace[i][:size], workspace[DEPTH][:size])
-            at += 1
+@cache
+def products_of_history(width: int) -> Any:
+    """Return the dot products of the differences of consecutive z, and of these with the last z, of ranges of rows.
+
+    See `cpms.precision.anderson`. Lengths of arrays, and not constants, end the loops: LLVM unrolls none.
+    """
+
+    @_compiled
+    def products_of_ranges(  # type: ignore[no-untyped-def]
+        z_address, factors, rows, bounds, first, last, products, vectors, head_shift, head_mask, head_factor
+    ):
+        depth = len(vectors) - 1
+        for row_range in range(first, last):
+            low, high, found = bounds[row_range], bounds[row_range + 1], products[row_range]
+            for at in range(len(found)):
+                found[at] = 0.0
+            for begin in range(low, high, BLOCK_ROWS):
+                size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
+                for slot in range(depth + 1):
+                    vector, factor, at = vectors[slot], factors[slot] * head_factor, slot * rows + begin
+                    for i in range(size):
+                        vector[i] = np.float32(_head(z_address, at + i, width, head_shift, head_mask) * factor)
+                for slot in range(depth):
+                    vector, following = vectors[slot], vectors[slot + 1]
+                    for i in range(size):
+                        vector[i] -= following[i]
+                at = 0
+                for i in range(depth + 1):
+                    for j in range(i + 1):
+                        one, other = (i, j) if i < depth else (j, depth)
+                        found[at] += _product(vectors[one][:size], vectors[other][:size])
+                        at += 1
+
+    return products_of_ranges
 
 
-@inlined
-def _combine_range(  # type: ignore[no-untyped-def]
-    z, to_real, g, weights, c, degree, internal_degree, scale, seed, low, high, line, workspace, scratch,
-    exponent_bits, mantissa_bits, mode,
-):  # fmt: skip
-    # Adds the combination to c, and quantises the residual after it; see `cpms.precision.anderson`.
-    r, contribution, loss = scratch
-    mass = 0.0
-    for begin in range(low, high, BLOCK_ROWS):
-        size = min(BLOCK_ROWS, high - begin)
-        found, block_c, counts = workspace[0], c[begin : begin + size], degree[begin : begin + size]
-        found[:size] = 0.0
-        r[:size] = 0.0
-        for slot in range(HISTORY_VECTORS):
-            stored, weight = z[slot, begin : begin + size], weights[slot] * to_real[slot]
-            added = g[slot - 1] * to_real[slot] if slot else 0.0
-            for i in range(size):
-                value = _decoded(stored, u64(i), exponent_bits, mantissa_bits)
-                r[i] += weight * value
-                found[i] += np.float32(added * value)
-        for i in range(size):
-            count = max(np.float64(counts[i]), 1.0)
-            block_c[i] += np.float32(count * found[i])
-            r[i] *= count
-        _quantise(
-            r, counts, internal_degree[begin : begin + size], z[0, begin : begin + size], begin, size, contribution,
-            loss, scale, seed, exponent_bits, mantissa_bits, mode,
-        )  # fmt: skip
-        _, total, lost = _sums(r[:size], loss[:size])
-        mass += total - lost
-    line[LOST] = mass
+@cache
+def combination(width: int) -> Any:
+    """Return what adds the combination to c in ranges of rows, and lets r be the residual after it.
+
+    See `cpms.precision.anderson`.
+    """
+
+    @_compiled
+    def combine_ranges(  # type: ignore[no-untyped-def]
+        z_address, history, g, c, degree, r, bounds, first, last, vectors, scratch, head_shift, head_mask, head_factor
+    ):
+        rows, slots, added_vector, total = len(r), len(vectors), vectors[0], scratch[0]
+        for row_range in range(first, last):
+            low, high = bounds[row_range], bounds[row_range + 1]
+            for begin in range(low, high, BLOCK_ROWS):
+                size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
+                for i in range(size):
+                    added_vector[i] = np.float32(0.0)
+                    total[i] = 0.0
+                for slot in range(slots):
+                    to_real, at = history[TO_REAL, slot] * head_factor, slot * rows + begin
+                    weight = history[WEIGHTS, slot] * to_real
+                    added = g[slot - 1] * to_real if slot > 0 else 0.0
+                    for i in range(size):
+                        value = _head(z_address, at + i, width, head_shift, head_mask)
+                        total[i] += weight * value
+                        added_vector[i] += np.float32(added * value)
+                block_c, block_r = c[begin : begin + size], r[begin : begin + size]
+                counts = degree[begin : begin + size]
+                for i in range(size):
+                    count = np.float64(counts[i])
+                    count = count if count > 1.0 else np.float64(1.0)
+                    block_c[i] += np.float32(count * added_vector[i])
+                    block_r[i] = total[i] * count
+
+    return combine_ranges
 
 
-@inlined
+@linked
 def _shared_scale(largest, exponent_bits):  # type: ignore[no-untyped-def]
     # The rule of `cpms.formats.quantization.shared_scale`.
     if exponent_bits == WIDE_EXPONENT_BITS or not 0.0 < largest < np.inf:
         return 0
     bias = (1 << (exponent_bits - 1)) - 1
-    return max(-1000, min(1000, bias - (3 if exponent_bits > 4 else 1) - math.frexp(largest)[1]))
+    scale = bias - (3 if exponent_bits > 4 else 1) - math.frexp(largest)[1]
+    return -1000 if scale < -1000 else 1000 if scale > 1000 else scale
 
 
-@inlined
-def _norm(sums, norm):  # type: ignore[no-untyped-def]
-    return sums[0] if norm == 0 else math.sqrt(sums[1]) if norm == 1 else sums[2]
-
-
-@inlined
-def _reduce(lines, total):  # type: ignore[no-untyped-def]
+@linked
+def _reduce(sums, kind, total):  # type: ignore[no-untyped-def]
     # The third sum of a residual sweep and the last of any sweep are maxima.
-    total[:] = 0.0
-    for row_range in range(len(lines)):
-        for column in range(COLUMNS):
+    for column in range(len(total)):
+        found = 0.0
+        for row_range in range(sums.shape[1]):
+            value = sums[kind, row_range, column]
             if column in (LINF, LARGEST):
-                total[column] = max(total[column], lines[row_range, column])
+                found = value if value > found else found
             else:
-                total[column] += lines[row_range, column]
+                found += value
+        total[column] = found
 
 
-# Loops, since expressions of arrays take seconds to compile.
-@_compiled
-def _write_sums(line, total):  # type: ignore[no-untyped-def]
-    for column in range(COLUMNS):
-        line[column] = total[column]
+@linked
+def _report(report, count, total, seconds):  # type: ignore[no-untyped-def]
+    for column in range(len(total)):
+        report[count, column] = total[column]
+    report[count, ENDED] = seconds
 
 
-@_compiled
-def _sum_products(products, total):  # type: ignore[no-untyped-def]
-    total[:] = 0.0
-    for row_range in range(len(products)):
-        for k in range(PRODUCTS):
-            total[k] += products[row_range, k]
-
-
-@_compiled
-def _combination_bounds(weights, largests, found_sums):  # type: ignore[no-untyped-def]
-    """Return a bound of the largest entry of the weighted sum of all z, and the sum of its entries."""
+@linked
+def _plan_combination(products, history, all_products, matrix, g):  # type: ignore[no-untyped-def]
+    """Find g and the weights of all z; the first slot then has the bounds of the weighted sum."""
+    for k in range(len(all_products)):
+        found = 0.0
+        for row_range in range(len(products)):
+            found += products[row_range, k]
+        all_products[k] = found
+    _coefficients(all_products, matrix, g)
+    depth = len(g)
+    for j in range(depth + 1):
+        history[WEIGHTS, j] = 1.0 if j == depth else 0.0
+    for j in range(depth):
+        history[WEIGHTS, j] -= g[j]
+        history[WEIGHTS, j + 1] += g[j]
     largest = found_sum = 0.0
-    for slot in range(HISTORY_VECTORS):
-        largest += abs(weights[slot] * largests[slot])
-        found_sum += weights[slot] * found_sums[slot]
-    return largest, found_sum
+    for slot in range(depth + 1):
+        largest += abs(history[WEIGHTS, slot] * history[LARGESTS, slot])
+        found_sum += history[WEIGHTS, slot] * history[SUMS, slot]
+    history[LARGESTS, 0], history[SUMS, 0] = largest, found_sum
+
+
+def _signatures(index: Any) -> list[tuple[Any, ...]]:
+    """Return the types of arguments of the passes at the addresses that `outer_steps` calls, in their order."""
+    real, whole, seed = types.float64, types.int64, types.uint64
+    reals, floats, wholes = real[::1], types.float32[::1], whole[::1]
+    counts, starts, lines = types.uint32[::1], types.uint64[::1], real[:, ::1]
+    blocks, vectors = types.Array(real, 2, "C"), types.Array(types.float32, 2, "C")
+    pattern = counts, starts, index[::1]
+    ranges = wholes, whole, whole
+    head = whole, whole, real
+    return [
+        (reals, floats, counts, counts, reals, *ranges, real[:, :, ::1]),
+        (*pattern, counts, reals, reals, floats, reals, reals, reals, *(real,) * 4, types.boolean, *ranges,
+         real[:, :, ::1], blocks),
+        (*pattern, counts, counts, floats, reals, reals, *(whole,) * 3, real, real, whole, seed, types.boolean, *ranges,
+         real[:, :, ::1], whole, blocks),
+        (whole, reals, whole, *ranges, lines, vectors, *head),
+        (whole, blocks, reals, floats, counts, reals, *ranges, vectors, blocks, *head),
+    ]  # fmt: skip
+
+
+CORRECT, RESIDUAL, INNER, PRODUCTS_OF_HISTORY, COMBINATION = range(5)
+_call_correct, _call_residual, _call_inner, _call_products, _call_combination = (
+    called_at(*both) for both in zip(_signatures(types.uint32), _signatures(types.uint64), strict=True)
+)
 
 
 @cache
-def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
-    """Return the kernel of consecutive outer steps: a correction, a residual sweep and inner sweeps each.
+def addresses(exponent_bits: int, mantissa_bits: int, width: int, mode: int, index_bits: int) -> Any:
+    """Return the addresses of the passes over ranges of rows that `outer_steps` calls, compiled for a format.
+
+    Only the inner sweep depends on the format; the others on its width at most.
+    """
+    inner = inner_sweep(exponent_bits, mantissa_bits, width, mode)
+    passes = _correct, _find_residual, inner, products_of_history(width), combination(width)
+    signatures = _signatures(getattr(types, f"uint{index_bits}"))
+    return np.array([address_of(*each) for each in zip(passes, signatures, strict=True)])
+
+
+def head_of(exponent_bits: int, mantissa_bits: int) -> tuple[int, int, float]:
+    """Return how a stored number becomes the head of a float64: the shift, the mask of its bits, the factor to it.
+
+    The mask is without the copies of its sign.
+
+    Examples
+    --------
+    >>> head_of(11, 4)
+    (48, -1, 1.0)
+    """
+    if exponent_bits == 11:
+        return 52 - mantissa_bits, -1, 1.0
+    size_bits = ((1 << (exponent_bits + mantissa_bits)) - 1) << (52 - mantissa_bits)
+    return 52 - mantissa_bits, size_bits - (1 << 63), 2.0 ** (1024 - (1 << (exponent_bits - 1)))
+
+
+def workspace() -> tuple[Any, ...]:
+    """Return the arrays of one thread: vectors of a block, aligned to cache lines, and what it knows of the history."""
+    scratch = np.empty(3 * BLOCK_ROWS + 7)
+    aligned = scratch[-(scratch.ctypes.data >> 3) & 7 :][: 3 * BLOCK_ROWS].reshape(3, BLOCK_ROWS)
+    vectors = np.empty((HISTORY_VECTORS, BLOCK_ROWS), np.float32)
+    history, scales = np.empty((HISTORY_ROWS, HISTORY_VECTORS)), np.empty(HISTORY_VECTORS, np.int64)
+    sizes = HISTORY_VECTORS, COLUMNS, DEPTH, (DEPTH, DEPTH), PRODUCTS
+    return aligned, vectors, history, scales, *(np.empty(size) for size in sizes)
+
+
+@_compiled
+def outer_steps(  # type: ignore[no-untyped-def]
+    lane, first_ranges, control, passes, lengths, starts, sources, degree, internal_degree, contribution, x, c, r,
+    z_address, slots, sink, teleport, exponent_bits, head, damping, has_inner, inner_reduction, noise_tolerance, tol,
+    norm, max_sweeps, max_inner_sweeps, enough, seed, bounds, sums, products, report, scratch, vectors, history,
+    scales, factors, total, g, matrix, all_products,
+):  # fmt: skip
+    """Do consecutive outer steps: a correction, a residual sweep and inner sweeps each.
 
     Each thread sweeps its own ranges, and a barrier follows each pass. All threads then add the sums of all ranges in
     the same order, so all take the same decisions. Separate lines of ``sums`` avoid a second barrier: those of even and
-    of odd inner sweeps, of corrections, of residual sweeps and of extrapolations. Nothing is extrapolated where ``z``
-    has two slots and not `HISTORY_VECTORS`.
+    of odd inner sweeps, of corrections, of residual sweeps and of extrapolations. Nothing is extrapolated where there
+    are two ``slots`` and not `HISTORY_VECTORS`.
 
     The first thread writes a line of ``report`` for each sweep. Another outer step follows if fewer than ``enough``
     sweeps are done, the residual is at most ``noise_tolerance`` times the predicted one, and the outer step had fewer
     than ``max_inner_sweeps`` inner sweeps. The ``norm`` is 0, 1 or 2 for l1, l2, linf. The kernel returns the number of
     sweeps.
-    """
 
-    @_compiled
-    def outer_steps(  # type: ignore[no-untyped-def]
-        lane, first_ranges, control, lengths, starts, sources, degree, internal_degree, contribution, x, c, r, z, sink,
-        teleport, damping, has_inner, inner_reduction, noise_tolerance, tol, norm, max_sweeps, max_inner_sweeps,
-        enough, seed, bounds, sums, products, report,
-    ):  # fmt: skip
-        first, last, lanes = first_ranges[lane], first_ranges[lane + 1], len(first_ranges) - 1
-        scratch = _block_workspace(), _block_workspace(), _block_workspace()
-        total = np.empty(COLUMNS)
-        workspace = np.empty((HISTORY_VECTORS, BLOCK_ROWS), np.float32)
-        scales, largests, found_sums = (
-            np.empty(HISTORY_VECTORS, np.int64),
-            np.empty(HISTORY_VECTORS),
-            np.empty(HISTORY_VECTORS),
-        )
-        to_real, weights, factors = np.empty(HISTORY_VECTORS), np.empty(HISTORY_VECTORS), np.empty(HISTORY_VECTORS)
-        g, matrix, all_products = np.empty(DEPTH), np.empty((DEPTH, DEPTH)), np.empty(PRODUCTS)
-        slots, decode_factor = len(z), _decode_factor(exponent_bits)
-        count = barriers = 0
-        predicted_residual, entered_s = 0.0, _seconds()
+    It is compiled once for all formats, and calls its passes at their ``passes`` in memory: a pass that Numba links
+    would be optimised again with each of its callers.
+    """
+    first, last, lanes, depth = first_ranges[lane], first_ranges[lane + 1], len(first_ranges) - 1, len(g)
+    of_dangling, (head_shift, head_mask, head_factor) = exponent_bits >= LEAST_EXPONENT_BITS, head
+    count = barriers = 0
+    predicted_residual, entered_s = 0.0, _seconds()
+    while True:
+        _call_correct(passes[CORRECT], (x, c, degree, internal_degree, contribution, bounds, first, last, sums))
+        barriers += lanes
+        meet(control, barriers)
+        _reduce(sums, np.int64(2), total)
+        _call_residual(
+            passes[RESIDUAL],
+            (
+                lengths, starts, sources, degree, contribution, x, c, r, sink, teleport, damping / total[0],
+                damping * total[1] / total[0], 1.0 - damping, 1.0 / total[0], of_dangling, bounds, first, last, sums,
+                scratch,
+            ),
+        )  # fmt: skip
+        barriers += lanes
+        meet(control, barriers)
+        _reduce(sums, np.int64(3), total)
+        if lane == 0:
+            _report(report, np.int64(count), total, _seconds() - entered_s)
+        count += 1
+        size, largest = total[L1], total[LARGEST]
+        found = size if norm == 0 else math.sqrt(total[SQUARES]) if norm == 1 else total[LINF]
+        residual_l1 = size
+        if not (
+            has_inner
+            and tol <= found < np.inf
+            and count < max_sweeps
+            and (count == 1 or size <= noise_tolerance * predicted_residual)
+        ):
+            break
+        slot_in, slot_out, kind, from_r = 0, 0, 1, True
+        scale = _shared_scale(largest, exponent_bits)
+        scales[0], history[LARGESTS, 0], history[SUMS, 0] = scale, largest, total[TOTAL]
+        until = _inner_tolerance(inner_reduction, tol, damping, size, found)
+        inner_begin, parity, factor, added = count, 0, 0.0, 0.0
         while True:
-            for row_range in range(first, last):
-                _correct_range(
-                    x, c, degree, internal_degree, contribution, bounds[row_range], bounds[row_range + 1],
-                    sums[2, row_range],
-                )  # fmt: skip
+            _call_inner(
+                passes[INNER],
+                (
+                    lengths, starts, sources, degree, internal_degree, c, r, sink, z_address, slot_in, slot_out, factor,
+                    added, scale, seed + u64(count + 1 - from_r), from_r, bounds, first, last, sums, kind, scratch,
+                ),
+            )  # fmt: skip
             barriers += lanes
             meet(control, barriers)
-            _reduce(sums[2], total)
-            scalars = damping / total[0], damping * total[1] / total[0], 1.0 - damping, 1.0 / total[0]
-            for row_range in range(first, last):
-                _residual_range(
-                    lengths, starts, sources, degree, contribution, x, c, r, sink, teleport, scalars,
-                    bounds[row_range], bounds[row_range + 1], sums[3, row_range], scratch[0], exponent_bits,
-                )  # fmt: skip
-            barriers += lanes
-            meet(control, barriers)
-            _reduce(sums[3], total)
-            if lane == 0:
-                _write_sums(report[count], total)
-                report[count, ENDED] = _seconds() - entered_s
-            count += 1
-            size, found, largest = total[L1], _norm(total, norm), total[LARGEST]
-            residual_l1 = size
-            if not (
-                has_inner
-                and tol <= found < np.inf
-                and count < max_sweeps
-                and (count == 1 or size <= noise_tolerance * predicted_residual)
-            ):
+            _reduce(sums, np.int64(kind), total)
+            if not from_r:
+                if lane == 0:
+                    _report(report, np.int64(count), total, _seconds() - entered_s)
+                count += 1
+                size, slot_in, parity = total[L1], slot_out, 1 - parity
+                scales[slot_in], history[LARGESTS, slot_in], history[SUMS, slot_in] = (
+                    scale,
+                    total[LARGEST],
+                    total[TOTAL],
+                )
+            lost = history[SUMS, 0] - total[KEPT] if kind == 4 else total[LOST]
+            if not (size > until and count < max_sweeps and count - inner_begin < max_inner_sweeps):
                 break
-            slot_in, parity = 0, 0
-            scales[0] = np.int64(_shared_scale(largest, exponent_bits))
-            largests[0], found_sums[0] = largest, total[TOTAL]
-            for row_range in range(first, last):
-                _quantise_range(
-                    r, degree, internal_degree, z[0], scales[0], seed + u64(count), bounds[row_range],
-                    bounds[row_range + 1], sums[1, row_range], scratch, exponent_bits, mantissa_bits, mode,
-                )  # fmt: skip
-            barriers += lanes
-            meet(control, barriers)
-            _reduce(sums[1], total)
-            lost = total[LOST]
-            until = _inner_tolerance(inner_reduction, tol, damping, size, found)
-            inner_begin = count
-            while size > until and count < max_sweeps and count - inner_begin < max_inner_sweeps:
-                if slot_in == DEPTH:
-                    for slot in range(HISTORY_VECTORS):
-                        to_real[slot] = decode_factor * 2.0 ** -scales[slot]
-                        factors[slot] = to_real[slot] / largests[0]
-                    for row_range in range(first, last):
-                        _products_range(
-                            z, factors, bounds[row_range], bounds[row_range + 1], products[row_range], workspace,
-                            exponent_bits, mantissa_bits,
-                        )  # fmt: skip
-                    barriers += lanes
-                    meet(control, barriers)
-                    _sum_products(products, all_products)
-                    _coefficients(all_products, matrix, g)
-                    weights[:] = 0.0
-                    weights[DEPTH] = 1.0
-                    for j in range(DEPTH):
-                        weights[j] -= g[j]
-                        weights[j + 1] += g[j]
-                    largests[0], found_sums[0] = _combination_bounds(weights, largests, found_sums)
-                    scales[0] = np.int64(_shared_scale(largests[0], exponent_bits))
-                    for row_range in range(first, last):
-                        _combine_range(
-                            z, to_real, g, weights, c, degree, internal_degree, scales[0], seed + u64(count),
-                            bounds[row_range], bounds[row_range + 1], sums[4, row_range], workspace, scratch,
-                            exponent_bits, mantissa_bits, mode,
-                        )  # fmt: skip
-                    barriers += lanes
-                    meet(control, barriers)
-                    _reduce(sums[4], total)
-                    lost, slot_in = found_sums[0] - total[LOST], 0
-                    slots = HISTORY_VECTORS if _is_worthwhile(all_products, g) else 2
-                slot_out = slot_in + 1 if slot_in + 1 < slots else 0
-                next_scale = np.int64(_shared_scale(largests[slot_in], exponent_bits))
-                factor, added = damping * 2.0 ** -scales[slot_in], damping * lost
-                for row_range in range(first, last):
-                    _inner_range(
-                        lengths, starts, sources, degree, internal_degree, z[slot_in], z[slot_out], c, sink, factor,
-                        added, next_scale, seed + u64(count + 1), bounds[row_range], bounds[row_range + 1],
-                        sums[parity, row_range], scratch, exponent_bits, mantissa_bits, mode,
-                    )  # fmt: skip
+            from_r = slot_in == depth
+            if from_r:
+                for slot in range(depth + 1):
+                    history[TO_REAL, slot] = math.ldexp(1.0, -scales[slot])
+                    factors[slot] = history[TO_REAL, slot] / history[LARGESTS, 0]
+                _call_products(
+                    passes[PRODUCTS_OF_HISTORY],
+                    (
+                        z_address,
+                        factors,
+                        len(r),
+                        bounds,
+                        first,
+                        last,
+                        products,
+                        vectors,
+                        head_shift,
+                        head_mask,
+                        head_factor,
+                    ),
+                )
                 barriers += lanes
                 meet(control, barriers)
-                _reduce(sums[parity], total)
-                if lane == 0:
-                    _write_sums(report[count], total)
-                    report[count, ENDED] = _seconds() - entered_s
-                count += 1
-                size, lost, slot_in, parity = total[L1], total[LOST], slot_out, 1 - parity
-                scales[slot_in], largests[slot_in], found_sums[slot_in] = next_scale, total[LARGEST], total[TOTAL]
-            predicted_residual = max(size, inner_reduction * residual_l1)  # Combinations overshoot; rounding does not.
-            if count >= min(max_sweeps, enough) or count - inner_begin >= max_inner_sweeps:
-                break
-        return count
-
-    return outer_steps
+                _plan_combination(products, history, all_products, matrix, g)
+                _call_combination(
+                    passes[COMBINATION],
+                    (
+                        z_address,
+                        history,
+                        g,
+                        c,
+                        degree,
+                        r,
+                        bounds,
+                        first,
+                        last,
+                        vectors,
+                        scratch,
+                        head_shift,
+                        head_mask,
+                        head_factor,
+                    ),
+                )
+                slots = depth + 1 if _is_worthwhile(all_products, g) else 2
+                slot_in, slot_out, kind = 0, 0, 4
+                scale = _shared_scale(history[LARGESTS, 0], exponent_bits)
+                scales[0] = scale
+            else:
+                slot_out, kind = slot_in + 1 if slot_in + 1 < slots else 0, parity
+                scale = _shared_scale(history[LARGESTS, slot_in], exponent_bits)
+                factor, added = damping * math.ldexp(1.0, -scales[slot_in]), damping * lost
+        # Combinations overshoot; rounding does not.
+        least = inner_reduction * residual_l1
+        predicted_residual = least if least > size else size
+        if count >= max_sweeps or count >= enough or count - inner_begin >= max_inner_sweeps:
+            break
+    return count

@@ -148,15 +148,18 @@ class CpuRefinement(Refinement):
         began, most = work_clock.now(), min(request.most, _MOST_SWEEPS)
         stored = storage or self._storage
         z = self._stored(stored, history_vectors(stored) if extrapolate else 2)
-        kernel = kernels.rounds_kernel(stored.exponent_bits, stored.mantissa_bits, ROUNDING_MODES[stored.rounding])
-        seed = np.uint64(step_seed(stored.seed, self._sweeps))
         matrix, control = self._matrix, np.zeros(1, np.int64)
+        digits = stored.exponent_bits, stored.mantissa_bits
+        mode, index_bits = ROUNDING_MODES[stored.rounding], 8 * matrix.sources.itemsize
+        passes = kernels.addresses(*digits, stored.width, mode, index_bits)
+        seed = np.uint64(step_seed(stored.seed, self._sweeps))
         report = np.empty((most, kernels.COLUMNS + 1))
         arguments = (
-            *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._internal_degree),
-            *(self._contribution, self._x, self._c),
-            *(self._r, z, self._sink, self._teleport, self.damping),
+            *(control, passes, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._internal_degree),
+            *(self._contribution, self._x, self._c, self._r, z.ctypes.data, len(z), self._sink, self._teleport),
+            *(stored.exponent_bits, kernels.head_of(*digits)),
             *(
+                self.damping,
                 storage is not None,
                 request.inner_reduction,
                 request.noise_tolerance,
@@ -167,9 +170,11 @@ class CpuRefinement(Refinement):
             *(inner_max_iterations(request.inner_reduction, self.damping), enough, seed),
             *(self._bounds, self._sums, self._products, report),
         )
-        count = threads.run_lanes(
-            lambda lane, lanes: int(kernel(lane, self._first_ranges(lanes), *arguments)), self._lanes()
-        )[0]
+
+        def lane_steps(lane: int, lanes: int) -> int:
+            return int(kernels.outer_steps(lane, self._first_ranges(lanes), *arguments, *kernels.workspace()))
+
+        count = threads.run_lanes(lane_steps, self._lanes())[0]
         self._sweeps += count
         return list(_as_outer_steps(report[:count], work_clock.now() - began))
 

@@ -35,6 +35,7 @@ GROUPS = (
 )
 """Groups of entry points, each after ``cpms.``."""
 _REFERENCE = re.compile(r"(?P<home>[\w./\\~-]+\.py|[A-Za-z_][\w.]*):(?P<attribute>[A-Za-z_][\w.]*)", re.ASCII)
+_FILE = re.compile(r"[\w./\\~-]+\.py", re.ASCII)
 _DECLARED = re.compile(r"(?P<home>[A-Za-z_][\w.]*)(?::(?P<attribute>[A-Za-z_][\w.]*))?", re.ASCII)
 _SPOKEN = {"Callable": "function", "ModuleType": "module", "SimpleNamespace": "namespace"}
 _log = logging.getLogger("cpms")
@@ -181,12 +182,17 @@ def running(plugin: object) -> Iterator[None]:
     """Turn an error in the code of a plug-in into a sentence that names it; errors of other objects pass."""
     try:
         yield
+    except InputError as error:
+        who = described_plugin(plugin)
+        if called(plugin) is None or who in str(error):
+            raise
+        raise InputError(f"{who}: {error}") from error
     except (CpmsError, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if called(plugin) is None:
             raise
-        raise InputError(f"{described_plugin(plugin)} failed: {_sentence(error)}") from error
+        raise InputError(f"{described_plugin(plugin)} failed: {sentence(error)}") from error
 
 
 def load(group: str, name: str, kinds: Any) -> Any | None:
@@ -208,6 +214,8 @@ def load(group: str, name: str, kinds: Any) -> Any | None:
     """
     point = declared(group).get(name)
     if point is None and not is_reference(name):
+        if _FILE.fullmatch(name) and Path(name).is_file():
+            raise InputError(f"{shortened(name)} is a file; name an attribute of it, as in {shortened(name)}:NAME")
         return None
     what = _require_allowed(group, name)
     match = _REFERENCE.fullmatch(name) if point is None else _DECLARED.fullmatch(point.value.strip())
@@ -272,13 +280,14 @@ def _object(what: str, home: str, attribute: str | None, kinds: Any) -> Any:
     except CpmsError as error:
         raise InputError(f"{what}: {error}") from None
     except (Exception, SystemExit) as error:
-        raise InputError(f"{what} cannot be imported ({_sentence(error)})") from error
+        near = f"; name the file, as in {home}.py:{attribute}" if Path(f"{home}.py").is_file() else ""
+        raise InputError(f"{what} cannot be imported ({sentence(error)}){near}") from error
     _log.info("cpms: %s runs code of %s", what, home)
     try:
         for part in attribute.split(".") if attribute else ():
             found = getattr(found, part)
-    except AttributeError as error:
-        raise InputError(f"{what}: there is no attribute {attribute!r} ({error})") from None
+    except AttributeError:
+        raise InputError(f"{what}: there is no attribute {attribute!r}{_attributes_of(home, kinds)}") from None
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     is_class = isinstance(found, type)
     if is_class and issubclass(found, kinds):
@@ -287,16 +296,36 @@ def _object(what: str, home: str, attribute: str | None, kinds: Any) -> Any:
         except CpmsError as error:
             raise InputError(f"{what}: {error}") from None
         except Exception as error:
-            raise InputError(f"{what} cannot be made without arguments ({_sentence(error)})") from error
+            raise InputError(f"{what} cannot be made without arguments ({sentence(error)})") from error
     elif is_class or not isinstance(found, kinds):
         wanted = " or ".join(_SPOKEN.get(kind.__name__, kind.__name__) for kind in kinds)
         is_what = f"the class {found.__name__}" if is_class else type(found).__name__
-        raise InputError(f"{what} is {is_what}; it must be a {wanted}")
+        article = "an" if wanted[0] in "AEIOU" else "a"
+        raise InputError(f"{what} is {is_what}; it must be {article} {wanted}")
     return found
 
 
-def _sentence(error: BaseException) -> str:
-    """Return an error as text, with the place in a plug-in's code where it was raised, if there is one."""
+def _attributes_of(home: str, kinds: Any) -> str:
+    """Return, for an error, which attributes that a module defines could be meant."""
+    module = _module(home)
+    own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    possible = [
+        name
+        for name, value in own.items()
+        if getattr(value, "__module__", module.__name__) == module.__name__
+        and (isinstance(value, kinds) or (isinstance(value, type) and issubclass(value, kinds)))
+    ]
+    return f"; it has {shortened(', '.join(possible))}" if possible else ""
+
+
+def sentence(error: BaseException) -> str:
+    """Return an error as text, with the place in a plug-in's code where it was raised, if there is one.
+
+    Examples
+    --------
+    >>> sentence(KeyError("k"))
+    "KeyError: 'k'"
+    """
     text = f"{type(error).__name__}: {shortened(str(error))}"
     place = _place(error.__traceback__)
     return text if place is None else f"{text}, {place}"

@@ -184,7 +184,7 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: boo
     lines = -(-len(lengths) // columns)
     columns = -(-len(lengths) // lines)  # Columns are as even as that many lines allow: entries are read downwards.
     figure.legend(
-        handles=list(entries), loc=f"outside {'lower' if below else 'upper'} center", ncols=columns,
+        handles=list(entries), loc="outside lower center" if below else "outside upper center", ncols=columns,
         handletextpad=0.3, columnspacing=0.9, borderaxespad=0.1, handlelength=1.2,
     )  # fmt: skip
 

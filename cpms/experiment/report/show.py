@@ -115,6 +115,11 @@ def show(
                     for drawing in templates.drawings(found.rows, width=width, baseline=baseline):
                         target.drawing(drawing)
                         echo(drawing.caption)
+                    if not target.written:
+                        raise InputError(
+                            "no figure for any experiment can be drawn, since its rows have neither a time (solve_s), "
+                            "a history, an error nor bytes_read; name a program of your own by show"
+                        )
         except _WRONG_ROWS as error:
             own = isinstance(error, CpmsError)
             lacks = str(error) if own else f"these rows cannot be drawn, which may be half-made: {error!r}"

@@ -36,7 +36,7 @@ def jacobi(task: SolveTask, x: Any, *, inverse_diagonal: Any) -> SolveStatus:
 
 
 def chebyshev(task: SolveTask, x: Any, *, inverse_diagonal: Any, interval: Spectrum | None = None) -> SolveStatus:
-    """Improve x by Chebyshev's method, for a symmetric positive definite matrix.
+    """Improve x by Chebyshev's method, for a positive definite matrix, or for eigenvalues in an interval.
 
     An interval that is estimated may end above the least eigenvalue; slow convergence lowers it.
     """

@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
+import cpms
+from cpms.api.given_matrix import given_matrix
 from cpms.api.linear.choice import chosen
 from cpms.problems.linear_system import LinearSystem
+from cpms.sources import matrices
 from cpms.sparse.matrix import Matrix
 
 
@@ -35,3 +39,37 @@ def test_slices_are_for_rows_of_like_lengths(seed, few):
 def test_graphs_of_powers_are_not_sliced():
     degrees = np.minimum(np.random.default_rng(1).zipf(1.8, 20_000), 5000)
     assert chosen(of_lengths(degrees), "jacobi", "fp64", "fp64", "cuda").layout == "csr"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_diagonal_similarity_makes_symmetric_is_found(seed):
+    rng = np.random.default_rng(seed)
+    half = scipy.sparse.random_array((90, 90), density=0.02, rng=rng, data_sampler=rng.standard_normal)
+    symmetric = half + half.T + scipy.sparse.diags_array(np.full(90, 20.0))
+    scale = 10.0 ** rng.uniform(-8.0, 8.0, 90)
+    similar = (scipy.sparse.diags_array(scale) @ symmetric @ scipy.sparse.diags_array(1.0 / scale)).tocsr()
+    assert LinearSystem(given_matrix(similar, None)).is_symmetrizable
+    rows, columns = similar.nonzero()
+    cycle = next(k for k in np.flatnonzero(rows != columns) if not _is_bridge(similar, rows[k], columns[k]))
+    similar[rows[cycle], columns[cycle]] *= 1.0001
+    assert not LinearSystem(given_matrix(similar, None)).is_symmetrizable
+
+
+def _is_bridge(matrix, row, column):
+    without = matrix.tolil()
+    without[row, column] = without[column, row] = 0.0
+    without = without.tocsr()
+    without.eliminate_zeros()
+    count = scipy.sparse.csgraph.connected_components
+    return count(without)[0] > count(matrix)[0]
+
+
+def test_convection_is_solved_by_chebyshev_and_recirculation_by_gmres():
+    upwind = matrices.generate("convection:side=20,dimensions=2,peclet=1.0")
+    b = np.random.default_rng(1).standard_normal(400)
+    found = cpms.solve(upwind, b, engine="cpu")
+    assert found.converged
+    assert (found.method, "gmres went on" in found.reason) == ("chebyshev", False)
+    assert found.bytes_read < 0.5 * cpms.solve(upwind, b, engine="cpu", method="gmres").bytes_read
+    swirl = cpms.solve(matrices.generate("recirculation:side=12,peclet=2.0"), np.ones(144), engine="cpu")
+    assert (swirl.method, swirl.converged) == ("gmres", True)

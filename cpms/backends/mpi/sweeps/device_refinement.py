@@ -27,11 +27,11 @@ from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.formats.formats import FP32, FloatFormat
+from cpms.formats.quantization import rank_seed
 from cpms.precision.anderson import DEPTH, HISTORY_VECTORS, PRODUCTS, history_vectors
 from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 
 _NULL = np.uint64(0)
-_SEEDS = 0xD1B54A32D192ED03
 
 
 class DeviceRefinement(Refinement):
@@ -205,4 +205,4 @@ class DeviceRefinement(Refinement):
 
 def _storing(storage: FloatFormat, rows: DeviceRows) -> Struct:
     """Return the argument of storing z; stochastic rounding has a seed for each rank."""
-    return quantiser_argument(storage, (storage.seed + rows.transport.rank * _SEEDS) % 2**64)
+    return quantiser_argument(storage, rank_seed(storage.seed, rows.transport.rank))

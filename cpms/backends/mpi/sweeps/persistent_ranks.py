@@ -27,11 +27,9 @@ from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweeps
 from cpms.contracts.refinement import OuterStep
 from cpms.formats.formats import FloatFormat
+from cpms.formats.quantization import rank_seed
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
-
-_SEEDS = 0x9E3779B97F4A7C15
-"""Times the rank: the distance of seeds, which sweeps advance by another number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +145,7 @@ class RankRefinement(CudaRefinement):
         return self._graph.rounded_start_of(sum(entries), max(longest), self._rows.rows.nodes)
 
     def _seed(self, storage: FloatFormat) -> int:
-        return (storage.seed + self._rows.transport.rank * _SEEDS) % 2**64
+        return rank_seed(storage.seed, self._rows.transport.rank)
 
     def _variant(self, storage: FloatFormat, *, error_feedback: bool) -> Variant:
         return multi_gpu.of_ranks(super()._variant(storage, error_feedback=error_feedback))
