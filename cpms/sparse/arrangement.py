@@ -17,7 +17,7 @@ A layout of one's own is a `Layout`, which says in which slot each entry lies.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -237,7 +237,9 @@ def _arranged(matrix: Matrix, layout: str, indices: str) -> Arrangement:
 
 def _own_arrangement(matrix: Matrix, layout: Layout, indices: str) -> Arrangement:
     """Return the arrangement of a layout of one's own; padding repeats row and column of the entry before it."""
-    own = _checked_slots(matrix, layout)
+    values = None if matrix.values is None else _read_only(matrix.values)
+    shown = replace(matrix, indptr=_read_only(matrix.indptr), indices=_read_only(matrix.indices), values=values)
+    own = _checked_slots(shown, layout)
     slots = int(own.max(initial=-1)) + 1
     dtype = _index_type(matrix, slots, indices)
     _require_memory(matrix, layout.name, slots, 2 * dtype.itemsize)
@@ -248,11 +250,18 @@ def _own_arrangement(matrix: Matrix, layout: Layout, indices: str) -> Arrangemen
     row_numbers = matrix.row_numbers()[entry].astype(dtype)
     starts, rows = _independent_ranges(row_numbers.astype(np.int64), matrix.rows)
     with plugins.running(layout):
-        index_bytes = layout.index_bytes(matrix, slots)
+        index_bytes = layout.index_bytes(shown, slots)
         if index_bytes is not None:
             index_bytes = whole("index_bytes", index_bytes)
     columns = matrix.indices[entry].astype(dtype)
     return Arrangement(OWN, matrix, slots, starts, columns, row_numbers, None, 0, own, rows, index_bytes)
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view that a layout cannot write to: the array may be the user's."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _checked_slots(matrix: Matrix, layout: Layout) -> npt.NDArray[np.int64]:

@@ -314,6 +314,9 @@ WRONG = textwrap.dedent("""
     class Crash(cpms.Layout):
         def slots(self, matrix): return matrix.nothing
 
+    class Writes(cpms.Layout):
+        def slots(self, matrix): matrix.indices[...] = 0
+
     def text(*, nodes: int): return "a graph"
     def ragged(*, nodes: int): return [1, 2], [1]
     def broken(*, rows: int): return 1 / 0
@@ -338,6 +341,10 @@ WRONG = textwrap.dedent("""
         (lambda: _matrix("wrong.py:Twice"), "plug-in wrong.py:Twice returned slots below 0, or one for two entries"),
         (lambda: _matrix("wrong.py:Crash"), "plug-in wrong.py:Crash failed: AttributeError: .*, wrong.py line 43"),
         (lambda: _matrix("wrong.py:Text"), "plug-in wrong.py:Text: index_bytes is 'many'; it must be a whole number"),
+        (
+            lambda: _matrix("wrong.py:Writes"),
+            "plug-in wrong.py:Writes failed: ValueError: .*read-only, wrong.py line 46",
+        ),
         (lambda: kind_of("wrong.py"), "plug-in wrong.py has no class Config, derived from .*, or no class Context"),
         (
             lambda: cpms.load("wrong.py:text:nodes=3"),
@@ -351,7 +358,7 @@ WRONG = textwrap.dedent("""
             lambda: _solve("wrong.py:true"),
             "plug-in wrong.py:true returned True; a method must return a cpms.SolveStatus",
         ),
-        (lambda: _solve("wrong.py:fails"), "plug-in wrong.py:fails failed: AttributeError: .*, wrong.py line 50"),
+        (lambda: _solve("wrong.py:fails"), "plug-in wrong.py:fails failed: AttributeError: .*, wrong.py line 53"),
         (lambda: _solve("wrong.py:Short"), "plug-in wrong.py:Short of cpms.solvers is the class Short; it must be a f"),
     ],
 )

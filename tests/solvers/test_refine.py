@@ -129,9 +129,10 @@ def test_personalised_answers_are_within_their_bound(engine, rule, damping, grap
     check.answer_is_certified(result, personalization=chosen, dangling=rule)
 
 
-@given(graph=graphs(weighted=False), name=st.sampled_from(SOME), tol=st.sampled_from([1e-2, 1e-6, 1e-10, 1e-13]))
-@settings(max_examples=60)
-def test_any_graph_is_solved_within_its_bound(engine, graph, name, tol):
+@pytest.mark.parametrize("name", FORMATS)
+@given(graph=graphs(weighted=False), tol=st.sampled_from([1e-2, 1e-6, 1e-10, 1e-13]))
+@settings(max_examples=15)
+def test_any_graph_is_solved_within_its_bound(engine, name, graph, tol):
     result = solve(graph, engine, storage=name, tol=tol)
     assert result.converged
     assert result.residual_l1 < tol
