@@ -45,6 +45,11 @@ def folder(tmp_path_factory):
     return made / "artifact"
 
 
+def test_its_code_has_the_quoted_rows_that_programs_read(folder):
+    held = folder / "code" / "cpms" / "_shipped" / "experiments" / "results"
+    assert [path.name for path in held.iterdir()] == ["cugraph_quoted.jsonl"]
+
+
 @pytest.mark.slow
 def test_elsewhere_it_rebuilds_its_figures_with_its_own_code(folder, tmp_path):
     archive = shutil.make_archive(str(tmp_path / "artifact"), "tar", folder)

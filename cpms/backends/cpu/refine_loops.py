@@ -1,4 +1,4 @@
-"""Sweeps of method ``refine``, compiled for one format Q; sums are float64 throughout.
+"""Sweeps of method ``refine`` on processors; sums are float64 throughout.
 
 A residual sweep computes r = b - A x in float64. Inner sweeps iterate on the correction with z = Q(r / degree), and
 Anderson's method extrapolates them (Walker and Ni, 2011). A call makes several outer steps, so that threads start once.
@@ -7,6 +7,10 @@ The rules of `cpms.backends.cpu.sweep_loops` for captured integers and unsigned 
 whole ranges of rows (``bounds``) and writes the sums of each range to a line of ``sums``. These are added in the order
 of the ranges, so results are the same for any number of threads. Loops without a branch over the rows of a block become
 vector instructions.
+
+Each pass is compiled on its own, and the loop of passes calls it at its address (`cpms.base.jit.called_at`): only inner
+sweeps depend on a format Q, so the second format of a process takes a third of the first one's time. Helpers are
+inlined in few places, and views of arrays are few, since the time of compilation grows with both.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from pathlib import Path
 import cpms
 from cpms.base.package_data import folder
 from cpms.experiment.artifact.paper import PACKAGES
-from cpms.experiment.rows import commits, provenance
+from cpms.experiment.rows import commits, provenance, quoted
 from cpms.experiment.rows.rows import Row
 
 _PACKAGE = Path(cpms.__file__).parent
@@ -27,12 +27,15 @@ _UNWANTED = shutil.ignore_patterns("__pycache__", "_shipped", "*.nbi", "*.nbc", 
 def copy_package(target: Path, rows: Iterable[Row]) -> None:
     """Copy the package with its kernels and experiments, without recorded rows, and note the commits of rows.
 
-    The copy has no history, so ``commits.json`` has what `cpms.experiment.rows.commits.by_digest` finds in it.
+    Quoted rows are copied: programs read them beside the rows of an artifact. The copy has no history, so
+    ``commits.json`` has what `cpms.experiment.rows.commits.by_digest` finds in it.
     """
     shutil.copytree(_PACKAGE, target / "cpms", ignore=_UNWANTED)
     shipped = target / "cpms" / "_shipped"
     for name in ("kernels", "experiments"):
         shutil.copytree(folder(name), shipped / name, ignore=_UNWANTED)
+    (shipped / "experiments" / "results").mkdir()
+    shutil.copy2(quoted.FILE, shipped / "experiments" / "results")
     code = provenance.code()
     stamp = {"code_digest": code["code_digest"], "commit": None if code["git_dirty"] else code["git_commit"]}
     known = commits.by_digest(provenance.repository())

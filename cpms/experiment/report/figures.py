@@ -109,7 +109,7 @@ def _escape_ticks(axis: Axis) -> None:
     formatter = axis.get_major_formatter()
     if isinstance(formatter, FuncFormatter | FixedFormatter | StrCategoryFormatter):
         names = formatter.format_ticks(np.asarray(axis.get_majorticklocs()).tolist())
-        plain = [escape.mathtext(name, _LONGEST_NAME) for name in names]
+        plain = ["\n".join(escape.mathtext(line, _LONGEST_NAME) for line in name.split("\n")) for name in names]
         if plain != names:
             axis.set_ticks(axis.get_majorticklocs(), labels=plain)
 

@@ -173,8 +173,8 @@ def key(
     return [*squares, *named, *styled]
 
 
-def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40) -> None:
-    """Explain marks above the panels, in as many columns as there is room for."""
+def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: bool = False) -> None:
+    """Explain marks above the panels or below them, in as few lines as there is room for."""
     for entry in entries:
         entry.set_label(abbreviate(str(entry.get_label()), most))
     lengths = [len(str(entry.get_label())) for entry in entries]
@@ -184,8 +184,8 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40) -> None:
     lines = -(-len(lengths) // columns)
     columns = -(-len(lengths) // lines)  # Columns are as even as that many lines allow: entries are read downwards.
     figure.legend(
-        handles=list(entries), loc="outside upper center", ncols=columns, handletextpad=0.3,
-        columnspacing=0.9, borderaxespad=0.1, handlelength=1.2,
+        handles=list(entries), loc="outside lower center" if below else "outside upper center", ncols=columns,
+        handletextpad=0.3, columnspacing=0.9, borderaxespad=0.1, handlelength=1.2,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ of at least 7 points at that size. The cost is that of Matplotlib.
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,15 +103,16 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     if found.empty:
         return None
     figure, axes, places = _groups(found, width)
+    unit, scale = ("ms", 1e3) if found.seconds.max() + found.prepare.max() < 0.1 else ("s", 1.0)
     ends = np.zeros(len(found))
     for bits in sorted({bits for each in found.by_bits for bits in each}, reverse=True):
-        part = np.array([each.get(bits, 0.0) for each in found.by_bits])
+        part = scale * np.array([each.get(bits, 0.0) for each in found.by_bits])
         axes.barh(places, part, left=ends, color=colour(bits), height=0.7)
         ends += part
     if (found.prepare > 0).any():
-        axes.barh(places, found.prepare, left=ends, color="none", edgecolor="#666666", height=0.7, hatch="////")
-    axes.set_xlabel("time in s; hatched: preparation with conversion")
-    _legend(figure, found, marked=False)
+        axes.barh(places, scale * found.prepare, left=ends, color="none", edgecolor="#666666", height=0.7, hatch="////")
+    axes.set_xlabel(f"time in {unit}" + ("; hatched: preparation" if (found.prepare > 0).any() else ""))
+    _legend(figure, found, marked=False, by_sweep=True)
     return figure, f"median time by bits read{some}", _range_of(found, "seconds", "Bars of the time", "s")
 
 
@@ -178,7 +180,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     panels.logarithmic(axes, "y")
     axes.set(xlabel="iteration", ylabel="residual")
     axes.legend(loc="best", handletextpad=0.2)
-    _legend(figure, found)
+    _legend(figure, found, by_sweep=True)
     last = min(line[-1][1] for line in found.history)
     return (
         figure,
@@ -191,7 +193,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw time against bytes, coloured by bits."""
     del baseline
     found = found[(found.seconds > 0) & (found.traffic > 0)]
-    if found.empty:
+    if not _relates(found.traffic):
         return None
     figure, axes = _scatter(found, width, "traffic", "seconds")
     names = ", ".join(dict.fromkeys(found.traffic_name))
@@ -205,7 +207,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     """Draw the error against the mean number of bits read."""
     del baseline
     found = found[(found.error > 0) & (found.bits > 0)]
-    if found.empty:
+    if not _relates(found.bits):
         return None
     figure, axes = _scatter(found, width, "bits", "error")
     names = ", ".join(dict.fromkeys(found.error_name))
@@ -222,6 +224,11 @@ TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
     "error": error_by_bits,
 }
 """The templates by name; a figure's file has the name of its experiment and of its template."""
+
+
+def _relates(across: pd.Series[float]) -> bool:
+    """Return whether points are enough to show how something depends on a quantity: three, not all in one place."""
+    return len(across) >= 3 and bool(across.min() < across.max())
 
 
 def _range_of(found: pd.DataFrame, column: str, what: str, unit: str) -> str:
@@ -271,11 +278,39 @@ def _panel(width: float, height: float) -> tuple[Figure, Axes]:
 
 def _lines(found: pd.DataFrame, width: float) -> tuple[Figure, Axes]:
     """Return a panel with the names of contestants along its vertical axis."""
-    figure, axes = _panel(width, 0.9 + 0.15 * len(found))
-    most = 26 if width < 5 else 60
-    axes.set_yticks(range(len(found)), [abbreviate(_named(line), most) for line in _each(found)])
+    names = _distinct(_short_names(found), 26 if width < 5 else 60)
+    lines = max(name.count("\n") + 1 for name in names)
+    figure, axes = _panel(width, 0.9 + (0.03 + 0.12 * lines) * len(found))
+    axes.set_yticks(range(len(found)), names)
     axes.set_ylim(len(found) - 0.5, -0.5)
     return figure, axes
+
+
+def _short_names(found: pd.DataFrame) -> list[str]:
+    """Return contestants and graphs as one text each, without that of both which all have in common."""
+    graphs = [shortened(str(each)) if isinstance(each, str) else "" for each in found.graph]
+    if len(set(found.contestant)) == 1 < len(set(graphs)):
+        return graphs
+    one_graph = len(set(graphs)) == 1
+    pairs = zip(found.contestant, graphs, strict=True)
+    named = [" ".join(filter(None, [str(name), "" if one_graph else graph])) for name, graph in pairs]
+    return [" ".join(name.split()) for name in named]
+
+
+def _distinct(names: list[str], most: int) -> list[str]:
+    r"""Return names abbreviated to so many characters, or all of them in two such lines where two would become one.
+
+    Examples
+    --------
+    >>> _distinct(["abc one", "abc two"], 10)
+    ['abc one', 'abc two']
+    >>> [name.split("\n") for name in _distinct(["cuda power csr", "cuda refine csr"], 8)]
+    [['cuda power', 'csr'], ['cuda refine', 'csr']]
+    """
+    short = [abbreviate(name, most) for name in names]
+    if len(set(short)) == len(set(names)):
+        return short
+    return ["\n".join(textwrap.wrap(abbreviate(name, 2 * most + 6), most + 4)) for name in names]
 
 
 def _groups(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, list[int]]:
@@ -330,11 +365,15 @@ def _markers(found: pd.DataFrame) -> list[str]:
     return [by_kind[kind] for kind in kinds]
 
 
-def _legend(figure: Figure, found: pd.DataFrame, *, marked: bool = True) -> None:
-    """Explain colours and, where there are several, markers, below the panel."""
+def _legend(figure: Figure, found: pd.DataFrame, *, marked: bool = True, by_sweep: bool = False) -> None:
+    """Explain colours and, where there are several, markers, below the panel.
+
+    Colours are of the fewest bits of each contestant, or ``by_sweep`` of the bits that its sweeps read.
+    """
     from matplotlib.lines import Line2D
 
-    bits = sorted({bits for each in found.by_bits for bits in each} | set(found.fewest_bits), reverse=True)
+    swept = {bits for each in found.by_bits for bits in each} if by_sweep else set()
+    bits = sorted(swept or set(found.fewest_bits), reverse=True)
     entries = [Line2D([], [], color=colour(each), marker="s", linestyle="", label=f"{each} bits") for each in bits[:8]]
     kinds = dict(zip(_kinds(found), _markers(found), strict=True))
     if marked and 1 < len(kinds) <= len(_MARKERS):
@@ -343,5 +382,4 @@ def _legend(figure: Figure, found: pd.DataFrame, *, marked: bool = True) -> None
             for k, m in kinds.items()
             if k
         ]
-    columns = 3 if figure.get_figwidth() < 5 else 6
-    figure.legend(handles=entries, loc="outside lower center", ncols=columns, handletextpad=0.1, columnspacing=0.8)
+    panels.legend(figure, entries, below=True)

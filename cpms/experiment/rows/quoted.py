@@ -11,6 +11,7 @@ import pandas as pd
 from cpms.base.package_data import folder
 from cpms.experiment.rows import rows
 
+FILE = folder("experiments") / "results" / "cugraph_quoted.jsonl"
 _COLUMNS = {
     ("solve", "fp64"): "fp64_1e-10_ms",
     ("solve", "fp32"): "fp32_1e-6_ms",
@@ -36,7 +37,7 @@ def cugraph() -> pd.DataFrame:
     22.0
     """
     lines: dict[str, dict[str, float | str]] = {}
-    for row in rows.read(folder("experiments") / "results" / "cugraph_quoted.jsonl"):
+    for row in rows.read(FILE):
         name = _COLUMNS[row["purpose"], row["storage"]]
         line = lines.setdefault(row["graph"], {})
         line[name] = round(1e3 * row["solve_s"], 9)
