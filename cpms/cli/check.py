@@ -32,9 +32,12 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms.formats.formats import format_of
 
     storage = format_of(arguments.format)
-    with Bar(range(1), total=arguments.patterns, unit="pattern", disable=not sys.stderr.isatty()) as bar:
-        report = check_format(
-            storage, patterns=arguments.patterns, laws=arguments.law, progress=lambda done: bar.update(done - bar.n)
-        )
+    total = arguments.patterns
+    with Bar(range(1), total=total, unit="pattern", disable=not sys.stderr.isatty()) as bar:
+
+        def progress(done: int) -> None:
+            bar.update(min(done, total) - bar.n)  # All codes of 16 bits come on top.
+
+        report = check_format(storage, patterns=total, laws=arguments.law, progress=progress)
     say(*([json.dumps(report.as_dict())] if arguments.json else report.lines()))
     return 0 if report.holds else 1
