@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
@@ -69,6 +69,7 @@ def test_every_solve_equals_a_fresh_call(graph, options):
     prepared = PageRank(graph, **options)
 
     @given(st.lists(SOLVES, min_size=1, max_size=3))
+    @settings(max_examples=25)
     def law(solves):
         for drawn in solves:
             given_now = arguments(graph, drawn)

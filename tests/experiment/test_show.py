@@ -111,7 +111,7 @@ def test_the_quick_start_is_drawn_of_one_storage(recorded, tmp_path, storage):
     assert (tmp_path / "quickstart.png") in show.show("quickstart", results=tmp_path, output=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["cpu_speed", "opencl_stages"])
+@pytest.mark.parametrize("name", ["cpu_speed", pytest.param("opencl_stages", marks=pytest.mark.slow)])
 def test_rows_of_some_cells_alone_are_drawn(tmp_path, name):
     recorded = rows.read(folder("experiments") / "results" / f"{name}.jsonl")
     for key in ("engine", "layout", "graph", "purpose"):
@@ -143,6 +143,7 @@ def test_all_shows_the_time_that_is_left_on_a_terminal_alone(tmp_path, monkeypat
     assert bool(re.search(r"drawing: +\d+%.*/1 \[\d+:\d+<", stream.getvalue())) == is_terminal
 
 
+@pytest.mark.slow
 def test_rows_without_a_commit_are_drawn_by_every_program(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "save", lambda figure, *_: plt.close(figure) or [Path("drawn")])
     for path in (folder("experiments") / "results").glob("*.jsonl"):
@@ -273,7 +274,13 @@ def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
     assert bought["level solve (solve)"].notna().sum() == len({row["graph"] for row in refined})
 
 
-@pytest.mark.parametrize(("name", "rows_of"), [("sweeps", "sweeps"), ("refine", "refine"), ("roofline", "spmv")])
+@pytest.mark.parametrize(
+    ("name", "rows_of"),
+    [
+        ("sweeps", "sweeps"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (("refine", "refine"), ("roofline", "spmv"))),
+    ],
+)
 def test_what_is_drawn_beside_may_be_missing(tmp_path, name, rows_of):
     recorded = folder("experiments") / "results" / f"gpu_{rows_of}.jsonl"
     (tmp_path / recorded.name).write_bytes(recorded.read_bytes())
@@ -365,11 +372,16 @@ FAILED = {"status": "out of memory", "reason": "out of memory"}
 @pytest.mark.parametrize(
     ("name", "experiment", "failed"),
     [
-        ("tolerance", "gpu_tolerance", {"storage": "fp64"}),
-        ("fig5", "gpu_speedup", {"storage": "fp64"}),
         ("fig6", "gpu_speedup", {"storage": "fp64"}),
-        ("refine", "gpu_refine", {"engine": "cuda_fused"}),
-        ("cpu_peers", "cpu_peers", {"name": "cpms refine auto"}),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                ("tolerance", "gpu_tolerance", {"storage": "fp64"}),
+                ("fig5", "gpu_speedup", {"storage": "fp64"}),
+                ("refine", "gpu_refine", {"engine": "cuda_fused"}),
+                ("cpu_peers", "cpu_peers", {"name": "cpms refine auto"}),
+            )
+        ),
     ],
 )
 def test_a_graph_whose_baseline_failed_does_not_keep_others_from_being_drawn(tmp_path, name, experiment, failed):
