@@ -84,7 +84,10 @@ _builders: Any = numba.core.cgutils
 
 
 class _LinkedLibrary(_Library):  # type: ignore[misc, unused-ignore]
-    """The code of a helper before optimisation and without machine code: its callers link and optimise it."""
+    """The code of a helper before optimisation and without machine code: its callers link and optimise it.
+
+    It relies on internals of Numba, which are alike from 0.60 to 0.68.
+    """
 
     codegen: Any = _NoEnvironment()
 

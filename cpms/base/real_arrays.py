@@ -21,6 +21,19 @@ _REAL = "biuf"
 _HALF_WORD = 2**32
 
 
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a read-only view of an array; the array itself remains writable.
+
+    Examples
+    --------
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def plain_array(name: str, values: Any) -> npt.NDArray[Any]:
     """Return ``values`` as an array of any type, without a copy of an array.
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from cpms.base import plugins
 from cpms.base.errors import CpmsError, InputError, UnsupportedError
+from cpms.base.real_arrays import read_only
 from cpms.base.types import Floats
 from cpms.base.validation import as_whole, described, shortened, whole
 
@@ -299,20 +300,13 @@ def ask(format: Format, name: str, *given: Any) -> Any:
     try:
         with np.errstate(all="ignore"):
             found = getattr(format, name)
-            return found(*map(_read_only, given)) if name in _METHODS else found
+            if name not in _METHODS:
+                return found
+            return found(*(read_only(each) if isinstance(each, np.ndarray) else each for each in given))
     except CpmsError:
         raise
     except (Exception, SystemExit) as error:
         raise InputError(f"{name} of {described_format(format)} fails ({plugins.sentence(error)})") from error
-
-
-def _read_only(given: Any) -> Any:
-    """Return a view of an array that a codec cannot write to, and anything else as it is."""
-    if not isinstance(given, np.ndarray):
-        return given
-    view = given.view()
-    view.flags.writeable = False
-    return view
 
 
 @lru_cache(_KNOWN_FORMATS)

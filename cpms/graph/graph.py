@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
+from cpms.base.real_arrays import read_only as read_only
 from cpms.base.text.html_table import html_table
 from cpms.base.validation import as_whole, described, shortened
 from cpms.graph.edge_arrays import (
@@ -368,19 +369,6 @@ def require_graph(graph: Any) -> None:
             f"graph is a {type(graph).__name__}; give a cpms.Graph, which cpms.load makes of files and names, "
             "and Graph.from_networkx, from_scipy and from_edges of data in memory"
         )
-
-
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a read-only view of an array; the array itself remains writable.
-
-    Examples
-    --------
-    >>> read_only(np.zeros(2)).flags.writeable
-    False
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _as_integer(node: Any) -> int | None:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from cpms.base import host_memory, plugins, threads
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.jit import compiled
+from cpms.base.real_arrays import read_only
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described, whole
 from cpms.sparse.matrix import Matrix
@@ -237,8 +238,9 @@ def _arranged(matrix: Matrix, layout: str, indices: str) -> Arrangement:
 
 def _own_arrangement(matrix: Matrix, layout: Layout, indices: str) -> Arrangement:
     """Return the arrangement of a layout of one's own; padding repeats row and column of the entry before it."""
-    values = None if matrix.values is None else _read_only(matrix.values)
-    shown = replace(matrix, indptr=_read_only(matrix.indptr), indices=_read_only(matrix.indices), values=values)
+    # The arrays may be the user's, and a layout is code of others.
+    values = None if matrix.values is None else read_only(matrix.values)
+    shown = replace(matrix, indptr=read_only(matrix.indptr), indices=read_only(matrix.indices), values=values)
     own = _checked_slots(shown, layout)
     slots = int(own.max(initial=-1)) + 1
     dtype = _index_type(matrix, slots, indices)
@@ -255,13 +257,6 @@ def _own_arrangement(matrix: Matrix, layout: Layout, indices: str) -> Arrangemen
             index_bytes = whole("index_bytes", index_bytes)
     columns = matrix.indices[entry].astype(dtype)
     return Arrangement(OWN, matrix, slots, starts, columns, row_numbers, None, 0, own, rows, index_bytes)
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a view that a layout cannot write to: the array may be the user's."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _checked_slots(matrix: Matrix, layout: Layout) -> npt.NDArray[np.int64]:

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from cpms.base.jit import compiled, numba
+from cpms.base.jit import compiled, inlined_in_loops, numba
 
 jit: Any = compiled()
+inlined: Any = inlined_in_loops()
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
@@ -180,10 +181,14 @@ def permute_chunks(memory, chunk, segment_units, blocks, inverse):  # type: igno
             at = to
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _random_bits(seed, index):  # type: ignore[no-untyped-def]
-    # The splitmix64 mixing function: a counter-based generator, the same for any thread count.
-    z = np.uint64(seed) + np.uint64(index + 1) * np.uint64(0x9E3779B97F4A7C15)
+@inlined
+def random_bits(seed, index):  # type: ignore[no-untyped-def]
+    """Return the bits that stochastic rounding adds to the value at an index.
+
+    They are those of a counter in the splitmix64 generator (Steele, Lea and Flood, OOPSLA 2014), so that they do not
+    depend on threads.
+    """
+    z = np.uint64(seed) + (np.uint64(index) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -216,7 +221,7 @@ def pack_floats(bits, out, exponent_bits, mantissa_bits, mode, seed, first, last
             if mode == 1:
                 digits += (one << (shift - one)) - one + ((digits >> shift) & one)
             elif mode == 2:
-                digits += _random_bits(seed, i) & ((one << shift) - one)
+                digits += random_bits(seed, i) & ((one << shift) - one)
             packed = digits >> shift
             if packed >= top:
                 packed = top - one if mode == 0 else top
@@ -293,7 +298,7 @@ def round_by_rule(values, out, first, factor, rule):  # type: ignore[no-untyped-
             if mode == 1:
                 digits += (one << (shift - one)) - one + ((digits >> shift) & one)
             elif mode == 2:
-                digits += _random_bits(seed, first + i) & ((one << shift) - one)
+                digits += random_bits(seed, first + i) & ((one << shift) - one)
             count = digits >> shift
             found = np.float64(np.float64(count) * step).view(np.uint64) if below > 0 else count << shift
             if (size if saturates else found) > top:

@@ -32,6 +32,7 @@ from cpms.formats.quantization import WIDE_EXPONENT_BITS
 from cpms.precision.anderson import DEPTH, HISTORY_VECTORS, LEAST_EXPONENT_BITS, PRODUCTS, coefficients, is_worthwhile
 from cpms.precision.inner_stopping import inner_tolerance
 from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
+from cpms.storage.host_loops import random_bits
 
 u64 = np.uint64
 inlined: Any = inlined_in_loops()
@@ -227,14 +228,6 @@ def _gather(lengths, starts, sources, z, block, begin, size, totals, shift, mask
 
 
 @inlined
-def _noise(seed, index):  # type: ignore[no-untyped-def]
-    z = seed + (index + u64(1)) * u64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> u64(30))) * u64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> u64(27))) * u64(0x94D049BB133111EB)
-    return z ^ (z >> u64(31))
-
-
-@inlined
 def _contribution(r, count, of_dangling):  # type: ignore[no-untyped-def]
     # r / degree. No edge gathers that of a dangling node, but extrapolation needs it.
     return r / (count if count > 1.0 else 1.0) if count > 0.0 or of_dangling else 0.0
@@ -259,7 +252,7 @@ def _quantise(  # type: ignore[no-untyped-def]
         clamped = abs(quotient) * scale_up
         clamped = largest_finite if clamped > largest_finite else clamped
         bits = np.float64(clamped).view(np.uint64)
-        noise = _noise(seed, u64(base + i)) if mode == 2 else u64(0)
+        noise = random_bits(seed, base + i) if mode == 2 else u64(0)
         if mode == 1:
             bits += (low_bits >> u64(1)) + ((bits >> dropped) & u64(1))
         elif mode == 2:
@@ -697,7 +690,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
     would be optimised again with each of its callers.
     """
     first, last, lanes, depth = first_ranges[lane], first_ranges[lane + 1], len(first_ranges) - 1, len(g)
-    of_dangling, (head_shift, head_mask, head_factor) = exponent_bits >= LEAST_EXPONENT_BITS, head
+    of_dangling = exponent_bits >= LEAST_EXPONENT_BITS
     count = barriers = 0
     predicted_residual, entered_s = 0.0, _seconds()
     while True:
@@ -765,41 +758,14 @@ def outer_steps(  # type: ignore[no-untyped-def]
                     factors[slot] = history[TO_REAL, slot] / history[LARGESTS, 0]
                 _call_products(
                     passes[PRODUCTS_OF_HISTORY],
-                    (
-                        z_address,
-                        factors,
-                        len(r),
-                        bounds,
-                        first,
-                        last,
-                        products,
-                        vectors,
-                        head_shift,
-                        head_mask,
-                        head_factor,
-                    ),
+                    (z_address, factors, len(r), bounds, first, last, products, vectors, *head),
                 )
                 barriers += lanes
                 meet(control, barriers)
                 _plan_combination(products, history, all_products, matrix, g)
                 _call_combination(
                     passes[COMBINATION],
-                    (
-                        z_address,
-                        history,
-                        g,
-                        c,
-                        degree,
-                        r,
-                        bounds,
-                        first,
-                        last,
-                        vectors,
-                        scratch,
-                        head_shift,
-                        head_mask,
-                        head_factor,
-                    ),
+                    (z_address, history, g, c, degree, r, bounds, first, last, vectors, scratch, *head),
                 )
                 slots = depth + 1 if _is_worthwhile(all_products, g) else 2
                 slot_in, slot_out, kind = 0, 0, 4

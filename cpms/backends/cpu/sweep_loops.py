@@ -15,6 +15,7 @@ import numpy as np
 from cpms.base.jit import compiled, inlined_in_loops, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.sparse.sliced import BLOCK_ROWS, SLICE
+from cpms.storage.host_loops import random_bits
 
 u64 = np.uint64
 inlined: Any = inlined_in_loops()
@@ -109,14 +110,6 @@ def _pack_float(value, exponent_bits, mantissa_bits, mode, noise):  # type: igno
     if packed >= top:
         packed = top - u64(1) if mode == 0 else top
     return sign | packed
-
-
-@inlined
-def _noise(seed, index):  # type: ignore[no-untyped-def]
-    z = seed + (index + u64(1)) * u64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> u64(30))) * u64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> u64(27))) * u64(0x94D049BB133111EB)
-    return z ^ (z >> u64(31))
 
 
 def _load_any(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]
@@ -273,7 +266,7 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) ->
                 elif segmented:
                     new = _store_segments(out, j, rows, runs, written, second, third, totals[i], dropped, mask)
                 else:
-                    noise = _noise(seed, j) if third == 2 else u64(0)
+                    noise = random_bits(seed, j) if third == 2 else u64(0)
                     out[j] = out.dtype.type(_pack_float(totals[i], first, second, third, noise))
                     new = _load_float(out, j, first, second)
                 totals[i] = new * back
