@@ -32,6 +32,7 @@ MEASURED = {
     "direct gather",
     "in-cache gather",
     "tiled gather",
+    "rank sweeps",
     "ranks",
     "batches",
     "coo",
