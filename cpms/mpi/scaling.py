@@ -56,13 +56,19 @@ History = list[Step]
 
 
 def graph_for(graph: str, ranks: int) -> str:
-    """Return the graph for a number of ranks: ``RANKS*N`` becomes that number times N, and ``RANKS`` the number.
+    """Return the graph for a number of ranks.
+
+    ``RANKS*N`` becomes the number of ranks times N, ``RANKS`` that number, and ``N+LOG2RANKS`` the sum of N and its
+    base-2 logarithm, rounded down: the scale of an R-MAT graph, whose nodes double with each step.
 
     Examples
     --------
+    >>> graph_for("rmat:scale=20+LOG2RANKS,edge_factor=8,seed=1", 4)
+    'rmat:scale=22,edge_factor=8,seed=1'
     >>> graph_for("uniform:nodes=RANKS*20,edges=RANKS*80", 4), graph_for("weblike-parts:parts=RANKS,nodes=5", 2)
     ('uniform:nodes=80,edges=320', 'weblike-parts:parts=2,nodes=5')
     """
+    graph = re.sub(r"(\d+)\+LOG2RANKS", lambda found: str(int(found[1]) + ranks.bit_length() - 1), graph)
     return re.sub(r"RANKS(?:\*(\d+))?", lambda found: str(ranks * int(found[1] or 1)), graph)
 
 
