@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -26,6 +27,10 @@ from cpms.contracts.engine import Engine
 from cpms.engines import cuda_fused
 from cpms.problems.pagerank import Problem
 
+# Bytecode of the package is on disk for the processes that tests start, as machine code is.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=40)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
@@ -43,21 +48,36 @@ _REPRESENTATIVES = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark compiled cases of formats that a representative stands for as slow, unless a test has no others."""
-    here, variants = Path(__file__).parent, defaultdict(list)
+    """Mark cases that representatives stand for as slow, unless a test has no others.
+
+    Those are compiled cases of formats, and cases that a test's marks ``representatives`` leave out.
+    """
+    compiled = tuple(str(Path(__file__).parent / each) for each in _COMPILED)
+    variants = defaultdict(list)
     for item in items:
-        if any(item.path.is_relative_to(here / each) for each in _COMPILED):
+        if hasattr(item, "callspec"):
             variants[item.nodeid.partition("[")[0]].append(item)
     for cases in variants.values():
-        stood_for = [item for item in cases if _formats_of(item) - _REPRESENTATIVES]
-        if len(stood_for) < len(cases):
-            for item in stood_for:
-                item.add_marker("slow")
+        for stood_for in (
+            [item for item in cases if str(item.path).startswith(compiled) and _formats_of(item) - _REPRESENTATIVES],
+            [item for item in cases if not _is_representative(item)],
+        ):
+            if len(stood_for) < len(cases):
+                for item in stood_for:
+                    item.add_marker("slow")
+
+
+def _is_representative(item: pytest.Item) -> bool:
+    """Return whether all parameters that one of a test's marks ``representatives`` names have a value that it gives."""
+    marks, given = list(item.iter_markers("representatives")), item.callspec.params
+    return not marks or any(
+        all(str(getattr(given[key], "name", given[key])) in kept for key, kept in mark.kwargs.items()) for mark in marks
+    )
 
 
 def _formats_of(item: pytest.Item) -> set[str]:
     """Return the names of formats among a test's parameters."""
-    given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    given = item.callspec.params.values()
     names = {str(getattr(each, "name", each)) for each in given if isinstance(each, str | Format)}
     return {name for name in names if _is_format(name)}
 
