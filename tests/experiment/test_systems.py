@@ -118,6 +118,7 @@ def test_rows_are_shown(recorded, tmp_path):
     assert "no such device" in (tmp_path / "a" / "systems_cpu_refused.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_contest_of_other_contestants_stands_in_the_place_of_the_one_before(recorded, tmp_path):
     now = [json.loads(line) for line in recorded.read_text().splitlines()]
     before = [{**row, "cell": "before", "results": row["results"][1:2]} for row in now[:1]]
@@ -215,6 +216,7 @@ DEVICE = [
 ]
 
 
+@pytest.mark.representatives(given=("{"engine": "cuda", "storage": "cpms4", "layout": "csr"}", "{"engine": "cuda_fused", "layout": "pattern", "method": "refine", "storage": "fp16"}"))
 @pytest.mark.parametrize("given", DEVICE, ids=lambda given: " ".join(map(str, given.values())))
 def test_contestants_of_a_device_solve_and_hold_at_least_their_matrix(host_backend, monkeypatch, given):
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 0, 5, 0])
