@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 from collections import defaultdict
@@ -65,6 +66,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if len(stood_for) < len(cases):
                 for item in stood_for:
                     item.add_marker("slow")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what collection made out of each later search for garbage: it is there until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_representative(item: pytest.Item) -> bool:

@@ -40,7 +40,7 @@ contestants = [
     {{ engine = "cpu", layout = "pattern", method = "refine", storage = "fp16" }},
     {{ engine = "scipy", layout = "pattern" }},
     {{ engine = "serial", method = "refine" }},
-    {{ engine = "mpi", ranks = 2 }},
+    {{ engine = "mpi", ranks = 2, only = ["{GRAPHS[1]}"] }},
     {{ engine = "opencl", layout = "pattern" }},
     {{ engine = "opencl", device = "no such device", layout = "pattern" }},
 ]
@@ -210,13 +210,18 @@ def test_memory_that_is_held_is_counted_once_and_graphs_are_not():
 
 DEVICE = [
     {"engine": "cuda", "storage": "cpms4", "layout": "csr"},
-    {"engine": "cuda", "storage": "fp32", "layout": "pattern", "fixed": True, "tol": 1e-6},
-    {"engine": "cuda_fused", "layout": "pattern"},
     {"engine": "cuda_fused", "layout": "pattern", "method": "refine", "storage": "fp16"},
+    # Each is compiled for this machine, for seconds.
+    *(
+        pytest.param(each, marks=pytest.mark.slow)
+        for each in (
+            {"engine": "cuda", "storage": "fp32", "layout": "pattern", "fixed": True, "tol": 1e-6},
+            {"engine": "cuda_fused", "layout": "pattern"},
+        )
+    ),
 ]
 
 
-@pytest.mark.representatives(given=("{"engine": "cuda", "storage": "cpms4", "layout": "csr"}", "{"engine": "cuda_fused", "layout": "pattern", "method": "refine", "storage": "fp16"}"))
 @pytest.mark.parametrize("given", DEVICE, ids=lambda given: " ".join(map(str, given.values())))
 def test_contestants_of_a_device_solve_and_hold_at_least_their_matrix(host_backend, monkeypatch, given):
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 0, 5, 0])
