@@ -182,7 +182,7 @@ whole_s|number|s|one whole call, preparation and certificate included, the media
 whole_samples_s_json|JSON|s|samples of one whole call
 solve_set_aside_s_json|JSON|s|outliers of these, which its median leaves out
 solves_s|number|s|one solve on all ranks
-step_s_json|JSON|s|time of each iteration
+step_s_json|JSON|s|time from the start of the solve to the end of each iteration
 seconds_by_bits_s_json|JSON|s|time of iterations by bits read
 sweep_s_by_bits_json|JSON|s|one sweep by bits read
 query_s|number|s|one query
