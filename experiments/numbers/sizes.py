@@ -1,7 +1,11 @@
 """Large graphs, queries, and several GPUs."""
 
+import re
+
 from cpms.experiment.pages.numbers import machine, median, ratio
 from cpms.experiment.report.output import label, shortened
+
+_KINDS = {"weblike": "web", "uniform": "uniformly random", "rmat": "R-MAT graph"}
 
 
 def large(rows):
@@ -42,7 +46,7 @@ def several(rows):
             if result["ranks"] == 1:
                 known = fastest.setdefault(result["method"], result)
                 fastest[result["method"]] = min(known, result, key=lambda each: each["solve_s"])
-        kind = "web" if "weblike" in row["graph"] else "uniformly random"
+        kind = _KINDS[re.split("[-:]", row["graph"])[0]]
         size = f"{row['results'][0]['nodes'] / 1e6:.0f}M"
         for result in row["results"]:
             ranks, method = result["ranks"], result["method"]
