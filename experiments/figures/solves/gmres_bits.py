@@ -39,7 +39,8 @@ def show(rows, out):
         figure,
         caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a matrix "
         "that both solve; circles: each basis vector has as many whole bytes a value as the residual asks for, "
-        "squares: blocks of values share exponents; colour: the nearest number of bits. Counts of one run have no spread",
+        "squares: blocks of values share exponents; colour: the nearest number of bits. Counts of one run have no "
+        "spread",
         alt=ends(held, "over float64", ["matrix", "basis"], "Iterations over float64's", "times"),
     )
 

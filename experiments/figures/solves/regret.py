@@ -33,10 +33,12 @@ def show(rows, out):
     panels.logarithmic(panel, "y")
     panel.set(xlabel="matrices, by regret", ylabel="bytes, auto over best fixed")
     panels.legend(figure, panels.key(lines=styles))
+    unsolved = int((table.regret == float("inf")).sum())
     out.figure(
         figure,
         caption="Regret of auto: bytes that its choice reads over those of the best fixed choice, a mark a matrix; "
-        f"{int((table.regret == float('inf')).sum())} that auto does not solve are not drawn. Counts of one run",
+        "hollow: held out, when auto was written. Counts of one run"
+        + (f"; {unsolved} are not solved" if unsolved else ""),
         alt=ends(table[table.regret < float("inf")], "regret", ["matrix"], "Bytes over the best choice's", "times"),
     )
 
