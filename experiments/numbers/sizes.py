@@ -29,7 +29,9 @@ def queries(rows):
     yield median(
         "query.alone", f"a personalised query by `refine` to 1e-10, {name}", "ms", means[0], [alone], "ppr", 1e3
     )
-    yield median("query.reset", "the same, to aim at it", "ms", [alone["reset_s"]], [alone], "ppr", 1e3)
+    yield median(
+        "query.reset", "another teleport vector for a prepared graph", "ms", [alone["reset_s"]], [alone], "ppr", 1e3
+    )
     yield median("query.together", "each of 100 together", "ms", means[1], [together], "ppr", 1e3)
     whole = [alone["query_s"] + alone["reset_s"]]
     yield ratio(
@@ -66,7 +68,7 @@ def several(rows):
         if row["scaling"] == "strong" and kind == "web":
             found = {(result["engine"], result["method"], result["ranks"]): result for result in row["results"]}
             one = found["mpi_cuda", "refine", 1]
-            what = "time of a rank alone over one GPU without ranks, `refine`, web"
+            what = "time of one rank over one GPU without ranks, `refine`, web"
             pair = (one["solve_samples_s"], fastest["refine"]["solve_samples_s"])
             yield ratio("gpus.alone", what, [pair], [row], "scaling_gpu")
 
