@@ -86,7 +86,7 @@ _Library: Any = codegen.JITCodeLibrary
 _passes: Any = compiler.DefaultPassBuilder
 _builders: Any = numba.core.cgutils
 _runtime: Any = nrt
-_llvm: Any = codegen.ll
+_llvm: Any = codegen.ll  # type: ignore[attr-defined, unused-ignore]
 
 
 class _LinkedLibrary(_Library):  # type: ignore[misc, unused-ignore]
