@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -26,8 +28,12 @@ from cpms.contracts.engine import Engine
 from cpms.engines import cuda_fused
 from cpms.problems.pagerank import Problem
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=40)
+# Bytecode of the package is on disk for the processes that tests start, as machine code is.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+settings.register_profile("default", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("default")
 
@@ -43,21 +49,43 @@ _REPRESENTATIVES = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark compiled cases of formats that a representative stands for as slow, unless a test has no others."""
-    here, variants = Path(__file__).parent, defaultdict(list)
+    """Mark cases that representatives stand for as slow, unless a test has no others.
+
+    Those are compiled cases of formats, and cases that a test's marks ``representatives`` leave out.
+    """
+    compiled = tuple(str(Path(__file__).parent / each) for each in _COMPILED)
+    variants = defaultdict(list)
     for item in items:
-        if any(item.path.is_relative_to(here / each) for each in _COMPILED):
+        if hasattr(item, "callspec"):
             variants[item.nodeid.partition("[")[0]].append(item)
     for cases in variants.values():
-        stood_for = [item for item in cases if _formats_of(item) - _REPRESENTATIVES]
-        if len(stood_for) < len(cases):
-            for item in stood_for:
-                item.add_marker("slow")
+        for stood_for in (
+            [item for item in cases if str(item.path).startswith(compiled) and _formats_of(item) - _REPRESENTATIVES],
+            [item for item in cases if not _is_representative(item)],
+        ):
+            if len(stood_for) < len(cases):
+                for item in stood_for:
+                    item.add_marker("slow")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what collection made out of each later search for garbage: it is there until the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def _is_representative(item: pytest.Item) -> bool:
+    """Return whether all parameters that one of a test's marks ``representatives`` names have a value that it gives."""
+    marks, given = list(item.iter_markers("representatives")), item.callspec.params
+    return not marks or any(
+        all(str(getattr(given[key], "name", given[key])) in kept for key, kept in mark.kwargs.items()) for mark in marks
+    )
 
 
 def _formats_of(item: pytest.Item) -> set[str]:
     """Return the names of formats among a test's parameters."""
-    given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    given = item.callspec.params.values()
     names = {str(getattr(each, "name", each)) for each in given if isinstance(each, str | Format)}
     return {name for name in names if _is_format(name)}
 
@@ -92,6 +120,13 @@ def one_that_sends_much() -> Callable[[int], Graph]:
     return make
 
 
+class Emulation(HostBackend):
+    """Compiles no kernel again that another test has needed with others."""
+
+    def compile(self, variants: Iterable[Variant]) -> None:
+        super().compile([variant for variant in variants if variant.symbol not in self._functions])
+
+
 @pytest.fixture(scope="session")
 def host_backend(tmp_path_factory: pytest.TempPathFactory) -> HostBackend:
     """Where CUDA kernels run on this machine's processor; skipped without a C++ compiler."""
@@ -99,7 +134,7 @@ def host_backend(tmp_path_factory: pytest.TempPathFactory) -> HostBackend:
         pytest.skip("there is no C++ compiler")
     folder = tmp_path_factory.getbasetemp().parent / "cuda-kernels-on-host"
     folder.mkdir(exist_ok=True)
-    return HostBackend(folder)
+    return Emulation(folder)
 
 
 @pytest.fixture(scope="session")

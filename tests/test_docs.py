@@ -95,6 +95,7 @@ def test_the_picture_of_formats_is_drawn_from_them():
     assert module.drawing() == file.with_name("formats.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_tutorial_leads_from_an_edge_list_to_a_figure(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (DOCS / "tutorials" / "own_graph.md").read_text(encoding="utf-8")

@@ -68,6 +68,7 @@ def room(tmp_path):
         folder.chmod(0o755)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (PACKAGE.parent / "kernels").is_dir(), reason="cpms is not run from its sources")
 def test_a_read_only_installation_without_a_home_does_the_work_of_the_first_command(room, tmp_path):
     out = tmp_path / "work" / "out"

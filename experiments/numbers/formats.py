@@ -112,7 +112,7 @@ def iterations(rows):
         raise LookupError("table2")
     yield counted(
         "iterations.near",
-        "graphs on which `cpms2` and `cpms4` need as many, to within one",
+        "graphs on which `cpms2` and `cpms4` take as many iterations as float64, or one more or fewer",
         "graphs",
         len(near),
         held,

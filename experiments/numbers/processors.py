@@ -34,7 +34,7 @@ def peers(rows):
             f"graphs on which it is slower than the fastest of {called}",
             "graphs",
             len(slower),
-            slower,
+            slower or held,
             "cpu_peers",
         )
 
@@ -57,7 +57,7 @@ def peers_from_edges(rows):
     yield ratio("peers.road.least", what, [pair], [row], "cpu_peers_road")
     slower = [row for value, _, row in least.values() if value < 1]
     what = f"graphs on which it is slower than the fastest of {called}"
-    yield counted("peers.road.slower", what, "graphs", len(slower), slower, "cpu_peers_road")
+    yield counted("peers.road.slower", what, "graphs", len(slower), slower or held, "cpu_peers_road")
 
 
 def formats_of_refine(rows):

@@ -139,14 +139,17 @@ def few_bit_sweeps(rows):
     """Yield the least share of sweeps that read few bits, over graphs of more than 80 float64 sweeps."""
     suite = Suite(rows)
     graphs = [g for g in suite.rows if len(suite.solve(g, "cuda_fused")["bits"]) > 80]
-    for storage, called in (("fp16", "`fp16`"), ("cpms4-nearest", "16-bit heads"), ("e5m2", "8 bits")):
+    for storage, called in (("fp16", "`fp16`"), ("cpms4-nearest", "16-bit heads of `cpms4`"), ("e5m2", "8 bits")):
         results = [suite.refine(graph, storage, whole=True, plain=True) for graph in graphs]
         shares = [100 * sum(each < 64 for each in result["bits"]) / len(result["bits"]) for result in results]
-        what = f"sweeps in few bits, least of {len(graphs)} graphs of over 80, without Anderson acceleration, {called}"
+        what = (
+            f"share of sweeps in few bits, least of {len(graphs)} graphs of over 80 sweeps, not accelerated, {called}"
+        )
         yield spread(f"sweeps.few.{storage}", what, "%", shares, suite.all(graphs), SHOW, of="least")
     held = [(g, r) for g in suite.rows for r in suite.rows[g]["results"] if r["status"] == "ok" and "error_bound" in r]
     above = [suite.rows[g] for g, r in held if r["error_l1"] > r["error_bound"] + 1e-14 / 0.15]
-    yield counted("refine.above_bound", "answers whose error exceeds their bound", "answers", len(above), above, SHOW)
+    what = "answers whose error exceeds their bound"
+    yield counted("refine.above_bound", what, "answers", len(above), above or suite.all(), SHOW)
     yield counted("refine.answers", "answers with a bound", "answers", len(held), suite.all(), SHOW)
 
 
@@ -205,7 +208,15 @@ def lever_sweeps(rows):
         if any(result["storage"] == "fp64" for result in row["results"])
     ]
     values = [off["sweep_us"] / on["sweep_us"] for off, on in pairs]
-    yield spread("lever.cached.fp64", "the same in float64", "times", values, held, "levers", of="mean")
+    yield spread(
+        "lever.cached.fp64",
+        f"in-cache sweeps, float64 sweeps, {len(held)} graphs",
+        "times",
+        values,
+        held,
+        "levers",
+        of="mean",
+    )
 
 
 def limits(rows):

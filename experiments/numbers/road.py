@@ -85,10 +85,10 @@ def over_own_float64(rows):
         raise LookupError("gpu_road")
     slower = [row for row, double, own in found if sorted(double)[len(double) // 2] < sorted(own)[len(own) // 2]]
     yield counted(
-        "road.later", "graphs on which `refine` is later than our float64", "graphs", len(slower), slower, SHOW
+        "road.later", "graphs on which `refine` is slower, edges to ranks", "graphs", len(slower), slower, SHOW
     )
     yield counted(
-        "road.graphs", "graphs of both suites of the road", "graphs", len(found), [row for row, *_ in found], SHOW
+        "road.graphs", "graphs timed from edges to ranks", "graphs", len(found), [row for row, *_ in found], SHOW
     )
     for row, double, own in found:
         key = f"road.{_name(row).replace(', ', '-').split(' ')[0]}.over_fp64"

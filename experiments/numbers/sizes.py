@@ -1,7 +1,11 @@
 """Large graphs, queries, and several GPUs."""
 
+import re
+
 from cpms.experiment.pages.numbers import machine, median, ratio
 from cpms.experiment.report.output import label, shortened
+
+_KINDS = {"weblike": "web", "uniform": "uniformly random", "rmat": "R-MAT graph"}
 
 
 def large(rows):
@@ -25,7 +29,9 @@ def queries(rows):
     yield median(
         "query.alone", f"a personalised query by `refine` to 1e-10, {name}", "ms", means[0], [alone], "ppr", 1e3
     )
-    yield median("query.reset", "the same, to aim at it", "ms", [alone["reset_s"]], [alone], "ppr", 1e3)
+    yield median(
+        "query.reset", "another teleport vector for a prepared graph", "ms", [alone["reset_s"]], [alone], "ppr", 1e3
+    )
     yield median("query.together", "each of 100 together", "ms", means[1], [together], "ppr", 1e3)
     whole = [alone["query_s"] + alone["reset_s"]]
     yield ratio(
@@ -42,7 +48,7 @@ def several(rows):
             if result["ranks"] == 1:
                 known = fastest.setdefault(result["method"], result)
                 fastest[result["method"]] = min(known, result, key=lambda each: each["solve_s"])
-        kind = "web" if "weblike" in row["graph"] else "uniformly random"
+        kind = _KINDS[re.split("[-:]", row["graph"])[0]]
         size = f"{row['results'][0]['nodes'] / 1e6:.0f}M"
         for result in row["results"]:
             ranks, method = result["ranks"], result["method"]
@@ -62,7 +68,7 @@ def several(rows):
         if row["scaling"] == "strong" and kind == "web":
             found = {(result["engine"], result["method"], result["ranks"]): result for result in row["results"]}
             one = found["mpi_cuda", "refine", 1]
-            what = "time of a rank alone over one GPU without ranks, `refine`, web"
+            what = "time of one rank over one GPU without ranks, `refine`, web"
             pair = (one["solve_samples_s"], fastest["refine"]["solve_samples_s"])
             yield ratio("gpus.alone", what, [pair], [row], "scaling_gpu")
 

@@ -86,7 +86,7 @@ def graphs_of_networkx(draw):
 
 
 @given(graph=graphs_of_networkx(), weight=st.sampled_from(["weight", "kg", None]), data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_ranks_are_those_of_networkx(graph, weight, data):
     given = {name: data.draw(BY_NODE) for name in ("personalization", "nstart", "dangling")}
     given = {name: value if value and set(value) & set(graph) else None for name, value in given.items()}

@@ -68,8 +68,8 @@ def same(found, expected):
 def test_every_solve_equals_a_fresh_call(graph, options):
     prepared = PageRank(graph, **options)
 
-    @given(st.lists(SOLVES, min_size=1, max_size=3))
-    @settings(max_examples=25)
+    @given(st.lists(SOLVES, min_size=2, max_size=3))
+    @settings(max_examples=6)
     def law(solves):
         for drawn in solves:
             given_now = arguments(graph, drawn)
@@ -142,7 +142,7 @@ def test_close_frees_what_was_prepared_and_results_stay():
 
 
 @pytest.mark.parametrize("method", [pytest.param("power", marks=pytest.mark.slow), "refine"])
-def test_memory_after_a_thousand_solves_batches_and_updates_is_that_before(method):
+def test_memory_after_hundreds_of_solves_batches_and_updates_is_that_before(method):
     graph = web(nodes=200, edges=1000)
     added, removed = ([5], [7]), ([5], [7])
     with PageRank(graph, engine="cpu", method=method) as prepared:
@@ -161,11 +161,11 @@ def test_memory_after_a_thousand_solves_batches_and_updates_is_that_before(metho
         try:
             use(50)
             before = tracemalloc.get_traced_memory()[0]
-            use(1000)
+            use(300)
             grown = tracemalloc.get_traced_memory()[0] - before
         finally:
             tracemalloc.stop()
-    assert grown < 100 * graph.nodes * 8  # A tenth of what keeping one array of each solve would be.
+    assert grown < 30 * graph.nodes * 8  # A tenth of what keeping one array of each solve would be.
 
 
 @pytest.mark.parametrize("part", ["indptr", "sources", "weights"])

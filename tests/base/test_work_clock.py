@@ -141,6 +141,7 @@ def test_solves_take_no_longer_where_kernels_are_compiled(slow_compilers, monkey
         assert all(0.0 <= step.seconds < AGE_S for step in result.history)
 
 
+@pytest.mark.representatives(method=("power",))
 @pytest.mark.parametrize("method", ["power", "refine"])
 def test_batches_take_no_longer_where_kernels_are_compiled(slow_compilers, monkeypatch, host_backend, method):
     monkeypatch.setattr(device_engine, "missing", lambda: None)

@@ -60,6 +60,8 @@ def iterations(A, storage, vectors):
     return operator, task, np.zeros(A.shape[0])
 
 
+@pytest.mark.representatives(name=("scattered",))
+@pytest.mark.representatives(name=("codes", "scattered", "pattern"), vectors=("None",))
 @pytest.mark.parametrize("vectors", [None, FP32])
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CASES]

@@ -90,6 +90,7 @@ def problems(graph):
     yield Problem(graph, 0.6, teleport / teleport.sum(), "uniform")
 
 
+@pytest.mark.representatives(storage=("fp64",))
 @pytest.mark.parametrize("storage", [FP64, FP32], ids=lambda storage: storage.name)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_sweeps_agree_with_the_reference(engine, graph, storage):

@@ -62,7 +62,7 @@ def star(leaves):
 @pytest.mark.parametrize("storage", ["fp64", "fp32"])
 @pytest.mark.parametrize("stage", STAGES)
 @given(graph=graphs(), data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_stages_agree_with_the_reference_on_any_graph(stage, storage, graph, data):
     if opencl.ENGINE.missing():
         pytest.skip(opencl.ENGINE.missing())

@@ -64,6 +64,7 @@ def test_cells_without_these_keys_keep_their_names():
     assert contestant(error_feedback=False).parameters() == {**cell, "error_feedback": False}
 
 
+@pytest.mark.slow
 def test_the_experiment_is_drawn_beside_the_levers_of_sweeps(tmp_path):
     recorded = folder("experiments") / "results"
     for name in ("gpu_cached", "gpu_merged"):

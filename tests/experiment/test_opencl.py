@@ -79,6 +79,7 @@ def test_contestants_that_cannot_run_are_recorded_with_a_reason(recorded):
     assert any("'a device of none'" in reason for reason in refused.values())
 
 
+@pytest.mark.slow
 def test_shown_from_rows_alone(recorded, tmp_path):
     written = show.show("opencl_stages", results=recorded, output=tmp_path)
     names = {path.name for path in written}

@@ -115,6 +115,7 @@ def test_rows_are_shown(recorded, tmp_path):
     assert (table["over refine auto"] <= table["over refine auto alone"]).all()
 
 
+@pytest.mark.slow
 def test_numbers_of_pages_are_the_means_that_show_computes(tmp_path):
     numbers = all_numbers(folder("experiments") / "results")
     show.show("cpu_peers", output=tmp_path)

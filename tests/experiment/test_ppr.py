@@ -96,6 +96,7 @@ def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     assert "10.54" in (tmp_path / "a" / "ppr_table1_printed.md").read_text()
 
 
+@pytest.mark.representatives(engine=("cuda_fused", "coo_basic"))
 @pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize(
     ("engine", "method", "storage", "layout"),

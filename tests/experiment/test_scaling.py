@@ -52,6 +52,7 @@ def test_rows_hold_all_contestants_at_the_same_residual(recorded):
     assert sum(row["results"][2]["edges_by_rank"]) == row["edges"]
 
 
+@pytest.mark.slow
 def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     first, second = (show.show("scaling", results=recorded.parent, output=tmp_path / name) for name in "ab")
     assert {path.name for path in first} >= {"scaling.md", "scaling_table1.csv", "scaling_table2.tex", "scaling.pdf"}

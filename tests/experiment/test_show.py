@@ -68,6 +68,7 @@ def test_unsupported_cells_are_recorded_with_their_reason(recorded):
     )
 
 
+@pytest.mark.representatives(name=("table2", "quickstart", "topk"))
 @pytest.mark.parametrize("name", show_programs())
 def test_show_writes_the_same_bytes_twice(recorded, tmp_path, name):
     needs = show._program(show_programs()[name]).NEEDS
@@ -125,6 +126,7 @@ def test_rows_of_some_cells_alone_are_drawn(tmp_path, name):
             assert show.show(name, results=source, output=source)
 
 
+@pytest.mark.slow
 def test_all_shows_what_has_rows(recorded, tmp_path):
     written = {path.name for path in show.show("all", results=recorded, output=tmp_path)}
     assert {"table1.tex", "table2.md", "fig3.pdf", "convergence.svg", "quickstart.png"} <= written
@@ -254,6 +256,7 @@ def test_recorded_rows_that_ship_are_whole():
             assert len(json.loads(line)["cell"]) == 16
 
 
+@pytest.mark.slow
 def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
     show.show("sweeps", output=tmp_path)
     bought = pd.read_csv(tmp_path / "sweeps_ablation.csv").set_index("graph")
@@ -299,6 +302,7 @@ def _near_the_bound(results, output):
     return chosen.set_index("graph")
 
 
+@pytest.mark.slow
 def test_numbers_say_how_near_sweeps_come_to_what_memory_allows(tmp_path):
     results = folder("experiments") / "results"
     chosen = _near_the_bound(results, tmp_path)
@@ -310,6 +314,7 @@ def test_numbers_say_how_near_sweeps_come_to_what_memory_allows(tmp_path):
     assert chosen.reached["rmat 22"] > 1
 
 
+@pytest.mark.slow
 def test_the_roofline_has_fused_sweeps_beside_products(tmp_path):
     show.show("roofline", output=tmp_path)
     swept = pd.read_csv(tmp_path / "roofline_fused.csv")
@@ -348,6 +353,7 @@ def test_programs_of_ones_own_are_shown_by_their_path(recorded, tmp_path):
         show.show(str(tmp_path / "other.py"), output=tmp_path)
 
 
+@pytest.mark.slow
 def test_ratios_of_the_authors_stand_beside_the_solves_that_they_are_of(tmp_path):
     show.show("fig6", output=tmp_path)
     table = pd.read_csv(tmp_path / "fig6.csv")

@@ -40,7 +40,7 @@ contestants = [
     {{ engine = "cpu", layout = "pattern", method = "refine", storage = "fp16" }},
     {{ engine = "scipy", layout = "pattern" }},
     {{ engine = "serial", method = "refine" }},
-    {{ engine = "mpi", ranks = 2 }},
+    {{ engine = "mpi", ranks = 2, only = ["{GRAPHS[1]}"] }},
     {{ engine = "opencl", layout = "pattern" }},
     {{ engine = "opencl", device = "no such device", layout = "pattern" }},
 ]
@@ -118,6 +118,7 @@ def test_rows_are_shown(recorded, tmp_path):
     assert "no such device" in (tmp_path / "a" / "systems_cpu_refused.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_contest_of_other_contestants_stands_in_the_place_of_the_one_before(recorded, tmp_path):
     now = [json.loads(line) for line in recorded.read_text().splitlines()]
     before = [{**row, "cell": "before", "results": row["results"][1:2]} for row in now[:1]]
@@ -209,9 +210,15 @@ def test_memory_that_is_held_is_counted_once_and_graphs_are_not():
 
 DEVICE = [
     {"engine": "cuda", "storage": "cpms4", "layout": "csr"},
-    {"engine": "cuda", "storage": "fp32", "layout": "pattern", "fixed": True, "tol": 1e-6},
-    {"engine": "cuda_fused", "layout": "pattern"},
     {"engine": "cuda_fused", "layout": "pattern", "method": "refine", "storage": "fp16"},
+    # Each is compiled for this machine, for seconds.
+    *(
+        pytest.param(each, marks=pytest.mark.slow)
+        for each in (
+            {"engine": "cuda", "storage": "fp32", "layout": "pattern", "fixed": True, "tol": 1e-6},
+            {"engine": "cuda_fused", "layout": "pattern"},
+        )
+    ),
 ]
 
 

@@ -107,6 +107,11 @@ def test_baselines_are_named(rows):
     matplotlib.pyplot.close("all")
 
 
+def test_bars_of_a_solve_add_up_to_its_time_by_the_ends_of_its_steps():
+    row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 4.0}
+    assert observations([{**row, "step_s": [1.0, 3.0, 4.0], "bits": [64, 16, 64]}]).by_bits[0] == {64: 2.0, 16: 2.0}
+
+
 def test_rows_without_measurements_have_no_figures(rows):
     assert list(drawings([{**row, "status": "unavailable"} for row in rows])) == []
 

@@ -71,6 +71,7 @@ def test_what_digests_say_is_no_part_of_the_name_of_a_cell(here):
     assert not {"parameters", "graph_digest", "graph_files_digest", "code_digest"} & cell.keys()
 
 
+@pytest.mark.slow
 def test_recorded_rows_keep_their_names():
     found = 0
     for path in (folder("experiments") / "results").rglob("*.jsonl"):

@@ -11,7 +11,7 @@ from cpms import encode
 from cpms.formats.formats import FloatFormat
 from cpms.formats.quantization import rank_seed, step_seed
 
-DRAWS = np.arange(1, 4001, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+DRAWS = np.arange(1, 1001, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 """What the generator of `cpms.storage.host_loops` adds to a seed before it mixes, which is one to one."""
 SEEDS = {
     "formats' seeds and sweeps": [step_seed(seed, step) for seed in range(8) for step in range(60)],

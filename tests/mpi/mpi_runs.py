@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cpms import Graph, UnavailableError
+from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.backends.mpi.exchange import world
 from cpms.mpi import launch
 
@@ -71,7 +72,7 @@ def kernels_on_host(request, wanted):
     if world.missing():
         pytest.skip(world.missing())
     built = request.getfixturevalue("host_backend")
-    built.compile(wanted)
+    HostBackend.compile(built, wanted)  # The program that ranks ask for, whatever is compiled already.
     return built._folder
 
 

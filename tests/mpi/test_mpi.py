@@ -51,7 +51,7 @@ from cpms.backends.mpi.exchange.world import world
 from cpms.precision.controllers import Level
 
 random = np.random.default_rng(5)
-large = cpms.load("rmat:scale=13,edge_factor=6,seed=2")
+large = cpms.load("rmat:scale=13,edge_factor=2,seed=2")
 teleport = random.random(large.nodes)
 weighted = cpms.Graph(large.indptr, large.sources, random.random(large.edges) + 0.1)
 problems = {
@@ -74,7 +74,7 @@ for local in ("cpu", "serial", "scipy"):
             operator = engine.prepare(problem, FP64, layout)
             operator = replace(operator, parts=world().size if operator.product.in_parts else 1)
             x, out = operator.load(np.full(problem.graph.nodes, 1 / problem.graph.nodes)), operator.empty()
-            for step in range(30):
+            for step in range(10):
                 found = operator.sweep(x, out, Level(1, 1), step)
                 x, out = out, x
             kept[f"{local} {name} {layout}"] = operator.read(x, 1)
@@ -85,7 +85,7 @@ np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """Vectors and norms after thirty sweeps, as each rank of 1, 2 and 3 has them."""
+    """Vectors and norms after ten sweeps, as each rank of 1, 2 and 3 has them."""
     folder = tmp_path_factory.mktemp("swept")
     for ranks in (1, 2, 3):
         code, _, errors = mpi_runs.run(ranks, "-c", SWEEPS, folder)
@@ -247,6 +247,7 @@ def test_without_an_mpi_library_the_engine_says_so(monkeypatch, tmp_path):
         engines.get("mpi")
 
 
+@pytest.mark.representatives(variable=("PMI_SIZE",))
 @needs_mpi
 @pytest.mark.parametrize("variable", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
 def test_ranks_that_another_mpi_started_are_not_taken_for_one(variable):
@@ -265,6 +266,7 @@ def test_launchers_that_say_nothing_are_no_launchers(monkeypatch):
         assert world.missing() is None
 
 
+@pytest.mark.representatives(local=("cpu",))
 @needs_mpi
 @pytest.mark.parametrize(("local", "asked", "used"), [("scipy", "auto", "csr"), ("cpu", "auto", "pattern")])
 def test_ranks_say_which_layout_they_use(local, asked, used):

@@ -221,6 +221,8 @@ few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck
 @given(graph=graphs(weighted=False), data=st.data())
 @few
 def test_one_rank_is_sound_on_any_graph(request, where, graph, data):
+    if where == "host":
+        request.getfixturevalue("kernels")  # All at once: one by one they take longer.
     with current.using(request.getfixturevalue(f"{where}_backend")):
         teleport = data.draw(st.none() | distributions(graph.nodes))
         rule = data.draw(st.sampled_from(["teleport", "uniform"]))
@@ -283,6 +285,7 @@ np.savez(f"{folder}/{me.rank}.npz", **kept)
 STAGED = ["propagation_blocking", "tiled_gather", "error_feedback"]
 
 
+@pytest.mark.representatives(ranks=("2",))
 @pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("required", [None, *(pytest.param(name, marks=pytest.mark.slow) for name in STAGED)])
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -319,6 +322,7 @@ def started(kernels, ranks, *arguments, where="host"):
     return mpi_runs.run(ranks, "-c", WHERE + MAIN, where, kernels, *arguments)
 
 
+@pytest.mark.representatives(method=("refine",))
 @pytest.mark.parametrize("method", ["power", "refine"])
 def test_each_rank_reads_its_share_and_all_give_one_answer(kernels, tmp_path, method):
     graph = "uniform:nodes=6000,edges=20000,seed=3"

@@ -93,6 +93,7 @@ me.Barrier()
 """
 
 
+@pytest.mark.representatives(where=("host", "gpu"), ranks=("2",))
 @pytest.mark.parametrize(
     ("where", "ranks"), [("host", 2), ("host", 3), *(pytest.param("gpu", n, marks=pytest.mark.gpu) for n in (2, 4))]
 )
@@ -218,6 +219,7 @@ def refine_plainly(refinement, first, policy):
 
 me = world()
 transport = between(me)
+problems = {name: problems[name] for name in sys.argv[2:] or problems}
 cache_bytes = current().cache_bytes
 kept = {}
 for name, problem in problems.items():
@@ -303,16 +305,16 @@ def kernels(request):
 
 
 @pytest.mark.parametrize(
-    ("where", "ranks"),
+    ("where", "ranks", "names"),
     [
-        ("host", 2),
-        *(pytest.param("host", n, marks=pytest.mark.slow) for n in (1, 3)),
-        *(pytest.param("gpu", n, marks=pytest.mark.gpu) for n in (1, 2, 4)),
+        ("host", 2, ("random", "few across", "ranks without rows", "slow")),
+        *(pytest.param("host", n, (), marks=pytest.mark.slow) for n in (1, 2, 3)),
+        *(pytest.param("gpu", n, (), marks=pytest.mark.gpu) for n in (1, 2, 4)),
     ],
 )
-def test_either_exchange_brings_what_rows_read_and_finds_the_same_bits(request, tmp_path, where, ranks):
+def test_either_exchange_brings_what_rows_read_and_finds_the_same_bits(request, tmp_path, where, ranks, names):
     folder = kernels_or_skip(request, where, ranks)
-    code, _, errors = mpi_runs.run(ranks, "-c", WHERE + PROBLEMS + EXCHANGE, where, folder, tmp_path)
+    code, _, errors = mpi_runs.run(ranks, "-c", WHERE + PROBLEMS + EXCHANGE, where, folder, tmp_path, *names)
     assert code == 0, errors
     found = [dict(np.load(path)) for path in sorted(tmp_path.glob("*.npz"))]
     assert len(found) == ranks

@@ -85,6 +85,8 @@ def long_rounds(refinement, storage, inner_reduction=1e-4, rounds=2):
     return found[:rounds]
 
 
+@pytest.mark.representatives(name=("fp32", "e5m2"), problem=("plain",))
+@pytest.mark.representatives(name=("fp16",))
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("name", FORMATS)
 def test_fewer_sweeps_lead_to_the_same_answer(prepared, problem, name):
@@ -99,6 +101,7 @@ def test_fewer_sweeps_lead_to_the_same_answer(prepared, problem, name):
     assert len(history) <= (0.9 * len(without) if takes_long else len(without) + 3)
 
 
+@pytest.mark.representatives(problem=("plain", "uniform"))
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_full_sweeps_find_what_low_ones_promised(prepared, problem):
     first, second = long_rounds(prepared(PROBLEMS[problem]), FP32)
@@ -112,6 +115,8 @@ def test_the_sum_of_what_is_on_its_way_stays_none(prepared, name):
         np.testing.assert_allclose(made.sums, 0.0, rtol=0, atol=1e-12 * made.found.l1)
 
 
+@pytest.mark.representatives(storage=("fp32",), problem=("personalised",))
+@pytest.mark.representatives(storage=("fp16",), problem=("plain", "uniform"))
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("storage", [FP32, FP16])
 def test_engines_extrapolate_alike(prepared, problem, storage):
@@ -162,6 +167,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.representatives(name=("web-NotreDame",))
 @pytest.mark.parametrize("name", COUNTS)
 def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
     graph = loading.load(name)

@@ -101,6 +101,8 @@ def test_the_law_finds_faults(fault, said, monkeypatch):
 # Answers
 
 
+@pytest.mark.representatives(name=("fp32", "e5m2", "cpms4"), graph=("random", "two components"))
+@pytest.mark.representatives(name=("fp16",), in_rounds=("True",))
 @pytest.mark.parametrize("in_rounds", [False, True])
 @pytest.mark.parametrize("graph", ADVERSARIAL)
 @pytest.mark.parametrize("name", FORMATS)
@@ -115,6 +117,8 @@ def test_the_bound_holds_against_the_exact_solution(engine, name, graph, in_roun
     check.answer_is_certified(result)
 
 
+@pytest.mark.representatives(damping=("0.1", "0.99"), graph=("star inwards",), rule=("teleport",))
+@pytest.mark.representatives(damping=("0.85",), graph=("two components", "random"))
 @pytest.mark.parametrize("graph", ["two components", "star inwards", "random", "isolated nodes"])
 @pytest.mark.parametrize("rule", ["teleport", "uniform", {5: 1.0, 0: 3.0}], ids=["teleport", "uniform", "own"])
 @pytest.mark.parametrize("damping", [0.1, 0.85, 0.99])
@@ -175,6 +179,7 @@ COUNTS = {
 GAINS = {"fp32": 1e-5, "fp16": 1e-2, "cpms4-nearest": 0.1, "cpms4": 0.1}
 
 
+@pytest.mark.representatives(name=("wiki-Vote",))
 @pytest.mark.parametrize("name", [pytest.param("web-Google-scc", marks=pytest.mark.slow), "web-NotreDame", "wiki-Vote"])
 def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
     graph = loading.load(name)

@@ -204,6 +204,7 @@ def test_where_rounding_feeds_slow_modes_power_iteration_is_not_much_faster(
     check.answer_is_certified(result)
 
 
+@pytest.mark.representatives(damping=("0.99",))
 @pytest.mark.parametrize("storage", ["fp32", "fp16"])
 @pytest.mark.parametrize("damping", [0.99, 0.999])
 def test_where_each_sweep_takes_the_damping_alone_full_sweeps_are_few(engine, damping, storage):

@@ -26,7 +26,7 @@ LINE_TEXT = st.one_of(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(
     LINE_TEXT, st.booleans(), st.booleans(), st.sampled_from([(0, 2**63 - 1), (0, 2**59 - 1), (1, 9), (0, 20), (1, 1)])
 )
@@ -57,7 +57,7 @@ def agree(line: str, form: LineForm) -> None:
         assert (found, lines, offset) == (0, 1, 1)
 
 
-@settings(max_examples=600)
+@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(["1", "23", "0.5", "x", "", "é", '"', "9" * 19, " 4 "]), min_size=1, max_size=5),
     st.sampled_from([" ", "\t", ",", ";", "\t\t", ", "]),

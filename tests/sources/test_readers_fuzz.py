@@ -212,7 +212,7 @@ def test_any_bytes(folder, suffix, data):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(data=st.data(), options=OPTIONS)
 def test_mutated_files(folder, seed, data, options):
     suffix, whole = SEEDS[seed]
@@ -234,7 +234,7 @@ def test_mutated_gzip_streams(folder, seed, data):
     read_or_refuse(folder / f"stream{suffix}", mutated, ReadOptions())
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(data=st.data(), options=OPTIONS)
 def test_mutated_own_npz(folder, data, options):
     read_or_refuse(folder / "own_mutated.npz", data.draw(mutations(_own_npz(folder))), options)
@@ -254,7 +254,7 @@ OWN_KEYS = ["cpms_graph", "indptr", "sources", "weights", "name", "first_id", "n
 
 
 @pytest.mark.parametrize("keys", [KEYS, OWN_KEYS])
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_npz_files_of_wrong_arrays(folder, keys, data):
     """Well-formed files whose arrays do not fit together: the checks of bytes cannot help here."""

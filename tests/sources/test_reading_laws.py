@@ -18,7 +18,7 @@ import cpms
 from cpms import InputError
 from cpms.sources.readers.edge_lists.lines import is_decimal
 
-SMALL = settings(max_examples=80)
+SMALL = settings(max_examples=30)
 TITLES = ("buyer", "seller", "kg")
 PLAIN = st.from_regex(r"\A[a-z][a-z0-9.]{0,6}\Z")
 ANY_NAME = st.text(

@@ -76,11 +76,15 @@ def test_the_stored_matrix_is_within_any_tolerance(every_part, by):
 
 @pytest.mark.parametrize("tolerance", [1e-6, *(pytest.param(eps, marks=pytest.mark.slow) for eps in (1e-12, 0.1))])
 @pytest.mark.parametrize("engine", ["reference", "cpu"])
-def test_products_keep_the_laws(every_part, engine, tolerance):
-    for layout, by, compute in (("csr", "rows", "fp64"), ("sell", "matrix", "fp64"), ("csr", "matrix", "fp32")):
-        A = cpms.matrix(wide(), storage=MagnitudeSplit(tolerance, by=by), layout=layout, engine=engine, compute=compute)
-        for law in check.PRODUCT_LAWS:
-            law(A)
+@pytest.mark.parametrize(
+    ("layout", "by", "compute"), [("csr", "rows", "fp64"), ("sell", "matrix", "fp64"), ("csr", "matrix", "fp32")]
+)
+@pytest.mark.representatives(layout=("csr",), by=("rows",))
+@pytest.mark.representatives(engine=("reference",))
+def test_products_keep_the_laws(every_part, engine, tolerance, layout, by, compute):
+    A = cpms.matrix(wide(), storage=MagnitudeSplit(tolerance, by=by), layout=layout, engine=engine, compute=compute)
+    for law in check.PRODUCT_LAWS:
+        law(A)
 
 
 @pytest.mark.parametrize("layout", ["csr", pytest.param("sell", marks=pytest.mark.slow)])

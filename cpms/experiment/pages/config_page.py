@@ -12,6 +12,7 @@ from typing import Any
 from pydantic_core import PydanticUndefined
 
 from cpms.experiment.config import Experiment, Repeated, kind_names, kind_of
+from cpms.experiment.pages.key_meanings import meaning
 
 _COMMON = {
     "name": "name of the experiment and of the file of its rows",
@@ -24,6 +25,7 @@ _COMMON = {
     "repetitions": "times that each cell is measured; each is a row; not of kind graphs",
 }
 
+_TABLE_HEAD = ["| key | type | default | meaning |", "|---|---|---|---|"]
 _PLURALS = {"text": "texts", "integer": "integers", "number": "numbers", "text or table": "texts or tables"}
 
 
@@ -35,8 +37,7 @@ def page() -> str:
         f"| `{name}` | {_type(properties[name], {})} | {'' if required else _default(Repeated, name)} | {meaning} |"
         for name, required, meaning in common
     ]
-    head = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    return _HEAD + "\n".join([*head, *lines]) + "\n" + _CONDITIONS + "".join(map(_section, kind_names()))
+    return _HEAD + "\n".join([*_TABLE_HEAD, *lines]) + "\n" + _CONDITIONS + "".join(map(_section, kind_names()))
 
 
 def _section(kind: str) -> str:
@@ -46,12 +47,26 @@ def _section(kind: str) -> str:
     described = "\n\n".join(filter(None, [(inspect.getdoc(module) or "").split("\n\n")[0], given]))
     schema = model.model_json_schema()
     own = [name for name in model.model_fields if name not in _COMMON]
-    lines = [
-        f"| `{name}` | {_type(schema['properties'][name], schema.get('$defs', {}))} | {_default(model, name)} |"
-        for name in own
-    ]
-    table = "\n".join(["| key | type | default |", "|---|---|---|", *lines])
+    parts = schema.get("$defs", {})
+    lines = list[str]()
+    for name in own:
+        given = schema["properties"][name]
+        inner = _keys(given, parts)
+        kept = "list of tables" if inner else _type(given, parts)
+        lines.append(f"| `{name}` | {kept} | {_default(model, name)} | {meaning(kind, name)} |")
+        for key, (held, required) in inner.items():
+            default = "required" if required else _written(held.get("default"))
+            lines.append(f"| `{name}.{key}` | {_type(held, parts)} | {default} | {meaning(kind, key, name)} |")
+    table = "\n".join([*_TABLE_HEAD, *lines])
     return f"\n### {kind}\n\n{described.replace('``', '`')}\n\n{table}\n"
+
+
+def _keys(schema: dict[str, Any], parts: dict[str, Any]) -> dict[str, tuple[dict[str, Any], bool]]:
+    """Return the keys of the tables that a list holds, each with its schema and whether it is required."""
+    reference = schema.get("items", {}).get("$ref", "").rpartition("/")[2]
+    table = parts.get(reference, {})
+    required = table.get("required", [])
+    return {key: (held, key in required) for key, held in table.get("properties", {}).items()}
 
 
 def _type(schema: dict[str, Any], parts: dict[str, Any]) -> str:
@@ -83,10 +98,12 @@ def _default(model: type[Experiment], name: str) -> str:
     if field.is_required() or field.default is PydanticUndefined:
         return "required"
     value = field.get_default(call_default_factory=True)
-    if value is None:
-        return "none"
     plain = [each.model_dump(exclude_defaults=True) if hasattr(each, "model_dump") else each for each in _listed(value)]
-    return f"`{json.dumps(plain if isinstance(value, list) else plain[0])}`"
+    return _written(plain if isinstance(value, list) else plain[0])
+
+
+def _written(value: Any) -> str:
+    return "none" if value is None else f"`{json.dumps(value)}`"
 
 
 def _listed(value: Any) -> list[Any]:
@@ -113,8 +130,9 @@ contestants = [{ engine = "scipy" }, { engine = "cpu", layout = "pattern", metho
     cpms run mine.toml --only fp16          # those with a parameter of this text
     cpms run mine.toml --only 3fb2a1        # the cell whose name begins so, again; its last row counts
 
-Keys that a kind does not have are refused, and the nearest one is named. Cells are named by a hash of their own
-parameters, so rows stay valid while a configuration grows.
+A key with a dot, such as `contestants.engine`, is a key of each table in that list. A default of none leaves the choice
+to cpms, or leaves the thing out. Keys that a kind does not have are refused, and the nearest one is named. Cells are
+named by a hash of their own parameters, so rows stay valid while a configuration grows.
 
 ## Keys of every kind
 

@@ -27,6 +27,7 @@ from cpms.experiment.rows.standing import Recorded
 
 _DIGITS = 3
 _LACKING = "the rows hold nothing of number {!r}; 'cpms run' its experiment"
+_SINGULAR = {"matrices": "matrix", **{f"{unit}s": unit for unit in ("answer", "graph", "iteration", "sweep")}}
 _MEASURED = ("ok", "CONVERGED")
 
 
@@ -64,14 +65,17 @@ class Number(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return value and unit.
+        """Return value and unit; one of a countable unit is singular.
 
         Examples
         --------
         >>> Number("a", "solve", 0.8123, math.nan, math.nan, "ms", (), "road").text
         '0.812 ms'
+        >>> Number("a", "wrong", 1, math.nan, math.nan, "matrices", (), "suites").text
+        '1 matrix'
         """
-        return f"{plain(self.value)} {self.unit}".strip()
+        unit = _SINGULAR.get(self.unit, self.unit) if plain(self.value) == "1" else self.unit
+        return f"{plain(self.value)} {unit}".strip()
 
     @property
     def interval(self) -> str:

@@ -36,7 +36,7 @@ def provenance(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None = 
     ----------
     rows : sequence of dict
     samples : iterable of sequences of float, optional
-        The samples of each result where these are rows of their own.
+        The samples of each result, for rows that hold none: there each is a row of its own.
 
     Examples
     --------
@@ -53,12 +53,9 @@ def provenance(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None = 
 def _repetitions(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None) -> str:
     """Return the number of samples of each result, and their spread."""
     found = [result for row in rows for result in _results(row)]
-    held = (each for result in found for each in _samples(result)) if samples is None else samples
-    sampled = [each for each in held if len(each)]
+    sampled = [each for result in found for each in _samples(result)]
     if sampled:
-        spreads = [share for each in sampled if len(each) > 1 and (share := spread(each)) >= 0]
-        text = f"median interquartile range {_percent(spreads)} of the median" if spreads else "no spread"
-        return f"Samples of each result: {_range(map(len, sampled))}; {text}"
+        return _spread_of(sampled)
     counts = [row["samples"] for row in rows if isinstance(row.get("samples"), int)]
     spreads = [
         (result[most] - result[least]) / result[middle]
@@ -68,10 +65,19 @@ def _repetitions(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None)
     ]
     if counts and spreads:
         return f"Samples of each result: {_range(counts)}; least to most {_percent(spreads)} of the median (median)"
+    given = [each for each in samples or () if len(each)]
+    if any(len(each) > 1 for each in given):
+        return _spread_of(given)
     repeated = [1 + row["repetition"] for row in rows if isinstance(row.get("repetition"), int)]
     rounds = [row["rounds"] for row in rows if isinstance(row.get("rounds"), int)]
     count = max([*repeated, *rounds], default=1)
     return f"Repetitions: {count}; the rows hold no spread" if count == 1 else f"Repetitions: {count}"
+
+
+def _spread_of(sampled: Sequence[Sequence[float]]) -> str:
+    spreads = [share for each in sampled if len(each) > 1 and (share := spread(each)) >= 0]
+    text = f"median interquartile range {_percent(spreads)} of the median" if spreads else "no spread"
+    return f"Samples of each result: {_range(map(len, sampled))}; {text}"
 
 
 def ends(table: pd.DataFrame, column: str, names: Sequence[str], what: str, unit: str = "") -> str:
@@ -173,6 +179,36 @@ def shortened(name: str) -> str:
         return f"{given['points']}-point {given['side']}"
     sized = given.get("scale") or given.get("side")
     return f"{kind} {sized}" if sized else name
+
+
+def stands_in(graph: object) -> bool:
+    """Return whether a graph is named as a generated stand-in."""
+    return isinstance(graph, str) and graph.startswith("standin:")
+
+
+def graph_label(graph: object) -> str:
+    """Return the name of a graph for a figure, with a star for a stand-in; empty without a name.
+
+    Examples
+    --------
+    >>> graph_label("standin:road_usa"), graph_label("rmat:scale=20,seed=1"), graph_label(float("nan"))
+    ('road_usa*', 'rmat 20', '')
+    """
+    if not isinstance(graph, str):
+        return ""
+    return f"{graph.removeprefix('standin:')}*" if stands_in(graph) else shortened(graph)
+
+
+def inside(names: Iterable[str], known: str) -> str:
+    """Return different names in brackets, to stand behind a word; nothing if that word is the one name.
+
+    Examples
+    --------
+    >>> inside(["error_l1", "error_l1"], "error"), inside(["error"], "error")
+    (' (error_l1)', '')
+    """
+    different = dict.fromkeys(names)
+    return "" if list(different) == [known] else f" ({', '.join(different)})"
 
 
 def _count(count: int) -> str:

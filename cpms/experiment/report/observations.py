@@ -35,9 +35,9 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     -------
     pandas.DataFrame
         ``graph`` and ``contestant`` (the parameters that differ within the rows); ``engine`` and ``layout``;
-        ``seconds`` (median) and ``samples`` (list); ``by_bits``, seconds by bits read; ``bits``, their mean over the
-        iterations, and ``fewest_bits``; ``error`` and ``error_name``; ``traffic`` in bytes and ``traffic_name``;
-        ``history``, pairs of a residual and bits. Missing numbers are NaN.
+        ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
+        ``bits``, their mean over the iterations, and ``fewest_bits``; ``error`` and ``error_name``; ``traffic`` in
+        bytes and ``traffic_name``; ``history``, pairs of a residual and bits. Missing numbers are NaN.
 
     Examples
     --------
@@ -101,6 +101,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "layout": first.get("layout", ""),
         "seconds": seconds,
         "samples": samples,
+        **_ends(first, samples, seconds),
         "by_bits": _seconds_by_bits(first, counts, seconds),
         "bits": float(np.average([*counts], weights=[*counts.values()])) if counts else np.nan,
         "fewest_bits": min(counts, default=64),
@@ -122,6 +123,16 @@ def _samples(line: dict[str, Any]) -> list[float]:
         if line.get(name, 0) > 0:
             return [factor * float(line[name])]
     return [line["bytes"] / (1e9 * line["convert_gbps"])] if line.get("convert_gbps", 0) > 0 else []
+
+
+def _ends(line: dict[str, Any], samples: list[float], seconds: float) -> dict[str, float]:
+    """Return the least and the most of the samples in seconds; of a result without samples, as the row states them."""
+    if len(samples) > 1:
+        return {"least": min(samples), "most": max(samples)}
+    for unit, factor in (("us", 1e-6), ("ms", 1e-3)):
+        if line.get(f"least_{unit}", 0) > 0 and line.get(f"most_{unit}", 0) > 0:
+            return {"least": factor * line[f"least_{unit}"], "most": factor * line[f"most_{unit}"]}
+    return {"least": seconds, "most": seconds}
 
 
 def _iterations(line: dict[str, Any]) -> dict[int, float]:
@@ -146,7 +157,7 @@ def _seconds_by_bits(line: dict[str, Any], counts: dict[int, float], seconds: fl
         return {int(bits): float(value) for bits, value in json.loads(line["seconds_by_bits_s_json"]).items()}
     steps, bits = json.loads(line.get("step_s_json", "[]")), json.loads(line.get("bits_json", "[]"))
     if steps and len(steps) == len(bits):
-        pairs = list(zip(steps, bits, strict=True))
+        pairs = list(zip(np.diff([0.0, *steps]).clip(min=0).tolist(), bits, strict=True))  # Rows hold when steps end.
         return {each: sum(step for step, other in pairs if other == each) for each in set(bits)}
     return dict.fromkeys(counts, seconds) if len(counts) == 1 and seconds > 0 else {}
 

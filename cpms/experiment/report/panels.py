@@ -7,6 +7,7 @@ logarithmic axes are numbers, or powers with raised digits of the font itself, s
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from cpms.experiment.report.palette import MARKERS, NEUTRAL, colour
 from cpms.experiment.report.style import WIDTHS
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -26,10 +28,16 @@ FILLED: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "mar
 HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 """The entry of hollow marks in a legend."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+MOST_LINES = 40
+"""The most bars or points in a column of names."""
+_PAGE_IN = 7.6
+"""Height of a page's column of names, below which axis, legend and caption have room."""
 _CHARACTER_IN = 0.054
 """Width of a character of 7 points."""
 _LEAST_IN = 0.7
 """Height of a panel of few names, below which labels leave it no room."""
+_FINE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+"""First digits of ticks of an axis that spans less than a decade, and no two of those of other axes."""
 _ENTRY_IN = 0.3
 """Width of the mark of a legend's entry, and of the space after it."""
 
@@ -69,6 +77,54 @@ def named_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y")
+
+
+def wrapped(names: Sequence[str], most: int, room: int) -> list[str]:
+    r"""Return names in as few lines of about so many characters as tell them apart.
+
+    Names are in up to three lines where a page has room for that; many are abbreviated to one line if they differ then.
+
+    Examples
+    --------
+    >>> wrapped(["cuda power csr", "cuda refine csr"], 8, 40)
+    ['cuda power\ncsr', 'cuda refine\ncsr']
+    >>> wrapped(["fused refine sweeps"] * 90, 8, 40)[0]
+    'fused…ps'
+    """
+    lines = ["\n".join(textwrap.wrap(abbreviate(name, 3 * most), most + 4)) for name in names]
+    needed = max((each.count("\n") + 1 for each in lines), default=1)
+    short = [abbreviate(name, most) for name in names]
+    fits = min(len(names), room) * (0.03 + 0.12 * needed) <= _PAGE_IN
+    return short if not fits and len(set(short)) == len(set(names)) else lines
+
+
+def line_height(labels: Sequence[str]) -> float:
+    """Return the height of a name in a column of names, in inches."""
+    return 0.03 + 0.12 * max(label.count("\n") + 1 for label in labels)
+
+
+def fitting(
+    found: pd.DataFrame, names: Sequence[str], width: float, *, more: int = 0
+) -> tuple[pd.DataFrame, list[str], str]:
+    """Return the lines of a table that a page has room for, evenly chosen, their names, and a text about the others.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+    names : sequence of str
+        Of its lines.
+    width : float
+        Of the figure, in inches.
+    more : int
+        Number of other names in the column.
+    """
+    labels = wrapped(names, 26 if width < 5 else 60, MOST_LINES - more)
+    room = min(MOST_LINES, int(_PAGE_IN / line_height(labels)) - more)
+    if len(found) <= room:
+        return found.reset_index(drop=True), labels, ""
+    kept = np.linspace(0, len(found) - 1, room).round().astype(int)
+    text = f"; {room} of {len(found)} contestants, evenly chosen"
+    return found.iloc[kept].reset_index(drop=True), [labels[place] for place in kept], text
 
 
 def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
@@ -218,6 +274,8 @@ def logarithmic(axes: Axes, which: str = "x", *, digits: Sequence[float] = (1.0,
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     axis.set_minor_locator(LogLocator(subs=[2, 3, 4, 5, 6, 7, 8, 9], numticks=100) if decades < 4.5 else NullLocator())
     axis.set_minor_formatter(NullFormatter())
+    if sum(low <= tick <= high for tick in axis.get_majorticklocs()) < 2 and decades < 1:
+        axis.set_major_locator(LogLocator(subs=_FINE, numticks=most))
 
 
 def number(value: float) -> str:

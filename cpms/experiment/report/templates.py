@@ -9,7 +9,6 @@ of at least 7 points at that size. The cost is that of Matplotlib.
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,11 +17,10 @@ import pandas as pd
 
 from cpms.base.errors import InputError
 from cpms.base.text.escape import abbreviate
-from cpms.experiment.report import panels
-from cpms.experiment.report.captions import provenance, shortened
+from cpms.experiment.report import captions, panels
 from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.report.observations import observations
-from cpms.experiment.report.palette import colour
+from cpms.experiment.report.palette import colour, nearest
 from cpms.experiment.report.style import STYLE, inches
 from cpms.experiment.rows.rows import Row
 
@@ -31,8 +29,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARKERS = "osD^vP*X<>hp"
-_MOST_LINES = 40
-"""The most bars or points in a column of names."""
+_LEAST_GRAPHS = 4
+"""Graphs in a column of names that has no room for all."""
+_APART = 20.0
+"""Quotient of the slowest times of graphs from which on each graph has a scale of its own."""
 _MOST_HISTORIES = 6
 
 
@@ -89,7 +89,7 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
             made = template(found, size, baseline)
         if made is not None:
             cells = [row["cell"] for row in rows if row["status"] == "ok"]
-            caption = f"Experiment {rows[0]['experiment']}: {made[1]}. {provenance(rows, found.samples)}"
+            caption = f"Experiment {rows[0]['experiment']}: {made[1]}. {captions.provenance(rows, list(found.samples))}"
             yield Drawing(name, made[0], caption, made[2], rows[0]["experiment"], cells)
 
 
@@ -97,23 +97,45 @@ Made = tuple["Figure", str, str] | None
 
 
 def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
-    """Draw the time of each contestant as a bar, stacked by the bits that were read, and its preparation."""
+    """Draw the time of each contestant as a bar, stacked by the bits that were read, and its preparation.
+
+    Where the times of graphs are far apart, each graph has a scale of its own.
+    """
     del baseline
-    found, some = _first(found[found.by_bits.map(bool)].sort_values(["graph", "seconds"]))
+    found, of_graphs = _some_graphs(found[found.by_bits.map(bool)])
     if found.empty:
         return None
-    figure, axes, places = _groups(found, width)
-    unit, scale = ("ms", 1e3) if found.seconds.max() + found.prepare.max() < 0.1 else ("s", 1.0)
+    figure, axes, places, found, some = _groups(found, width)
+    total = found.seconds + found.prepare
+    slowest = total.groupby(found.graph).transform("max")
+    relative = slowest.max() > _APART * slowest.min()
+    unit, scale = ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
+    scales = (1 / slowest if relative else scale * slowest**0).to_numpy()
     ends = np.zeros(len(found))
     for bits in sorted({bits for each in found.by_bits for bits in each}, reverse=True):
-        part = scale * np.array([each.get(bits, 0.0) for each in found.by_bits])
+        part = scales * np.array([each.get(bits, 0.0) for each in found.by_bits])
         axes.barh(places, part, left=ends, color=colour(bits), height=0.7)
         ends += part
-    if (found.prepare > 0).any():
-        axes.barh(places, scale * found.prepare, left=ends, color="none", edgecolor="#666666", height=0.7, hatch="////")
-    axes.set_xlabel(f"time in {unit}" + ("; hatched: preparation" if (found.prepare > 0).any() else ""))
+    prepared = bool((found.prepare > 0).any())
+    if prepared:
+        axes.barh(
+            places, scales * found.prepare, left=ends, color="none", edgecolor="#666666", height=0.7, hatch="////"
+        )
+    spread = scales * np.array([found.seconds - found.least, found.most - found.seconds]).clip(min=0)
+    if spread.any():
+        axes.errorbar(scales * found.seconds, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
+    label = "time over the slowest of the graph" if relative else f"time in {unit}"
+    axes.set_xlabel(label + ("; hatched: preparation" if prepared else ""))
     _legend(figure, found, marked=False, by_sweep=True)
-    return figure, f"median time by bits read{some}", _range_of(found, "seconds", "Bars of the time", "s")
+    texts = [
+        "median time by bits read",
+        ", over the slowest time of the graph" if relative else "",
+        "; lines: from least to most of the samples" if spread.any() else "",
+        of_graphs,
+        some,
+        "; *: generated stand-in" if any(map(captions.stands_in, found.graph)) else "",
+    ]
+    return figure, "".join(texts), _range_of(found, "seconds", "Bars of the time", "s")
 
 
 def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -122,8 +144,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     lines = speedups(found, baseline)
     if base is None or not lines:
         return None
-    table, some = _first(pd.DataFrame(lines).sort_values("speedup", ascending=False))
-    figure, axes = _lines(table, width)
+    figure, axes, table, some = _lines(pd.DataFrame(lines).sort_values("speedup", ascending=False), width)
     marker = _markers(table)
     for place, line in enumerate(_each(table)):
         error = [[line.speedup - line.low], [line.high - line.speedup]]
@@ -131,7 +152,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
             line.speedup, place, xerr=error, color=colour(line.fewest_bits), marker=marker[place], markersize=4
         )
     axes.axvline(1.0, color="#666666", linewidth=0.6)
-    panels.logarithmic(axes)
+    panels.logarithmic(axes, most=5)
     axes.set_xlabel(f"speed-up over {abbreviate(base, 30)}")
     _legend(figure, table)
     text = f"speed-up over {base}, geometric mean over graphs, with 95 % bootstrap interval{some}"
@@ -196,11 +217,11 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     if not _relates(found.traffic):
         return None
     figure, axes = _scatter(found, width, "traffic", "seconds")
-    names = ", ".join(dict.fromkeys(found.traffic_name))
+    names = captions.inside(found.traffic_name, "bytes")
     panels.logarithmic(axes, most=5)
     panels.logarithmic(axes, "y")
-    axes.set(xlabel=f"bytes ({names})", ylabel="time in s")
-    return figure, f"time against bytes ({names}) by bits", _range_of(found, "seconds", "Points of the time", "s")
+    axes.set(xlabel=f"bytes{names}", ylabel="time in s")
+    return figure, f"time against bytes{names} by bits", _range_of(found, "seconds", "Points of the time", "s")
 
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -210,10 +231,10 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     if not _relates(found.bits):
         return None
     figure, axes = _scatter(found, width, "bits", "error")
-    names = ", ".join(dict.fromkeys(found.error_name))
+    names = captions.inside(found.error_name, "error")
     panels.logarithmic(axes, "y")
-    axes.set(xlabel="mean bits read", ylabel=f"error ({names})")
-    return figure, f"error ({names}) against mean bits read", _range_of(found, "error", "Points of the error", "")
+    axes.set(xlabel="mean bits read", ylabel=f"error{names}")
+    return figure, f"error{names} against mean bits read", _range_of(found, "error", "Points of the error", "")
 
 
 TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
@@ -247,12 +268,17 @@ def _named(line: Any) -> str:
     return " ".join(filter(None, [line.contestant, str(line.graph) if isinstance(line.graph, str) else ""]))
 
 
-def _first(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return as many lines as a figure has room for, evenly chosen, and the text about the others."""
-    if len(found) <= _MOST_LINES:
-        return found.reset_index(drop=True), ""
-    kept = np.linspace(0, len(found) - 1, _MOST_LINES).round().astype(int)
-    return found.iloc[kept].reset_index(drop=True), f"; {_MOST_LINES} of {len(found)} contestants, evenly chosen"
+def _some_graphs(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return contestants by graph, from the fastest graph to the slowest; of many, those of few graphs, and a text."""
+    order = found.groupby("graph", dropna=False).seconds.median().sort_values().index
+    kept, text = list(order), ""
+    count = max(_LEAST_GRAPHS, panels.MOST_LINES * len(order) // max(1, len(found)))
+    if count < len(order):
+        kept = [order[place] for place in np.linspace(0, len(order) - 1, count).round().astype(int)]
+        text = f"; {count} of {len(order)} graphs"
+    places = found.graph.map({graph: place for place, graph in enumerate(kept)}) if len(order) else found.seconds
+    found = found.assign(place=places)
+    return found[found.place.notna()].sort_values(["place", "seconds"]), text
 
 
 def _baseline(found: pd.DataFrame, baseline: str | None) -> str | None:
@@ -276,19 +302,18 @@ def _panel(width: float, height: float) -> tuple[Figure, Axes]:
     return plt.subplots(figsize=(width, height), layout="constrained")
 
 
-def _lines(found: pd.DataFrame, width: float) -> tuple[Figure, Axes]:
-    """Return a panel with the names of contestants along its vertical axis."""
-    names = _distinct(_short_names(found), 26 if width < 5 else 60)
-    lines = max(name.count("\n") + 1 for name in names)
-    figure, axes = _panel(width, 0.9 + (0.03 + 0.12 * lines) * len(found))
-    axes.set_yticks(range(len(found)), names)
+def _lines(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, pd.DataFrame, str]:
+    """Return a panel with contestants along its vertical axis, those that it has room for, and a text about others."""
+    found, labels, some = panels.fitting(found, _short_names(found), width)
+    figure, axes = _panel(width, 0.9 + panels.line_height(labels) * len(found))
+    axes.set_yticks(range(len(found)), labels)
     axes.set_ylim(len(found) - 0.5, -0.5)
-    return figure, axes
+    return figure, axes, found, some
 
 
 def _short_names(found: pd.DataFrame) -> list[str]:
     """Return contestants and graphs as one text each, without that of both which all have in common."""
-    graphs = [shortened(str(each)) if isinstance(each, str) else "" for each in found.graph]
+    graphs = [captions.graph_label(each) for each in found.graph]
     if len(set(found.contestant)) == 1 < len(set(graphs)):
         return graphs
     one_graph = len(set(graphs)) == 1
@@ -297,42 +322,28 @@ def _short_names(found: pd.DataFrame) -> list[str]:
     return [" ".join(name.split()) for name in named]
 
 
-def _distinct(names: list[str], most: int) -> list[str]:
-    r"""Return names abbreviated to so many characters, or all of them in two such lines where two would become one.
-
-    Examples
-    --------
-    >>> _distinct(["abc one", "abc two"], 10)
-    ['abc one', 'abc two']
-    >>> [name.split("\n") for name in _distinct(["cuda power csr", "cuda refine csr"], 8)]
-    [['cuda power', 'csr'], ['cuda refine', 'csr']]
-    """
-    short = [abbreviate(name, most) for name in names]
-    if len(set(short)) == len(set(names)):
-        return short
-    return ["\n".join(textwrap.wrap(abbreviate(name, 2 * most + 6), most + 4)) for name in names]
-
-
-def _groups(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, list[int]]:
-    """Return a panel with names along its vertical axis, below the name of their graph, and the place of each line."""
-    graphs = [shortened(str(each)) for each in found.graph]
-    if len(set(graphs)) == 1 or len(set(found.contestant)) == 1:
-        return *_lines(found, width), list(range(len(found)))
-    places, names, place = list[int](), dict[int, str](), 0
-    for graph, before, contestant in zip(graphs, ["", *graphs], found.contestant, strict=False):
+def _groups(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, list[int], pd.DataFrame, str]:
+    """Return a panel of names below the name of their graph, the place of each line, those shown, and a text."""
+    graphs = dict.fromkeys(found.graph)
+    if len(graphs) == 1 or len(set(found.contestant)) == 1:
+        figure, axes, found, some = _lines(found, width)
+        return figure, axes, list(range(len(found))), found, some
+    names = [" ".join(str(name).split()) for name in found.contestant]
+    found, labels, some = panels.fitting(found, names, width, more=len(graphs))
+    places, ticks, before = list[int](), list[str](), None
+    for graph, label in zip(found.graph, labels, strict=True):
         if graph != before:
-            names[place] = f"{abbreviate(graph, 26)}:"
-            place += 1
-        names[place] = abbreviate(contestant, 24)
-        places.append(place)
-        place += 1
-    figure, axes = _panel(width, 0.9 + 0.14 * place)
-    axes.set_yticks(list(names), list(names.values()))
-    for tick, at in zip(axes.yaxis.get_major_ticks(), names, strict=True):
+            ticks.append(f"{abbreviate(captions.graph_label(graph), 26)}:")
+            before = graph
+        places.append(len(ticks))
+        ticks.append(label)
+    figure, axes = _panel(width, 0.9 + panels.line_height(labels) * len(ticks))
+    axes.set_yticks(range(len(ticks)), ticks)
+    for at, tick in enumerate(axes.yaxis.get_major_ticks()):
         tick.tick1line.set_visible(at in places)
         tick.label1.set_fontstyle("normal" if at in places else "italic")
-    axes.set_ylim(place - 0.5, -0.5)
-    return figure, axes, places
+    axes.set_ylim(len(ticks) - 0.5, -0.5)
+    return figure, axes, places, found, some
 
 
 def _scatter(found: pd.DataFrame, width: float, x: str, y: str) -> tuple[Figure, Axes]:
@@ -373,7 +384,7 @@ def _legend(figure: Figure, found: pd.DataFrame, *, marked: bool = True, by_swee
     from matplotlib.lines import Line2D
 
     swept = {bits for each in found.by_bits for bits in each} if by_sweep else set()
-    bits = sorted(swept or set(found.fewest_bits), reverse=True)
+    bits = sorted({nearest(each) for each in swept or found.fewest_bits}, reverse=True)
     entries = [Line2D([], [], color=colour(each), marker="s", linestyle="", label=f"{each} bits") for each in bits[:8]]
     kinds = dict(zip(_kinds(found), _markers(found), strict=True))
     if marked and 1 < len(kinds) <= len(_MARKERS):

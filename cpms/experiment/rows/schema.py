@@ -38,19 +38,19 @@ result|integer|1|place of the result within its cell
 graph|text||the graph or matrix, as the configuration names it
 parameters|text||the parameters that tell the result from the others of its cell
 status|text||ok; CONVERGED and so on of linear systems; else why it was not measured
-reason|text||why it was not measured, or a method or format chosen
+reason|text||why it was not measured, or why a method or format was chosen
 kind|text||kind of the experiment
 name|text||name of a contestant of other software
 contestant|text||name of a contestant for top-k
-version|text||its version
-variant_json|JSON||its settings
+version|text||version of that other software
+variant_json|JSON||settings of that other software
 repetition|integer|1|number of the repetition
-rounds|integer|1|samples in turn
+rounds|integer|1|rounds, in each of which all contestants run once
 samples|integer|1|samples of each measurement
 warmup|integer|1|unmeasured runs before
 shuffle|integer|1|seed of the order of the cells
 outliers|text||keep; set aside: outliers are in columns of their own
-solves|integer|1|solves a rank
+solves|integer|1|solves by the same processes, or that a prepared graph is announced for
 sweeps|integer|1|sweeps a sample
 queries|integer|1|queries of a batch
 switch|number|1|relative residual from which on vectors have their second format
@@ -92,15 +92,15 @@ preconditioner|text||preconditioner
 rhs|text||right-hand side
 compute|text||format of arithmetic
 policy_json|JSON||controller of precision
-write_ahead|integer|1|levels written ahead
+write_ahead|integer|1|segments written beyond those read
 most_read|integer|1|segments that sweeps read at most
 read|integer|1|segments that are read
-whole|boolean||whole vectors are converted
-plain|boolean||native types alone
+whole|boolean||contest: without trimming and lumping; linear: the matrix is prepared again for each solve
+plain|boolean||without Anderson acceleration
 batch|integer|1|queries at a time; 0 for one after another
 start|text||first iterate
-penalty|number|1|penalty of the first iterate
-limit|integer|1|iterations at most
+penalty|number|1|weight of nodes without in-edges in the first iterate
+limit|integer|1|queries of this contestant at most
 pattern|text||order of the values
 dtype|text||type of the values
 k|integer|1|entries that are selected
@@ -113,20 +113,20 @@ cores|integer|1|compute units in use
 cores_json|JSON||numbers of compute units
 stage|text||stage of the algorithm
 stages_json|JSON||stages of a cell
-others_json|JSON||engines beside
-also_json|JSON||further contestants
+others_json|JSON||other engines that take part
+also_json|JSON||contestants beside those of engines and storages
 ours_json|JSON||contestants of cpms
 peers_json|JSON||contestants of other software
 local|text||engine of each rank
 local_json|JSON||engines of each rank
 ways_json|JSON||solvers of a linear system
 clock|text||where the clock of a contestant starts: its matrix, or edges
-purpose|text||aim of a cell of kind opencl; of a quoted time, what it covers
+purpose|text||name of a run of kind opencl; of a quoted time, what it covers
 sums|text||storage where products and sums are rounded to the storage's type, edge by edge
 source|text||of a quoted row, where its number is from
 scaling|text||strong or weak
 exchange|text||how ranks exchange values
-fixed|boolean||contestant is taken at its own tolerance
+fixed|boolean||all bits are read in every iteration
 only_json|JSON||graphs to which a contestant is restricted
 refused_json|JSON||contestants that could not run, with reasons
 arrangement_json|JSON||arrangement of the edges
@@ -161,7 +161,7 @@ error_l1|number|1|error against the reference in the 1-norm
 error|number|1|largest relative error, or the error that contestants are to reach
 difference_l1|number|1|difference from the answer on one device in the 1-norm
 mass|number|1|sum of the ranks
-top_json|JSON|1|nodes of the highest ranks, with these
+top_json|JSON|1|nodes of the highest ranks, with their ranks
 top20_overlap|number|1|share of the 20 highest ranks that the reference has too
 top20_accuracy|number|1|share of the 20 highest ranks at the reference's places
 certified|integer|1|queries that are certified
@@ -180,9 +180,9 @@ solve_s|number|s|one solve, the median of its samples
 solve_samples_s_json|JSON|s|samples of one solve
 whole_s|number|s|one whole call, preparation and certificate included, the median of its samples
 whole_samples_s_json|JSON|s|samples of one whole call
-solve_set_aside_s_json|JSON|s|outliers of these, which its median leaves out
+solve_set_aside_s_json|JSON|s|outliers among the samples of one solve, which its median leaves out
 solves_s|number|s|one solve on all ranks
-step_s_json|JSON|s|time of each iteration
+step_s_json|JSON|s|time from the start of the solve to the end of each iteration
 seconds_by_bits_s_json|JSON|s|time of iterations by bits read
 sweep_s_by_bits_json|JSON|s|one sweep by bits read
 query_s|number|s|one query
@@ -207,7 +207,7 @@ reset_s|number|s|change of the teleport vector
 join_s|number|s|start of the ranks
 waited_s|number|s|waiting for other ranks
 cell_s|number|s|the whole cell
-exchange_s|number|s|exchanges of a solve, on the rank that waits least, the median of samples
+exchange_s|number|s|exchanges of a solve on the rank that waits least, the median of samples
 exchange_64_bits_s|number|s|exchange of values of 64 bits
 exchange_16_bits_s|number|s|exchange of values of 16 bits
 median_ms|number|ms|median of samples
@@ -256,28 +256,28 @@ row_histogram_json|JSON|1|rows by length, from powers of two
 column_quantiles_json|JSON|1|quantiles of the column lengths
 column_histogram_json|JSON|1|columns by length, from powers of two
 cpms_version|text||version of cpms
-code_digest|text||digest of its code
-git_commit|text||commit of its code
+code_digest|text||digest of the code of cpms
+git_commit|text||commit of the code of cpms
 git_dirty|boolean||the code differed from the commit
 config_sha256|text||digest of the configuration without its comments
 plugins_json|JSON||plug-ins that ran
 time_utc|text||when it was measured
 threads|integer|1|threads of the process
 cpu|text||processor
-cpu_mhz|number|MHz|its clock before the cell
-cpu_least_mhz|number|MHz|its lowest clock
-cpu_most_mhz|number|MHz|its highest clock
+cpu_mhz|number|MHz|clock of the processor before the cell
+cpu_least_mhz|number|MHz|lowest clock of the processor
+cpu_most_mhz|number|MHz|highest clock of the processor
 affinity|text||processors of the process
 os|text||operating system
-kernel|text||its kernel
+kernel|text||kernel of the operating system
 gpu|text||GPU
 gpu_most_mhz|number|MHz|highest clock of the GPU
-gpu_memory_most_mhz|number|MHz|highest clock of its memory
+gpu_memory_most_mhz|number|MHz|highest clock of the GPU's memory
 cuda_driver|integer|1|version of the CUDA driver
 cuda_runtime|integer|1|version of the CUDA runtime
 opencl_device|text||OpenCL device
 opencl_platform|text||OpenCL platform
-opencl_cores|integer|1|its compute units
+opencl_cores|integer|1|compute units of the OpenCL device
 mpi_library|text||MPI library
 nccl_version|integer|1|version of NCCL
 version_python|text||version of Python
@@ -293,7 +293,7 @@ version_pychop|text||version of pychop
 version_gfloat|text||version of gfloat
 version_ml_dtypes|text||version of ml_dtypes
 solvers_json|JSON||methods, each with its engine
-old_rounds|integer|1|samples of the road over processors
+old_rounds|integer|1|rounds that also build and certify on processors
 compile_s|number|s|compilation in the unmeasured runs
 graph_digest|text||digest of the graph's arrays
 graph_files_digest|text||digest of the files of the graph
@@ -303,14 +303,14 @@ residual_on_processors_l1|number|1|L1 residual by the certificate on processors
 """
 _WAYS = {
     "road": "edges in main memory to certified ranks there",
-    "old_road": "the road with graph and certificate on processors",
+    "old_road": "the same with graph and certificate on processors",
     "call": "call with a graph in main memory",
     "prepared": "solve of a prepared object",
     "device_road": "edges on the device to certified ranks there",
     "device_prepared": "solve of an object prepared on the device",
 }
 """The ways that kind ``road`` times, each whole and by stage."""
-_STAGES = {"": "", "_prepare": "preparation in a ", "_solve": "iterations in a ", "_certify": "certificate in a "}
+_STAGES = {"": "", "_prepare": "; preparation alone", "_solve": "; iterations alone", "_certify": "; certificate alone"}
 
 
 @cache
@@ -325,8 +325,8 @@ def columns() -> dict[str, Column]:
     made = [Column(*line.split("|")) for line in _TABLE.strip().splitlines()]
     for way, meaning in _WAYS.items():
         for stage, of in _STAGES.items():
-            made.append(Column(f"{way}{stage}_s", "number", "s", f"{of}{meaning}, the median of samples"))
-            made.append(Column(f"{way}{stage}_samples_s_json", "JSON", "s", f"samples of it: {of}{meaning}"))
+            made.append(Column(f"{way}{stage}_s", "number", "s", f"{meaning}{of}; median of samples"))
+            made.append(Column(f"{way}{stage}_samples_s_json", "JSON", "s", f"{meaning}{of}; samples"))
     return {column.name: column for column in made}
 
 

@@ -41,9 +41,10 @@ def _results(rows):
 def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
     results = _results(rows)
     first = rows.iloc[0]
-    where = f"{first.opencl_platform} on {first.opencl_cores} shared cores, {first.cpu}"
+    platform = first.opencl_platform.partition("  ")[0]  # PoCL names all options of its build after two spaces.
+    where = f"{platform} on {first.opencl_cores} shared cores, {first.cpu}"
     if suffix:
-        where = f"{first.opencl_device} ({first.opencl_platform}); cores are of {first.cpu}"
+        where = f"{first.opencl_device} ({platform}); cores are of {first.cpu}"
     found = dict(list(results.groupby("purpose", sort=False)))
     for purpose, write in {"stages": _stages, "work_groups": _work_groups, "scaling": _scaling}.items():
         if purpose in found:
@@ -167,7 +168,7 @@ def _drawn(found):
         title = f"6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append((1.5, "7: speedup", lambda axes: _speedup_panel(axes, found["scaling"])))
+        drawn.append((1.5, "7: speed-up", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-groups, {found['work_groups'].graph.iloc[0]}"
         drawn.append((1.5, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
@@ -260,7 +261,7 @@ def _speedup_panel(axes, results):
         axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour(32), ms=4, label=ratio)
     axes.set_yscale("log")
     axes.set_xlabel("million nodes")
-    axes.set_ylabel("speedup")
+    axes.set_ylabel("speed-up")
     panels.headroom(axes, 0.9)
     panels.logarithmic(axes, "y")
     axes.legend(loc="upper left", handletextpad=0.4, borderaxespad=0)

@@ -26,8 +26,8 @@ def show(rows, out):
     out.figure(
         _figure(sweeps, gathered, out),
         caption="Method refine to 1e-10: sweeps by the mantissa of the residual, over those with the longest mantissa, "
-        "and bytes gathered an edge in the whole solve by the bits of low sweeps. Grey: graphs, marks: geometric means "
-        "with 95 % bootstrap intervals over them; colour: bits of storage",
+        "and bytes gathered an edge in the whole solve by the bits of inner sweeps. Grey: graphs, marks: geometric "
+        "means with 95 % bootstrap intervals over them; colour: bits of storage",
         alt=ends(sweeps, "ratio", ["graph", "mantissa"], "Sweeps over those with the longest mantissa", "times")
         + " " + ends(gathered, "bytes", ["graph", "bits"], "Bytes gathered an edge", "bytes"),
     )  # fmt: skip

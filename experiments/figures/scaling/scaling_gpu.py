@@ -43,21 +43,28 @@ def show(rows, out):
             "and the same of the time an iteration takes, since larger graphs may need others in number",
         )
     drawn = ours[ours.engine == "mpi_cuda"]
+    parts = {
+        "strong": "speed-up of one graph over the faster engine of one GPU (dotted: one for one)",
+        "weak": "efficiency of a sweep where the graph grows with the GPUs",
+    }
+    shown = [text for scaling, text in parts.items() if (drawn.scaling == scaling).any()]
+    words = {
+        "strong": ends(drawn[drawn.scaling == "strong"], "psi", ["graph", "method", "ranks"], "Speed-up", "times"),
+        "weak": ends(drawn[drawn.scaling == "weak"], "efficiency a sweep", ["graph", "ranks"], "Efficiency of a sweep"),
+    }
     out.figure(
         _figure(drawn, out),
-        caption=f"Scaling over {host}, medians with 95 % bootstrap intervals of the samples: speed-up of one graph "
-        "over the faster engine of one GPU (dotted: one for one), and efficiency of a sweep where the graph grows with "
-        "the GPUs; colour: fewest bits, marker: graph, hollow: method refine",
-        alt=ends(drawn[drawn.scaling == "strong"], "psi", ["graph", "method", "ranks"], "Speed-up", "times")
-        + " " + ends(drawn[drawn.scaling == "weak"], "efficiency a sweep", ["graph", "ranks"], "Efficiency of a sweep"),
-    )  # fmt: skip
+        caption=f"Scaling over {host}, medians with 95 % bootstrap intervals of the samples: {', and '.join(shown)}; "
+        "colour: fewest bits, marker: graph, hollow: method refine",
+        alt=" ".join(words[scaling] for scaling in words if (drawn.scaling == scaling).any()),
+    )
 
 
 def _ours(rows):
     """Return a line a contestant, and the machine."""
     device = rows.gpu.iloc[0] if "gpu" in rows else "GPU"  # none where kernels were emulated
     ours = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    return ours, f"{rows.devices.iloc[0]} {device} of one host"
+    return ours, f"{rows.devices.max()} {device} of one host"
 
 
 def _lines(row):

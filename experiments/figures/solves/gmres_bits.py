@@ -37,8 +37,10 @@ def show(rows, out):
     panels.legend(figure, panels.key(set(map(nearest, held["mean bits"])), marks))
     out.figure(
         figure,
-        caption="GMRES(100), a mark a matrix that float64 solves too: counts of one run, which have no spread; the "
-        "colour is that of the nearest number of bits",
+        caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a matrix "
+        "that both solve; circles: each basis vector has as many whole bytes a value as the residual asks for, "
+        "squares: blocks of values share exponents; colour: the nearest number of bits. Counts of one run have no "
+        "spread",
         alt=ends(held, "over float64", ["matrix", "basis"], "Iterations over float64's", "times"),
     )
 

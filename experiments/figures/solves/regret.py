@@ -24,14 +24,21 @@ def show(rows, out):
         for held, part in table.groupby("held out")
     ]
     out.table(pd.DataFrame(summary), suffix="_summary", caption="Regret of auto by bytes read")
-    figure, (panel,) = panels.grid(out.width, 1, 2.0)
-    panel.step(range(1, len(table) + 1), table.regret, where="mid", color="#222222")
+    figure, (panel,) = panels.grid(out.width, 1, 2.2)
+    styles = {"named at first": panels.FILLED, "held out": panels.HOLLOW}
+    places = pd.Series(range(1, len(table) + 1), index=table.index)
+    for (name, style), part in zip(styles.items(), (table[~table["held out"]], table[table["held out"]]), strict=True):
+        panel.plot(places[part.index], part.regret, label=name, **style)
     panels.unity(panel, across=True)
     panels.logarithmic(panel, "y")
-    panel.set(xlabel="matrices, by regret", ylabel="bytes over the best choice's")
+    panel.set(xlabel="matrices, by regret", ylabel="bytes, auto over best fixed")
+    panels.legend(figure, panels.key(lines=styles))
+    unsolved = int((table.regret == float("inf")).sum())
     out.figure(
         figure,
-        caption="Regret of auto: bytes that its choice reads over those of the best fixed choice; counts of one run",
+        caption="Regret of auto: bytes that its choice reads over those of the best fixed choice, a mark a matrix; "
+        "hollow: held out, when auto was written. Counts of one run"
+        + (f"; {unsolved} are not solved" if unsolved else ""),
         alt=ends(table[table.regret < float("inf")], "regret", ["matrix"], "Bytes over the best choice's", "times"),
     )
 

@@ -97,6 +97,7 @@ def test_outer_steps_are_those_of_the_reference(device, storage, rule):
             assert abs(sum(s.bits == bits for s in history) - sum(s.bits == bits for s in steps)) <= near
 
 
+@pytest.mark.representatives(name=("fp16",), rule=("teleport",))
 @pytest.mark.parametrize("rule", ["teleport", "uniform"])
 @pytest.mark.parametrize("name", ["fp16", "e5m2", *(pytest.param(n, marks=pytest.mark.slow) for n in ("bf16", "e4m3"))])
 def test_low_sweeps_of_each_query_are_extrapolated(device, name, rule):

@@ -55,6 +55,7 @@ QUICK = ("sums in the cache", "composed sweeps")
 CASES = [pytest.param(fault, marks=() if fault in QUICK else pytest.mark.slow) for fault in (None, *FAULTS)]
 
 
+@pytest.mark.representatives(fault=("composed sweeps",))
 @pytest.mark.parametrize("fault", CASES)
 def test_a_fault_in_a_sweep_is_found(host_backend, tmp_path, monkeypatch, fault):
     _, *kinds = dict.fromkeys((engine, method, request) for engine, method, request, *_ in FAULTS.values())

@@ -61,6 +61,7 @@ def residual(problem, x):
     return operator.sweep(operator.load(x / x.sum()), operator.empty(), Level(1, 1), 0).l1
 
 
+@pytest.mark.representatives(low=("1", "9", "20"), problem=("web-like", "mesh"))
 @pytest.mark.parametrize("storage", SOME, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("low", [1, 7, 8, 9, 20])
 def test_x_has_all_that_was_sent(engine, problem, storage, low):
@@ -98,6 +99,9 @@ def swept(problem, arrangement, storage, *, anderson):
     return len(history)
 
 
+@pytest.mark.representatives(anderson=("True",), warps=("16",), storage=("e5m2",), problem=("R-MAT",))
+@pytest.mark.representatives(anderson=("False",), storage=("fp16",), problem=("web-like",))
+@pytest.mark.representatives(anderson=("True",), warps=("16",), storage=("fp16",))
 @pytest.mark.parametrize(("anderson", "warps"), [(False, 16), (True, 16), (True, 24)])
 @pytest.mark.parametrize("storage", SOME, ids=lambda storage: storage.name)
 def test_solves_take_about_as_many_sweeps_as_where_c_is_added_up(engine, problem, storage, anderson, warps):
@@ -106,6 +110,7 @@ def test_solves_take_about_as_many_sweeps_as_where_c_is_added_up(engine, problem
     assert now <= max(1.15 * added_up, added_up + 3)
 
 
+@pytest.mark.representatives(storage=("fp16",), graph=("star both ways", "chain", "growing"))
 @pytest.mark.parametrize("storage", FORMATS[:2], ids=lambda storage: storage.name)
 @pytest.mark.parametrize("graph", HOSTILE)
 def test_solves_of_hostile_graphs_take_a_quarter_more_at_most(engine, graph, storage):

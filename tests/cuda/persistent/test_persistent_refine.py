@@ -97,6 +97,9 @@ def test_outer_steps_are_sound_on_any_graph(engine, storage, graph, data):
 ONE_WAY = pytest.mark.parametrize("as_large", [False, True], ids=["in the cache", "as if beyond it"])
 
 
+@pytest.mark.representatives(
+    name=("one node", "no edges", "hub", "skewed", "few edges", "exactly one step", "rows that end with steps")
+)
 @ONE_WAY
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("storage", SOME, ids=lambda storage: storage.name)
@@ -135,6 +138,7 @@ ARRANGEMENTS = [
 ]
 
 
+@pytest.mark.representatives(name=("skewed", "rows that end with steps"))
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=str)
 @pytest.mark.parametrize("name", ["hub", "two hubs", "skewed", "rows that end with steps"])
 def test_ranges_may_be_short_and_warps_many(engine, name, arrangement):

@@ -47,7 +47,7 @@ def compiled_together(request):
         kernels = [
             *(
                 persistent.persistent_refine(s, SHARED_MEMORY_SHAPE, personal=p, strategy=w)
-                for s in FORMATS
+                for s in FORMATS[:1]
                 for p in (False, True)
                 for w in ways
             ),
@@ -94,6 +94,7 @@ def test_binned_values_are_those_of_the_sources_of_entries(host_backend, monkeyp
         check(*blocked(cpms.load(spec), blocks), blocks)
 
 
+@pytest.mark.representatives(blocks=("7",))
 @pytest.mark.parametrize("blocks", [1, 7])
 @pytest.mark.parametrize("value_bytes", [2, 8])
 @pytest.mark.parametrize("name", GRAPHS)
@@ -183,6 +184,7 @@ def arranged(problem, value_bytes=2, ways=(persistent.DIRECT_GATHER, persistent.
     return made
 
 
+@pytest.mark.representatives(storage=("fp16",), name=("one node", "a row over many bins", "skewed"))
 @pytest.mark.parametrize("way", [persistent.INNER_BLOCKED, persistent.ALL_BLOCKED], ids=["low", "all"])
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
@@ -201,6 +203,7 @@ def test_sweeps_with_propagation_blocking_are_those_of_the_direct_gather(device,
             np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-9, atol=1e-13)
 
 
+@pytest.mark.representatives(name=("one node", "a row over many bins", "skewed"))
 @pytest.mark.parametrize("name", GRAPHS)
 def test_power_iteration_with_propagation_blocking_is_that_of_the_direct_gather(device, problems, sizes, name):
     for problem in problems(GRAPHS[name]):

@@ -22,7 +22,7 @@ from cpms.precision.controllers import FLOAT64
 from cpms.precision.refinement_policy import default_inner_reduction
 from cpms.problems.pagerank import Problem
 
-few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def with_rows(lengths, seed=1, nodes=None):

@@ -156,6 +156,7 @@ def test_lossless_values_give_the_same_bits_as_float64(device):
                 np.testing.assert_array_equal(product, exact)
 
 
+@pytest.mark.representatives(rows=("70",))
 @pytest.mark.parametrize("rows", [70, 64])
 def test_groups_of_columns_are_kept_by_conversions_in_place(device, rows):
     dense = np.random.default_rng(6).standard_normal((rows, 13)) * (np.arange(13) < 3 + np.arange(rows)[:, None] // 32)

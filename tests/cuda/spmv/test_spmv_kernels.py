@@ -68,6 +68,7 @@ CASES = [
     *((engines.get_any("cuda_balanced_rows"), layout, storage) for layout in ("csr", "ell") for storage in SWEPT),
     *((engines.get_any("cuda_balanced_rows"), "pattern", storage) for storage in (FP64, SWEPT[2], SWEPT[6], ODD)),
     *((engines.get_any("cuda_thread_rows"), layout, SWEPT[2]) for layout in ("csr", "pattern")),
+    (engines.get_any("cuda_thread_rows"), "pattern", FP64),
 ]
 
 
@@ -75,6 +76,9 @@ def case_name(case):
     return getattr(case, "name", case)
 
 
+@pytest.mark.representatives(layout=("pattern",), storage=("fp64",))
+@pytest.mark.representatives(layout=("ell",), storage=("fp16-scaled",))
+@pytest.mark.representatives(layout=("csr",), storage=("odd",))
 @pytest.mark.parametrize(("engine", "layout", "storage"), CASES, ids=case_name)
 def test_sweeps_agree_with_the_reference_engine(backend, engine, layout, storage):
     rng = np.random.default_rng(9)
@@ -174,6 +178,7 @@ def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, tiles, cache_
         np.testing.assert_allclose(operator.read(out, 0), out_twin, rtol=1e-12)
 
 
+@pytest.mark.representatives(layout=("pattern",))
 @pytest.mark.parametrize("layout", ["csr", "pattern"])
 def test_nodes_may_lie_in_any_order(backend, monkeypatch, layout):
     storage = format_named("cpms4")
