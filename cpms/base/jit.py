@@ -63,8 +63,8 @@ class _CompilerListener(event.Listener):  # type: ignore[misc, unused-ignore]
 class _NameListener(event.Listener):  # type: ignore[misc, unused-ignore]
     """Reports the functions that Numba compiles, and not those that it reads from its cache.
 
-    While it compiles, Python looks for no circles among objects: Numba makes millions, few of them garbage. That takes a
-    tenth off compilation. One thread compiles at a time.
+    While it compiles, Python looks for no circles among objects: Numba makes millions, few of them garbage. It takes
+    a tenth off compilation. One thread compiles at a time.
     """
 
     _depth = 0
