@@ -1,7 +1,5 @@
 """``python -m cpms`` is ``cpms``."""
 
-import sys
+from cpms.cli.main import program
 
-from cpms.cli.main import main
-
-sys.exit(main())
+program()

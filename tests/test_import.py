@@ -62,6 +62,12 @@ def test_a_small_solve_on_the_command_line_loads_neither_linear_algebra_nor_down
     assert loaded_after(program).isdisjoint(["scipy.linalg", "scipy.sparse", "pooch", "pandas", "networkx"])
 
 
+def test_cached_loops_load_nothing_that_only_compilation_needs():
+    program = "from cpms.cli.main import main; main(['rank', 'grid:rows=3,columns=3', '--engine', 'cpu', '--json'])"
+    loaded_after(program)  # Its loops are in the cache from now on.
+    assert loaded_after(program).isdisjoint(["numba.np.arraymath", "cpms.backends.cpu.refinement"])
+
+
 def test_modules_for_users_load_when_they_are_named():
     assert "cpms.precision.refinement_policy" not in loaded_after("import cpms")
     assert "cpms.precision.refinement_policy" in loaded_after("import cpms; cpms.AdaptiveReduction((cpms.FP16,))")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base.types import Floats
-from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, LinearOperator, Norms, product_bound
+from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, LinearOperator, Norms, VectorBlock, product_bound
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import VectorFormat
 from cpms.sparse.magnitude import split_by_magnitude
@@ -145,6 +145,10 @@ class SplitProduct(LinearOperator):
     def to_host(self, x: Any) -> Floats:
         """Return an array in main memory."""
         return self.parts[0].to_host(x)
+
+    def block(self) -> VectorBlock:
+        """Return an empty block of vectors."""
+        return self.parts[0].block()
 
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
         """Return the dot products."""

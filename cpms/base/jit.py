@@ -7,6 +7,8 @@ checked before its import: it fails or hangs on invalid numbers of threads or to
 
 from __future__ import annotations
 
+import functools
+import gc
 import logging
 import os
 import sys
@@ -42,6 +44,7 @@ _check_threads()
 require_address_space(*_LIBRARIES_MIB, "Numba beside SciPy")
 import numba as numba  # noqa: E402
 from numba.core import codegen, compiler, event  # noqa: E402
+from numba.core.runtime import nrt  # noqa: E402
 
 
 class _CompilerListener(event.Listener):  # type: ignore[misc, unused-ignore]
@@ -58,12 +61,28 @@ class _CompilerListener(event.Listener):  # type: ignore[misc, unused-ignore]
 
 
 class _NameListener(event.Listener):  # type: ignore[misc, unused-ignore]
-    """Reports the functions that Numba compiles, and not those that it reads from its cache."""
+    """Reports the functions that Numba compiles, and not those that it reads from its cache.
+
+    While it compiles, Python looks for no circles among objects: Numba makes millions, few of them garbage. It takes
+    a tenth off compilation. One thread compiles at a time.
+    """
+
+    _depth = 0
+    _collects = False
 
     def on_start(self, event: Any) -> None:
+        if self._depth == 0:
+            self._collects = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+        if _without_blas:
+            _load_without_blas()
         work_clock.report(str(event.data["dispatcher"].py_func.__name__))
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002
+        self._depth -= 1
+        if self._depth == 0 and self._collects:
+            gc.enable()
         work_clock.report(None)
 
 
@@ -81,6 +100,8 @@ class _NoEnvironment:
 _Library: Any = codegen.JITCodeLibrary
 _passes: Any = compiler.DefaultPassBuilder
 _builders: Any = numba.core.cgutils
+_runtime: Any = nrt
+_llvm: Any = codegen.ll  # type: ignore[attr-defined, unused-ignore]
 
 
 class _LinkedLibrary(_Library):  # type: ignore[misc, unused-ignore]
@@ -117,6 +138,7 @@ _log = logging.getLogger("cpms")
 _njit: Any = numba.njit  # Its types leave out the options of wrappers.
 _config_lock = Lock()
 _reported: set[str] = set()
+_without_blas = False
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -138,6 +160,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         loop = _compiled(function, options)
+        _read_alone(loop)
         _tolerate_save_errors(loop)
         _depend_on_helpers(loop)
         return loop
@@ -234,12 +257,17 @@ def called_at(*signatures: tuple[Any, ...]) -> Any:
     return call
 
 
-def load_without_blas() -> None:
+def compile_without_blas() -> None:
     """Let Numba load its array functions without SciPy's BLAS, which it imports to see whether there is one.
 
-    No loop of this package multiplies matrices. Compiled code of others in this process could not either, so this is
-    for programs that run no code of others.
+    It loads them when it first compiles. No loop of this package multiplies matrices. Compiled code of others in this
+    process could not either, so this is for programs that run no code of others.
     """
+    global _without_blas
+    _without_blas = True
+
+
+def _load_without_blas() -> None:
     blas = "scipy.linalg.cython_blas"
     if blas in sys.modules or "numba.np.arraymath" in sys.modules:
         return
@@ -274,6 +302,32 @@ def _cache_in(folder: Path) -> Iterator[None]:
             yield
         finally:
             config.CACHE_DIR = before
+
+
+def _read_alone(loop: Any) -> None:
+    """Let machine code be read from the cache without all that only compilation needs.
+
+    Before it looks into its cache, Numba loads what it knows of types and functions, and compiles its counts of
+    references, for 0.3 to 0.5 s. Cached code has its part of these counts in itself and needs but the addresses of
+    Numba's functions in C. Numba loads the rest when it compiles.
+    """
+    cache: Any = getattr(loop, "_cache", None)
+    load, guard = getattr(cache, "_load_overload", None), getattr(cache, "_guard_against_spurious_io_errors", None)
+    if load is None or guard is None:
+        return
+
+    def load_alone(signature: Any, target: Any) -> Any:
+        _name_functions_in_c()
+        with guard():
+            return load(signature, target)
+
+    cache.load_overload = load_alone
+
+
+@functools.cache
+def _name_functions_in_c() -> None:
+    for name, address in _runtime._nrt.c_helpers.items():
+        _llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 def _tolerate_save_errors(function: Any) -> None:

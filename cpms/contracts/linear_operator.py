@@ -134,6 +134,27 @@ def product_bound(of_matrix: Bound, of_x: Bound, compute: Compute, additions: in
     return Bound((1.0 + of_matrix.relative) * growth - 1.0, of_matrix.absolute * growth)
 
 
+class VectorBlock(list[Any]):
+    """Vectors in their formats, and in ``levels`` the segments that are read of each.
+
+    Examples
+    --------
+    >>> block = VectorBlock()
+    >>> block.add("a vector of cpms4", 2)
+    >>> list(block), block.levels
+    (['a vector of cpms4'], [2])
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.levels: list[int | None] = []
+
+    def add(self, v: Any, level: int | None = None) -> None:
+        """Append a vector."""
+        self.append(v)
+        self.levels.append(level)
+
+
 class LinearOperator(ABC):
     """A real matrix prepared for products, and the vector operations of its backend."""
 
@@ -204,6 +225,10 @@ class LinearOperator(ABC):
     @abstractmethod
     def to_host(self, x: Any) -> Floats:
         """Return a plain array of the operator's memory in main memory."""
+
+    def block(self) -> VectorBlock:
+        """Return an empty block of vectors for `dots` and `combine`, which may keep their arguments for kernels."""
+        return VectorBlock()
 
     @abstractmethod
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:

@@ -1,7 +1,8 @@
 """Engine ``cpu``: fused sweeps in compiled loops on all threads of the processor.
 
 A sweep gathers over in-edges (pull) in parts of equal work. The parts do not depend on the number of threads, so
-results are bitwise the same for any number. Method ``refine`` solves trimmed nodes by substitution.
+results are bitwise the same for any number. Method ``refine`` solves trimmed nodes by substitution. Of refinement,
+batches and products only what a solve uses is loaded: each takes up to 0.1 s.
 """
 
 from __future__ import annotations
@@ -14,11 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.backends.cpu import sweep_loops
-from cpms.backends.cpu.batch import CpuBatch
-from cpms.backends.cpu.codec_operator import CodecOperator
 from cpms.backends.cpu.load_balance import row_ranges
-from cpms.backends.cpu.product import CpuProduct
-from cpms.backends.cpu.reduced_refinement import prepared, prepared_from_start
 from cpms.base import host_memory, threads
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
@@ -27,7 +24,6 @@ from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
 from cpms.contracts.own_codecs import TakesCodecs
 from cpms.contracts.refinement import Refinement
-from cpms.engines import composed
 from cpms.formats.formats import (
     DOUBLE_BITS,
     DOUBLE_HEAD_BITS,
@@ -186,6 +182,8 @@ class CpuEngine(Engine):
             raise UnsupportedError(reason)
         graph = problem.graph
         if not isinstance(storage, SegmentFormat | FloatFormat):
+            from cpms.backends.cpu.codec_operator import CodecOperator
+
             return CodecOperator.of(problem, storage, layout, lambda: self.prepare(problem, FP64, layout))
         if layout == "ell":
             padded = ell.build(graph, storage)
@@ -198,28 +196,53 @@ class CpuEngine(Engine):
 
     def refinement(self, problem: Problem) -> Refinement:
         """Build the pattern of the core, and split its rows into parts of equal work; store weights where they are."""
-        return prepared(problem) if problem.graph.weights is None else composed.refinement(problem, CpuProduct)
+        if problem.graph.weights is not None:
+            return _composed_refinement(problem)
+        from cpms.backends.cpu.reduced_refinement import prepared
+
+        return prepared(problem)
 
     def refinement_from_start(self, problem: Problem) -> Refinement:
         """Build the pattern of the whole graph, without trimming it."""
-        return prepared_from_start(problem) if problem.graph.weights is None else self.refinement(problem)
+        if problem.graph.weights is not None:
+            return _composed_refinement(problem)
+        from cpms.backends.cpu.reduced_refinement import prepared_from_start
+
+        return prepared_from_start(problem)
 
     def codec_refinement(self, problem: Problem) -> Refinement:
         """Store the weights, and compose sweeps of products, which decode any vector before they read it."""
-        return composed.refinement(problem, CpuProduct)
+        return _composed_refinement(problem)
 
     def batch(self, problem: Problem) -> Batch:
         """Keep the rows as they are: what is gathered is a line of memory for every edge."""
-        return composed.batch(problem, CpuProduct) if problem.needs_products else CpuBatch(problem)
+        if not problem.needs_products:
+            from cpms.backends.cpu.batch import CpuBatch
+
+            return CpuBatch(problem)
+        from cpms.backends.cpu.product import CpuProduct
+        from cpms.engines import composed
+
+        return composed.batch(problem, CpuProduct)
 
     def refinement_batch(self, problem: Problem) -> RefinementBatch:
         """Prepare the matrix for queries one after the other, or with weights for several that share its reads."""
-        if problem.graph.weights is not None:
-            return composed.refinement_batch(problem, CpuProduct)
-        return SequentialQueries(self.refinement(problem), problem)
+        if problem.graph.weights is None:
+            return SequentialQueries(self.refinement(problem), problem)
+        from cpms.backends.cpu.product import CpuProduct
+        from cpms.engines import composed
+
+        return composed.refinement_batch(problem, CpuProduct)
 
 
 ENGINE = CpuEngine()
+
+
+def _composed_refinement(problem: Problem) -> Refinement:
+    from cpms.backends.cpu.product import CpuProduct
+    from cpms.engines import composed
+
+    return composed.refinement(problem, CpuProduct)
 
 
 def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:

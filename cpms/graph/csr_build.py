@@ -5,7 +5,7 @@ The key of an edge is its target above its source. One pass distributes the keys
 significant digit first; Knuth, The Art of Computer Programming 3, section 5.2.5). The bits that a bucket's keys have in
 common are not stored, so that a key of up to a million nodes takes 32 bits. The sort is stable: sources ascend within a
 target, and repeated edges keep their order. It takes O(nodes + edges) time and one more copy of the edges. The result
-does not depend on the number of threads. Short lists are sorted by NumPy, which spares the import of compiled loops.
+does not depend on the number of threads. Short lists are sorted by NumPy, which spares compiled loops.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ class Compressed(NamedTuple):
     weights: Floats | None
 
 
-_FEWEST_COMPILED, _FEWEST_TO_LOAD, _FEWEST_TO_IMPORT = 1 << 14, 1 << 16, 1 << 17
-"""Edges from which compiled loops repay: once they are loaded, with their loading, and with Numba's import too."""
+_FEWEST_COMPILED, _FEWEST_TO_LOAD, _FEWEST_WEIGHTED_TO_LOAD = 1 << 14, 1 << 21, 1 << 18
+"""Edges from which compiled loops repay: once they are loaded, and with their loading, 0.1 s from a cache. NumPy sorts
+edges with weights, by two keys and a permutation, ten times slower than those without."""
 _BUCKET = 1 << 15
 """Edges and nodes of a bucket: more would leave a core's second-level cache, and fewer make too many write streams."""
 _MOST_BUCKETS = 2048
@@ -59,7 +60,7 @@ def by_target(sources: Ints, targets: Ints, weights: Floats | None, nodes: int) 
     >>> by_target(np.array([2, 0]), np.array([1, 1]), None, 3)
     Compressed(indptr=array([0, 0, 2, 2]), sources=array([0, 2], dtype=int32), weights=None)
     """
-    fewest = _FEWEST_TO_LOAD if "cpms.base.jit" in sys.modules else _FEWEST_TO_IMPORT
+    fewest = _FEWEST_TO_LOAD if weights is None else _FEWEST_WEIGHTED_TO_LOAD
     if "cpms.graph.csr_loops" in sys.modules:
         fewest = _FEWEST_COMPILED
     sort = _sorted_by_numpy if len(sources) < fewest or nodes > _MOST_NODES else _sorted_by_buckets

@@ -52,6 +52,16 @@ def test_same_seed_same_graph(spec):
     assert np.array_equal(first.indptr, second.indptr)
 
 
+def test_few_edges_of_rmat_descend_as_many_do():
+    rmat = sys.modules["cpms.sources.generators.rmat"]
+    draws, corner = np.random.default_rng(1).random(500, np.float32), (0.57, 0.19, 0.19)
+    draws[:3] = 0.57, 0.76, 0.95
+    few, many = (np.arange(1000, dtype=np.int32).reshape(2, 500) for _ in range(2))
+    rmat._descend_few(draws, *corner, *few)
+    rmat._descend(draws, *corner, *many)
+    assert few.tolist() == many.tolist()
+
+
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if "seed=3" in spec])
 def test_other_seed_other_graph(spec):
     first, second = generate(spec), generate(spec.replace("seed=3", "seed=4"))

@@ -6,6 +6,8 @@ without a line is an error of the page, which a test writes. It costs nothing un
 
 from __future__ import annotations
 
+from cpms.base.errors import InputError
+
 _LINES = """
 graphs|graphs as `cpms.load` names them: data sets, files or generators; a table adds options of reading
 matrices|matrices by specification, such as `stencil:points=7,side=64`, or files
@@ -141,10 +143,18 @@ _MEANINGS = dict(line.split("|", 1) for line in _LINES)
 def meaning(kind: str, key: str, within: str = "") -> str:
     """Return what a key means in a kind of experiment, or within one of its tables.
 
+    Raises
+    ------
+    InputError
+        If no line is of the key.
+
     Examples
     --------
     >>> meaning("sweeps", "deal", within="arrangements")
     'values are sorted by target before they are added (propagation blocking)'
     """
     names = [f"{within}.{key}"] if within else [f"{kind}.{key}"]
-    return next(_MEANINGS[name] for name in [*names, key] if name in _MEANINGS)
+    found = next((name for name in [*names, key] if name in _MEANINGS), None)
+    if found is None:
+        raise InputError(f"key {names[0]} has no meaning; add its line to cpms/experiment/pages/key_meanings.py")
+    return _MEANINGS[found]

@@ -81,11 +81,15 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
         page,
         STYLES="\n".join(f".{name} {{{style}}}" for style, name in styles.items()),
         TITLE=escape.html(title),
-        SUMMARY=escape.html(f"{len(names)} experiments, {len(rows)} rows"),
+        SUMMARY=escape.html(f"{_counted(len(names), 'experiment')}, {_counted(len(rows), 'row')}"),
         LINKS=links,
         SECTIONS=shown,
         PROVENANCE=_script(provenance),
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def _filled(page: str, **parts: str) -> str:

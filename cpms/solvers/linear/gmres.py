@@ -4,8 +4,10 @@ Inexact Krylov theory (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003; van d
 Anal. 26, 2004): an error in basis vector j reaches the residual times the coefficient y_j, which shrinks with it. So a
 vector that is stored when the relative residual of its cycle is rho needs -log2(t / rho) bits of mantissa, t being what
 the cycle is to reach: the goal, or what the widest format below float64 can. Orthogonalisation is classical
-Gram-Schmidt, twice, over the vectors *as stored*, so that the Arnoldi relation holds for what later iterations read;
-each cycle begins with b - A x in float64. An iteration reads the basis four times.
+Gram-Schmidt over the vectors *as stored*, each divided by its own square, so that the Arnoldi relation holds for what
+later iterations read; each cycle begins with b - A x in float64. A second pass follows where the first one cancelled
+most of the vector (Daniel, Gragg, Kaufman and Stewart, Math. Comp. 30, 1976). An iteration reads the basis twice, or
+four times with the second pass.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cpms.base.types import Floats
+from cpms.contracts.linear_operator import VectorBlock
 from cpms.contracts.linear_solve import SolveStatus, SolveTask, in_format, norm
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import VectorFormat
@@ -24,6 +27,8 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
 RESTART = 100
 _PROGRESS = 1e-5
 """A cycle is not expected to reach more than this times what the last one reached; the first may reach the goal."""
+_CANCELLED = 0.1
+"""A second pass of Gram-Schmidt follows where the first one leaves less than this part of a vector."""
 _NEAR = 0.9
 """The residual at which a cycle ends, over the goal."""
 _STALLED = 0.999
@@ -125,47 +130,73 @@ def _cycle(task: SolveTask, x: Any, restart: int, reached: float) -> float:
     r, beta = task.residual(x)
     floor = max(task.goal / beta, _PROGRESS * reached, 2.0 ** -_most_digits(task.formats))
     restart = min(restart, task.size)
-    basis: list[Any] = []
-    levels: list[int | None] = []
-    bits: list[int] = []
-
-    def keep(v: Any, rho: float) -> None:
-        digits = math.ceil(-math.log2(min(0.5, floor / rho))) if rho > 0.0 else 1
-        chosen = choice(task.formats, digits)
-        basis.append(in_format(operator, v, chosen.storage, chosen.segments))
-        levels.append(chosen.segments)
-        bits.append(chosen.bits)
-
+    basis = _Basis(task, floor)
     operator.scale(r, 1.0 / beta)
-    keep(r, 1.0)
+    basis.keep(r, 1.0)
     columns: list[Floats] = []
     rotations: list[tuple[float, float]] = []
     sides = [beta]
     w = operator.empty((task.size,), "float64")
     while len(columns) < restart and task.recorder.left > 0:
         j = len(columns)
-        _multiply(task, basis[j], levels[j], w)
-        entries = np.zeros(j + 2)
-        for _ in range(2):
-            found = operator.dots(basis, w, levels)
-            parts = np.asarray(found.tolist())
-            operator.combine(basis, -parts, w, levels)
-            entries[: j + 1] += parts
-        size = entries[j + 1] = norm(operator, w)
+        _multiply(task, basis.block[j], basis.block.levels[j], w)
+        entries, passes = basis.orthogonalise(w)
+        size = entries[j + 1]
         if not np.isfinite(entries).all():
             break
         _rotate(entries, rotations, sides)
         columns.append(entries)
-        of_basis = 4 * task.size * sum(bits) // 8
-        task.recorder.add(abs(sides[-1]), bits[j], task.stored.bytes_read(task.read) + of_basis)
+        of_basis = 2 * passes * task.size * sum(basis.bits) // 8
+        task.recorder.add(abs(sides[-1]), basis.bits[j], task.stored.bytes_read(task.read) + of_basis)
         enough = floor * beta if floor > task.goal / beta else _NEAR * task.goal
         if abs(sides[-1]) <= enough or size <= 1e-15 * np.abs(entries[: j + 1]).max(initial=0.0):
             break
         operator.scale(w, 1.0 / size)
-        keep(w, abs(sides[-1]) / beta)
+        basis.keep(w, abs(sides[-1]) / beta)
     if columns:
-        _update(task, x, basis, levels, columns, sides)
+        _update(task, x, basis.block, columns, sides)
     return abs(sides[-1]) / beta
+
+
+class _Basis:
+    """The stored vectors of a cycle, whose bits follow its residual, and the projection onto what they leave."""
+
+    def __init__(self, task: SolveTask, floor: float) -> None:
+        self._task, self._operator, self._floor = task, task.stored, floor
+        self.block = task.stored.block()
+        self.bits: list[int] = []
+        self._squares: list[Any] = []
+
+    def keep(self, v: Any, rho: float) -> None:
+        """Store a vector of length 1, at the relative residual rho of the cycle."""
+        digits = math.ceil(-math.log2(min(0.5, self._floor / rho))) if rho > 0.0 else 1
+        chosen = choice(self._task.formats, digits)
+        stored = in_format(self._operator, v, chosen.storage, chosen.segments)
+        self.block.add(stored, chosen.segments)
+        self.bits.append(chosen.bits)
+        if chosen.storage is None:
+            self._squares.append(1.0)
+        else:
+            # Truncation shortens a vector. The product is not waited for here.
+            read = self._operator.convert(stored, None, chosen.segments)
+            self._squares.append(self._operator.dots([read], read))
+
+    def orthogonalise(self, w: Any) -> tuple[Floats, int]:
+        """Subtract from w its projections on the vectors; return them with the length left, and the passes."""
+        count, operator = len(self.block), self._operator
+        entries, passes = np.zeros(count + 1), 0
+        while passes < 2:
+            found = operator.dots(self.block, w, self.block.levels).tolist()
+            if not isinstance(self._squares[-1], float):
+                self._squares[-1] = float(self._squares[-1].tolist()[0])
+            parts = np.asarray(found) / self._squares
+            operator.combine(self.block, -parts, w, self.block.levels)
+            entries[:count] += parts
+            passes += 1
+            entries[count] = norm(operator, w)
+            if not entries[count] < _CANCELLED * math.hypot(entries[count], *parts):
+                break
+        return entries, passes
 
 
 def _multiply(task: SolveTask, v: Any, level: int | None, w: Any) -> None:
@@ -190,9 +221,7 @@ def _rotate(entries: Floats, rotations: list[tuple[float, float]], sides: list[f
     sides[-2] *= cosine
 
 
-def _update(
-    task: SolveTask, x: Any, basis: list[Any], levels: list[int | None], columns: list[Any], sides: Any
-) -> None:
+def _update(task: SolveTask, x: Any, basis: VectorBlock, columns: list[Any], sides: Any) -> None:
     """Add M V y to x, y being the solution of the triangular system; a singular one is solved by least squares."""
     count = len(columns)
     upper = np.zeros((count, count))
@@ -209,8 +238,8 @@ def _update(
     if not np.isfinite(y).all():
         return
     if task.preconditioner is None:
-        task.stored.combine(basis[:count], y, x, levels[:count])
+        task.stored.combine(basis[:count], y, x, basis.levels[:count])
         return
     correction = task.zeros()
-    task.stored.combine(basis[:count], y, correction, levels[:count])
+    task.stored.combine(basis[:count], y, correction, basis.levels[:count])
     task.stored.combine([task.preconditioner.apply(correction)], [1.0], x)

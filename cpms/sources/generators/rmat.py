@@ -10,6 +10,8 @@ from cpms.graph.graph import Graph
 from cpms.sources.generators._limits import check_share, check_size, random_numbers, spelled
 
 _CHUNK = 1 << 22
+_FEWEST_COMPILED = 1 << 20
+"""Edges from which a compiled loop repays what it takes to compile."""
 
 
 def rmat(
@@ -50,10 +52,11 @@ def rmat(
     check_size(f"rmat of scale {scale}", nodes, edges)
     generator = random_numbers("rmat", seed)
     sources, targets = np.zeros(edges, np.int32), np.zeros(edges, np.int32)
+    descend = _descend if edges >= _FEWEST_COMPILED else _descend_few
     for begin in range(0, edges, _CHUNK):
         part = slice(begin, min(begin + _CHUNK, edges))
         for _ in range(scale):
-            _descend(generator.random(part.stop - begin, dtype=np.float32), a, b, c, sources[part], targets[part])
+            descend(generator.random(part.stop - begin, dtype=np.float32), a, b, c, sources[part], targets[part])
     if permute:
         label = generator.permutation(nodes).astype(np.int32)
         sources, targets = label[sources], label[targets]
@@ -70,3 +73,14 @@ def _descend(draws, a, b, c, sources, targets):  # type: ignore[no-untyped-def]
         right = (a <= draw < a + b) or draw >= a + b + c
         sources[k] = 2 * sources[k] + down
         targets[k] = 2 * targets[k] + right
+
+
+def _descend_few(draws, a, b, c, sources, targets):  # type: ignore[no-untyped-def]
+    """Do the same without compilation; the loop compares in float64, too."""
+    draws = draws.astype(np.float64)
+    down = draws >= a + b
+    right = ((a <= draws) & ~down) | (draws >= a + b + c)
+    sources *= 2
+    sources += down
+    targets *= 2
+    targets += right

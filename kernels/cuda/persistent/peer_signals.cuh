@@ -38,13 +38,15 @@ struct PeerSignals {
     CPMS_DEVICE bool is_other(u32 rank_of) const { return rank_of < ranks && rank_of != rank; }
 
     // `values_to` holds the destination of this rank's values on each rank, less `offset` bytes. All threads of the
-    // grid take part.
+    // grid take part. A rank begins with the next rank's values: at any time each rank then writes to another one, as
+    // in the pairwise all-to-all, and no rank's incoming link has to carry the values of several.
     template <class Word, class Policy>
     CPMS_DEVICE void write_values(const Word* own, const u64* values_to, Policy policy, u64 offset = 0) const {
         constexpr int each = 16 / sizeof(Word);
         const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-        const u32 runs = begins[ranks] / each;
-        for (u32 run = thread; run < runs; run += threads) {
+        const u32 runs = begins[ranks] / each, first = begins[rank] / each;
+        for (u32 turn = thread; turn < runs; turn += threads) {
+            const u32 run = turn + first < runs ? turn + first : turn + first - runs;
             u32 to = 0;
             while (begins[to + 1] <= run * each) ++to;
             const Run<4 * each> of_run = load_run_bytes<4 * each>((const u8*)(sent_indices + run * each), ReadOnly{});

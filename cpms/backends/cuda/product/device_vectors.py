@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from cpms.backends.cuda.arrays import codec
 from cpms.backends.cuda.product import block_codec, launch
-from cpms.backends.cuda.product.launch import BLOCK_VECTORS
+from cpms.backends.cuda.product.launch import BLOCK_VECTORS, BlockArgument
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
-from cpms.contracts.linear_operator import LinearOperator, Norms
+from cpms.contracts.linear_operator import LinearOperator, Norms, VectorBlock
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import FP32, FP64, Format
@@ -69,15 +68,19 @@ class CudaVectors(LinearOperator):
         found: Floats = current().to_host(x)
         return found
 
+    def block(self) -> VectorBlock:
+        """Return an empty block, which keeps its kernel arguments."""
+        return DeviceBlock()
+
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
         """Return the dot products, a device array; ``w`` is read once for sixteen vectors."""
         w, backend = plain(w), current()
-        groups = list(_groups(V, levels, len(w)))
+        groups = _groups(V, levels, len(w))
         sums = backend.arrays.empty((len(groups), backend.grid_size(len(w), each=4), BLOCK_VECTORS), np.float64)
-        for (storage, vectors, factors), here in zip(groups, sums, strict=True):
-            launch.dots(*storage, vectors, factors, w, here)
+        for group, here in zip(groups, sums, strict=True):
+            launch.dots(group, w, here)
         found = sums.sum(axis=1)  # Of all groups at once.
-        counts = [len(vectors) for _, vectors, _ in groups]
+        counts = [len(group.factors) for group in groups]
         if all(count == BLOCK_VECTORS for count in counts[:-1]):
             return found.reshape(-1)[: sum(counts)]
         return backend.arrays.concatenate([row[:count] for row, count in zip(found, counts, strict=True)])
@@ -89,10 +92,9 @@ class CudaVectors(LinearOperator):
         if len(coefficients) != len(V):
             raise InputError(f"a block of {len(V)} vectors needs as many coefficients; got {len(coefficients)}")
         out, at = plain(w), 0
-        for storage, vectors, factors in _groups(V, levels, len(out)):
-            scaled = [f * c for f, c in zip(factors, coefficients[at : at + len(vectors)], strict=True)]
-            launch.combine(*storage, vectors, scaled, out)
-            at += len(vectors)
+        for group in _groups(V, levels, len(out)):
+            launch.combine(group, coefficients[at : at + len(group.factors)], out)
+            at += len(group.factors)
         if isinstance(w, STORED):
             overwrite(w, out)
 
@@ -130,16 +132,37 @@ class CudaVectors(LinearOperator):
         return current().upload(np.array(values))
 
 
-def _groups(
-    V: Sequence[Any], levels: Sequence[int | None] | None, length: int
-) -> Iterator[tuple[tuple[VectorFormat, int], list[Any], list[float]]]:
-    """Yield runs of up to sixteen vectors of one format and level: memories, and factors to real values."""
+class DeviceBlock(VectorBlock):
+    """Stored vectors with their kernel arguments, each of which takes up to sixteen of one format and level.
+
+    A method that multiplies with a growing basis would otherwise spend more time on arguments than kernels take.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups: list[BlockArgument] = []
+
+    def add(self, v: Any, level: int | None = None) -> None:
+        """Append a vector to the last argument, or to a new one."""
+        if self and len(v) != len(self[0]):
+            raise InputError(f"a block of vectors of {len(self[0])} values cannot hold one of {len(v)}")
+        super().add(v, level)
+        memory, storage, read, factor = as_stored(v, level)
+        last = self.groups[-1] if self.groups else None
+        if last is None or len(last.factors) == BLOCK_VECTORS or (last.storage, last.read) != (storage, read):
+            last = BlockArgument(storage, read)
+            self.groups.append(last)
+        last.add(memory, factor)
+
+
+def _groups(V: Sequence[Any], levels: Sequence[int | None] | None, length: int) -> list[BlockArgument]:
+    """Return the kernel arguments of a block."""
     given = [None] * len(V) if levels is None else list(levels)
-    if len(given) != len(V) or any(len(v) != length for v in V):
+    if len(given) != len(V) or any(len(v) != length for v in (V[:1] if isinstance(V, DeviceBlock) else V)):
         raise InputError(f"a block of {len(V)} vectors needs as many levels, and {length} values in each")
-    stored = [as_stored(v, level) for v, level in zip(V, given, strict=True)]
-    for storage, run in groupby(stored, key=lambda each: (each[1], each[2])):
-        alike = list(run)
-        for begin in range(0, len(alike), BLOCK_VECTORS):
-            here = alike[begin : begin + BLOCK_VECTORS]
-            yield storage, [each[0] for each in here], [each[3] for each in here]
+    if isinstance(V, DeviceBlock) and given == V.levels:
+        return V.groups
+    block = DeviceBlock()
+    for v, level in zip(V, given, strict=True):
+        block.add(v, level)
+    return block.groups

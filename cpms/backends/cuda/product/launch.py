@@ -60,16 +60,39 @@ def product(variant: Variant, blocks: int, packed: Any) -> None:
     current().run(variant, blocks, (packed[()],))
 
 
-def dots(storage: VectorFormat, read: int, vectors: Sequence[Any], factors: Sequence[float], w: Any, sums: Any) -> None:
+class BlockArgument:
+    """Up to sixteen vectors of one format and level as kernels take them, to which vectors are added."""
+
+    def __init__(self, storage: VectorFormat, read: int) -> None:
+        self.storage, self.read = storage, read
+        self.factors: list[float] = []
+        self._packed = np.zeros((), BLOCK)
+
+    def add(self, memory: Any, factor: float) -> None:
+        """Add a vector; the places behind it repeat it."""
+        self._packed["vector"][len(self.factors) :] = current().address(memory)
+        self.factors.append(factor)
+
+    def with_one(self, factors: Sequence[float], w: Any, sums: Any | None = None) -> Any:
+        """Return a kernel argument with the one vector ``w``."""
+        packed = self._packed.copy()
+        packed["factor"][: len(factors)] = factors
+        packed["w"], packed["length"] = current().address(w), len(w)
+        packed["sums"] = 0 if sums is None else current().address(sums)
+        return packed[()]
+
+
+def dots(block: BlockArgument, w: Any, sums: Any) -> None:
     """Write the sums of blocks of dot products of up to sixteen vectors of a format with ``w``, shape (blocks, 16)."""
-    current().run(vector_dots(storage, read, real(w)), len(sums), (_block(vectors, factors, w, sums),))
+    variant = vector_dots(block.storage, block.read, real(w))
+    current().run(variant, len(sums), (block.with_one(block.factors, w, sums),))
 
 
-def combine(storage: VectorFormat, read: int, vectors: Sequence[Any], factors: Sequence[float], w: Any) -> None:
+def combine(block: BlockArgument, coefficients: Sequence[float], w: Any) -> None:
     """Add a linear combination of up to sixteen vectors of one format to ``w``."""
-    backend = current()
-    packed = _block(vectors, factors, w, None)
-    backend.run(vector_combine(storage, read, real(w)), backend.grid_size(len(w), each=4), (packed,))
+    backend, factors = current(), [f * c for f, c in zip(block.factors, coefficients, strict=True)]
+    variant = vector_combine(block.storage, block.read, real(w))
+    backend.run(variant, backend.grid_size(len(w), each=4), (block.with_one(factors, w),))
 
 
 def update(y: Any, alpha: float, x: Any) -> tuple[float, float, float]:
@@ -86,14 +109,3 @@ def update(y: Any, alpha: float, x: Any) -> tuple[float, float, float]:
 def whole_blocks(threads: int) -> int:
     """Return how many blocks have so many threads."""
     return -(-threads // THREADS)
-
-
-def _block(vectors: Sequence[Any], factors: Sequence[float], w: Any, sums: Any | None) -> Any:
-    backend, missing = current(), BLOCK_VECTORS - len(vectors)
-    packed = np.zeros((), BLOCK)
-    addresses = [backend.address(vector) for vector in vectors]
-    packed["vector"] = addresses + missing * addresses[-1:]
-    packed["factor"] = [*factors, *missing * [0.0]]
-    packed["w"], packed["length"] = backend.address(w), len(w)
-    packed["sums"] = 0 if sums is None else backend.address(sums)
-    return packed[()]
