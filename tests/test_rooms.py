@@ -68,15 +68,32 @@ def room(tmp_path):
         folder.chmod(0o755)
 
 
+@pytest.fixture
+def kept(room):
+    """Where caches lie that no other folder takes, and the warning that says so."""
+    folder = room["TMPDIR"] / f"cpms-{os.getuid()}"
+    return folder, f"cpms: warning: caches are kept in {folder}; set HOME to a folder that takes files for another\n"
+
+
+from_sources = pytest.mark.skipif(not (PACKAGE.parent / "kernels").is_dir(), reason="cpms is not run from its sources")
+
+
+@from_sources
+def test_a_read_only_installation_without_a_home_ranks(room, kept):
+    caches, warning = kept
+    ranked = command("rank", "uniform:nodes=20,edges=40", **room)
+    assert (ranked.returncode, ranked.stderr) == (0, warning)
+    assert list(caches.rglob("*.nbc"))
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not (PACKAGE.parent / "kernels").is_dir(), reason="cpms is not run from its sources")
-def test_a_read_only_installation_without_a_home_does_the_work_of_the_first_command(room, tmp_path):
+@from_sources
+def test_a_read_only_installation_without_a_home_does_the_work_of_the_first_command(room, kept, tmp_path):
     out = tmp_path / "work" / "out"
-    kept = room["TMPDIR"] / f"cpms-{os.getuid()}"
-    warning = f"cpms: warning: caches are kept in {kept}; set HOME to a folder that takes files for another\n"
+    caches, warning = kept
     ran = command("run", "quickstart", "--only", "fp64", "--output", out, **room)
     assert (ran.returncode, ran.stderr) == (0, warning)
-    assert list(kept.rglob("*.nbc"))
+    assert list(caches.rglob("*.nbc"))
     shown = command("show", "quickstart", "--results", out, "--output", out, **room)
     assert (shown.returncode, shown.stderr) == (0, warning)
     assert (out / "quickstart.png").stat().st_size > 0

@@ -120,7 +120,6 @@ def test_the_crate_lists_every_file(folder):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", entities["./"]["datePublished"])
 
 
-@pytest.mark.slow
 def test_every_number_has_one_name(folder):
     names = re.findall(r"cpmsdefine\{([^{}]+)\}", (folder / "numbers.tex").read_text())
     assert names

@@ -27,7 +27,6 @@ def solved(graph, node, **given_):
     return solver.solve()
 
 
-@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(edges, st.integers(0, 7))
 def test_sums_in_float64_are_the_engines_answer(pairs, node):

@@ -118,7 +118,6 @@ def test_rows_are_shown(recorded, tmp_path):
     assert "no such device" in (tmp_path / "a" / "systems_cpu_refused.md").read_text()
 
 
-@pytest.mark.slow
 def test_a_contest_of_other_contestants_stands_in_the_place_of_the_one_before(recorded, tmp_path):
     now = [json.loads(line) for line in recorded.read_text().splitlines()]
     before = [{**row, "cell": "before", "results": row["results"][1:2]} for row in now[:1]]

@@ -230,7 +230,6 @@ def test_composed_methods_solve_on_the_reference():
     require_all_solved(ReferenceProduct, Problem(random_graph("any", 12, 30), 0.5, dangling="uniform"), (FP16,))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("digits", marks=pytest.mark.slow), "any"])
 def test_composed_methods_solve_on_a_device(device, kind):
     require_all_solved(CudaProduct, Problem(random_graph(kind), dangling="uniform"), (FP32, FP16))
