@@ -210,12 +210,13 @@ def _multiply(task: SolveTask, v: Any, level: int | None, w: Any) -> None:
 
 def _rotate(entries: Floats, rotations: list[tuple[float, float]], sides: list[float]) -> None:
     """Bring a new column of the Hessenberg matrix to triangular form by Givens rotations, with the right side."""
+    column = entries.tolist()
     for i, (cosine, sine) in enumerate(rotations):
-        upper, lower = entries[i], entries[i + 1]
-        entries[i], entries[i + 1] = cosine * upper + sine * lower, cosine * lower - sine * upper
-    length = math.hypot(entries[-2], entries[-1])
-    cosine, sine = (entries[-2] / length, entries[-1] / length) if length > 0.0 else (1.0, 0.0)
-    entries[-2], entries[-1] = length, 0.0
+        upper, lower = column[i], column[i + 1]
+        column[i], column[i + 1] = cosine * upper + sine * lower, cosine * lower - sine * upper
+    length = math.hypot(column[-2], column[-1])
+    cosine, sine = (column[-2] / length, column[-1] / length) if length > 0.0 else (1.0, 0.0)
+    entries[:] = [*column[:-2], length, 0.0]
     rotations.append((cosine, sine))
     sides.append(-sine * sides[-1])
     sides[-2] *= cosine

@@ -171,7 +171,7 @@ def _figure(drawn, out):
             most = [1, part.ranks.max()]
             panel.plot(most, most, ":", color=NEUTRAL, linewidth=0.8, label="one for one")
         panel.set_ylim(bottom=0)
-        panels.headroom(panel, 0.55)
+        panels.headroom(panel, 0.2 + 0.13 * len(panel.get_legend_handles_labels()[0]))
         panel.legend(loc="upper left", borderaxespad=0, handletextpad=0.4)
     panels.legend(figure, panels.key(drawn.bits))
     return figure

@@ -78,9 +78,9 @@ class CudaVectors(LinearOperator):
         groups = _groups(V, levels, len(w))
         sums = backend.arrays.empty((len(groups), backend.grid_size(len(w), each=4), BLOCK_VECTORS), np.float64)
         for group, here in zip(groups, sums, strict=True):
-            launch.dots(group, w, here)
+            group.dots(w, here)
         found = sums.sum(axis=1)  # Of all groups at once.
-        counts = [len(group.factors) for group in groups]
+        counts = [group.count for group in groups]
         if all(count == BLOCK_VECTORS for count in counts[:-1]):
             return found.reshape(-1)[: sum(counts)]
         return backend.arrays.concatenate([row[:count] for row, count in zip(found, counts, strict=True)])
@@ -88,13 +88,13 @@ class CudaVectors(LinearOperator):
     def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
         """Add a linear combination to ``w``, which is read and written once for sixteen vectors."""
         given = c if isinstance(c, np.ndarray | list | tuple) else current().to_host(c)
-        coefficients = np.asarray(given, np.float64).tolist()
+        coefficients = np.asarray(given, np.float64)
         if len(coefficients) != len(V):
             raise InputError(f"a block of {len(V)} vectors needs as many coefficients; got {len(coefficients)}")
         out, at = plain(w), 0
         for group in _groups(V, levels, len(out)):
-            launch.combine(group, coefficients[at : at + len(group.factors)], out)
-            at += len(group.factors)
+            group.combine(coefficients[at : at + group.count], out)
+            at += group.count
         if isinstance(w, STORED):
             overwrite(w, out)
 
@@ -149,7 +149,7 @@ class DeviceBlock(VectorBlock):
         super().add(v, level)
         memory, storage, read, factor = as_stored(v, level)
         last = self.groups[-1] if self.groups else None
-        if last is None or len(last.factors) == BLOCK_VECTORS or (last.storage, last.read) != (storage, read):
+        if last is None or last.count == BLOCK_VECTORS or (last.storage, last.read) != (storage, read):
             last = BlockArgument(storage, read)
             self.groups.append(last)
         last.add(memory, factor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from cpms.backends.cuda.kernels.product import vector_combine, vector_dots, vect
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
+from cpms.base.types import Floats
 from cpms.contracts.product_request import Compute
 from cpms.formats.codes import VectorFormat
 
@@ -61,38 +61,41 @@ def product(variant: Variant, blocks: int, packed: Any) -> None:
 
 
 class BlockArgument:
-    """Up to sixteen vectors of one format and level as kernels take them, to which vectors are added."""
+    """Up to sixteen vectors of one format and level as kernels take them, to which vectors are added.
+
+    A launch reads the argument before it returns, so that one serves for all launches.
+    """
 
     def __init__(self, storage: VectorFormat, read: int) -> None:
-        self.storage, self.read = storage, read
-        self.factors: list[float] = []
+        self.storage, self.read, self.count = storage, read, 0
+        self._factors = np.zeros(BLOCK_VECTORS)
         self._packed = np.zeros((), BLOCK)
+        self._fields = {name: self._packed[name] for name in BLOCK.names or ()}
+        self._variants: dict[tuple[bool, Compute], Variant] = {}
 
     def add(self, memory: Any, factor: float) -> None:
         """Add a vector; the places behind it repeat it."""
-        self._packed["vector"][len(self.factors) :] = current().address(memory)
-        self.factors.append(factor)
+        self._fields["vector"][self.count :] = current().address(memory)
+        self._factors[self.count] = factor
+        self.count += 1
 
-    def with_one(self, factors: Sequence[float], w: Any, sums: Any | None = None) -> Any:
-        """Return a kernel argument with the one vector ``w``."""
-        packed = self._packed.copy()
-        packed["factor"][: len(factors)] = factors
-        packed["w"], packed["length"] = current().address(w), len(w)
-        packed["sums"] = 0 if sums is None else current().address(sums)
-        return packed[()]
+    def dots(self, w: Any, sums: Any) -> None:
+        """Write the sums of blocks of the dot products of the vectors with ``w``, shape (blocks, 16)."""
+        self._fields["factor"][...] = self._factors
+        self._fields["sums"][...] = current().address(sums)
+        self._run(w, len(sums), sums=True)
 
+    def combine(self, coefficients: Floats, w: Any) -> None:
+        """Add a linear combination of the vectors to ``w``."""
+        np.multiply(self._factors[: self.count], coefficients, out=self._fields["factor"][: self.count])
+        self._run(w, current().grid_size(len(w), each=4), sums=False)
 
-def dots(block: BlockArgument, w: Any, sums: Any) -> None:
-    """Write the sums of blocks of dot products of up to sixteen vectors of a format with ``w``, shape (blocks, 16)."""
-    variant = vector_dots(block.storage, block.read, real(w))
-    current().run(variant, len(sums), (block.with_one(block.factors, w, sums),))
-
-
-def combine(block: BlockArgument, coefficients: Sequence[float], w: Any) -> None:
-    """Add a linear combination of up to sixteen vectors of one format to ``w``."""
-    backend, factors = current(), [f * c for f, c in zip(block.factors, coefficients, strict=True)]
-    variant = vector_combine(block.storage, block.read, real(w))
-    backend.run(variant, backend.grid_size(len(w), each=4), (block.with_one(factors, w),))
+    def _run(self, w: Any, blocks: int, *, sums: bool) -> None:
+        backend, key = current(), (sums, real(w))
+        if key not in self._variants:
+            self._variants[key] = (vector_dots if sums else vector_combine)(self.storage, self.read, key[1])
+        self._fields["w"][...], self._fields["length"][...] = backend.address(w), len(w)
+        backend.run(self._variants[key], blocks, (self._packed[()],))
 
 
 def update(y: Any, alpha: float, x: Any) -> tuple[float, float, float]:
