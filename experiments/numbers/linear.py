@@ -13,21 +13,27 @@ def _ms(row, *kind):
 
 
 def suites(rows):
-    """Yield products of suite A against cuSPARSE's fastest algorithm in CSR, all in device time."""
-    held = [row for part in ("grids", "irregular") for row in rows.measured(f"gpu_suite_a_{part}")]
+    """Yield products of suite A, and of suite B, which no kernel was tuned on, in device time."""
+    yield from _suite(rows, "a", "suites", "")
+    yield from _suite(rows, "b", "suites.held", " (suite B, held out)")
+
+
+def _suite(rows, letter, prefix, note):
+    """Yield products of a suite against cuSPARSE's fastest algorithm in CSR."""
+    held = [row for part in ("grids", "irregular") for row in rows.measured(f"gpu_suite_{letter}_{part}")]
     if not held:
-        raise LookupError("gpu_suite_a_grids")
+        raise LookupError(f"gpu_suite_{letter}_grids")
     timed = {row["cell"]: _ms(row, "cusparse", ("csr",), ("fp64",), "fp64") for row in held}
     wrong = [row for row in held if timed[row["cell"]] is None]
-    yield counted(
-        "suites.wrong", "matrices on which cuSPARSE's product is wrong", "matrices", len(wrong), wrong or held, "suites"
-    )
+    what = f"matrices on which cuSPARSE's product is wrong{note}"
+    yield counted(f"{prefix}.wrong", what, "matrices", len(wrong), wrong or held, "suites")
     held = [row for row in held if timed[row["cell"]] is not None]
 
     def over(key, what, chosen, *asked):
         pairs = [(row, _ms(row, "cuda", *asked)) for row in chosen]
         values = [timed[row["cell"]] / own for row, own in pairs if own]
-        return spread(f"suites.{key}", f"{what}, {len(values)} matrices", "times", values, chosen, "suites", of="mean")
+        what = f"{what}, {len(values)} matrices{note}"
+        return spread(f"{prefix}.{key}", what, "times", values, chosen, "suites", of="mean")
 
     yield over(
         "fp64", "float64 in CSR or SELL against cuSPARSE's fastest CSR", held, ("csr", "sell"), ("fp64",), "fp64"
