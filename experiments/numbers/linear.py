@@ -1,8 +1,11 @@
 """Products with matrices of one's own and conjugate gradients, on a GPU, against cuSPARSE and cuBLAS."""
 
+from statistics import median
+
 from cpms.experiment.pages.numbers import counted, ratio, spread
 from cpms.experiment.rows.products import FAMILIES, fastest
 
+_HELD = ("stencil:points=9", "diffusion:side=1000", "elements")
 FEW = ("lossless", "fp16-scaled")
 
 
@@ -57,6 +60,7 @@ def _called(matrix):
 
 def conjugate_gradients(rows):
     """Yield whole solves to 1e-10 by cg against a captured loop of cuSPARSE and cuBLAS, and against plain float64."""
+    of_suite = {"tuned": [], "held": []}
     for row in rows.measured("gpu_cg_time"):
         found = {(way["engine"], way["method"], way["storage"], *way["vectors"]): way for way in row["ways_found"]}
         vendor, plain, auto = (
@@ -73,6 +77,36 @@ def conjugate_gradients(rows):
                 pair = (base["solve_samples_s"], auto["solve_samples_s"])
                 what = f"conjugate gradients by `auto` against {called}: {name}"
                 yield ratio(f"cg.{key}.{name.replace(', b of ', '.')}", what, [pair], [row], "gpu_cg_time")
+                if base is vendor:
+                    of_suite["held" if row["graph"].startswith(_HELD) else "tuned"].append((row, *pair))
+    for key, called in (("tuned", "four matrices"), ("held", "matrices that no choice was tuned on")):
+        what = f"conjugate gradients by `auto` against cuSPARSE and cuBLAS: {called}"
+        cells = [row for row, *_ in of_suite[key]]
+        values = [median(base) / median(own) for _, base, own in of_suite[key]]
+        yield spread(f"cg.vendor.{key}", what, "times", values, cells, "gpu_cg_time", of="mean")
 
 
-NUMBERS = [suites, conjugate_gradients]
+def gmres(rows):
+    """Yield GMRES(100) by the format of its basis: against CuPy's, and a basis of few bits against one of float64."""
+    found = [
+        {(way["engine"], *way["vectors"]): way for way in row["ways_found"]}
+        for row in rows.measured("gpu_gmres_time")
+        if {way["status"] for way in row["ways_found"]} == {"CONVERGED"}
+    ]
+    cells = rows.measured("gpu_gmres_time")
+    for key, what, above, below in (
+        ("cupy", "time of GMRES(100), basis in float64, over CuPy's", ("cuda", "fp64"), ("cupy", "auto")),
+        (
+            "blocks",
+            "GMRES(100), basis in block floats of few bits, against float64",
+            ("cuda", "fp64"),
+            ("cuda", "blocks"),
+        ),
+    ):
+        values = [each[above]["solve_s"] / each[below]["solve_s"] for each in found]
+        yield spread(
+            f"gmres.{key}", f"{what}, {len(values)} matrices", "times", values, cells, "gpu_gmres_time", of="mean"
+        )
+
+
+NUMBERS = [suites, conjugate_gradients, gmres]
