@@ -8,7 +8,6 @@ checked before its import: it fails or hangs on invalid numbers of threads or to
 from __future__ import annotations
 
 import functools
-import gc
 import logging
 import os
 import sys
@@ -61,28 +60,14 @@ class _CompilerListener(event.Listener):  # type: ignore[misc, unused-ignore]
 
 
 class _NameListener(event.Listener):  # type: ignore[misc, unused-ignore]
-    """Reports the functions that Numba compiles, and not those that it reads from its cache.
-
-    While it compiles, Python looks for no circles among objects: Numba makes millions, few of them garbage. It takes
-    a tenth off compilation. One thread compiles at a time.
-    """
-
-    _depth = 0
-    _collects = False
+    """Reports the functions that Numba compiles, and not those that it reads from its cache."""
 
     def on_start(self, event: Any) -> None:
-        if self._depth == 0:
-            self._collects = gc.isenabled()
-            gc.disable()
-        self._depth += 1
         if _without_blas:
             _load_without_blas()
         work_clock.report(str(event.data["dispatcher"].py_func.__name__))
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002
-        self._depth -= 1
-        if self._depth == 0 and self._collects:
-            gc.enable()
         work_clock.report(None)
 
 

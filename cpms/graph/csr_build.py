@@ -34,6 +34,8 @@ class Compressed(NamedTuple):
 _FEWEST_COMPILED, _FEWEST_TO_LOAD, _FEWEST_WEIGHTED_TO_LOAD = 1 << 14, 1 << 21, 1 << 18
 """Edges from which compiled loops repay: once they are loaded, and with their loading, 0.1 s from a cache. NumPy sorts
 edges with weights, by two keys and a permutation, ten times slower than those without."""
+_sorted_edges = 0
+"""Edges that NumPy has sorted in this process: once they would have repaid compiled loops, later lists may."""
 _BUCKET = 1 << 15
 """Edges and nodes of a bucket: more would leave a core's second-level cache, and fewer make too many write streams."""
 _MOST_BUCKETS = 2048
@@ -60,9 +62,12 @@ def by_target(sources: Ints, targets: Ints, weights: Floats | None, nodes: int) 
     >>> by_target(np.array([2, 0]), np.array([1, 1]), None, 3)
     Compressed(indptr=array([0, 0, 2, 2]), sources=array([0, 2], dtype=int32), weights=None)
     """
+    global _sorted_edges
     fewest = _FEWEST_TO_LOAD if weights is None else _FEWEST_WEIGHTED_TO_LOAD
-    if "cpms.graph.csr_loops" in sys.modules:
+    if "cpms.graph.csr_loops" in sys.modules or _sorted_edges + len(sources) >= fewest:
         fewest = _FEWEST_COMPILED
+    if len(sources) < fewest:
+        _sorted_edges += len(sources)
     sort = _sorted_by_numpy if len(sources) < fewest or nodes > _MOST_NODES else _sorted_by_buckets
     return sort(sources, targets, weights, nodes, np.dtype(np.int32 if nodes < 2**31 else np.int64))
 

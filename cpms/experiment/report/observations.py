@@ -55,9 +55,12 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         for name in _columns_of_parameters(table)
         if name != "values" and len(table[name].astype(str).drop_duplicates()) > 1
     ]
+    groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    for line in table.to_dict("records"):
+        held = {str(name): value for name, value in line.items() if _is_held(value)}
+        groups.setdefault((held.get("graph", np.nan), held.get("parameters", np.nan)), []).append(held)
     found = []
-    for (graph, parameters), group in table.groupby(["graph", "parameters"], sort=False, dropna=False):
-        lines = [{name: value for name, value in line.items() if _is_held(value)} for line in _records(group)]
+    for (graph, parameters), lines in groups.items():
         contestant = " ".join(_word(name, lines[0][name]) for name in differing if name in lines[0])
         found.append({"graph": graph, "contestant": contestant or str(parameters), **_joined(lines)})
     return pd.DataFrame(found)
@@ -66,10 +69,6 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
 def _columns_of_parameters(table: pd.DataFrame) -> list[str]:
     named = [name for each in PARAMETERS for name in (each, f"{each}_json") if name in table]
     return named if "algorithm" not in table else [*named, "algorithm"]
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in line.items()} for line in table.to_dict("records")]
 
 
 def _is_held(value: object) -> bool:
