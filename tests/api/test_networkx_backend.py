@@ -51,7 +51,8 @@ def installed(tmp_path):
 def test_networkx_tests_of_pagerank_pass_through_the_backend(installed, tmp_path):
     """Other functions that these tests call, such as google_matrix, are NetworkX's own."""
     file = Path(nx.__file__).parent / "algorithms/link_analysis/tests/test_pagerank.py"
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={tmp_path}", "--import-mode=importlib"]
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")  # Not that of this repository, where its environment lies in it.
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", "pytest.ini", "--import-mode=importlib"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "-W", "ignore", file],
         env={**installed, "NETWORKX_TEST_BACKEND": "cpms", "NETWORKX_FALLBACK_TO_NX": "1", "PYTEST_ADDOPTS": ""},

@@ -9,6 +9,7 @@ with its version and a digest of its file, for the rows of experiments; errors o
 from __future__ import annotations
 
 import hashlib
+import importlib.machinery
 import importlib.util
 import logging
 import re
@@ -20,7 +21,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from traceback import walk_tb
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cpms.base.errors import CpmsError, InputError
@@ -351,6 +352,13 @@ def _module_name(home: str) -> str:
     return f"cpms_plugin_{hashlib.sha256(home.encode()).hexdigest()[:12]}" if home.endswith(".py") else home
 
 
+class _SourceLoader(importlib.machinery.SourceFileLoader):
+    """Compiles the file as it is now: cached bytecode serves a file that changed within a second and kept its size."""
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _module(home: str) -> ModuleType:
     """Return a module by its name, or that of a file, which is read once; its digest is taken before its code runs."""
     name = _module_name(home)
@@ -360,7 +368,7 @@ def _module(home: str) -> ModuleType:
         path = Path(home)
         if not path.is_file():
             raise InputError(f"there is no file {path}")
-        spec = importlib.util.spec_from_file_location(name, path)
+        spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, home))
         if spec is None or spec.loader is None:
             raise InputError(f"{path} is no Python file")
         _state.digests[home] = _digest(home)

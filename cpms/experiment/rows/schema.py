@@ -97,6 +97,8 @@ most_read|integer|1|segments that sweeps read at most
 read|integer|1|segments that are read
 whole|boolean||contest: without trimming and lumping; linear: the matrix is prepared again for each solve
 plain|boolean||without Anderson acceleration
+error_feedback|boolean||whether sweeps carry rounding errors of few bits to the next; none: as the engine chooses
+convergence_estimate|boolean||whether the rate is estimated before preparation; none: as the engine chooses
 batch|integer|1|queries at a time; 0 for one after another
 start|text||first iterate
 penalty|number|1|weight of nodes without in-edges in the first iterate
