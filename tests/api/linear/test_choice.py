@@ -6,7 +6,7 @@ import scipy.sparse
 
 import cpms
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear.choice import chosen
+from cpms.api.linear.choice import BLOCKS, chosen
 from cpms.problems.linear_system import LinearSystem
 from cpms.sources import matrices
 from cpms.sparse.matrix import Matrix
@@ -62,6 +62,12 @@ def _is_bridge(matrix, row, column):
     without.eliminate_zeros()
     count = scipy.sparse.csgraph.connected_components
     return count(without)[0] > count(matrix)[0]
+
+
+def test_a_basis_has_few_bits_where_they_save_time():
+    system = LinearSystem(Matrix.from_dense([[1.0, 5.0], [-4.0, 1.0]]))
+    found = {engine: chosen(system, "gmres", "auto", "auto", engine).vectors for engine in ("reference", "cpu", "cuda")}
+    assert found == {"reference": (None,), "cpu": BLOCKS, "cuda": (None,)}
 
 
 def test_convection_is_solved_by_chebyshev_and_recirculation_by_gmres():
