@@ -206,7 +206,7 @@ def _stage_panels(stages):
         return 1e4 / result.iterations
 
     exchanged = atomic[atomic.layout == "coo_exchange"]
-    drawn = _bars(f"1 and 4: ten iterations, {graph}", pd.concat([naive, exchanged, serial]), ten, of_ten)
+    drawn = _bars(f"1 and 4: {graph}", pd.concat([naive, exchanged, serial]), ten, of_ten)
     drawn += _bars(f"2: calc, {graph}", pd.concat([naive, serial]), _calc)
     if len(naive) and len(exchanged):
         first, second = naive.iloc[-1], exchanged.iloc[-1]
