@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cpms.base.errors import CpmsError
 from cpms.base.real_arrays import Floats, vector
+from cpms.base.text.counted import counted
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat, format_of
 from cpms.storage.array import convert_inplace, encode
 
@@ -76,7 +77,7 @@ def partial_read_is_mask(format: Format | str, values: npt.ArrayLike) -> None:
         return
     stored = encode(given, storage)
     for read in range(1, storage.segments + 1):
-        law = f"a read of {_counted(read)} keeps the first {storage.bits(read)} bits"
+        law = f"a read of {counted(read, 'segment')} keeps the first {storage.bits(read)} bits"
         _same_bits(law, storage, given, stored.decode(read), _masked(given, storage.bits(read)), read - 1)
 
 
@@ -95,7 +96,7 @@ def reading_more_never_moves_away(format: Format | str, values: npt.ArrayLike) -
     nearest = np.full(len(given), np.inf)
     for read in range(1, storage.segments + 1):
         distance = _distance(stored.decode(read), given)
-        law = f"a read of {_counted(read)} is no farther from the value than one of {read - 1}"
+        law = f"a read of {counted(read, 'segment')} is no farther from the value than one of {read - 1}"
         # What has no infinity may store NaN for it: `specials_are_kept` has those.
         closer = (distance <= nearest) | (np.isnan(distance) & (read == 1))
         _hold(law, storage, given, stored.decode(read), closer, segment=read - 1)
@@ -115,7 +116,7 @@ def truncation_is_idempotent(format: Format | str, values: npt.ArrayLike) -> Non
         stored = encode(given, storage, segments=segments)
         once = stored.decode(segments)
         stored.write(once, segments=segments)
-        law = f"a second write of {_counted(segments)} changes nothing"
+        law = f"a second write of {counted(segments, 'segment')} changes nothing"
         _same_bits(law, storage, given, stored.decode(segments), once, segments - 1)
 
 
@@ -138,10 +139,10 @@ def relative_error(format: Format | str, values: npt.ArrayLike) -> None:
     for count in range(1, storage.segments + 1):
         written = encode(given, storage, segments=count).decode(count)
         bound, segment = storage.unit_roundoff(count), count - 1
-        _within(f"{_counted(count)} written", storage, given, written, whole.exponent, bound, segment)
+        _within(f"{counted(count, 'segment')} written", storage, given, written, whole.exponent, bound, segment)
         if isinstance(storage, SegmentFormat):
             cut = 2.0 ** -storage.mantissa_kept(count)
-            _within(f"{_counted(count)} read", storage, given, whole.decode(count), 0, cut, segment)
+            _within(f"{counted(count, 'segment')} read", storage, given, whole.decode(count), 0, cut, segment)
 
 
 def inplace_equals_out_of_place(format: SegmentFormat | str, values: npt.ArrayLike) -> None:
@@ -226,7 +227,7 @@ def codecs_agree(format: Format | str, values: npt.ArrayLike) -> None:
     for read in range(1, storage.levels + 1):
         with np.errstate(all="ignore"):
             its = np.ldexp(storage.decode(groups, read).reshape(-1)[: len(given)], -stored.exponent)
-        law = f"the compiled codec reads {_counted(read, 'level')} as decode does"
+        law = f"the compiled codec reads {counted(read, 'level')} as decode does"
         mine = stored.decode(read)
         same = (mine == its) | (np.isnan(mine) & np.isnan(its))
         _hold(law, storage, given, mine, same, its, segment=read - 1)
@@ -251,10 +252,6 @@ FORMAT_LAWS = (
     codecs_agree,
 )
 """Laws of every format that rounds the same way each time; each takes a format and float64 values."""
-
-
-def _counted(count: int, part: str = "segment") -> str:
-    return f"{count} {part}{'s' if count > 1 else ''}"
 
 
 def _given(format: Format | str, values: npt.ArrayLike) -> tuple[Any, Floats]:

@@ -164,25 +164,23 @@ def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
     seen = [_host(A.operator.convert(v, None, k)) for v, k in zip(V, levels, strict=True)]
     sizes = np.array([np.abs(v) @ np.abs(w) for v in seen])
     unit = length * UNIT_ROUNDOFF["fp64"]
-    found, block = _host(A.operator.dots(V, _there(A, w), levels)), A.operator.block()
-    _require(A, None, "dots", found, twin.dots(seen, w), unit * sizes)
+    alone, block = _host(A.operator.dots(V, _there(A, w), levels)), A.operator.block()
+    _require(A, None, "dots", alone, twin.dots(seen, w), unit * sizes)
     for v, level in zip(V, levels, strict=True):
         for _ in range(10):
             block.add(v, level)
     of_block = _host(A.operator.dots(block, _there(A, w), block.levels))
-    _require(A, None, "dots of a block", of_block, np.repeat(found, 10), np.zeros(20))
+    _require(A, None, "dots of a block", of_block, np.repeat(alone, 10), np.zeros(20))
     mine, its = _there(A, w), w.copy()
     A.operator.combine(V, [0.5, -3.0], mine, levels)
     twin.combine(seen, [0.5, -3.0], its)
     size = np.abs(w) + 0.5 * np.abs(seen[0]) + 3.0 * np.abs(seen[1])
     _require(A, None, "combine", _host(mine), its, 4.0 * UNIT_ROUNDOFF["fp64"] * size)
     for norm in ("l1", "l2", "linf"):
-        size_found, expected = (o.update_and_norm(y, -0.5, v, norm) for o, y, v in
+        found, expected = (o.update_and_norm(y, -0.5, v, norm) for o, y, v in
                            ((A.operator, mine, _there(A, seen[1])), (twin, its, seen[1])))  # fmt: skip
-        if not abs(size_found - expected) <= 4.0 * unit * abs(expected) + 8.0 * UNIT_ROUNDOFF["fp64"] * float(
-            size.sum()
-        ):
-            raise LawError(f"{_name(A, None)}: update_and_norm finds {size_found!r} in {norm}, not {expected!r}")
+        if not abs(found - expected) <= 4.0 * unit * abs(expected) + 8.0 * UNIT_ROUNDOFF["fp64"] * float(size.sum()):
+            raise LawError(f"{_name(A, None)}: update_and_norm finds {found!r} in {norm}, not {expected!r}")
     A.operator.scale(mine, 4.0)
     twin.scale(its, 4.0)
     _require(A, None, "scale", _host(mine), its, 32.0 * UNIT_ROUNDOFF["fp64"] * size)

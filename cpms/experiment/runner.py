@@ -16,6 +16,7 @@ from typing import Any
 
 from cpms.base import plugins, threads, work_clock
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
+from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
 from cpms.base.validation import described
 from cpms.experiment import config
@@ -113,7 +114,7 @@ def _run(
                 found.append(measuring.row(cell))
                 file.append(found[-1])
     outcomes = f": {outcome.summary(found)}" if found else ""
-    echo(f"{_cells(len(found))} run{outcomes}; {len(chosen) - len(waiting)} held already{_repeated(held)}")
+    echo(f"{counted(len(found), 'cell')} run{outcomes}; {len(chosen) - len(waiting)} held already{_repeated(held)}")
     _raise_failures(path, found)
     return target
 
@@ -121,7 +122,7 @@ def _run(
 def _repeated(held: dict[str, str | None]) -> str:
     """Return the numbers of recorded cells that ran again, with the reasons."""
     counts = Counter(reason for reason in held.values() if reason)
-    return "".join(f"; {_cells(count)} run anew, since {reason} changed" for reason, count in counts.items())
+    return "".join(f"; {counted(count, 'cell')} run anew, since {reason} changed" for reason, count in counts.items())
 
 
 def _raise_failures(path: Path, found: list[rows.Row]) -> None:
@@ -129,7 +130,7 @@ def _raise_failures(path: Path, found: list[rows.Row]) -> None:
     bad = [row for row in found if row["status"] == outcome.BAD_INPUT]
     if bad:
         reasons = outcome.some([row["reason"] for row in bad])
-        raise InputError(f"{path}: {_cells(len(bad))} could not run: {reasons}")
+        raise InputError(f"{path}: {counted(len(bad), 'cell')} could not run: {reasons}")
     if found and not any(map(outcome.measured, found)):
         reason = outcome.why_not(found[0])
         kind = UnavailableError if reason["status"] == "unavailable" else UnsupportedError
@@ -218,7 +219,3 @@ class _Measuring:
         except (TypeError, ValueError) as error:
             raise InputError(f"{who} measured what a row cannot hold ({error}); give finite numbers and text") from None
         return found
-
-
-def _cells(count: int) -> str:
-    return f"{count} cell" if count == 1 else f"{count} cells"

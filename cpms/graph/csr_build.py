@@ -35,7 +35,7 @@ _FEWEST_COMPILED, _FEWEST_TO_LOAD, _FEWEST_WEIGHTED_TO_LOAD = 1 << 14, 1 << 21, 
 """Edges from which compiled loops repay: once they are loaded, and with their loading, 0.1 s from a cache. NumPy sorts
 edges with weights, by two keys and a permutation, ten times slower than those without."""
 _sorted_edges = 0
-"""Edges that NumPy has sorted in this process: once they would have repaid compiled loops, later lists may."""
+"""Edges that NumPy has sorted in this process. Compiled loops are loaded once this number reaches their threshold."""
 _BUCKET = 1 << 15
 """Edges and nodes of a bucket: more would leave a core's second-level cache, and fewer make too many write streams."""
 _MOST_BUCKETS = 2048

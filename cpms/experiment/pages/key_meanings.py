@@ -1,7 +1,7 @@
 """What the keys of configurations mean: one line a key, for the page of configurations.
 
-A key means the same in every kind unless a line names the kind, or the table that holds the key, before it. A key
-without a line is an error of the page, which a test writes. It costs nothing until read.
+A key means the same in every kind unless a line names the kind, or the table that holds the key, before it. The page
+refuses a key without a line, and a test writes the page.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def meaning(kind: str, key: str, within: str = "") -> str:
     >>> meaning("sweeps", "deal", within="arrangements")
     'values are sorted by target before they are added (propagation blocking)'
     """
-    names = [f"{within}.{key}"] if within else [f"{kind}.{key}"]
-    found = next((name for name in [*names, key] if name in _MEANINGS), None)
+    own = f"{within or kind}.{key}"
+    found = _MEANINGS.get(own, _MEANINGS.get(key))
     if found is None:
-        raise InputError(f"key {names[0]} has no meaning; add its line to cpms/experiment/pages/key_meanings.py")
-    return _MEANINGS[found]
+        raise InputError(f"key {own} has no meaning; add its line to cpms/experiment/pages/key_meanings.py")
+    return found

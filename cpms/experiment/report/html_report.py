@@ -17,6 +17,7 @@ import pandas as pd
 
 from cpms.base.package_data import folder
 from cpms.base.text import escape
+from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
 from cpms.experiment.report import figures, templates
 from cpms.experiment.report.show import styled
@@ -81,15 +82,11 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
         page,
         STYLES="\n".join(f".{name} {{{style}}}" for style, name in styles.items()),
         TITLE=escape.html(title),
-        SUMMARY=escape.html(f"{_counted(len(names), 'experiment')}, {_counted(len(rows), 'row')}"),
+        SUMMARY=escape.html(f"{counted(len(names), 'experiment')}, {counted(len(rows), 'row')}"),
         LINKS=links,
         SECTIONS=shown,
         PROVENANCE=_script(provenance),
     )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def _filled(page: str, **parts: str) -> str:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from cpms.base.text.counted import counted
 from cpms.experiment.rows import commits, rows
 from cpms.experiment.rows.configured import Cells, of_rows
 from cpms.experiment.rows.outcome import measured
@@ -75,7 +76,8 @@ class Recorded:
                 gone |= {(experiment, row["cell"]) for row in others}
                 named = ", ".join(repr(row["cell"]) for row in others)
                 left_out.append(
-                    f"left out: {_rows(len(others))} of {experiment}, whose configuration has changed since: {named}"
+                    f"left out: {counted(len(others), 'row')} of {experiment}, whose configuration has changed since: "
+                    f"{named}"
                 )
             elif others:
                 notes.append(f"rows of {experiment} are of an earlier configuration")
@@ -100,7 +102,7 @@ class Recorded:
         texts = ", ".join(f"{counts[standing]} {standing}" for standing in (CLEAN, NOT_COMMITTED, CHANGED))
         texts += f", {counts[QUOTED]} {QUOTED}" if counts[QUOTED] else ""
         digests = f"; {without} have no digest of their code" if without else ""
-        return f"{_rows(len(some))}: {texts}{digests}"
+        return f"{counted(len(some), 'row')}: {texts}{digests}"
 
     def unexplained(self, experiments: Sequence[str] | None = None) -> str:
         """Return the number of rows whose code no commit has, of some experiments or of all."""
@@ -167,8 +169,4 @@ def not_committed(apart: Sequence[rows.Row], drawn: Sequence[rows.Row]) -> str:
     >>> not_committed([{}], [{}, {}])
     '1 of 2 rows by code that was not committed'
     """
-    return f"{len(apart)} of {_rows(len(drawn))} by code that was not committed" if apart else ""
-
-
-def _rows(count: int) -> str:
-    return f"{count} row" if count == 1 else f"{count} rows"
+    return f"{len(apart)} of {counted(len(drawn), 'row')} by code that was not committed" if apart else ""

@@ -4,10 +4,10 @@ Inexact Krylov theory (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003; van d
 Anal. 26, 2004): an error in basis vector j reaches the residual times the coefficient y_j, which shrinks with it. So a
 vector that is stored when the relative residual of its cycle is rho needs -log2(t / rho) bits of mantissa, t being what
 the cycle is to reach: the goal, or what the widest format below float64 can. Orthogonalisation is classical
-Gram-Schmidt over the vectors *as stored*, each divided by its own square, so that the Arnoldi relation holds for what
-later iterations read; each cycle begins with b - A x in float64. A second pass follows where the first one cancelled
-most of the vector (Daniel, Gragg, Kaufman and Stewart, Math. Comp. 30, 1976). An iteration reads the basis twice, or
-four times with the second pass.
+Gram-Schmidt over the vectors *as stored*, so that the Arnoldi relation holds for what later iterations read. Rounding
+changes the length of a vector, so its projection is divided by its squared 2-norm. A second pass follows where the
+first one cancelled most of the new vector (Daniel, Gragg, Kaufman and Stewart, Math. Comp. 30, 1976). Each cycle begins
+with b - A x in float64. An iteration reads the basis twice, or four times with the second pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESTART = 100
 _PROGRESS = 1e-5
 """A cycle is not expected to reach more than this times what the last one reached; the first may reach the goal."""
 _CANCELLED = 0.1
-"""A second pass of Gram-Schmidt follows where the first one leaves less than this part of a vector."""
+"""Length after the first pass of Gram-Schmidt, over the length before, below which a second pass follows."""
 _NEAR = 0.9
 """The residual at which a cycle ends, over the goal."""
 _STALLED = 0.999
@@ -159,7 +159,7 @@ def _cycle(task: SolveTask, x: Any, restart: int, reached: float) -> float:
 
 
 class _Basis:
-    """The stored vectors of a cycle, whose bits follow its residual, and the projection onto what they leave."""
+    """The stored basis of a cycle, whose bits follow its residual, and the orthogonalisation against it."""
 
     def __init__(self, task: SolveTask, floor: float) -> None:
         self._task, self._operator, self._floor = task, task.stored, floor
@@ -177,12 +177,12 @@ class _Basis:
         if chosen.storage is None:
             self._squares.append(1.0)
         else:
-            # Truncation shortens a vector. The product is not waited for here.
+            # On a GPU this product runs on; its value is fetched when it is needed.
             read = self._operator.convert(stored, None, chosen.segments)
             self._squares.append(self._operator.dots([read], read))
 
     def orthogonalise(self, w: Any) -> tuple[Floats, int]:
-        """Subtract from w its projections on the vectors; return them with the length left, and the passes."""
+        """Orthogonalise w against the basis; return the coefficients, the 2-norm left behind them, and the passes."""
         count, operator = len(self.block), self._operator
         entries, passes = np.zeros(count + 1), 0
         while passes < 2:

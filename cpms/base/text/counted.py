@@ -1,0 +1,14 @@
+"""Numbers of things in sentences."""
+
+from __future__ import annotations
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number and a noun, in the plural unless the number is 1.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(0, "row"), counted(2, "row")
+    ('1 row', '0 rows', '2 rows')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
