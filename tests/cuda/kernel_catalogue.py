@@ -234,7 +234,7 @@ def every():
         "rounding": list(roundings()),
         "krylov": [each for storage in (None, FP32, BFP16) for each in krylov.cg_passes(storage)],
         "helpers": [
-            *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),
+            *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES, *template.EDGE_UPDATES),
             *(*template.CERTIFICATE, *template.CERTIFIED_ROWS.values()),
             *(*template.PADDED_CSR, *template.EQUAL_RANGES, *template.TRIMMING, *template.LUMPING),
             *(template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *template.CONTRIBUTIONS),
