@@ -13,7 +13,6 @@ with b - A x in float64. An iteration reads the basis twice, or four times with 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -162,7 +161,7 @@ class VectorArnoldi(ArnoldiSteps):
         j, basis, w = len(self._columns), self._basis, self._w
         if self._ended or j >= self._cycle.most:
             return []
-        multiply(self._task, basis.block[j], basis.block.levels[j], w)
+        _multiply(self._task, basis.block[j], basis.block.levels[j], w)
         entries, passes = basis.orthogonalise(w)
         size = entries[j + 1]
         if not np.isfinite(entries).all():
@@ -182,9 +181,15 @@ class VectorArnoldi(ArnoldiSteps):
         """Combine the basis."""
         count, block = len(self._columns), self._basis.block
         y = least_squares(self._columns, self._sides[:count])
-        if y is not None:
-            levels = block.levels[:count]
-            add_correction(self._task, x, lambda out: self._task.stored.combine(block[:count], y, out, levels))
+        if y is None:
+            return
+        task, levels = self._task, block.levels[:count]
+        if task.preconditioner is None:
+            task.stored.combine(block[:count], y, x, levels)
+            return
+        correction = task.zeros()
+        task.stored.combine(block[:count], y, correction, levels)
+        task.stored.combine([task.preconditioner.apply(correction)], [1.0], x)
 
 
 class _Basis:
@@ -226,7 +231,7 @@ class _Basis:
         return entries, passes
 
 
-def multiply(task: SolveTask, v: Any, level: int | None, w: Any) -> None:
+def _multiply(task: SolveTask, v: Any, level: int | None, w: Any) -> None:
     """Multiply with A M, M the preconditioner."""
     if task.preconditioner is None:
         task.stored.apply(v, w, read_matrix=task.read, read_x=level)
@@ -264,13 +269,3 @@ def least_squares(columns: list[Floats], right: list[float]) -> Floats | None:
     else:
         y = np.linalg.lstsq(upper, np.array(right), rcond=1e-14)[0]
     return y if np.isfinite(y).all() else None
-
-
-def add_correction(task: SolveTask, x: Any, combine: Callable[[Any], None]) -> None:
-    """Add M V y to x, where ``combine`` adds V y to a vector."""
-    if task.preconditioner is None:
-        combine(x)
-        return
-    correction = task.zeros()
-    combine(correction)
-    task.stored.combine([task.preconditioner.apply(correction)], [1.0], x)

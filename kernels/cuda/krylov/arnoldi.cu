@@ -6,12 +6,12 @@
 // the host queues steps ahead, and those behind the last one do nothing. A second pass of Gram-Schmidt consists of the
 // same launches in another mode. Cost: the basis twice a pass, and five vectors of float64.
 #include "base/last_block_reduce.cuh"
-#include "product/encode_block.cuh"
+#include "krylov/stored_values.cuh"
 
 namespace cpms {
 
 constexpr int slab_vectors = 16;
-constexpr int most_slabs = 16;
+constexpr int most_slabs = 16;  // `slab_vectors` times as many are the threads of a block
 constexpr int any_mode = 3;
 
 // What the steps know of each other, all numbers float64, so that the host reads them in one transfer.
@@ -35,10 +35,10 @@ struct ArnoldiEntry {
 struct Arnoldi {
     const u8* slab[most_slabs];  // of `slab_vectors` vectors each, from vector `first` on
     u64 stride;                  // bytes from vector to vector
-    u64 first, end;              // vectors of this launch, as far as they exist
+    u64 first, end;              // vectors of this launch
     u64 mode;                    // in which the launch does something
     u64 last;                    // whether no other combination follows
-    u64 length;
+    u64 padded;                  // values of a vector, to whole multiples of 256
     double* w;
     u8* out;                     // where the next vector is stored
     double* partials;
@@ -53,10 +53,23 @@ struct Arnoldi {
 
 CPMS_DEVICE bool idle(const Arnoldi& a) { return a.mode != any_mode && a.state->mode != (double)a.mode; }
 
-// Behind the last vector of a launch.
-CPMS_DEVICE u64 end_of(const Arnoldi& a) {
-    const u64 there = a.mode == any_mode ? a.end : (u64)a.state->columns + 1;
-    return a.end < there ? a.end : there;
+// Calls work(j, values) for vectors of a slab, some at a time, which are loaded before the first of them is used; those
+// behind the last repeat it.
+template <class V, int R, class Work>
+CPMS_DEVICE void for_each_vector(const u8* slab, u64 stride, int count, u64 first, u64 padded, Work work) {
+    constexpr int together = sizeof(FourStored<V, R>) <= 24 ? 8 : 4;
+#pragma unroll
+    for (int begin = 0; begin < slab_vectors; begin += together) {
+        if (begin >= count) break;
+        FourStored<V, R> stored[together];
+#pragma unroll
+        for (int j = 0; j < together; ++j) {
+            const int vector = begin + j < count ? begin + j : count - 1;
+            stored[j].load(slab + (u64)vector * stride, first, padded);
+        }
+#pragma unroll
+        for (int j = 0; j < together; ++j) work(begin + j, stored[j]);
+    }
 }
 
 // Sums of blocks of the dot products with w: of vector j, from partials[j * gridDim.x] on.
@@ -64,18 +77,18 @@ template <class V, int R>
 CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
     __shared__ double of_warps[slab_vectors][block_warps];
     if (idle(a)) return;
-    const u64 end = end_of(a);
-    for (u64 first = a.first, slab = 0; first < end; first += slab_vectors, ++slab) {
-        const u64 last = (end - first < slab_vectors ? end - first : slab_vectors) - 1;
-        const u8* vector[slab_vectors];  // those behind the last repeat it
-#pragma unroll
-        for (int j = 0; j < slab_vectors; ++j) vector[j] = a.slab[slab] + ((u64)j < last ? (u64)j : last) * a.stride;
+    for (u64 begin = a.first, slab = 0; begin < a.end; begin += slab_vectors, ++slab) {
+        const int count = (int)(a.end - begin < slab_vectors ? a.end - begin : slab_vectors);
         double sum[slab_vectors] = {};
-        for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < a.length; i += (u64)gridDim.x * blockDim.x) {
-            const double w = a.w[i];
+        for_each_warp_values(a.padded, [&](u64 first) {
+            double w[4];
 #pragma unroll
-            for (int j = 0; j < slab_vectors; ++j) sum[j] += w * number<V, R, double>(vector[j], i, a.length, ReadOnly{});
-        }
+            for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
+            for_each_vector<V, R>(a.slab[slab], a.stride, count, first, a.padded, [&](int j, const auto& stored) {
+#pragma unroll
+                for (int c = 0; c < 4; ++c) sum[j] += w[c] * stored.value(c);
+            });
+        });
         __syncthreads();
 #pragma unroll
         for (int j = 0; j < slab_vectors; ++j) {
@@ -83,10 +96,10 @@ CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
             if (threadIdx.x % 32 == 0) of_warps[j][threadIdx.x / 32] = reduced;
         }
         __syncthreads();
-        if (threadIdx.x <= last) {
+        if (threadIdx.x < count) {
             double all = 0.0;
             for (int warp = 0; warp < block_warps; ++warp) all += of_warps[threadIdx.x][warp];
-            a.partials[(first + threadIdx.x) * gridDim.x + blockIdx.x] = all;
+            a.partials[(begin + threadIdx.x) * gridDim.x + blockIdx.x] = all;
         }
     }
 }
@@ -111,24 +124,28 @@ template <class V, int R>
 CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
     __shared__ double part[most_slabs * slab_vectors];
     if (idle(a)) return;
-    const u64 end = end_of(a), count = end > a.first ? end - a.first : 0;
-    const u64 slabs = (count + slab_vectors - 1) / slab_vectors;
-    if (threadIdx.x < slabs * slab_vectors) part[threadIdx.x] = threadIdx.x < count ? a.parts[a.first + threadIdx.x] : 0.0;
+    const u32 count = (u32)(a.end - a.first);
+    part[threadIdx.x] = threadIdx.x < count ? a.parts[a.first + threadIdx.x] : 0.0;
     __syncthreads();
     LastBlockReduce<1, false> mine{};
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < a.length; i += (u64)gridDim.x * blockDim.x) {
-        double value = a.w[i];
-        for (u64 slab = 0; slab < slabs; ++slab) {
-            const u64 there = count - slab * slab_vectors, last = (there < slab_vectors ? there : slab_vectors) - 1;
+    for_each_warp_values(a.padded, [&](u64 first) {
+        double w[4];
 #pragma unroll
-            for (int j = 0; j < slab_vectors; ++j) {
-                const u8* const vector = a.slab[slab] + ((u64)j < last ? (u64)j : last) * a.stride;
-                value -= part[slab * slab_vectors + j] * number<V, R, double>(vector, i, a.length, ReadOnly{});
-            }
+        for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
+        for (u32 begin = 0; begin < count; begin += slab_vectors) {
+            const int here = count - begin < slab_vectors ? (int)(count - begin) : slab_vectors;
+            const u8* const slab = a.slab[begin / slab_vectors];
+            for_each_vector<V, R>(slab, a.stride, here, first, a.padded, [&](int j, const auto& stored) {
+#pragma unroll
+                for (int c = 0; c < 4; ++c) w[c] -= part[begin + j] * stored.value(c);
+            });
         }
-        a.w[i] = value;
-        mine.value[0] += value * value;
-    }
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            a.w[FourStored<V, R>::place(first, c)] = w[c];
+            mine.value[0] += w[c] * w[c];
+        }
+    });
     if (a.last) reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.state->square);
 }
 
@@ -189,31 +206,20 @@ CPMS_DEVICE void arnoldi_rotate(const Arnoldi& a) {
     state.mode = ends ? 2.0 : 0.0;
 }
 
-template <class F, int W>
-struct StoreVector {
-    static CPMS_DEVICE double store(u8* out, u64 i, u64 n, double value, bool inside) {
-        return inside ? cpms::store<F, W>(out, i, n, value, 0) : 0.0;
-    }
-};
-template <int Width, int W>
-struct StoreVector<BlockFloat<Width>, W> {
-    static CPMS_DEVICE double store(u8* out, u64 i, u64 n, double value, bool inside) {
-        return store_block<Width>(out, i / 32, n, value, inside);
-    }
-};
-
 // The next vector: w over its size, in a format, and the square of what is stored.
-template <class V, int W>
+template <class V, int R>
 CPMS_DEVICE void arnoldi_store(const Arnoldi& a) {
     if (idle(a)) return;
     const double factor = 1.0 / a.state->size;
     LastBlockReduce<1, false> mine{};
-    const u64 threads = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i / 32 * 32 < a.length; i += threads) {
-        const bool inside = i < a.length;
-        const double value = StoreVector<V, W>::store(a.out, i, a.length, inside ? a.w[i] * factor : 0.0, inside);
-        mine.value[0] += value * value;
-    }
+    for_each_warp_values(a.padded, [&](u64 first) {
+        double v[4];
+#pragma unroll
+        for (int c = 0; c < 4; ++c) v[c] = a.w[FourStored<V, R>::place(first, c)] * factor;
+        FourStored<V, R>::store(a.out, first, a.padded, v);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) mine.value[0] += v[c] * v[c];
+    });
     reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, a.squares + (u64)a.state->columns);
 }
 
@@ -223,12 +229,12 @@ CPMS_DEVICE void arnoldi_store(const Arnoldi& a) {
     extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Arnoldi arguments) { \
         cpms::PASS(arguments);                                                         \
     }
-#define CPMS_ARNOLDI_FORMAT(NAME, PASS, ...)                                           \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Arnoldi arguments) { \
-        cpms::PASS<__VA_ARGS__>(arguments);                                            \
+#define CPMS_ARNOLDI_FORMAT(NAME, PASS, BLOCKS, ...)                                           \
+    extern "C" __global__ void __launch_bounds__(256, BLOCKS) NAME(cpms::Arnoldi arguments) { \
+        cpms::PASS<__VA_ARGS__>(arguments);                                                    \
     }
-#define CPMS_ARNOLDI_DOTS(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_dots, __VA_ARGS__)
-#define CPMS_ARNOLDI_COMBINE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_combine, __VA_ARGS__)
-#define CPMS_ARNOLDI_STORE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_store, __VA_ARGS__)
+#define CPMS_ARNOLDI_DOTS(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_dots, 3, __VA_ARGS__)
+#define CPMS_ARNOLDI_COMBINE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_combine, 4, __VA_ARGS__)
+#define CPMS_ARNOLDI_STORE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_store, 4, __VA_ARGS__)
 #define CPMS_ARNOLDI_PARTS(NAME) CPMS_ARNOLDI_KERNEL(NAME, arnoldi_parts)
 #define CPMS_ARNOLDI_ROTATE(NAME) CPMS_ARNOLDI_KERNEL(NAME, arnoldi_rotate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpms.backends.cuda.kernels.product import type_of
-from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.kernels.template import WHOLE_VALUES, Variant, storage_type
 from cpms.formats.block_float import BFP16, BlockFloatFormat
 from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import FP32, FP64, SegmentFormat
@@ -56,8 +56,12 @@ def arnoldi_fits(formats: tuple[VectorFormat | None, ...], most: int) -> bool:
     >>> arnoldi_fits((None, BFP16), 100), arnoldi_fits((FP16,), 100)
     (True, False)
     """
-    fitting = all(each in (None, FP32) or isinstance(each, BlockFloatFormat | SegmentFormat) for each in formats)
-    return fitting and most <= MOST_STEPS
+    return most <= MOST_STEPS and all(
+        each in (None, FP32)
+        or isinstance(each, BlockFloatFormat)
+        or (isinstance(each, SegmentFormat) and WHOLE_VALUES % (each.block or WHOLE_VALUES) == 0)
+        for each in formats
+    )
 
 
 def arnoldi_pass(name: str, storage: VectorFormat | None, segments: int) -> Variant:
@@ -68,7 +72,8 @@ def arnoldi_pass(name: str, storage: VectorFormat | None, segments: int) -> Vari
     >>> arnoldi_pass("dots", BFP16, 1).symbol
     'arnoldi_dots__bfp16__1'
     """
-    short, cpp = type_of(FP64 if storage is None else storage)
+    known = FP64 if storage is None else storage
+    short, cpp = storage_type(known, whole=True) if isinstance(known, SegmentFormat) else type_of(known)
     return Variant(f"arnoldi_{name}", (short, f"{segments}"), (cpp, f"{segments}"))
 
 

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, ARNOLDI_ROTATE, arnoldi_pass
+from cpms.backends.cuda.kernels.template import WHOLE_VALUES
 from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, Run
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps
 from cpms.contracts.linear_solve import SolveTask
-from cpms.solvers.linear.gmres import add_correction, least_squares, multiply
+from cpms.solvers.linear.gmres import least_squares
 
 _STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "most")
 _ENTRY = ("residual", "passes", "right", "cosine", "sine")
@@ -27,7 +28,7 @@ _POINTERS = ("partials", "parts", "squares", "columns", "rows", "state", "entrie
 ARNOLDI = np.dtype(
     [
         ("slab", np.uint64, (MOST_SLABS,)),
-        *((name, np.uint64) for name in ("stride", "first", "end", "mode", "last", "length", "w", "out", *_POINTERS)),
+        *((name, np.uint64) for name in ("stride", "first", "end", "mode", "last", "padded", "w", "out", *_POINTERS)),
     ]
 )
 """``Arnoldi`` of ``krylov/arnoldi.cu``."""
@@ -35,8 +36,6 @@ _FIRST, _SECOND, _ENDED, _ANY = range(4)
 """Modes: of passes of Gram-Schmidt, of a cycle that has ended, and of launches that always do something."""
 _TOGETHER = 4
 """Steps that are queued at once; as many more are queued before their numbers are waited for."""
-_OPEN = 1 << 30
-"""End of a run that may take more vectors."""
 
 
 class CudaArnoldi(ArnoldiSteps):
@@ -53,24 +52,26 @@ class CudaArnoldi(ArnoldiSteps):
     """
 
     def __init__(self, operator: Any, task: SolveTask, most: int) -> None:
-        backend, self._rows, self._length = current(), min(most, task.size), task.size
+        backend, self._rows = current(), min(most, task.size)
         self._operator, self._task = operator, task
-        self._blocks = backend.grid_size(self._length, each=4)
-        self._w = backend.arrays.empty(self._length, np.float64)
+        padded = -(-task.size // WHOLE_VALUES) * WHOLE_VALUES
+        self._blocks, self._blocks_of_dots = (backend.grid_size(padded, each=4, per_processor=each) for each in (8, 6))
+        self._padded_w = backend.arrays.zeros(padded, np.float64)
+        self._w = self._padded_w[: task.size]
         self._numbers = backend.arrays.zeros(len(_STATE) + len(_ENTRY) * self._rows, np.float64)
         self._columns = backend.arrays.zeros((self._rows, self._rows), np.float64)
         self._of_vectors = backend.arrays.zeros((2, self._rows + 1), np.float64)
         self._partials = backend.arrays.zeros((self._rows + 1) * self._blocks, np.float64)
         self._counter = backend.arrays.zeros(1, np.uint32)
-        self._basis = Basis(self._length)
+        self._basis = Basis(padded)
         self._launches: dict[Any, list[Callable[[], None]]] = {}
         packed = np.zeros((), ARNOLDI)
         arrays = {"partials": self._partials, "parts": self._of_vectors[0], "squares": self._of_vectors[1]}
         arrays |= {"columns": self._columns, "state": self._numbers, "entries": self._numbers[len(_STATE) :]}
-        arrays |= {"counter": self._counter, "w": self._w}
+        arrays |= {"counter": self._counter, "w": self._padded_w}
         for name, array in arrays.items():
             packed[name] = backend.address(array)
-        packed["rows"], packed["length"], packed["end"] = self._rows, self._length, _OPEN
+        packed["rows"], packed["padded"] = self._rows, padded
         self._packed = packed
 
     def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:
@@ -117,7 +118,11 @@ class CudaArnoldi(ArnoldiSteps):
         if y is None:
             return
         self._of_vectors[0, :count] = backend.upload(-y)
-        add_correction(self._task, x, lambda out: self._combine(_ANY, out, count))
+        self._padded_w[...] = 0.0
+        self._combine(_ANY, count)
+        preconditioner = self._task.preconditioner
+        correction = self._w if preconditioner is None else preconditioner.apply(self._w)
+        self._task.stored.combine([correction], [1.0], x)
 
     @property
     def _queued(self) -> int:
@@ -143,23 +148,23 @@ class CudaArnoldi(ArnoldiSteps):
             for launch in self._launches[key]:
                 launch()
         else:
-            multiply(self._task, v, run.segments, self._w)
+            z = self._task.stored.convert(v, None, run.segments)[: self._task.size]
+            self._task.stored.apply(self._task.preconditioner.apply(z), self._w, read_matrix=self._task.read)
         for mode in (_FIRST, _SECOND) if self._careful else (_FIRST,):
             self._orthogonalise(mode)
         self._store(_FIRST)
 
     def _orthogonalise(self, mode: int) -> None:
         for each in self._basis.runs:
-            self._launch("dots", each, mode)
+            self._launch("dots", each, each.end, mode, self._blocks_of_dots)
         self._small(ARNOLDI_PARTS, -(-(self._rows + 1) // 8), mode)
-        self._combine(mode, self._w, _OPEN)
+        self._combine(mode, len(self.bits))
         self._small(ARNOLDI_ROTATE, 1, mode)
 
-    def _combine(self, mode: int, w: Any, end: int) -> None:
-        for each in self._basis.runs:
-            if each.first < end:
-                last = mode != _ANY and each is self._basis.runs[-1]
-                self._launch("combine", each, mode, w=w, last=last, most=end)
+    def _combine(self, mode: int, count: int) -> None:
+        runs = [run for run in self._basis.runs if run.first < count]
+        for each in runs:
+            self._launch("combine", each, min(each.end, count), mode, self._blocks, last=each is runs[-1])
 
     def _store(self, mode: int) -> None:
         chosen = self._cycle.stored_as(self._residual / self._size)
@@ -171,26 +176,20 @@ class CudaArnoldi(ArnoldiSteps):
             self._launches[key] = [current().prepared(variant, self._blocks, (packed[()],))]
         self._launches[key][0]()
 
-    def _launch(
-        self, name: str, run: Run, mode: int, *, w: Any | None = None, last: bool = False, most: int = _OPEN
-    ) -> None:
-        end = min(most, run.end)
+    def _launch(self, name: str, run: Run, end: int, mode: int, blocks: int, *, last: bool = False) -> None:
         slabs = tuple(slab.address for slab in run.slabs)
-        out = None if w is None else current().address(w)
-        key = name, slabs, run.first, end, run.segments, mode, out, last
+        key = name, slabs, run.first, end, run.segments, mode, last
         if key not in self._launches:
             variant = arnoldi_pass(name, run.storage, _read(run))
             packed = self._with(mode=mode, first=run.first, end=end, last=int(last), stride=run.slabs[0].stride)
             packed["slab"][: len(slabs)] = slabs
-            if out is not None:
-                packed["w"] = out
-            self._launches[key] = [current().prepared(variant, self._blocks, (packed[()],))]
+            self._launches[key] = [current().prepared(variant, blocks, (packed[()],))]
         self._launches[key][0]()
 
     def _small(self, variant: Any, blocks: int, mode: int) -> None:
         key = variant.kernel, mode
         if key not in self._launches:
-            packed = self._with(mode=mode, first=self._blocks)
+            packed = self._with(mode=mode, first=self._blocks_of_dots)
             self._launches[key] = [current().prepared(variant, blocks, (packed[()],))]
         self._launches[key][0]()
 

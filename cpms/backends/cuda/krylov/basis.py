@@ -24,7 +24,7 @@ _LINE = 256
 
 
 class Slab:
-    """Memory of sixteen vectors, and each of them as products take it."""
+    """Memory of sixteen vectors of a padded length, and each of them as products take it."""
 
     def __init__(self, storage: VectorFormat | None, length: int) -> None:
         backend, nbytes = current(), (FP64 if storage is None else storage).nbytes(length)
