@@ -138,6 +138,11 @@ _FILES = {
     "cg_direction": "krylov/cg.cu",
     "cg_solution": "krylov/cg.cu",
     "cg_load": "krylov/cg.cu",
+    "arnoldi_dots": "krylov/arnoldi.cu",
+    "arnoldi_parts": "krylov/arnoldi.cu",
+    "arnoldi_combine": "krylov/arnoldi.cu",
+    "arnoldi_rotate": "krylov/arnoldi.cu",
+    "arnoldi_store": "krylov/arnoldi.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values: the entries of a tile."""
