@@ -1,9 +1,10 @@
 """Arnoldi's method in device memory: the host queues steps ahead and reads their numbers a few steps later.
 
-A step is about six launches, whose arguments are packed once; the numbers of several steps reach main memory in one
-asynchronous transfer. Orthogonalisation, rotations and the decision whether a cycle goes on are made on the device, so
-launches that were queued behind the last step do nothing. The bits of a vector follow the residual that is known when
-its step is queued, a few steps old: since residuals of GMRES never grow, that is at least as many bits as needed.
+A step is five launches where vectors have one format, whose arguments are packed once; the numbers of several steps
+reach main memory in one asynchronous transfer. Orthogonalisation, rotations and the decision whether a cycle goes on
+are made on the device, so launches that were queued behind the last step do nothing. The bits of a vector follow the
+residual that is known when its step is queued, a few steps old: since residuals of GMRES never grow, that is at least
+as many bits as needed.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, ARNOLDI_ROTATE, arnoldi_pass
+from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, arnoldi_pass
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES
 from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, Run
+from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps
 from cpms.contracts.linear_solve import SolveTask
@@ -55,7 +57,7 @@ class CudaArnoldi(ArnoldiSteps):
         backend, self._rows = current(), min(most, task.size)
         self._operator, self._task = operator, task
         padded = -(-task.size // WHOLE_VALUES) * WHOLE_VALUES
-        self._blocks, self._blocks_of_dots = (backend.grid_size(padded, each=4, per_processor=each) for each in (8, 6))
+        self._blocks, self._blocks_of_dots = (backend.grid_size(padded, each=4, per_processor=each) for each in (6, 4))
         self._padded_w = backend.arrays.zeros(padded, np.float64)
         self._w = self._padded_w[: task.size]
         self._numbers = backend.arrays.zeros(len(_STATE) + len(_ENTRY) * self._rows, np.float64)
@@ -157,9 +159,11 @@ class CudaArnoldi(ArnoldiSteps):
     def _orthogonalise(self, mode: int) -> None:
         for each in self._basis.runs:
             self._launch("dots", each, each.end, mode, self._blocks_of_dots)
-        self._small(ARNOLDI_PARTS, -(-(self._rows + 1) // 8), mode)
+        if ("parts", mode) not in self._launches:
+            packed, blocks = self._with(mode=mode, first=self._blocks_of_dots), -(-32 * (self._rows + 1) // THREADS)
+            self._launches["parts", mode] = [current().prepared(ARNOLDI_PARTS, blocks, (packed[()],))]
+        self._launches["parts", mode][0]()
         self._combine(mode, len(self.bits))
-        self._small(ARNOLDI_ROTATE, 1, mode)
 
     def _combine(self, mode: int, count: int) -> None:
         runs = [run for run in self._basis.runs if run.first < count]
@@ -183,13 +187,6 @@ class CudaArnoldi(ArnoldiSteps):
             variant = arnoldi_pass(name, run.storage, _read(run))
             packed = self._with(mode=mode, first=run.first, end=end, last=int(last), stride=run.slabs[0].stride)
             packed["slab"][: len(slabs)] = slabs
-            self._launches[key] = [current().prepared(variant, blocks, (packed[()],))]
-        self._launches[key][0]()
-
-    def _small(self, variant: Any, blocks: int, mode: int) -> None:
-        key = variant.kernel, mode
-        if key not in self._launches:
-            packed = self._with(mode=mode, first=self._blocks_of_dots)
             self._launches[key] = [current().prepared(variant, blocks, (packed[()],))]
         self._launches[key][0]()
 
