@@ -168,7 +168,8 @@ class CudaArnoldi(ArnoldiSteps):
     def _combine(self, mode: int, count: int) -> None:
         runs = [run for run in self._basis.runs if run.first < count]
         for each in runs:
-            self._launch("combine", each, min(each.end, count), mode, self._blocks, last=each is runs[-1])
+            last = mode != _ANY and each is runs[-1]
+            self._launch("combine", each, min(each.end, count), mode, self._blocks, last=last)
 
     def _store(self, mode: int) -> None:
         chosen = self._cycle.stored_as(self._residual / self._size)
