@@ -195,8 +195,7 @@ def _order(graph: Graph, sources: Indices, targets: Indices) -> Indices:
     """Return the order by target, then by source, then as given."""
     if graph.nodes > _MOST_IN_A_KEY:
         return np.lexsort((sources, targets))
-    kind = None if graph.weights is None else "stable"  # Equal edges without weights are the same.
-    return np.argsort(targets * graph.nodes + sources, kind=kind)
+    return np.argsort(targets * graph.nodes + sources, kind="stable")
 
 
 def _stored_at(graph: Graph, sources: Indices, targets: Indices, first: Indices, after: Indices) -> Indices:
