@@ -48,7 +48,7 @@ class Stream:
         self.raw = raw
         self.inner = inner
         self.label = label
-        self._kept: _Kept | None = None
+        self._kept: _Kept | int | None = None
 
     def inside(self, inner: IO[bytes], label: str) -> Stream:
         """Return a stream over a part of this one, such as the member of an archive."""
@@ -66,13 +66,24 @@ class Stream:
             ) from error
 
     def keep(self) -> None:
-        """Keep what is read from now on for `begin_again`, since a pipe cannot be read twice."""
-        self._kept = _Kept(self.inner)
-        self.inner = io.BufferedReader(self._kept)
+        """Remember this place for `begin_again`; of a pipe, which cannot be read twice, keep what is read from it on."""
+        if self._plain_file() is not None:
+            self._kept = self.raw.tell()
+        else:
+            self._kept = _Kept(self.inner)
+            self.inner = io.BufferedReader(self._kept)
 
     def begin_again(self) -> None:
         """Go back to where `keep` was called."""
-        if self._kept is not None:
+        if isinstance(self._kept, int):
+            buffered: Any = self.raw
+            raw = buffered.detach()
+            (raw.file if isinstance(raw, _Metered) else raw).seek(self._kept)
+            if isinstance(raw, _Metered):
+                raw.count(self._kept - raw.tell())
+            self.raw = self.inner = io.BufferedReader(raw)
+            self._kept = None
+        elif self._kept is not None:
             self.inner = io.BufferedReader(_Joined(b"".join(self._kept.parts), self._kept.inner))
             self._kept = None
 
