@@ -66,7 +66,7 @@ class Stream:
             ) from error
 
     def keep(self) -> None:
-        """Remember this place for `begin_again`; of a pipe, which cannot be read twice, keep what is read from it on."""
+        """Remember this place for `begin_again`; keep what is read of a pipe, which cannot be read twice."""
         if self._plain_file() is not None:
             self._kept = self.raw.tell()
         else:
