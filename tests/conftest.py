@@ -70,9 +70,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Leave what collection made out of each later search for garbage: it is there until the end."""
+    """Leave what collection made out of each later search for garbage, and search seldom.
+
+    What was collected, and what Numba knows of types once it has compiled, is there until the end.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 10, 50)
 
 
 def _is_representative(item: pytest.Item) -> bool:
