@@ -87,7 +87,7 @@ def long_rounds(refinement, storage, inner_reduction=1e-4, rounds=2):
 
 
 @pytest.mark.representatives(name=("fp32", "e5m2"), problem=("plain",))
-@pytest.mark.representatives(name=("fp16",))
+@pytest.mark.representatives(name=("fp16",), problem=("many dangling", "uniform"))
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("name", FORMATS)
 def test_fewer_sweeps_lead_to_the_same_answer(prepared, problem, name):
@@ -117,7 +117,7 @@ def test_the_sum_of_what_is_on_its_way_stays_none(prepared, name):
 
 
 @pytest.mark.representatives(storage=("fp32",), problem=("personalised",))
-@pytest.mark.representatives(storage=("fp16",), problem=("plain", "uniform"))
+@pytest.mark.representatives(storage=("fp16",), problem=("uniform",))
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("storage", [FP32, FP16])
 def test_engines_extrapolate_alike(prepared, problem, storage):

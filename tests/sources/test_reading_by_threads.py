@@ -20,7 +20,7 @@ KINDS = {
 }
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.lists(DECIMALS, min_size=1, max_size=4), st.sampled_from([" ", ",", "\t"]))
 @example(["9007199254740993", "9007199254740992e22", "1e23", "1e-22", "123456789012345678", "-0", "0e999"], " ")
 @example(["9" * 40, "1e999", "1e-999", "." + "0" * 30 + "1", "1" + "0" * 18], " ")
