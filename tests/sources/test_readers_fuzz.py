@@ -200,7 +200,7 @@ def check_whole(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("suffix", [*TEXTS, ".mtx.gz", ".tar", ".tar.gz", *ENDINGS_OF_SEEDS])
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(data=st.one_of(st.binary(max_size=200), st.text(alphabet='0123 ,\n-.e%#"ab\t\r', max_size=60).map(str.encode)))
 @example(data=b"")
 @example(data=b"\x00")
@@ -212,7 +212,7 @@ def test_any_bytes(folder, suffix, data):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(data=st.data(), options=OPTIONS)
 def test_mutated_files(folder, seed, data, options):
     suffix, whole = SEEDS[seed]
