@@ -132,9 +132,9 @@ def located(graph: Graph, added: Sequence[Any] | None, removed: Sequence[Any] | 
     old_sources, old_targets, surplus = _edges(graph, "edges_removed", removed)
     if surplus is not None:
         raise InputError("edges_removed have weights; give sources and targets alone")
-    order = np.lexsort((new_sources, new_targets))
+    order = _order(graph, new_sources, new_targets)
     sources, targets = new_sources[order], new_targets[order]
-    old_order = np.lexsort((old_sources, old_targets))
+    old_order = _order(graph, old_sources, old_targets)
     old_sources, old_targets = old_sources[old_order], old_targets[old_order]
     first, after = bounds(np.concatenate([sources, old_sources]), np.concatenate([targets, old_targets]))
     added_count = len(sources)
@@ -173,6 +173,8 @@ def _indices(graph: Graph, argument: str, ids: Any) -> Indices:
     return np.array([known[node] if node in known else graph.index_of(node) for node in listed], np.int64)
 
 
+_MOST_IN_A_KEY = 2**31
+"""Nodes of graphs of which 64 bits hold both ends of an edge."""
 _FEW = 8
 """Names that are looked for one by one, without a dictionary of all."""
 
@@ -187,6 +189,13 @@ def _count_before(graph: Graph, sources: Indices, targets: Indices, *, or_equal:
         low = np.where(is_open & is_before, middle + 1, low)
         high = np.where(is_open & ~is_before, middle, high)
     return low
+
+
+def _order(graph: Graph, sources: Indices, targets: Indices) -> Indices:
+    """Return the order by target, then by source, then as given."""
+    if graph.nodes > _MOST_IN_A_KEY:
+        return np.lexsort((sources, targets))
+    return np.argsort(targets * graph.nodes + sources, kind="stable")
 
 
 def _stored_at(graph: Graph, sources: Indices, targets: Indices, first: Indices, after: Indices) -> Indices:
