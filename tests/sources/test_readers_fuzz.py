@@ -18,7 +18,7 @@ import scipy.sparse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cpms import CpmsError, Graph
+from cpms import CpmsError, Graph, InputError
 from cpms.sources import readers
 from cpms.sources.readers import npz
 from cpms.sources.readers.kinds import TEXTS
@@ -209,6 +209,14 @@ def test_any_bytes(folder, suffix, data):
     read_or_refuse(folder / f"bytes{suffix}", data, ReadOptions())
     if suffix.endswith(".gz"):
         read_or_refuse(folder / f"zipped{suffix}", gzip.compress(data, 1, mtime=0), ReadOptions())
+
+
+def test_no_node_is_left_where_no_edge_names_one(folder):
+    path, compact = folder / "without_arcs.gr", ReadOptions(ids="compact")
+    read_or_refuse(path, b"p sp 3 0\n", ReadOptions())
+    read_or_refuse(path, b"p sp 3 0\n", compact)
+    with pytest.raises(InputError, match="the graph is empty"):
+        readers.read(path, compact)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
