@@ -190,7 +190,7 @@ def krylov_passes():
     """Yield the passes of Krylov methods in formats that they have."""
     for storage in (None, FP32, BFP16):
         yield from krylov.cg_passes(storage)
-    yield from (krylov.ARNOLDI_PARTS, krylov.ARNOLDI_ROTATE)
+    yield krylov.ARNOLDI_PARTS
     for storage, segments in ((None, 1), (FP32, 1), *((each, 1) for each in BLOCK_FLOATS), (BYTES, 3), (BYTES, 6)):
         for name in ("dots", "combine", "store"):
             yield krylov.arnoldi_pass(name, storage, segments)

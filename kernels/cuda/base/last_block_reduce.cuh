@@ -71,8 +71,9 @@ struct OverWarps {
 };
 
 // OverBlock::in_block(mine) returns the block's values, in thread 0.
+// Returns whether this is the last block, whose thread 0 has written the result.
 template <class OverBlock, class Some>
-CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* counter, double* result) {
+CPMS_DEVICE bool reduce_in_last_block(const Some& mine, double* partials, u32* counter, double* result) {
     __shared__ bool last;
     const Some of_block = OverBlock::in_block(mine);
     if (threadIdx.x == 0) {
@@ -82,7 +83,7 @@ CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* c
         last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
     }
     __syncthreads();
-    if (!last) return;
+    if (!last) return false;
     __threadfence();
     Some all{};
     const volatile double* others = partials;
@@ -96,6 +97,7 @@ CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* c
     if (threadIdx.x == 0) {
         for (int q = 0; q < Some::count; ++q) result[q] = in_all.value[q];
     }
+    return true;
 }
 
 }  // namespace cpms

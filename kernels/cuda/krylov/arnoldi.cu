@@ -1,8 +1,8 @@
 // Arnoldi's method on stored vectors without the host: classical Gram-Schmidt against the basis as it is stored, Givens
 // rotations of the Hessenberg matrix, and the next vector, scaled and stored.
 //
-// A step is a product, dot products, their sums, a combination, a rotation and a store, one launch each for vectors of
-// one format. How many vectors there are is read from device memory, and so is whether the launch is to do anything:
+// A step is a product, dot products, their sums, a combination with a rotation, and a store, one launch each for vectors
+// of one format. How many vectors there are is read from device memory, and so is whether the launch is to do anything:
 // the host queues steps ahead, and those behind the last one do nothing. A second pass of Gram-Schmidt consists of the
 // same launches in another mode. Cost: the basis twice a pass, and five vectors of float64.
 #include "base/last_block_reduce.cuh"
@@ -68,8 +68,26 @@ CPMS_DEVICE void for_each_vector(const u8* slab, u64 stride, int count, u64 firs
             stored[j].load(slab + (u64)vector * stride, first, padded);
         }
 #pragma unroll
-        for (int j = 0; j < together; ++j) work(begin + j, stored[j]);
+        for (int j = 0; j < together; ++j) {
+            double v[4];
+            stored[j].values(v);
+            work(begin + j, v);
+        }
     }
+}
+
+// Sums over the lanes of a warp of sixteen numbers each; returns sum l / 2 in lane l. Each exchange halves the numbers
+// that a lane has, so they are 16 in place of 80.
+template <int Half = slab_vectors / 2>
+CPMS_DEVICE double sums_over_warp(double (&sum)[slab_vectors]) {
+    const bool upper = threadIdx.x & (2 * Half);
+#pragma unroll
+    for (int j = 0; j < Half; ++j) {
+        const double given = upper ? sum[j] : sum[j + Half], kept = upper ? sum[j + Half] : sum[j];
+        sum[j] = kept + __shfl_xor_sync(all_lanes, given, 2 * Half);
+    }
+    if constexpr (Half > 1) return sums_over_warp<Half / 2>(sum);
+    return sum[0] + __shfl_xor_sync(all_lanes, sum[0], 1);
 }
 
 // Sums of blocks of the dot products with w: of vector j, from partials[j * gridDim.x] on.
@@ -84,17 +102,14 @@ CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
             double w[4];
 #pragma unroll
             for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
-            for_each_vector<V, R>(a.slab[slab], a.stride, count, first, a.padded, [&](int j, const auto& stored) {
+            for_each_vector<V, R>(a.slab[slab], a.stride, count, first, a.padded, [&](int j, const double(&v)[4]) {
 #pragma unroll
-                for (int c = 0; c < 4; ++c) sum[j] += w[c] * stored.value(c);
+                for (int c = 0; c < 4; ++c) sum[j] += w[c] * v[c];
             });
         });
+        const double mine = sums_over_warp(sum);
         __syncthreads();
-#pragma unroll
-        for (int j = 0; j < slab_vectors; ++j) {
-            const double reduced = warp_reduce(sum[j], Add{});
-            if (threadIdx.x % 32 == 0) of_warps[j][threadIdx.x / 32] = reduced;
-        }
+        if (threadIdx.x % 2 == 0) of_warps[threadIdx.x % 32 / 2][threadIdx.x / 32] = mine;
         __syncthreads();
         if (threadIdx.x < count) {
             double all = 0.0;
@@ -119,43 +134,13 @@ CPMS_DEVICE void arnoldi_parts(const Arnoldi& a) {
     entry = a.mode == 1 ? entry + part : part;
 }
 
-// w less the vectors times their parts, and the square of its 2-norm.
-template <class V, int R>
-CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
-    __shared__ double part[most_slabs * slab_vectors];
-    if (idle(a)) return;
-    const u32 count = (u32)(a.end - a.first);
-    part[threadIdx.x] = threadIdx.x < count ? a.parts[a.first + threadIdx.x] : 0.0;
-    __syncthreads();
-    LastBlockReduce<1, false> mine{};
-    for_each_warp_values(a.padded, [&](u64 first) {
-        double w[4];
-#pragma unroll
-        for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
-        for (u32 begin = 0; begin < count; begin += slab_vectors) {
-            const int here = count - begin < slab_vectors ? (int)(count - begin) : slab_vectors;
-            const u8* const slab = a.slab[begin / slab_vectors];
-            for_each_vector<V, R>(slab, a.stride, here, first, a.padded, [&](int j, const auto& stored) {
-#pragma unroll
-                for (int c = 0; c < 4; ++c) w[c] -= part[begin + j] * stored.value(c);
-            });
-        }
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-            a.w[FourStored<V, R>::place(first, c)] = w[c];
-            mine.value[0] += w[c] * w[c];
-        }
-    });
-    if (a.last) reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.state->square);
-}
-
 CPMS_DEVICE bool finite(double value) { return fabs(value) <= 1.7976931348623157e308; }
 
-// One block: asks for a second pass where the first one cancelled most of w, or else brings the new column to
+// By one block: asks for a second pass where the first one cancelled most of w, or else brings the new column to
 // triangular form by Givens rotations, tile by tile, and ends the cycle where that is due.
-CPMS_DEVICE void arnoldi_rotate(const Arnoldi& a) {
+CPMS_DEVICE void rotate(const Arnoldi& a) {
     __shared__ double entry[block_threads + 1], cosine[block_threads], sine[block_threads];
-    if (idle(a)) return;
+    __syncthreads();  // the square has been written
     ArnoldiState& state = *a.state;
     const u64 column = (u64)state.columns;
     double* const mine = a.columns + column * a.rows;
@@ -206,6 +191,36 @@ CPMS_DEVICE void arnoldi_rotate(const Arnoldi& a) {
     state.mode = ends ? 2.0 : 0.0;
 }
 
+// w less the vectors times their parts, and the square of its 2-norm; the last block rotates the column.
+template <class V, int R>
+CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
+    __shared__ double part[most_slabs * slab_vectors];
+    if (idle(a)) return;
+    const u32 count = (u32)(a.end - a.first);
+    part[threadIdx.x] = threadIdx.x < count ? a.parts[a.first + threadIdx.x] : 0.0;
+    __syncthreads();
+    LastBlockReduce<1, false> mine{};
+    for_each_warp_values(a.padded, [&](u64 first) {
+        double w[4];
+#pragma unroll
+        for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
+        for (u32 begin = 0; begin < count; begin += slab_vectors) {
+            const int here = count - begin < slab_vectors ? (int)(count - begin) : slab_vectors;
+            const u8* const slab = a.slab[begin / slab_vectors];
+            for_each_vector<V, R>(slab, a.stride, here, first, a.padded, [&](int j, const double(&v)[4]) {
+#pragma unroll
+                for (int c = 0; c < 4; ++c) w[c] -= part[begin + j] * v[c];
+            });
+        }
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            a.w[FourStored<V, R>::place(first, c)] = w[c];
+            mine.value[0] += w[c] * w[c];
+        }
+    });
+    if (a.last && reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.state->square)) rotate(a);
+}
+
 // The next vector: w over its size, in a format, and the square of what is stored.
 template <class V, int R>
 CPMS_DEVICE void arnoldi_store(const Arnoldi& a) {
@@ -215,7 +230,7 @@ CPMS_DEVICE void arnoldi_store(const Arnoldi& a) {
     for_each_warp_values(a.padded, [&](u64 first) {
         double v[4];
 #pragma unroll
-        for (int c = 0; c < 4; ++c) v[c] = a.w[FourStored<V, R>::place(first, c)] * factor;
+        for (int c = 0; c < 4; ++c) v[c] = a.w[FourStored<V, R>::Writer::place(first, c)] * factor;
         FourStored<V, R>::store(a.out, first, a.padded, v);
 #pragma unroll
         for (int c = 0; c < 4; ++c) mine.value[0] += v[c] * v[c];
@@ -225,16 +240,14 @@ CPMS_DEVICE void arnoldi_store(const Arnoldi& a) {
 
 }  // namespace cpms
 
-#define CPMS_ARNOLDI_KERNEL(NAME, PASS)                                                \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Arnoldi arguments) { \
-        cpms::PASS(arguments);                                                         \
-    }
 #define CPMS_ARNOLDI_FORMAT(NAME, PASS, BLOCKS, ...)                                           \
     extern "C" __global__ void __launch_bounds__(256, BLOCKS) NAME(cpms::Arnoldi arguments) { \
         cpms::PASS<__VA_ARGS__>(arguments);                                                    \
     }
-#define CPMS_ARNOLDI_DOTS(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_dots, 3, __VA_ARGS__)
-#define CPMS_ARNOLDI_COMBINE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_combine, 4, __VA_ARGS__)
+#define CPMS_ARNOLDI_DOTS(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_dots, 2, __VA_ARGS__)
+#define CPMS_ARNOLDI_COMBINE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_combine, 3, __VA_ARGS__)
 #define CPMS_ARNOLDI_STORE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_store, 4, __VA_ARGS__)
-#define CPMS_ARNOLDI_PARTS(NAME) CPMS_ARNOLDI_KERNEL(NAME, arnoldi_parts)
-#define CPMS_ARNOLDI_ROTATE(NAME) CPMS_ARNOLDI_KERNEL(NAME, arnoldi_rotate)
+#define CPMS_ARNOLDI_PARTS(NAME)                                                      \
+    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Arnoldi arguments) { \
+        cpms::arnoldi_parts(arguments);                                               \
+    }

@@ -1,9 +1,10 @@
 // Four values a lane of a stored vector, in two steps as those of product/value.cuh: `load` puts a vector's bytes into
 // registers, `value` makes numbers of them, so that several vectors are on their way at once.
 //
-// A warp has 128 values. Arrays are padded with zeros to 256, so that no lane looks at the end. The values of a lane are
-// 32 apart, which makes a block of block floats a row of lanes; where the segments of a value lie apart they are
-// neighbours, so that a load has four of a segment.
+// A warp has 128 values, of which a lane has four neighbours where one load has them all: in block floats, which share an
+// exponent then, and where the segments of a value lie apart; else the values of a lane are 32 apart. Arrays are padded
+// with zeros to 256, so that no lane looks at the end. What is on its way is in registers, so few bits are to be packed
+// there: with a register a value, formats of few bits would have too few bytes on their way.
 #pragma once
 #include "product/encode_block.cuh"
 
@@ -20,18 +21,28 @@ CPMS_DEVICE void for_each_warp_values(u64 padded, Work work) {
     }
 }
 
+struct Neighbours {
+    static CPMS_DEVICE u64 place(u64 first, int c) { return first + threadIdx.x % 32 * 4 + c; }
+};
+struct WarpApart {
+    static CPMS_DEVICE u64 place(u64 first, int c) { return first + 32 * c + threadIdx.x % 32; }
+};
+
 // Formats of one segment.
 template <class F, int R>
-struct FourStored {
+struct FourStored : WarpApart {
+    using Writer = WarpApart;
     using Number = decltype(Decode<F>::template raw<R>(nullptr, (u64)0, (u64)0, ReadOnly{}));
     Number raw[4];
 
-    static CPMS_DEVICE u64 place(u64 first, int c) { return first + 32 * c + threadIdx.x % 32; }
     CPMS_DEVICE void load(const u8* array, u64 first, u64 padded) {
 #pragma unroll
         for (int c = 0; c < 4; ++c) raw[c] = Decode<F>::template raw<R>(array, place(first, c), padded, ReadOnly{});
     }
-    CPMS_DEVICE double value(int c) const { return number_of<F, double>(nullptr, raw[c]); }
+    CPMS_DEVICE void values(double (&v)[4]) const {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) v[c] = number_of<F, double>(nullptr, raw[c]);
+    }
     // The values become those that are stored.
     static CPMS_DEVICE void store(u8* array, u64 first, u64 padded, double (&v)[4]) {
 #pragma unroll
@@ -40,16 +51,19 @@ struct FourStored {
 };
 
 template <u64 Block, Rounding rounding, int R, int First, int Second, int... More>
-struct FourStored<Segments<Widths<First, Second, More...>, Block, rounding, true>, R> {
+struct FourStored<Segments<Widths<First, Second, More...>, Block, rounding, true>, R> : Neighbours {
     using F = Segments<Widths<First, Second, More...>, Block, rounding, true>;
+    using Writer = Neighbours;
     static_assert(F::template runs<4>(), "four neighbours are no run");
-    u64 bits[4];
+    u32 word[Widths<First, Second, More...>::before(R) / 8];  // four values of each segment after the other
 
-    static CPMS_DEVICE u64 place(u64 first, int c) { return first + threadIdx.x % 32 * 4 + c; }
-    CPMS_DEVICE void load(const u8* array, u64 first, u64 padded) {
-        F::template load_run_bits<R, 4, ReadOnly>(array, place(first, 0), padded, bits);
+    CPMS_DEVICE void load(const u8* array, u64 first, u64 padded) { load_segments<0>(array, place(first, 0), padded); }
+    CPMS_DEVICE void values(double (&v)[4]) const {
+        u64 bits[4] = {};
+        add_segments<0>(bits);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) v[c] = value_of(bits[c]);
     }
-    CPMS_DEVICE double value(int c) const { return value_of(bits[c]); }
     static CPMS_DEVICE void store(u8* array, u64 first, u64 padded, double (&v)[4]) {
         u64 rounded[4];
 #pragma unroll
@@ -59,48 +73,78 @@ struct FourStored<Segments<Widths<First, Second, More...>, Block, rounding, true
         }
         F::template store_run_bits<R, 4>(array, place(first, 0), padded, rounded);
     }
+
+  private:
+    template <int K>
+    CPMS_DEVICE void load_segments(const u8* array, u64 i, u64 padded) {
+        using S = typename F::template Segment<K>;
+        const auto run = load_run_bytes<S::width / 2>(array + F::template offset<K>(i, padded), ReadOnly{});
+#pragma unroll
+        for (int q = 0; q < S::width / 8; ++q) word[S::before_bytes + q] = run.word[q];
+        if constexpr (K + 1 < R) load_segments<K + 1>(array, i, padded);
+    }
+    template <int K>
+    CPMS_DEVICE void add_segments(u64 (&bits)[4]) const {
+        using S = typename F::template Segment<K>;
+        Run<S::width / 2> run;
+#pragma unroll
+        for (int q = 0; q < S::width / 8; ++q) run.word[q] = word[S::before_bytes + q];
+#pragma unroll
+        for (int c = 0; c < 4; ++c) bits[c] |= run.template field<S::width>(c) << S::shift;
+        if constexpr (K + 1 < R) add_segments<K + 1>(bits);
+    }
 };
 
 // Of numbers of sizes up to 1. With the magnitude m as the low bits of a number of exponent e, that number less the same
 // one without m is m units exactly: one addition in place of a conversion, which has a quarter of its rate.
 template <int Width>
-struct FourStored<BlockFloat<Width>, 1> {
+struct FourStored<BlockFloat<Width>, 1> : Neighbours {
     using F = BlockFloat<Width>;
-    static constexpr bool straddles = Width != 32 && Width != 16;
-    u32 word[4][straddles ? 2 : 1];
-    Pair exponents;
+    using Writer = WarpApart;
+    static constexpr int words = (4 * Width + 31) / 32;
+    static constexpr bool aligned = 4 * Width % 32 == 0;
+    u32 word[aligned ? words : words + 1];
+    u32 exponent;
 
-    static CPMS_DEVICE u64 place(u64 first, int c) { return first + 32 * c + threadIdx.x % 32; }
+    static CPMS_DEVICE u32 first_bit() { return threadIdx.x % 8 * (4 * Width); }
+
     CPMS_DEVICE void load(const u8* array, u64 first, u64 padded) {
-        const u32 lane = threadIdx.x % 32;
-        exponents = load_word((const Pair*)(array + first / 16), ReadOnly{});
-        const u8* const words = array + F::words_at(padded) + first / 8 * Width;
+        const u64 block = first / 32 + threadIdx.x % 32 / 8;
+        exponent = load_word((const u16*)array + block, ReadOnly{});
+        const u32* const from = (const u32*)(array + F::words_at(padded)) + block * Width + first_bit() / 32;
+        if constexpr (aligned) {
+            const auto run = load_run_bytes<4 * words>((const u8*)from, ReadOnly{});
 #pragma unroll
-        for (int c = 0; c < 4; ++c) {
-            const u8* const block = words + c * 4 * Width;
-            if constexpr (Width == 16) {
-                word[c][0] = load_word((const u16*)block + lane, ReadOnly{});
-            } else {
-                const u32 at = lane * Width / 32;
-                word[c][0] = load_word((const u32*)block + at, ReadOnly{});
-                if constexpr (straddles) {
-                    word[c][1] = load_word((const u32*)block + (at + 1 < Width ? at + 1 : at), ReadOnly{});
-                }
-            }
+            for (int k = 0; k < words; ++k) word[k] = run.word[k];
+        } else {
+#pragma unroll
+            for (int k = 0; k < words; ++k) word[k] = load_word(from + k, ReadOnly{});
+            const bool another = first_bit() / 32 + words < Width;  // else the last values end in a word before
+            word[words] = load_word(from + (another ? words : 0), ReadOnly{});
         }
     }
-    CPMS_DEVICE double value(int c) const {
-        u32 field = word[c][0];
-        if constexpr (straddles) {
-            field = (u32)(((u64)word[c][1] << 32 | field) >> (threadIdx.x % 32 * Width % 32));
+    CPMS_DEVICE void values(double (&v)[4]) const {
+        const u32 high = (exponent << 20) + ((u32)(1023 + 52 - Width + 1) << 20);
+        u32 at[words];
+#pragma unroll
+        for (int k = 0; k < words; ++k) at[k] = aligned ? word[k] : shifted(word[k], word[k + 1], first_bit() % 32);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            constexpr int last = words - 1;
+            const int k = c * Width / 32;
+            const u32 field = shifted(at[k], at[k < last ? k + 1 : last], c * Width % 32);
+            const u32 top = high | (field << (32 - Width) & 0x80000000u);
+            v[c] = value_of((u64)top << 32 | (field & F::magnitude)) - value_of((u64)top << 32);
         }
-        const u32 both = exponents.word[c / 2], exponent = c % 2 ? both >> 16 : both;
-        const u32 high = (exponent << 20) + ((u32)(1023 + 52 - Width + 1) << 20) | (field << (32 - Width) & 0x80000000u);
-        return value_of((u64)high << 32 | (field & F::magnitude)) - value_of((u64)high << 32);
     }
     static CPMS_DEVICE void store(u8* array, u64 first, u64 padded, double (&v)[4]) {
 #pragma unroll
         for (int c = 0; c < 4; ++c) v[c] = store_block<Width>(array, first / 32 + c, padded, v[c], true);
+    }
+
+  private:
+    static CPMS_DEVICE u32 shifted(u32 low, u32 high, u32 distance) {
+        return (u32)(((u64)high << 32 | low) >> distance);
     }
 };
 

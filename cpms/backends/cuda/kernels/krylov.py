@@ -77,4 +77,4 @@ def arnoldi_pass(name: str, storage: VectorFormat | None, segments: int) -> Vari
     return Variant(f"arnoldi_{name}", (short, f"{segments}"), (cpp, f"{segments}"))
 
 
-ARNOLDI_PARTS, ARNOLDI_ROTATE = Variant("arnoldi_parts"), Variant("arnoldi_rotate")
+ARNOLDI_PARTS = Variant("arnoldi_parts")

@@ -141,7 +141,6 @@ _FILES = {
     "arnoldi_dots": "krylov/arnoldi.cu",
     "arnoldi_parts": "krylov/arnoldi.cu",
     "arnoldi_combine": "krylov/arnoldi.cu",
-    "arnoldi_rotate": "krylov/arnoldi.cu",
     "arnoldi_store": "krylov/arnoldi.cu",
 }
 WHOLE_VALUES = 256
