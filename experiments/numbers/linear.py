@@ -93,7 +93,8 @@ def gmres(rows):
     ]
     found = [{(way["engine"], *way["vectors"]): way for way in row["ways_found"]} for row in cells]
     for key, what, above, below in (
-        ("cupy", "time of GMRES(100), basis in float64, over CuPy's", ("cuda", "fp64"), ("cupy", "auto")),
+        ("cupy", "GMRES(100), basis in block floats of few bits, against CuPy's", ("cupy", "auto"), ("cuda", "blocks")),
+        ("fp64", "GMRES(100), basis in float64, against CuPy's", ("cupy", "auto"), ("cuda", "fp64")),
         (
             "blocks",
             "GMRES(100), basis in block floats of few bits, against float64",
