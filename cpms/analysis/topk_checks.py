@@ -14,6 +14,12 @@ class Largest(NamedTuple):
     """Values, largest first, and their indices: arrays of shape (k,), the indices int64.
 
     Both are NumPy arrays, or CuPy arrays for values in device memory.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> cpms.topk([0.2, 0.4, 0.1], 1).places.tolist()
+    [1]
     """
 
     values: Any

@@ -158,7 +158,14 @@ class Result:
         return [(self.graph.node_id(int(i)), float(self.ranks[i])) for i in top_k(self.ranks, k)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the ranks as a table: node (id or name) and rank, in the order of the nodes."""
+        """Return the ranks as a table: node (id or name) and rank, in the order of the nodes.
+
+        Examples
+        --------
+        >>> import cpms
+        >>> cpms.pagerank(([0, 1, 2], [1, 2, 0])).to_frame().columns.tolist()
+        ['node', 'rank']
+        """
         import pandas as pd
 
         graph = self.graph
@@ -183,7 +190,14 @@ class Result:
         return plot_residuals(steps, tol=self.tol, label=f"residual ({self.norm})", axes=axes)
 
     def trace(self) -> pd.DataFrame:
-        """Return the history as a table: iteration, residual, bits, read, write, mass, seconds."""
+        """Return the history as a table: iteration, residual, bits, read, write, mass, seconds.
+
+        Examples
+        --------
+        >>> import cpms
+        >>> cpms.pagerank(([0, 1, 2], [1, 2, 0])).trace().bits.tolist()
+        [64, 64]
+        """
         import pandas as pd
 
         rows = [(s.iteration, s.residual, s.bits, s.level.read, s.level.write, s.mass, s.seconds) for s in self.history]

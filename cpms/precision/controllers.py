@@ -50,13 +50,22 @@ FLOAT64 = Level(0, 0)
 class Controller(ABC):
     """Precision controller: maps the residuals so far to the level of the next sweep.
 
-    A controller is a value. Its memory between sweeps is the state that it returns and receives
-    again, so a residual history can be replayed without a device. When a level reads more segments
-    than the one before, the solver normalises the vector to mass 1 before the next sweep; at
-    `FLOAT64` the solver also converts matrix and vector.
+    A controller is a value. Its memory between sweeps is the state that it returns and receives again, so a history of
+    residuals can be replayed without a solve. When a level reads more segments than the one before, the solver scales
+    the vector to mass 1 before the next sweep. At `FLOAT64` it also converts matrix and vector.
 
-    A sweep can read no more segments than the one before has written: one sweep before reads rise to 2, a controller
+    A sweep can read no more segments than the one before has written. One sweep before reads rise to 2, a controller
     returns ``Level(1, 2)``, and then ``Level(2, 2)``.
+
+    Examples
+    --------
+    >>> class OneSegment(Controller):
+    ...     def init(self, storage):
+    ...         return Level(1, 1), None
+    ...     def update(self, state, residual):
+    ...         return Level(1, 1), None
+    >>> OneSegment().replay("cpms4", [0.5])
+    [Level(read=1, write=1), Level(read=1, write=1)]
     """
 
     constant: ClassVar[bool] = False
@@ -64,11 +73,17 @@ class Controller(ABC):
 
     @abstractmethod
     def init(self, storage: Format) -> tuple[Level, Any]:
-        """Return the level of the first sweep, and the initial state."""
+        """Return the level of the first sweep, and the initial state, which may be any object.
+
+        ``storage`` is the format of the iterate.
+        """
 
     @abstractmethod
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
-        """Return the level of the next sweep and a new state, from the residual of the last sweep."""
+        """Return the level of the next sweep and a new state.
+
+        ``state`` is what `init` or the last call returned, and ``residual`` the norm of the change in the last sweep.
+        """
 
     def rises_later(self, state: Any) -> bool:  # noqa: ARG002
         """Return whether reads will rise for any residuals; a solve cannot converge before."""
