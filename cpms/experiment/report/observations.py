@@ -60,6 +60,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         for name in _columns_of_parameters(table)
         if name != "values" and len(table[name].astype(str).drop_duplicates()) > 1
     ]
+    chosen = {name: _chosen_by_default(table[name]) for name in differing if name.endswith("_json")}
     groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
     for line in table.to_dict("records"):
         held = {str(name): value for name, value in line.items() if _is_held(value)}
@@ -69,12 +70,17 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     texts = [name for name in named if any(isinstance(line.get(name), str) for (line, *_) in groups.values())]
     found = []
     for (graph, parameters), lines in groups.items():
-        problem = ", ".join(f"{_plain(name)}={lines[0][name]}" for name in of_problems if name in lines[0])
+        stated = {name: lines[0][name] for name in of_problems if name in lines[0]}
+        values_alone = len(stated) > 2  # A label has no room for the names of three.
+        problem = " ".join(
+            value if values_alone and isinstance(value, str) else f"{_plain(name)}={value}"
+            for name, value in stated.items()
+        )
         found.append(
             {
                 "graph": graph,
-                "contestant": _words(lines[0], differing) or str(parameters),
-                "called": _words(lines[0], named) or str(parameters),
+                "contestant": _words(lines[0], differing, chosen) or str(parameters),
+                "called": _words(lines[0], named, chosen) or str(parameters),
                 "named_by": ", ".join(map(_plain, texts)),
                 "problem": problem,
                 "case": f"{graph}, {problem}" if problem else str(graph),
@@ -100,8 +106,14 @@ def _split(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tup
     return of_problems, of_graphs
 
 
-def _words(line: dict[str, Any], names: list[str]) -> str:
-    return " ".join(_word(name, line[name]) for name in names if name in line)
+def _words(line: dict[str, Any], names: list[str], chosen: dict[str, set[str]]) -> str:
+    return " ".join(_word(name, line[name], chosen.get(name, set())) for name in names if name in line)
+
+
+def _chosen_by_default(column: pd.Series[Any]) -> set[str]:
+    """Return the keys of objects that are null in some: there the choice is left to cpms, and false is another one."""
+    held = [json.loads(each) for each in column.dropna().unique() if each.startswith("{")]
+    return {key for each in held for key, value in each.items() if value is None}
 
 
 def _plain(column: str) -> str:
@@ -117,15 +129,15 @@ def _is_held(value: object) -> bool:
     return value is not None and value is not pd.NA and not (isinstance(value, float) and np.isnan(value))
 
 
-def _word(name: str, value: object) -> str:
-    """Return a parameter as text; of an object, the names of what is set."""
+def _word(name: str, value: object, chosen: set[str]) -> str:
+    """Return a parameter as text; of an object, the names of what is set, and of what is off where cpms may choose."""
     if isinstance(value, str) and name.endswith("_json"):
         held = json.loads(value)
-        return (
-            "+".join(key if each is True else f"{key}={each}" for key, each in held.items() if each)
-            if isinstance(held, dict)
-            else "+".join(map(str, held))
-        )
+        if not isinstance(held, dict):
+            return "+".join(map(str, held))
+        off = {key for key, each in held.items() if key in chosen and each is not None and not each}
+        parts = [key if each is True else f"{key}={each}" for key, each in held.items() if each]
+        return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
     return value if isinstance(value, str) else f"{name}={value}"
 
 

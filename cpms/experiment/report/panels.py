@@ -173,21 +173,23 @@ def evenly(held: Sequence[Any], most: int) -> list[Any]:
 
 def name_length(width: float) -> int:
     """Return the number of characters that a figure of so many inches has for a name at its left."""
-    return 26 if width < 5 else 60
+    return 26 if width < 5 else 40
 
 
-def label_below(axes: Axes, text: str, names: Sequence[str] = ()) -> None:
+def label_below(axes: Axes, text: str, width: float, names: Sequence[str]) -> None:
     """Label a horizontal axis: below its middle, or at its right end if the text is wider than the panel.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
     text : str
+    width : float
+        Of the figure, in inches.
     names : sequence of str
         Those along the vertical axis, beside which the panel begins.
     """
     longest = max((len(line) for name in names for line in name.split("\n")), default=0)
-    panel_in = axes.figure.get_figwidth() - _CHARACTER_IN * longest - 0.3
+    panel_in = width - _CHARACTER_IN * longest - 0.3
     axes.set_xlabel(text, loc="right" if 1.15 * _CHARACTER_IN * len(text) > panel_in else "center")
 
 

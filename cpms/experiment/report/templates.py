@@ -110,6 +110,9 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     found = found[found.seconds > 0]
     if found.empty:
         return None
+    longest, apart = found.prepare.max(), ""
+    if longest > 10 * found.seconds.max():  # Nothing else would be seen beside it.
+        apart, found = f"; preparation, up to {longest:.3g} s, is not drawn", found.assign(prepare=0.0)
     figure, axes, places, found, some = _groups(found, width)
     total = found.seconds + found.prepare
     slowest = total.groupby(found.case).transform("max")
@@ -129,17 +132,17 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     spread = scales * np.array([found.seconds - found.least, found.most - found.seconds]).clip(min=0)
     if spread.any():
         axes.errorbar(scales * found.seconds, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
-    panels.state_small(axes, scales * total, places)
+    panels.state_small(axes, (scales * total.to_numpy()).tolist(), places)
     label = "time over the slowest of the graph" if relative else f"time in {unit}"
     names = [each.get_text() for each in axes.get_yticklabels()]
-    panels.label_below(axes, label + ("; hatched: preparation" if prepared else ""), names)
+    panels.label_below(axes, label + ("; hatched: preparation" if prepared else ""), width, names)
     _legend(figure, found, marked=False, by_sweep=True, mixed=bool(mixed.any()))
     texts = [
         "median time by bits read",
         ", over the slowest time of the graph" if relative else "",
         "; grey: sweeps of several numbers of bits, or of one that the rows lack" if mixed.any() else "",
         "; lines: from least to most of the samples" if spread.any() else "",
-        some,
+        apart + some,
         "; *: generated stand-in" if any(map(captions.stands_in, found.graph)) else "",
     ]
     return figure, "".join(texts), _range_of(found, "seconds", "Bars of the time", "s")
@@ -163,7 +166,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     axes.axvline(1.0, color=NEUTRAL, linewidth=0.6)
     panels.logarithmic(axes, most=5)
     names = [each.get_text() for each in axes.get_yticklabels()]
-    panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", names)
+    panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
     _legend(figure, table, marked=several)
     text = f"speed-up over {base}, geometric mean over {over}, with 95 % bootstrap interval{_FEWEST}{some}"
     return figure, text, _range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
@@ -339,7 +342,7 @@ def _groups(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, list[int],
     places, ticks, before = list[int](), list[str](), None
     for line in _each(found):
         if line.case != before:
-            ticks.append(f"{captions.case_label(line.graph, line.problem, panels.name_length(width) + 8)}:")
+            ticks.append(f"{captions.case_label(line.graph, line.problem, 38 if width < 5 else 44)}:")
             before = line.case
         places.append(len(ticks))
         ticks.append(labels[line.called])
