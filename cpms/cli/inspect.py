@@ -1,4 +1,4 @@
-"""``cpms inspect``: the bits of a value by segment, and what each read gives."""
+"""``cpms inspect``: the bits of a value by segment and the value of each read, or format and first values of a file."""
 
 from __future__ import annotations
 

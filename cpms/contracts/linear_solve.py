@@ -1,4 +1,4 @@
-"""What a method of linear equations is given, and how it reports: its task, the records of iterations, and its status.
+"""The task that a method for linear systems is given, and its report: records of iterations and a status.
 
 A method works on `LinearOperator` alone. It improves x in place until its own float64 residual is at the goal, and says
 why it ended; whether the answer is good is for `cpms.certify.linear_system` to say, which shares no code with it.

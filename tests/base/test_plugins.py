@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import textwrap
 import tomllib
 import zipfile
@@ -82,7 +83,7 @@ def test_the_examples_run_in_python_and_on_the_command_line(files, capsys):
     (program,) = (text for text in BLOCKS if text.startswith("import cpms"))
     exec(program, {})  # noqa: S102  # It is this project's own text.
     assert capsys.readouterr().out == "[6. 7.] True\nTrue\n"
-    assert [main(command.split()) for command in COMMANDS] == [0] * len(COMMANDS)
+    assert [main(shlex.split(command)) for command in COMMANDS] == [0] * len(COMMANDS)
     err = capsys.readouterr().err
     assert "plug-in blocks.py:Blocks of cpms.layouts runs code of" in err
     assert "plug-in sweeps.py of cpms.show_programs runs code of" in err
@@ -96,7 +97,7 @@ def test_the_examples_run_in_python_and_on_the_command_line(files, capsys):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_plugins_refuses_them(files, capsys, command):
-    code = main([*command.split(), "--no-plugins"])
+    code = main([*shlex.split(command), "--no-plugins"])
     assert code == 2
     err = capsys.readouterr().err
     assert re.match(r"cpms: error: .*plug-in \S+ of cpms\.\w+ would run code, which --no-plugins refuses", err)

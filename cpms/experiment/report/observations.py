@@ -1,8 +1,9 @@
 """Observations: one line a contestant and graph, with seconds, bits, error and traffic, of rows of any kind.
 
 Kinds name their time, their error and their traffic differently; figures that fit every kind need one name for each.
-Repetitions of a contestant on a graph are joined, and their samples kept: medians and intervals are of all of them. The
-cost is one pass over the flattened rows.
+Parameters of a problem, such as a tolerance that one contestant has several of, are kept apart from those of
+contestants, since times of different problems cannot be compared. Repetitions of a contestant on a graph are joined,
+and their samples kept: medians and intervals are of all of them. The cost is one pass over the flattened rows.
 """
 
 from __future__ import annotations

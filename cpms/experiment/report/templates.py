@@ -1,9 +1,9 @@
 """Figures of any experiment, drawn from its rows without a program: one function of a few lines each.
 
-A colour means bits and a marker the engine or layout, in every figure. Times are medians; speed-ups are geometric means
-over graphs with the percentile interval of the bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
-chapter 13), over graphs and over the samples of each. Figures are as wide as one column of a journal or two, with text
-of at least 7 points at that size. The cost is that of Matplotlib.
+A colour means bits and a marker the engine or layout, in every figure. Times are medians, compared on one graph and at
+one tolerance; speed-ups are geometric means over graphs with the percentile interval of the bootstrap (Efron and
+Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13), over graphs and over the samples of each. Figures are
+as wide as one column of a journal or two, with text of at least 7 points at that size. The cost is that of Matplotlib.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _refused(rows):
             needed = re.search(r"needs about ([\d,]+) bytes", reason)
             if needed:
                 terabytes = int(needed[1].replace(",", "")) / 1e12
-                found[label(row), row.layout] = f"would need {terabytes:.2g} TB"
+                found[label(row), row.layout] = f"needs {terabytes:.2g} TB"
     return found
 
 
@@ -132,7 +132,8 @@ def _figure(drawn, out, refused):
             panels.point(panel, each.speedup, at, each.bits, MARKS[each.storage], filled=False, size=4.5)
         for place, graph in enumerate(graphs):
             if not ((drawn.graph == graph) & (drawn.layout == layout)).any():
-                panel.text(1.03, place, refused.get((graph, layout), "no rows"), fontsize=7, va="center")
+                at_right = {"transform": panel.get_yaxis_transform(), "ha": "right", "va": "center"}
+                panel.text(0.99, place, refused.get((graph, layout), "no rows"), fontsize=7, **at_right)
         panels.unity(panel)
         panels.named_rows(panel, names)
         panel.axhline(len(graphs) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
