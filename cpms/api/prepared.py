@@ -43,7 +43,7 @@ from cpms.graph.fingerprint import fingerprint
 from cpms.graph.graph import Graph
 from cpms.precision.controller_specs import PrecisionGiven, given_precision
 from cpms.problems.pagerank import Problem
-from cpms.storage.device import free_unused
+from cpms.storage.device import device_graphs, free_unused
 
 
 class PageRank:
@@ -268,8 +268,9 @@ class PageRank:
         """Change edges of the graph, and solve again from the last ranks; ``options`` and errors are those of `solve`.
 
         The changed graph replaces `graph`, for later solves too; an error in the edges changes nothing. Engine, format
-        and layout are kept, and the arrays of the graph are merged with the changes in one pass. The matrix of the
-        engine is prepared anew. A change of few edges leaves a small residual, and its certificate is as for any start.
+        and layout are kept, and the arrays of the graph are merged with the changes in one pass: in device memory where
+        the engine holds them there, after which `graph` is a `cpms.DeviceGraph`. The matrix of the engine is prepared
+        anew. A change of few edges leaves a small residual, and its certificate is as for any start.
 
         Parameters
         ----------
@@ -296,7 +297,10 @@ class PageRank:
         self._require_agreement({"edges_added": edges_added, "edges_removed": edges_removed})
         with self._exclusive():
             self._require_unwritten()
-            self.graph = graph = with_edges(self.graph, edges_added, edges_removed)
+            where_held = (held.problem.graph for held in self._held.values())
+            stored = next((graph for graph in where_held if graph.device_arrays is not None), self.graph)
+            change = with_edges if stored.device_arrays is None else device_graphs().DeviceGraph.with_edges
+            self.graph = graph = change(stored, edges_added, edges_removed)
             self._held.clear()
             self._fingerprint = None
             for kind, decided in self._decided.items():
@@ -339,8 +343,8 @@ class PageRank:
             )
             if not found.reusable:
                 del self._held["one"]
-            if self.graph.device_arrays is None:
-                self._last_ranks = found.result.ranks
+            on_device = found.result.device_ranks
+            self._last_ranks = found.result.ranks if on_device is None else on_device
             return found.result
 
     @contextmanager

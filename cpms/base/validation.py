@@ -63,6 +63,8 @@ def real(name: str, value: Any) -> float:
     >>> real("damping", Fraction(1, 4))
     0.25
     """
+    if type(value) is float:
+        return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     is_refused = isinstance(value, str | bytes | bytearray | bool | np.ndarray | complex)
@@ -106,6 +108,8 @@ def as_whole(value: Any) -> int | None:
     >>> as_whole(np.float32(3.0)), as_whole(3.5), as_whole(True), as_whole("3")
     (3, None, None, None)
     """
+    if type(value) is int:
+        return value
     if isinstance(value, float | np.floating):
         return int(value) if value.is_integer() else None
     if isinstance(value, bool | np.bool_ | np.timedelta64 | np.datetime64):

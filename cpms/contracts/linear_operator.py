@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from cpms.base.types import Floats, Norm
+from cpms.contracts.arnoldi import ArnoldiSteps
 from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.own_codecs import has_own_codec
 from cpms.contracts.product_request import Compute, ProductRequest
@@ -279,4 +280,8 @@ class LinearOperator(ABC):
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:  # noqa: ARG002
         """Return fused iterations for a `cpms.contracts.linear_solve.SolveTask`; None where verbs are all there is."""
+        return None
+
+    def arnoldi(self, task: Any, most: int) -> ArnoldiSteps | None:  # noqa: ARG002
+        """Return fused steps for a task's cycles of so many at most; None where verbs are all there is."""
         return None

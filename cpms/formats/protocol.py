@@ -363,6 +363,8 @@ def require_read(name: str, read: object, most: int, part: str) -> int:
     """Return a number of segments or levels, all for None; refuse one that a format does not have."""
     if read is None:
         return most
+    if type(read) is int and 1 <= read <= most:
+        return read
     count = as_whole(read)
     count = whole(f"{part}s", read) if count is None else count
     if not 1 <= count <= most:

@@ -3,14 +3,15 @@
 Edges of a target are stored with sources ascending, so that binary search within a row finds each changed one, and one
 pass copies the others, as in a merge of two sorted lists (Knuth, The Art of Computer Programming 3, section 5.2.4). For
 k changes that takes O(k log edges + edges + nodes) time, without the two sorts of a build from all edges. The
-out-degrees, if they were counted before, follow from the changes alone.
+out-degrees, if they were counted before, follow from the changes alone. Graphs in device memory are merged by a kernel
+there (`cpms.backends.cuda.graphs.edge_updates`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,35 @@ from cpms.graph.edge_arrays import Floats, Ints, checked_weights
 from cpms.graph.graph import Graph, read_only
 
 Indices = npt.NDArray[np.int64]
+
+
+class Changes(NamedTuple):
+    """Edges to remove and to add, and where they are among the stored ones.
+
+    Parameters
+    ----------
+    gone : ndarray of int64, shape (removed,)
+        Where the removed edges are stored, ascending.
+    before : ndarray of int64, shape (added,)
+        How many stored edges come before each new edge, ascending.
+    sources, targets : ndarray of int64, shape (added,)
+        Ends of the new edges, by target, then by source, then as given.
+    weights : ndarray of float64, shape (added,), or None
+    old_sources, old_targets : ndarray of int64, shape (removed,)
+        Ends of the removed edges, by target and source.
+    """
+
+    gone: Indices
+    before: Indices
+    sources: Indices
+    targets: Indices
+    weights: Floats | None
+    old_sources: Indices
+    old_targets: Indices
+
+
+Bounds: TypeAlias = Callable[[Indices, Indices], tuple[Indices, Indices]]
+"""Takes sources and targets, and returns where copies of each edge are stored: from the first to before the second."""
 
 
 def with_edges(graph: Graph, added: Sequence[Any] | None = None, removed: Sequence[Any] | None = None) -> Graph:
@@ -54,48 +84,63 @@ def with_edges(graph: Graph, added: Sequence[Any] | None = None, removed: Sequen
     """
     if graph.device_arrays is not None:
         raise UnsupportedError(
-            f"{graph.name} is in device memory, where edges cannot be changed; use a cpms.Graph in main memory"
+            f"{graph.name} is in device memory, and its edges are changed there; use its method with_edges"
         )
+
+    def bounds(sources: Indices, targets: Indices) -> tuple[Indices, Indices]:
+        first, after = (_count_before(graph, sources, targets, or_equal=equal) for equal in (False, True))
+        return first, after
+
+    changes = located(graph, added, removed, bounds)
+    places = changes.before - np.searchsorted(changes.gone, changes.before) + np.arange(len(changes.before))
+    is_kept = np.ones(graph.edges, np.bool_)
+    is_kept[changes.gone] = False
+    is_old = np.ones(graph.edges - len(changes.gone) + len(places), np.bool_)
+    is_old[places] = False
+
+    def merged(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        out = np.empty(len(is_old), stored.dtype)
+        out[is_old] = stored[is_kept] if len(changes.gone) else stored
+        out[places] = new
+        out.flags.writeable = False
+        return out
+
+    indptr = graph.indptr.copy()
+    indptr[1:] += np.cumsum(_changes(changes.targets, changes.old_targets, graph.nodes))
+    indptr.flags.writeable = False
+    weights = None
+    if graph.weights is not None:
+        weights = merged(graph.weights, np.ones(len(places)) if changes.weights is None else changes.weights)
+    changed = replace(
+        graph,
+        indptr=indptr,
+        sources=merged(graph.sources, changes.sources),
+        weights=weights,
+        lower_triangle=graph.lower_triangle and bool((changes.sources >= changes.targets).all()),
+    )
+    if "out_degree" in vars(graph):
+        degrees = graph.out_degree + _changes(changes.sources, changes.old_sources, graph.nodes)
+        vars(changed)["out_degree"] = read_only(degrees)
+    return changed
+
+
+def located(graph: Graph, added: Sequence[Any] | None, removed: Sequence[Any] | None, bounds: Bounds) -> Changes:
+    """Return the changes with their places among the stored edges; parameters and errors are those of `with_edges`."""
     new_sources, new_targets, weights = _edges(graph, "edges_added", added)
     if graph.weights is None and weights is not None:
         raise InputError("edges_added have weights, but the graph has none; give sources and targets alone")
     old_sources, old_targets, surplus = _edges(graph, "edges_removed", removed)
     if surplus is not None:
         raise InputError("edges_removed have weights; give sources and targets alone")
-    gone = _stored_at(graph, old_sources, old_targets)
-    order = np.lexsort((new_sources, new_targets))
+    order = _order(graph, new_sources, new_targets)
     sources, targets = new_sources[order], new_targets[order]
-    before = _bounds(graph, sources, targets, after_equal=True)
-    places = before - np.searchsorted(gone, before) + np.arange(len(order))
-    is_kept = np.ones(graph.edges, np.bool_)
-    is_kept[gone] = False
-    is_old = np.ones(graph.edges - len(gone) + len(order), np.bool_)
-    is_old[places] = False
-
-    def merged(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        out = np.empty(len(is_old), stored.dtype)
-        out[is_old] = stored[is_kept] if len(gone) else stored
-        out[places] = new
-        out.flags.writeable = False
-        return out
-
-    indptr = graph.indptr.copy()
-    indptr[1:] += np.cumsum(_changes(new_targets, old_targets, graph.nodes))
-    indptr.flags.writeable = False
-    new_weights = None
-    if graph.weights is not None:
-        new_weights = merged(graph.weights, np.ones(len(order)) if weights is None else weights[order])
-    changed = replace(
-        graph,
-        indptr=indptr,
-        sources=merged(graph.sources, sources),
-        weights=new_weights,
-        lower_triangle=graph.lower_triangle and bool((sources >= targets).all()),
-    )
-    if "out_degree" in vars(graph):
-        degrees = graph.out_degree + _changes(new_sources, old_sources, graph.nodes)
-        vars(changed)["out_degree"] = read_only(degrees)
-    return changed
+    old_order = _order(graph, old_sources, old_targets)
+    old_sources, old_targets = old_sources[old_order], old_targets[old_order]
+    first, after = bounds(np.concatenate([sources, old_sources]), np.concatenate([targets, old_targets]))
+    added_count = len(sources)
+    gone = _stored_at(graph, old_sources, old_targets, first[added_count:], after[added_count:])
+    new_weights = None if weights is None else weights[order]
+    return Changes(gone, after[:added_count], sources, targets, new_weights, old_sources, old_targets)
 
 
 def _edges(graph: Graph, argument: str, given: Any) -> tuple[Indices, Indices, Floats | None]:
@@ -128,37 +173,44 @@ def _indices(graph: Graph, argument: str, ids: Any) -> Indices:
     return np.array([known[node] if node in known else graph.index_of(node) for node in listed], np.int64)
 
 
+_MOST_IN_A_KEY = 2**31
+"""Nodes of graphs of which 64 bits hold both ends of an edge."""
 _FEW = 8
 """Names that are looked for one by one, without a dictionary of all."""
 
 
-def _bounds(graph: Graph, sources: Indices, targets: Indices, *, after_equal: bool) -> Indices:
-    """Return where edges belong among those of their targets, by binary search of all at a time."""
+def _count_before(graph: Graph, sources: Indices, targets: Indices, *, or_equal: bool) -> Indices:
+    """Return how many stored edges come before each edge, or equal it too, by binary search of all at a time."""
     low, high = graph.indptr[targets], graph.indptr[targets + 1]
     while (is_open := low < high).any():
         middle = (low + high) // 2
         stored: Ints = graph.sources[np.where(is_open, middle, 0)]
-        is_above = stored <= sources if after_equal else stored < sources
-        low = np.where(is_open & is_above, middle + 1, low)
-        high = np.where(is_open & ~is_above, middle, high)
+        is_before = stored <= sources if or_equal else stored < sources
+        low = np.where(is_open & is_before, middle + 1, low)
+        high = np.where(is_open & ~is_before, middle, high)
     return low
 
 
-def _stored_at(graph: Graph, sources: Indices, targets: Indices) -> Indices:
-    """Return where each edge is stored, ascending; an edge that is given k times is stored k times."""
-    order = np.lexsort((sources, targets))
-    sources, targets = sources[order], targets[order]
-    is_new = np.ones(len(order), np.bool_)
+def _order(graph: Graph, sources: Indices, targets: Indices) -> Indices:
+    """Return the order by target, then by source, then as given."""
+    if graph.nodes > _MOST_IN_A_KEY:
+        return np.lexsort((sources, targets))
+    return np.argsort(targets * graph.nodes + sources, kind="stable")
+
+
+def _stored_at(graph: Graph, sources: Indices, targets: Indices, first: Indices, after: Indices) -> Indices:
+    """Return where each edge of a sorted list is stored, ascending; an edge given k times must be stored k times."""
+    is_new = np.ones(len(sources), np.bool_)
     is_new[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
     runs = np.flatnonzero(is_new)
-    repeats = np.arange(len(order)) - np.repeat(runs, np.diff(np.append(runs, len(order))))
-    found = _bounds(graph, sources, targets, after_equal=False) + repeats
-    wrong = np.flatnonzero(found >= _bounds(graph, sources, targets, after_equal=True))
+    repeats = np.arange(len(sources)) - np.repeat(runs, np.diff(np.append(runs, len(sources))))
+    found = first + repeats
+    wrong = np.flatnonzero(found >= after)
     if len(wrong):
         edge = wrong[0]
         ends = f"{described(graph.node_id(int(sources[edge])))} to {described(graph.node_id(int(targets[edge])))}"
         stored = int(repeats[edge])
-        how_often = f"{int(stored)} times, which edges_removed exceed" if stored else "not at all"
+        how_often = f"{stored} times, which edges_removed exceed" if stored else "not at all"
         raise InputError(f"{graph.name} stores an edge from {ends} {how_often}; remove edges that it has")
     return found
 

@@ -51,6 +51,8 @@ def power(
         operator, x, out = operator.to_float64(x, out)
         written = 0
     history: list[Step] = []
+    measured: Level | None = None
+    read = wrote = 64
     l1: list[float] = []
     ahead: Callable[[], Sweep] | None = None
     began = work_clock.now()
@@ -72,7 +74,8 @@ def power(
         if len(found) % 2:
             x, out = out, x
         written = level.write
-        read, wrote = _bits(level, storage)
+        if level is not measured:
+            measured, (read, wrote) = level, _bits(level, storage)
         if history and history[-1].bits != read:
             l1.clear()
         for sweep, end_s in zip(found, ends_s, strict=True):
@@ -94,9 +97,10 @@ def power(
             if confirmed is None or confirmed(ranks) or not (rises or falls) or len(history) >= stopping.max_iterations:
                 return ranks, status, history
         _check_level(following, written, controller, storage)
-        if following != level:
-            ahead = None
-        converts = following == FLOAT64 and level != FLOAT64
+        if following is level or following == level:
+            continue
+        ahead = None
+        converts = following == FLOAT64
         if converts:
             operator, x, out = operator.to_float64(x, out)
             written = 0
@@ -117,7 +121,10 @@ def _continues(history: list[Step], controller: Controller, state: Any, level: L
     falls = last / history[-2].residual if len(history) > 1 and history[-2].residual > 0.0 else _FALLS
     expected = _SURE * last * min(1.0, falls)
     ends = not stopping.iterations and expected < stopping.tol
-    return not ends and (controller.constant or next_level(controller, state, expected)[0] == level)
+    if ends or controller.constant:
+        return not ends
+    following, _ = next_level(controller, state, expected)
+    return following is level or following == level
 
 
 def _bits(level: Level, storage: Format) -> tuple[int, int]:
@@ -131,20 +138,22 @@ def _check_level(level: Level, written: int, controller: Controller, storage: Fo
     """Refuse a level beyond the segments of the format, or one that reads segments that no sweep has written."""
     if level == FLOAT64:
         return
+    most = storage.segments
+    is_level_of_format = 1 <= level.read <= most and 1 <= level.write <= most
+    if is_level_of_format and level.read <= written:
+        return
     who = plugins.described_plugin(controller, "the controller")
     if not written:
         raise InputError(f"{who} asks for {level} after float64; what was converted stays float64")
-    if not (1 <= level.read <= storage.segments and 1 <= level.write <= storage.segments):
-        most = storage.segments
+    if not is_level_of_format:
         raise InputError(
             f"{who} asks for {level}, but {storage.name} has {most} segment{'s' if most > 1 else ''}; "
             f"let it return levels from Level(1, 1) to Level({most}, {most}), or Level(0, 0) for plain float64"
         )
-    if level.read > written:
-        raise InputError(
-            f"{who} reads {level.read} segments where only {written} were written; "
-            f"let it return {Level(written, level.read)} one sweep earlier"
-        )
+    raise InputError(
+        f"{who} reads {level.read} segments where only {written} were written; "
+        f"let it return {Level(written, level.read)} one sweep earlier"
+    )
 
 
 def status_after(history: list[Step], l1: list[float], stopping: Stopping) -> Status | None:

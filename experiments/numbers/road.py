@@ -7,6 +7,8 @@ WAYS = {
     "road": "edges in main memory to ranks there",
     "device_road": "edges and ranks on the device",
     "prepared": "a second solve of a prepared graph, ranks home",
+    "update": "edges exchanged (1e-4 of all) and solved again, ranks home",
+    "device_update": "the same on the device, ranks left there",
     "old_road": "built and certified on processors",
 }
 
@@ -27,6 +29,8 @@ def times(rows):
     for experiment, suite in (("gpu_road", "road"), ("gpu_road_held", "held")):
         for row, result in _solved(rows, experiment).values():
             for way, called in WAYS.items():
+                if f"{way}_samples_s" not in result:
+                    continue
                 key = f"{suite}.{_name(row).replace(', ', '-').split(' ')[0]}.{way}"
                 yield median(key, f"{_name(row)}: {called}", "ms", result[f"{way}_samples_s"], [row], SHOW, 1e3)
 

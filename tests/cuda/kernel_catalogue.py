@@ -2,6 +2,7 @@
 
 import itertools
 
+from cpms.api.linear.choice import BYTES
 from cpms.backends.cuda.kernels import batched, krylov, multi_gpu, product, rounding, streaming, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.persistent import (
@@ -185,6 +186,16 @@ def products(formats):
         yield product.vector_update(real, "fp64")
 
 
+def krylov_passes():
+    """Yield the passes of Krylov methods in formats that they have."""
+    for storage in (None, FP32, BFP16):
+        yield from krylov.cg_passes(storage)
+    yield krylov.ARNOLDI_PARTS
+    for storage, segments in ((None, 1), (FP32, 1), *((each, 1) for each in BLOCK_FLOATS), (BYTES, 3), (BYTES, 6)):
+        for name in ("dots", "combine", "store"):
+            yield krylov.arnoldi_pass(name, storage, segments)
+
+
 def roundings():
     """Yield the kernels that round arrays: floats in each way, other numbers, groups of either element, a codec."""
     names = ("fp16", "fp16-zero", "fp16-stochastic", "posit8", "int8", "mxfp4", "mxint8")
@@ -232,9 +243,9 @@ def every():
             products([*map(format_named, ("fp64", "cpms4", "fp32", "fp16", "e4m3", "cpms2-planes")), odd])
         ),
         "rounding": list(roundings()),
-        "krylov": [each for storage in (None, FP32, BFP16) for each in krylov.cg_passes(storage)],
+        "krylov": list(krylov_passes()),
         "helpers": [
-            *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),
+            *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES, *template.EDGE_UPDATES),
             *(*template.CERTIFICATE, *template.CERTIFIED_ROWS.values()),
             *(*template.PADDED_CSR, *template.EQUAL_RANGES, *template.TRIMMING, *template.LUMPING),
             *(template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *template.CONTRIBUTIONS),

@@ -23,7 +23,7 @@ rounds = 2
 old_rounds = 1
 warmup = 1
 """
-WAYS = ("road", "old_road", "call", "prepared")
+WAYS = ("road", "old_road", "call", "prepared", "update")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,7 @@ def test_rows_hold_all_ways_and_their_stages(recorded):
         assert [result["method"] for result in row["results"]] == ["refine", "power"]
         for result in row["results"]:
             assert result["solver_status"] == "converged"
+            assert 0 < result["update_iterations"] <= sum(result["iterations_by_bits"].values())
             for way in WAYS:
                 assert len(result[f"{way}_samples_s"]) == (1 if way == "old_road" else 2)
                 stages = [result[f"{way}_{stage}_s"] for stage in ("prepare", "solve", "certify")]
@@ -63,7 +64,7 @@ def test_engines_on_a_device_take_the_ways_through_its_memory(device, monkeypatc
     )
     (result,) = Context(experiment).measure(experiment.cells()[0])["results"]
     assert result["status"] == "ok"
-    for way in ("road", "call", "prepared", "device_road", "device_prepared"):
+    for way in ("road", "call", "prepared", "update", "device_road", "device_prepared", "device_update"):
         assert len(result[f"{way}_samples_s"]) == 2
     assert result["difference_from_processors_l1"] <= result["difference_bound"] < 1e-8
     assert result["residual_l1"] == pytest.approx(result["residual_on_processors_l1"], abs=1e-14)

@@ -96,7 +96,7 @@ def test_a_graph_in_device_memory_is_refused():
     class OnDevice(Graph):
         device_arrays = "arrays"
 
-    with pytest.raises(UnsupportedError, match="there is in device memory"):
+    with pytest.raises(UnsupportedError, match="there is in device memory, and its edges are changed there"):
         with_edges(OnDevice(PLAIN.indptr, PLAIN.sources, name="there"), ([0], [1]))
 
 

@@ -102,3 +102,31 @@ def test_answers_come_in_order_and_errors_in_their_turn():
             with pytest.raises(ZeroDivisionError):
                 list(threads.in_order(lambda part: 1 // (3 - part), parts()))
             assert list(threads.in_order(abs, [])) == []
+
+
+@given(st.lists(st.text("ab", max_size=12), max_size=12), st.booleans(), st.integers(1, 20))
+def test_parts_of_a_file_are_its_lines(tmp_path_factory, lines, ends, size):
+    text = "\n".join(lines) + "\n" * (ends and bool(lines))
+    path = tmp_path_factory.mktemp("text") / "lines"
+    path.write_text("head\n" + text)
+    with pytest.MonkeyPatch.context() as patch, stream.open_stream(path) as opened:
+        patch.setattr(stream, "BLOCK_BYTES", size)
+        opened.readline()
+        parts = [part() for part in reversed(list(opened.line_parts()))][::-1]
+    assert all(part.endswith(b"\n") for part in parts if part)
+    assert b"".join(parts).decode() == text + "\n" * (not text.endswith("\n") and bool(text))
+
+
+def test_a_file_that_changes_under_its_readers_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "lines"
+    path.write_bytes(b"1 2\n" * 40)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(stream, "_LONGEST_LINE_BYTES", 100)
+    with stream.open_stream(path) as opened:
+        _, _, last = opened.line_parts()
+        path.write_bytes(b"1 2\n" * 20)
+        with pytest.raises(InputError, match="became shorter while it was read"):
+            last()
+        path.write_bytes(b"1" * 400)
+        with pytest.raises(InputError, match="a line is longer than 100 bytes"):
+            next(opened.line_parts())()

@@ -178,22 +178,26 @@ def described_plugin(plugin: object, otherwise: str | None = None) -> str:
     return (otherwise or own) if name is None else f"plug-in {shortened(name)}"
 
 
-@contextmanager
-def running(plugin: object) -> Iterator[None]:
+class running:  # noqa: N801 - used as a function; a generator takes longer to enter, in every sweep
     """Turn an error in the code of a plug-in into a sentence that names it; errors of other objects pass."""
-    try:
-        yield
-    except InputError as error:
-        who = described_plugin(plugin)
-        if called(plugin) is None or who in str(error):
-            raise
-        raise InputError(f"{who}: {error}") from error
-    except (CpmsError, MemoryError):
-        raise
-    except (Exception, SystemExit) as error:
-        if called(plugin) is None:
-            raise
-        raise InputError(f"{described_plugin(plugin)} failed: {sentence(error)}") from error
+
+    def __init__(self, plugin: object) -> None:
+        self._plugin = plugin
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None or called(self._plugin) is None:
+            return
+        who = described_plugin(self._plugin)
+        if isinstance(error, InputError):
+            if who not in str(error):
+                raise InputError(f"{who}: {error}") from error
+        elif isinstance(error, Exception | SystemExit) and not isinstance(error, CpmsError | MemoryError):
+            raise InputError(f"{who} failed: {sentence(error)}") from error
 
 
 def load(group: str, name: str, kinds: Any) -> Any | None:

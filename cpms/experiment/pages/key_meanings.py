@@ -113,6 +113,7 @@ clock|where the clock starts: at each library's own matrix, or at edges
 solvers|methods and engines, each measured on every way from edges to ranks
 old_rounds|rounds that also build and certify on processors
 road.solves|solves that a prepared graph is announced for
+changed|share of the edges that an update exchanges for others
 local|engines of the products of a rank
 threads_a_rank|threads of a rank
 strong|graphs of one size for all numbers of ranks

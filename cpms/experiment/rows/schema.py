@@ -302,12 +302,16 @@ graph_files_digest|text||digest of the files of the graph
 difference_bound|number|1|sum of both certified error bounds
 difference_from_processors_l1|number|1|L1 distance from the processors' answer
 residual_on_processors_l1|number|1|L1 residual by the certificate on processors
+changed|number|1|share of the edges that an update exchanges
+update_iterations|integer|1|sweeps of the last update
 """
 _WAYS = {
     "road": "edges in main memory to certified ranks there",
     "old_road": "the same with graph and certificate on processors",
     "call": "call with a graph in main memory",
     "prepared": "solve of a prepared object",
+    "update": "edges exchanged, and the changed graph solved from the last ranks",
+    "device_update": "the same with a graph on the device, ranks left there",
     "device_road": "edges on the device to certified ranks there",
     "device_prepared": "solve of an object prepared on the device",
 }

@@ -13,12 +13,12 @@ with b - A x in float64. An iteration reads the basis twice, or four times with 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cpms.base.types import Floats
-from cpms.contracts.linear_operator import VectorBlock
+from cpms.contracts.arnoldi import CANCELLED, NO_LONGER, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
 from cpms.contracts.linear_solve import SolveStatus, SolveTask, in_format, norm
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import VectorFormat
@@ -27,23 +27,13 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
 RESTART = 100
 _PROGRESS = 1e-5
 """A cycle is not expected to reach more than this times what the last one reached; the first may reach the goal."""
-_CANCELLED = 0.1
-"""Length after the first pass of Gram-Schmidt, over the length before, below which a second pass follows."""
 _NEAR = 0.9
 """The residual at which a cycle ends, over the goal."""
 _STALLED = 0.999
 """Of residuals before and after a cycle without progress."""
 
 
-class Choice(NamedTuple):
-    """What a basis vector is stored in: a format, None for float64, and how many of its segments."""
-
-    storage: VectorFormat | None
-    segments: int | None
-    bits: int
-
-
-def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> Choice:
+def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> StoredAs:
     """Return the fewest bits that keep so many digits: segments of a format that has some, else one of the formats.
 
     Examples
@@ -51,19 +41,19 @@ def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> Choice:
     >>> from cpms.formats.block_float import BFP16, BFP32
     >>> from cpms.formats.formats import CPMS4
     >>> choice((CPMS4,), 19)[1:], choice((BFP16, BFP32), 20)[1:], choice((BFP16,), 40)
-    ((2, 32), (None, 32), Choice(storage=None, segments=None, bits=64))
+    ((2, 32), (None, 32), StoredAs(storage=None, segments=None, bits=64))
     """
     for storage in formats:
         if isinstance(storage, SegmentFormat):
             lost = 0 if storage.rounding == "nearest" else 1
             for segments in range(1, storage.segments):
                 if storage.mantissa_kept(segments) >= digits + lost:
-                    return Choice(storage, segments, storage.bits(segments))
+                    return StoredAs(storage, segments, storage.bits(segments))
         elif (isinstance(storage, BlockFloatFormat) and storage.width - 1 >= digits) or (
             isinstance(storage, FloatFormat) and storage.mantissa_bits >= digits
         ):
-            return Choice(storage, None, storage.width)
-    return Choice(None, None, DOUBLE_BITS)
+            return StoredAs(storage, None, storage.width)
+    return StoredAs(None, None, DOUBLE_BITS)
 
 
 def _most_digits(formats: tuple[VectorFormat | None, ...]) -> int:
@@ -102,13 +92,16 @@ def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
         Basis vectors of a cycle, at most.
     """
     size, reached = task.residual(x)[1], 0.0
+    steps: ArnoldiSteps | None = None
     while size > task.goal:
         if not math.isfinite(size):
             return SolveStatus.OVERFLOW
         if task.recorder.left <= 0:
             return SolveStatus.MAX_ITERATIONS
         before = task.exact.convert(x, None)
-        expected = _cycle(task, x, restart, reached)
+        if steps is None:
+            steps = task.stored.arnoldi(task, restart) or VectorArnoldi(task)
+        expected = _cycle(task, x, steps, restart, reached)
         after = task.residual(x)[1]
         task.recorder.correct(after)
         reached = min(0.5, max(1e-12, expected))
@@ -119,58 +112,97 @@ def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
             x[...] = before
         if task.formats == (None,) and task.stored is task.exact:
             return SolveStatus.STAGNATED
-        task = task.widest
+        task, steps = task.widest, None
         task.recorder.notes.append("a cycle without progress: widened to 64 bits")
     return SolveStatus.CONVERGED
 
 
-def _cycle(task: SolveTask, x: Any, restart: int, reached: float) -> float:
+def _cycle(task: SolveTask, x: Any, steps: ArnoldiSteps, restart: int, reached: float) -> float:
     """Do one cycle, which updates x; return the reduction of the residual that the least squares promise."""
-    operator = task.stored
     r, beta = task.residual(x)
     floor = max(task.goal / beta, _PROGRESS * reached, 2.0 ** -_most_digits(task.formats))
-    restart = min(restart, task.size)
-    basis = _Basis(task, floor)
-    operator.scale(r, 1.0 / beta)
-    basis.keep(r, 1.0)
-    columns: list[Floats] = []
-    rotations: list[tuple[float, float]] = []
-    sides = [beta]
-    w = operator.empty((task.size,), "float64")
-    while len(columns) < restart and task.recorder.left > 0:
-        j = len(columns)
-        _multiply(task, basis.block[j], basis.block.levels[j], w)
+    enough = floor * beta if floor > task.goal / beta else _NEAR * task.goal
+
+    def stored_as(rho: float) -> StoredAs:
+        return choice(task.formats, math.ceil(-math.log2(min(0.5, floor / rho))) if rho > 0.0 else 1)
+
+    steps.begin(r, beta, ArnoldiCycle(enough, min(restart, task.size, task.recorder.left), stored_as))
+    count, left = 0, beta
+    while found := steps.run():
+        for step in found:
+            left, count = step.residual, count + 1
+            of_basis = 2 * step.passes * task.size * sum(steps.bits[:count]) // 8
+            task.recorder.add(left, steps.bits[count - 1], task.stored.bytes_read(task.read) + of_basis)
+    if count:
+        steps.update(x)
+    return left / beta
+
+
+class VectorArnoldi(ArnoldiSteps):
+    """Arnoldi's method by vector operations, a step at a time."""
+
+    def __init__(self, task: SolveTask) -> None:
+        self._task = task
+        self._w = task.stored.empty((task.size,), "float64")
+
+    def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:
+        """Store the first vector."""
+        self._cycle, self._size, self._ended = cycle, size, False
+        self._columns: list[Floats] = []
+        self._rotations: list[tuple[float, float]] = []
+        self._sides = [size]
+        self._basis = _Basis(self._task)
+        self.bits = self._basis.bits
+        self._task.stored.scale(r, 1.0 / size)
+        self._basis.keep(r, cycle.stored_as(1.0))
+
+    def run(self) -> list[ArnoldiStep]:
+        """Do one step."""
+        j, basis, w = len(self._columns), self._basis, self._w
+        if self._ended or j >= self._cycle.most:
+            return []
+        _multiply(self._task, basis.block[j], basis.block.levels[j], w)
         entries, passes = basis.orthogonalise(w)
         size = entries[j + 1]
         if not np.isfinite(entries).all():
-            break
-        _rotate(entries, rotations, sides)
-        columns.append(entries)
-        of_basis = 2 * passes * task.size * sum(basis.bits) // 8
-        task.recorder.add(abs(sides[-1]), basis.bits[j], task.stored.bytes_read(task.read) + of_basis)
-        enough = floor * beta if floor > task.goal / beta else _NEAR * task.goal
-        if abs(sides[-1]) <= enough or size <= 1e-15 * np.abs(entries[: j + 1]).max(initial=0.0):
-            break
-        operator.scale(w, 1.0 / size)
-        basis.keep(w, abs(sides[-1]) / beta)
-    if columns:
-        _update(task, x, basis.block, columns, sides)
-    return abs(sides[-1]) / beta
+            return []
+        _rotate(entries, self._rotations, self._sides)
+        self._columns.append(entries)
+        residual = abs(self._sides[-1])
+        self._ended = bool(
+            residual <= self._cycle.enough or size <= NO_LONGER * np.abs(entries[: j + 1]).max(initial=0.0)
+        )
+        if not self._ended and j + 1 < self._cycle.most:
+            self._task.stored.scale(w, 1.0 / size)
+            basis.keep(w, self._cycle.stored_as(residual / self._size))
+        return [ArnoldiStep(residual, passes)]
+
+    def update(self, x: Any) -> None:
+        """Combine the basis."""
+        count, block = len(self._columns), self._basis.block
+        y = least_squares(self._columns, self._sides[:count])
+        if y is None:
+            return
+        task, levels = self._task, block.levels[:count]
+        if task.preconditioner is None:
+            task.stored.combine(block[:count], y, x, levels)
+            return
+        correction = task.zeros()
+        task.stored.combine(block[:count], y, correction, levels)
+        task.stored.combine([task.preconditioner.apply(correction)], [1.0], x)
 
 
 class _Basis:
     """The stored basis of a cycle, whose bits follow its residual, and the orthogonalisation against it."""
 
-    def __init__(self, task: SolveTask, floor: float) -> None:
-        self._task, self._operator, self._floor = task, task.stored, floor
+    def __init__(self, task: SolveTask) -> None:
+        self._operator = task.stored
         self.block = task.stored.block()
         self.bits: list[int] = []
         self._squares: list[Any] = []
 
-    def keep(self, v: Any, rho: float) -> None:
-        """Store a vector of length 1, at the relative residual rho of the cycle."""
-        digits = math.ceil(-math.log2(min(0.5, self._floor / rho))) if rho > 0.0 else 1
-        chosen = choice(self._task.formats, digits)
+    def keep(self, v: Any, chosen: StoredAs) -> None:
+        """Store a vector of length 1."""
         stored = in_format(self._operator, v, chosen.storage, chosen.segments)
         self.block.add(stored, chosen.segments)
         self.bits.append(chosen.bits)
@@ -194,7 +226,7 @@ class _Basis:
             entries[:count] += parts
             passes += 1
             entries[count] = norm(operator, w)
-            if not entries[count] < _CANCELLED * math.hypot(entries[count], *parts):
+            if not entries[count] < CANCELLED * math.hypot(entries[count], *parts):
                 break
         return entries, passes
 
@@ -222,25 +254,18 @@ def _rotate(entries: Floats, rotations: list[tuple[float, float]], sides: list[f
     sides[-2] *= cosine
 
 
-def _update(task: SolveTask, x: Any, basis: VectorBlock, columns: list[Any], sides: Any) -> None:
-    """Add M V y to x, y being the solution of the triangular system; a singular one is solved by least squares."""
+def least_squares(columns: list[Floats], right: list[float]) -> Floats | None:
+    """Return the solution of the triangular system, of a singular one by least squares; None if it is not finite."""
     count = len(columns)
     upper = np.zeros((count, count))
     for j, column in enumerate(columns):
         upper[: j + 1, j] = column[: j + 1]
     sizes = np.abs(np.diag(upper))
-    right = np.array(sides[:count])
+    y: Floats
     if sizes.min() > 1e-14 * sizes.max():
-        y = right.copy()
+        y = np.array(right)
         for i in range(count - 1, -1, -1):
             y[i] = (y[i] - upper[i, i + 1 :] @ y[i + 1 :]) / upper[i, i]
     else:
-        y = np.linalg.lstsq(upper, right, rcond=1e-14)[0]
-    if not np.isfinite(y).all():
-        return
-    if task.preconditioner is None:
-        task.stored.combine(basis[:count], y, x, basis.levels[:count])
-        return
-    correction = task.zeros()
-    task.stored.combine(basis[:count], y, correction, basis.levels[:count])
-    task.stored.combine([task.preconditioner.apply(correction)], [1.0], x)
+        y = np.linalg.lstsq(upper, np.array(right), rcond=1e-14)[0]
+    return y if np.isfinite(y).all() else None

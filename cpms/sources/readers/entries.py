@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.graph.edge_arrays import Ints
-from cpms.sources.readers.stream import Stream
+from cpms.sources.readers.stream import Part, Stream
 
 IGNORED = " (weights='ignore', --weights ignore, uses the pattern alone)"
 """What errors of weights add where a reader need not read them."""
@@ -198,11 +198,14 @@ def checked_blocks(
     *,
     clean: Callable[[bytes, int], bytes] | None = None,
     mend: Callable[[bytes], bytes] | None = None,
+    ends: Callable[[Ints], Ints] | None = None,
 ) -> Iterator[Block]:
     """Yield the rest of ``stream`` in blocks that keep to ``form``, without empty ones, read by all threads.
 
     ``first_line`` is the number of the stream's next line. ``clean`` may blank out comments of every block, of which it
-    gets the first line's number; ``mend`` may rewrite the fields of a block that does not keep to the form.
+    gets the first line's number; ``mend`` may rewrite the fields of a block that does not keep to the form. Threads
+    read, clean and check without the numbers of lines, which the blocks before decide; the first block with an error is
+    checked once more, with its number. ``ends`` is applied to sources and to targets in these threads.
 
     Raises
     ------
@@ -210,15 +213,8 @@ def checked_blocks(
         At the first line that does not, with its number and what is wrong.
     """
 
-    def cleaned() -> Iterator[tuple[bytes, int]]:
-        line = first_line
-        for data in stream.line_blocks():
-            block = clean(data, line) if clean else data
-            yield block, line
-            line += block.count(b"\n")
-
-    def checked(part: tuple[bytes, int]) -> Block:
-        block, line = part
+    def checked(block: bytes, line: int) -> Block:
+        block = clean(block, line) if clean else block
         found = read_block(block, form)
         if found.offset >= 0 and mend:
             block = mend(block)
@@ -226,9 +222,21 @@ def checked_blocks(
         if found.offset >= 0:
             text = block[found.offset : block.index(b"\n", found.offset)].decode("latin-1")
             raise InputError(f"{stream.label}, line {line + found.lines}: {fault(text, form)}")
-        return Block(block, line, found.sources, found.targets, found.numbers)
+        sources, targets = (found.sources, found.targets) if ends is None else map(ends, found[:2])
+        return Block(block, line, sources, targets, found.numbers)
 
-    for block in threads.in_order(checked, cleaned()):
+    def read(part: Part) -> tuple[bytes, Block | None, int]:
+        data = part()
+        try:
+            block = checked(data, 0)
+        except InputError:
+            return data, None, 0
+        return b"", block, block.data.count(b"\n")
+
+    line = first_line
+    for data, found, lines in threads.in_order(read, stream.line_parts()):
+        block = checked(data, line) if found is None else replace(found, first_line=line)
+        line += lines
         if block.entries:
             yield block
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class _Comments:
     """Empties the comment lines among the entries and a mark of DOS at the end, and counts the comment lines."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count, self._lock = 0, Lock()
 
     def __call__(self, block: bytes, _: int) -> bytes:
         if b"\x1a" in block:
@@ -59,7 +60,8 @@ class _Comments:
         if b"%" in block:
             block, count = _COMMENT.subn(b"\n", b"\n" + block)
             block = block[1:]
-            self.count += count
+            with self._lock:
+                self.count += count
         return block
 
 
@@ -167,7 +169,12 @@ def _read_body(
     values = np.empty(header.entries) if header.valued and options.weights == "auto" else None
     form = LineForm(valued=header.valued, low=1, high=header.nodes)
     begin = 0
-    for block in checked_blocks(stream, form, header.lines + 1, clean=comments, mend=_with_e_exponents):
+
+    def from_0(ids: Ints) -> Ints:
+        found: Ints = np.subtract(ids, 1, out=np.empty(len(ids), index_type), casting="unsafe")
+        return found
+
+    for block in checked_blocks(stream, form, header.lines + 1, clean=comments, mend=_with_e_exponents, ends=from_0):
         end = begin + block.entries
         if end > header.entries:
             line = block.line_of(header.entries - begin)
@@ -175,8 +182,7 @@ def _read_body(
                 f"{stream.label}, line {line}: more entries than the {header.entries:,} that "
                 f"line {header.lines} declares"
             )
-        np.subtract(block.sources, 1, out=rows[begin:end], casting="unsafe")
-        np.subtract(block.targets, 1, out=columns[begin:end], casting="unsafe")
+        rows[begin:end], columns[begin:end] = block.sources, block.targets
         if values is not None:
             numbers = _parse(block, header, stream.label) if block.numbers is None else block.numbers
             check_weights(numbers, block, stream.label, zeros=options.zero_weights == "drop")

@@ -7,8 +7,9 @@ import os
 import stat
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 4 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_LINE_BYTES = 1 << 20
+_STEP_BYTES = 1 << 16
+Part = Callable[[], bytes]
+"""Returns whole lines, each ending with a newline."""
 BROKEN = (*compression.BROKEN, tarfile.TarError)
 STANDARD_INPUT = "-"
 """The name that stands for standard input."""
@@ -44,7 +48,7 @@ class Stream:
         self.raw = raw
         self.inner = inner
         self.label = label
-        self._kept: _Kept | None = None
+        self._kept: _Kept | int | None = None
 
     def inside(self, inner: IO[bytes], label: str) -> Stream:
         """Return a stream over a part of this one, such as the member of an archive."""
@@ -62,13 +66,24 @@ class Stream:
             ) from error
 
     def keep(self) -> None:
-        """Keep what is read from now on for `begin_again`, since a pipe cannot be read twice."""
-        self._kept = _Kept(self.inner)
-        self.inner = io.BufferedReader(self._kept)
+        """Remember this place for `begin_again`; keep what is read of a pipe, which cannot be read twice."""
+        if self._plain_file() is not None:
+            self._kept = self.raw.tell()
+        else:
+            self._kept = _Kept(self.inner)
+            self.inner = io.BufferedReader(self._kept)
 
     def begin_again(self) -> None:
         """Go back to where `keep` was called."""
-        if self._kept is not None:
+        if isinstance(self._kept, int):
+            buffered: Any = self.raw
+            raw = buffered.detach()
+            (raw.file if isinstance(raw, _Metered) else raw).seek(self._kept)
+            if isinstance(raw, _Metered):
+                raw.count(self._kept - raw.tell())
+            self.raw = self.inner = io.BufferedReader(raw)
+            self._kept = None
+        elif self._kept is not None:
             self.inner = io.BufferedReader(_Joined(b"".join(self._kept.parts), self._kept.inner))
             self._kept = None
 
@@ -107,6 +122,59 @@ class Stream:
                 raise self.too_long()
         if rest:
             yield rest + b"\n"
+
+    def line_parts(self) -> Iterator[Part]:
+        """Yield the rest of the stream in parts of whole lines, in their order, which any thread may read.
+
+        A plain file is cut at equal distances, and a part has the lines that begin within its range, as input splits of
+        MapReduce have (Dean and Ghemawat, 2004). Reading by position shares no place in the file, so threads do not
+        wait for each other. Pipes and compressed files are read forward here, and their parts hold the lines.
+        """
+        file = self._plain_file()
+        if file is None:
+            for block in self.line_blocks():
+                yield partial(bytes, block)
+            return
+        first, size = self.raw.tell(), os.fstat(file.fileno()).st_size
+        for begin in range(first, size, BLOCK_BYTES):
+            yield partial(self._lines_from, file, begin, min(begin + BLOCK_BYTES, size), is_first=begin == first)
+
+    def _plain_file(self) -> Any | None:
+        """Return the file, if it is neither compressed nor a pipe, and nothing of it is kept."""
+        raw: Any = getattr(self.raw, "raw", None)
+        file = raw.file if isinstance(raw, _Metered) else raw
+        is_plain = self.inner is self.raw and isinstance(file, io.FileIO) and hasattr(os, "pread")
+        return file if is_plain and stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+
+    def _lines_from(self, file: io.FileIO, begin: int, end: int, *, is_first: bool) -> bytes:
+        """Return the lines of a plain file that begin from ``begin`` to before ``end``."""
+        before = 0 if is_first else 1  # The byte before shows whether a line begins at ``begin``.
+        data = self._read_at(file, begin - before, end - begin + before)
+        if len(data) < end - begin + before:
+            raise InputError(f"{self.label}: the file became shorter while it was read; read it again")
+        start = 0 if is_first else data.find(b"\n") + 1
+        if start == len(data) or (start == 0 and not is_first):
+            if len(data) > _LONGEST_LINE_BYTES and start == 0:
+                raise self.too_long()
+            return b""
+        rest = b""
+        while not (rest or data).endswith(b"\n"):
+            step = self._read_at(file, end + len(rest), _STEP_BYTES)
+            rest += step[: step.find(b"\n") + 1] or step or b"\n"
+            if len(rest) > _LONGEST_LINE_BYTES:
+                raise self.too_long()
+        return data[start:] + rest if start or rest else data
+
+    def _read_at(self, file: io.FileIO, begin: int, count: int) -> bytes:
+        """Return bytes from a position on, fewer at the end of the file."""
+        data = b""
+        with self.reporting():
+            while len(data) < count and (more := os.pread(file.fileno(), count - len(data), begin + len(data))):
+                data += more
+        raw: Any = self.raw
+        if isinstance(raw.raw, _Metered):
+            raw.raw.count(len(data))
+        return data
 
     def too_long(self) -> InputError:
         """Return the error for a line beyond all reason."""
@@ -153,7 +221,7 @@ class _Metered(io.RawIOBase):
     """A raw file that counts its bytes, since pipes have no position, and moves a progress bar when it is read."""
 
     def __init__(self, raw: Any, bar: Bar | None) -> None:
-        self._raw, self._bar, self._count = raw, bar, 0
+        self.file, self._bar, self._count = raw, bar, 0
 
     def readable(self) -> bool:
         return True
@@ -162,11 +230,15 @@ class _Metered(io.RawIOBase):
         return self._count
 
     def readinto(self, buffer: Any) -> int | None:
-        count: int | None = self._raw.readinto(buffer)
-        self._count += count or 0
-        if self._bar is not None:
-            self._bar.update(count or 0)
+        count: int | None = self.file.readinto(buffer)
+        self.count(count or 0)
         return count
+
+    def count(self, count: int) -> None:
+        """Note that so many bytes were read."""
+        self._count += count
+        if self._bar is not None:
+            self._bar.update(count)
 
 
 def is_pipe(path: Path | str) -> bool:

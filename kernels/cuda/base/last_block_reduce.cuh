@@ -52,9 +52,28 @@ struct InWarps {
     }
 };
 
+// Block reduction as InWarps, of sums only: two barriers in all, and the result in thread 0 alone.
+struct OverWarps {
+    template <class Some>
+    static CPMS_DEVICE Some in_block(const Some& mine) {
+        __shared__ Some of_warps[block_warps];
+        Some sum = mine;
+#pragma unroll
+        for (int k = 0; k < Some::count; ++k) sum.value[k] = warp_reduce(mine.value[k], Add{});
+        __syncthreads();
+        if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (int warp = 1; warp < block_warps; ++warp) sum = Combine{}(sum, of_warps[warp]);
+        }
+        return sum;
+    }
+};
+
 // OverBlock::in_block(mine) returns the block's values, in thread 0.
+// Returns whether this is the last block, whose thread 0 has written the result.
 template <class OverBlock, class Some>
-CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* counter, double* result) {
+CPMS_DEVICE bool reduce_in_last_block(const Some& mine, double* partials, u32* counter, double* result) {
     __shared__ bool last;
     const Some of_block = OverBlock::in_block(mine);
     if (threadIdx.x == 0) {
@@ -64,7 +83,7 @@ CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* c
         last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
     }
     __syncthreads();
-    if (!last) return;
+    if (!last) return false;
     __threadfence();
     Some all{};
     const volatile double* others = partials;
@@ -78,6 +97,7 @@ CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* c
     if (threadIdx.x == 0) {
         for (int q = 0; q < Some::count; ++q) result[q] = in_all.value[q];
     }
+    return true;
 }
 
 }  // namespace cpms

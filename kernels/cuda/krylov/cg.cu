@@ -63,24 +63,6 @@ struct PatternEntry {
     }
 };
 
-// Block reduction as InWarps, of sums only: two barriers in all, and the result in thread 0 alone.
-struct OverWarps {
-    template <class Some>
-    static CPMS_DEVICE Some in_block(const Some& mine) {
-        __shared__ Some of_warps[block_warps];
-        Some sum = mine;
-#pragma unroll
-        for (int k = 0; k < Some::count; ++k) sum.value[k] = warp_reduce(mine.value[k], Add{});
-        __syncthreads();
-        if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            for (int warp = 1; warp < block_warps; ++warp) sum = Combine{}(sum, of_warps[warp]);
-        }
-        return sum;
-    }
-};
-
 // 0 where the denominator p.q is not positive: no step is taken then, and the next direction is r.
 CPMS_DEVICE double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpms import DeviceGraph, Graph, InputError, UnsupportedError
+import cpms
+from cpms import DeviceGraph, Graph, InputError, PageRank, UnsupportedError
 from cpms.backends.cuda.kernels import template
+from cpms.graph.edge_updates import with_edges
 
 few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 IDS = ("int32", "int64", "uint32", "uint64", "int16", "uint8")
@@ -15,6 +17,7 @@ IDS = ("int32", "int64", "uint32", "uint64", "int16", "uint8")
 @pytest.fixture(autouse=True)
 def compiled_together(device):
     device.compile([*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES])
+    device.compile(template.EDGE_UPDATES)
 
 
 @st.composite
@@ -119,3 +122,66 @@ def test_what_has_no_place_on_the_device_is_refused(device):
 def test_rows_that_are_none_are_refused(device, indptr, sources, match):
     with pytest.raises(InputError, match=match):
         DeviceGraph.from_csr(np.array(indptr), np.array(sources))
+
+
+@few
+@given(edges(), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=40), st.data())
+def test_changed_edges_make_the_graph_that_processors_make(device, drawn, added, data):
+    nodes, sources, targets = drawn
+    graph = Graph.from_edges(sources, targets, nodes=nodes)
+    new = np.array(added, np.int64).reshape(-1, 2).T % nodes
+    stored = np.column_stack([graph.sources, graph.targets])
+    removed = stored[data.draw(st.permutations(range(len(stored))))[: data.draw(st.integers(0, len(stored)))]].T
+    before = DeviceGraph.of(graph)
+    expected, made = with_edges(graph, new, removed), before.with_edges(new, removed)
+    same(made, expected)
+    same(before, graph)
+
+
+def test_changes_far_apart_are_merged_by_many_warps(device):
+    random = np.random.default_rng(8)
+    nodes = 5000
+    graph = Graph.from_edges(*random.integers(0, nodes, (2, 20_000)), nodes=nodes)
+    for count in (1, 700, 20_000):  # The last removes all edges of most runs of a warp.
+        gone = random.choice(graph.edges, count, replace=False)
+        new = random.integers(0, nodes, (2, count // 2))
+        removed = graph.sources[gone], graph.targets[gone]
+        on_device = tuple(map(device.upload, new)), tuple(map(device.upload, removed))
+        same(DeviceGraph.of(graph).with_edges(*on_device), with_edges(graph, new, removed))
+
+
+@pytest.mark.parametrize(
+    ("added", "removed", "text"),
+    [
+        (([0], [3]), None, "node 3 is not in graph; its ids are 0 to 2"),
+        (None, ([2], [0]), "stores an edge from 2 to 0 not at all"),
+        (None, ([0] * 3, [1] * 3), "from 0 to 1 2 times, which edges_removed exceed"),
+        (([0], [1], [2.0]), None, "the graph has none"),
+    ],
+)
+def test_changes_that_cannot_be_are_refused(device, added, removed, text):
+    graph = DeviceGraph.of(Graph.from_edges([0, 0, 1], [1, 1, 2]))
+    with pytest.raises(InputError, match=text):
+        graph.with_edges(added, removed)
+    same(graph, Graph.from_edges([0, 0, 1], [1, 1, 2]))
+
+
+def test_an_update_changes_the_graph_where_the_engine_holds_it(fused_engine):
+    random = np.random.default_rng(9)
+    graph = Graph.from_edges(*random.integers(1, 301, (2, 3000)), first_id=1, nodes=300)
+    prepared = PageRank(graph, engine=fused_engine.name)
+    first = prepared.solve()
+    for count in (1, 40):
+        gone = random.choice(graph.edges, count, replace=False)
+        changes = random.integers(1, 301, (2, count)), (graph.sources[gone] + 1, graph.targets[gone] + 1)
+        graph = with_edges(graph, *changes)
+        found = prepared.update(*changes)
+        same(found.graph, graph)
+        assert isinstance(found.graph, DeviceGraph)
+        assert found.graph.first_id == 1
+        expected = cpms.pagerank(graph, engine="cpu")
+        assert np.abs(found.ranks - expected.ranks).sum() <= found.error_bound + expected.error_bound
+        assert 1 < found.iterations < first.iterations
+    with pytest.raises(InputError, match="node 301 is not in graph"):
+        prepared.update(([301], [1]))
+    same(prepared.graph, graph)

@@ -6,13 +6,14 @@ wherever one is expected: arrays that code on processors reads are copied to mai
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cpms.backends.cuda.graphs import edge_list
+from cpms.backends.cuda.graphs import edge_list, edge_updates
 from cpms.backends.cuda.graphs.edge_list import DeviceArrays
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import UnsupportedError
@@ -158,6 +159,35 @@ class DeviceGraph(Graph):
         for attribute in ("names", "stand_in_for", "lower_triangle", "read", "indptr", "sources"):
             object.__setattr__(made, attribute, getattr(graph, attribute))
         return made
+
+    def with_edges(
+        self, edges_added: Sequence[Any] | None = None, edges_removed: Sequence[Any] | None = None
+    ) -> DeviceGraph:
+        """Return a graph of the same nodes without some edges and with others, on the device; this one stays as it is.
+
+        Parameters
+        ----------
+        edges_added, edges_removed : pair of array_like, optional
+            Sources and targets, each of shape (changes,), in main or device memory; as in `cpms.PageRank.update`.
+
+        Raises
+        ------
+        InputError
+            If a node is not in the graph, or an edge is removed more often than it is stored.
+        UnsupportedError
+            On weights, or more edges than fit into device memory or indices of 32 bits.
+
+        Examples
+        --------
+        >>> graph = cpms.DeviceGraph.from_edges([0, 0, 1], [1, 2, 2])  # doctest: +SKIP
+        >>> graph.with_edges(edges_added=([2], [0]), edges_removed=([0], [2])).sources  # doctest: +SKIP
+        array([2, 0, 1], dtype=int32)
+        """
+        device_arrays = edge_updates.updated(self, self.device_arrays, edges_added, edges_removed)
+        changed = DeviceGraph(device_arrays, self.name, self.first_id)
+        for attribute in ("names", "stand_in_for", "read"):
+            object.__setattr__(changed, attribute, getattr(self, attribute))
+        return changed
 
     @property
     def device_arrays(self) -> DeviceArrays:  # type: ignore[override]

@@ -59,13 +59,13 @@ def from_edges(
     if len(source_ids) != len(target_ids):
         raise InputError(f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge")
     edges = len(source_ids)
-    _require_countable(name, 0, edges)
+    require_countable(name, 0, edges)
     if source_ids.dtype != target_ids.dtype:
         source_ids, target_ids = (ids.astype(np.int64) for ids in (source_ids, target_ids))
     with current().memory_for(name, _EDGE_BYTES * edges):
         keys, largest = _packed(source_ids, target_ids, first_id)
         count = _node_count(largest, nodes, first_id, source_ids, target_ids)
-        _require_countable(name, count, edges)
+        require_countable(name, count, edges)
         return _compressed(_selected(keys, duplicates, self_loops), count)
 
 
@@ -75,7 +75,7 @@ def from_csr(indptr: Any, sources: Any, *, name: str) -> DeviceArrays:
     nodes, edges = len(begins) - 1, len(ids)
     if nodes < 1:
         raise InputError("the graph is empty; it needs at least one node")
-    _require_countable(name, nodes, edges)
+    require_countable(name, nodes, edges)
     first, last, descending = (int(number) for number in (begins[0], begins[-1], (begins[1:] < begins[:-1]).any()))
     if first != 0 or last != edges or descending:
         raise InputError(
@@ -97,7 +97,7 @@ def uploaded(graph: Graph) -> DeviceArrays:
     InputError
         If an edge begins at no node.
     """
-    _require_countable(graph.name, graph.nodes, graph.edges)
+    require_countable(graph.name, graph.nodes, graph.edges)
     with current().memory_for(graph.name, 4 * graph.edges + 24 * graph.nodes):
         indptr = _narrowed(current().upload(graph.indptr.astype(np.int64, copy=False)))
         sources = current().upload(graph.sources.astype(np.int32, copy=False)).view(np.uint32)
@@ -140,7 +140,13 @@ def _ids(values: Any, name: str) -> Any:
     return current().arrays.ascontiguousarray(current().upload(given))
 
 
-def _require_countable(name: str, nodes: int, edges: int) -> None:
+def require_countable(name: str, nodes: int, edges: int) -> None:
+    """Refuse more nodes or edges than indices of 32 bits count.
+
+    Raises
+    ------
+    UnsupportedError
+    """
     if nodes >= _MOST_NODES or edges + nodes >= _MOST_EDGES:
         raise UnsupportedError(
             f"graphs in device memory have fewer than 2^31 nodes, and fewer than 2^32 edges and nodes; {name} has "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from cpms.backends.cuda.kernels.template import Variant
-from cpms.formats.block_float import BFP16
+from cpms.backends.cuda.kernels.product import type_of
+from cpms.backends.cuda.kernels.template import WHOLE_VALUES, Variant, storage_type
+from cpms.formats.block_float import BFP16, BlockFloatFormat
 from cpms.formats.codes import VectorFormat
-from cpms.formats.formats import FP32
+from cpms.formats.formats import FP32, FP64, SegmentFormat
 
 _TYPES: dict[VectorFormat | None, tuple[str, str]] = {
     None: ("fp64", "double"),
@@ -40,3 +41,40 @@ def cg_pass(name: str, storage: VectorFormat | None) -> Variant:
 def cg_passes(storage: VectorFormat | None) -> list[Variant]:
     """Return all passes for vectors in a format."""
     return [cg_pass(name, storage) for name in ("patterns", "curvature", "update", "direction", "solution", "load")]
+
+
+MOST_STEPS = 800
+"""Of a cycle, whose numbers reach main memory in one transfer."""
+
+
+def arnoldi_fits(formats: tuple[VectorFormat | None, ...], most: int) -> bool:
+    """Return whether there are kernels for a basis in these formats, whose cycles have so many steps at most.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import FP16
+    >>> arnoldi_fits((None, BFP16), 100), arnoldi_fits((FP16,), 100)
+    (True, False)
+    """
+    return most <= MOST_STEPS and all(
+        each in (None, FP32)
+        or isinstance(each, BlockFloatFormat)
+        or (isinstance(each, SegmentFormat) and WHOLE_VALUES % (each.block or WHOLE_VALUES) == 0)
+        for each in formats
+    )
+
+
+def arnoldi_pass(name: str, storage: VectorFormat | None, segments: int) -> Variant:
+    """Return a pass over vectors of one format: dots, combine or store.
+
+    Examples
+    --------
+    >>> arnoldi_pass("dots", BFP16, 1).symbol
+    'arnoldi_dots__bfp16__1'
+    """
+    known = FP64 if storage is None else storage
+    short, cpp = storage_type(known, whole=True) if isinstance(known, SegmentFormat) else type_of(known)
+    return Variant(f"arnoldi_{name}", (short, f"{segments}"), (cpp, f"{segments}"))
+
+
+ARNOLDI_PARTS = Variant("arnoldi_parts")

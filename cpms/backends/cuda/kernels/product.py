@@ -22,7 +22,7 @@ _RUN_BYTES = 32
 THREADS_A_ROW = (1, 2, 4, 8, 16, 32)
 
 
-def _type(storage: ValueFormat | None) -> tuple[str, str]:
+def type_of(storage: ValueFormat | None) -> tuple[str, str]:
     """Return a short name of a format and its C++ type; of None, a pattern."""
     if storage is None:
         return "ones", "cpms::Ones"
@@ -88,8 +88,8 @@ class ProductSpec:
     far: bool = False
 
     def _values(self) -> tuple[list[str], list[str]]:
-        name, cpp = _type(self.values)
-        x_name, x_cpp = _type(self.x)
+        name, cpp = type_of(self.values)
+        x_name, x_cpp = type_of(self.x)
         names = [name, f"{self.read}", x_name, f"{self.read_x}", self.compute, f"i{self.index_bits}"]
         index = {32: "cpms::u32", 64: "cpms::u64"}[self.index_bits]
         return names, [cpp, f"{self.read}", x_cpp, f"{self.read_x}", _REALS[self.compute], index]
@@ -130,13 +130,13 @@ class ProductSpec:
 
 def vector_dots(storage: VectorFormat, read: int, w: Compute) -> Variant:
     """Return dot products of vectors of one format and level with a vector of float64 or float32."""
-    name, cpp = _type(storage)
+    name, cpp = type_of(storage)
     return Variant("vector_dots", (name, f"{read}", w), (cpp, f"{read}", _REALS[w]))
 
 
 def vector_combine(storage: VectorFormat, read: int, w: Compute) -> Variant:
     """Return the addition of a linear combination of such vectors."""
-    name, cpp = _type(storage)
+    name, cpp = type_of(storage)
     return Variant("vector_combine", (name, f"{read}", w), (cpp, f"{read}", _REALS[w]))
 
 

@@ -37,6 +37,9 @@ _FILES = {
     "narrow": "preprocess/edge_list.cu",
     "find_rows": "preprocess/edge_list.cu",
     "unpack_sources": "preprocess/edge_list.cu",
+    "find_edges": "preprocess/edge_updates.cu",
+    "shift_rows": "preprocess/edge_updates.cu",
+    "merge_edges": "preprocess/edge_updates.cu",
     "certify_mass": "certificate/residual.cu",
     "certify_scale": "certificate/residual.cu",
     "certify_long_rows": "certificate/residual.cu",
@@ -135,6 +138,10 @@ _FILES = {
     "cg_direction": "krylov/cg.cu",
     "cg_solution": "krylov/cg.cu",
     "cg_load": "krylov/cg.cu",
+    "arnoldi_dots": "krylov/arnoldi.cu",
+    "arnoldi_parts": "krylov/arnoldi.cu",
+    "arnoldi_combine": "krylov/arnoldi.cu",
+    "arnoldi_store": "krylov/arnoldi.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values: the entries of a tile."""
@@ -276,6 +283,8 @@ PACKS_OF_EDGES = {
 """The kernels that make keys of edges, by the type of ids."""
 ROWS_OF_EDGES = tuple(map(Variant, ("find_rows", "unpack_sources", "narrow")))
 """The kernels that make rows of sorted keys."""
+EDGE_UPDATES = tuple(map(Variant, ("find_edges", "shift_rows", "merge_edges")))
+"""The kernels that merge changes into rows."""
 CERTIFIED_ROWS = {lanes: Variant("certify_rows", (str(lanes),), (str(lanes),)) for lanes in (1, 4, 8, 32)}
 """The kernels that recompute residuals, by the lanes that sum a row together."""
 CERTIFICATE = tuple(Variant(f"certify_{name}") for name in ("mass", "scale", "long_rows", "pieces", "norms"))

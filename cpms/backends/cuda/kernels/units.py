@@ -29,6 +29,7 @@ Unit = tuple[Variant, ...]
 
 _STEPS: tuple[Unit, ...] = (
     (*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),
+    template.EDGE_UPDATES,
     (*template.CERTIFICATE, *template.CERTIFIED_ROWS.values()),
     template.PADDED_CSR,
     template.EQUAL_RANGES,

@@ -6,13 +6,14 @@ product reads the segments asked for and nothing else of them; `kernels/cuda/pro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.krylov import fits
+from cpms.backends.cuda.kernels.krylov import arnoldi_fits, fits
 from cpms.backends.cuda.kernels.product import (
     BLOCK_ENTRIES,
     BLOCK_ROWS,
@@ -23,6 +24,7 @@ from cpms.backends.cuda.kernels.product import (
     column_group,
 )
 from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.krylov.arnoldi import CudaArnoldi
 from cpms.backends.cuda.krylov.cg import CudaCg
 from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
 from cpms.backends.cuda.product import launch
@@ -30,6 +32,7 @@ from cpms.backends.cuda.product.column_groups import GroupedArrangement, four_ba
 from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
 from cpms.backends.cuda.product.launch import whole_blocks
 from cpms.backends.cuda.runtime.current import current
+from cpms.contracts.arnoldi import ArnoldiSteps
 from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
 from cpms.contracts.own_codecs import codec_refusal
@@ -202,6 +205,10 @@ class CudaProduct(CudaVectors):
             return None
         return CudaCg(self, task, x, self.patterns if task.read is None else None)
 
+    def arnoldi(self, task: Any, most: int) -> ArnoldiSteps | None:
+        """Return steps that the host queues ahead, for bases in formats that have kernels."""
+        return CudaArnoldi(self, task, most) if arnoldi_fits(task.formats, most) else None
+
     @cached_property
     def patterns(self) -> PatternMatrix | None:
         """The same matrix as few patterns of rows, found when it is first asked for; None if there are many."""
@@ -217,6 +224,20 @@ class CudaProduct(CudaVectors):
     def _multiply(
         self, x: Any, out: Any, alpha: float, beta: float, levels: tuple[int | None, int | None], extra: Epilogue
     ) -> Any | None:
+        launches, sums = self._launches(x, out, alpha, beta, levels, extra)
+        for variant, blocks, packed in launches:
+            launch.product(variant, blocks, packed)
+        return sums
+
+    def prepared(self, x: Any, out: Any, read_matrix: int | None, read_x: int | None) -> list[Callable[[], None]]:
+        """Return launches that do ``out = A x`` whenever they are called."""
+        launches, _ = self._launches(x, out, 1.0, 0.0, (read_matrix, read_x), Epilogue())
+        return [current().prepared(variant, blocks, (packed[()],)) for variant, blocks, packed in launches]
+
+    def _launches(
+        self, x: Any, out: Any, alpha: float, beta: float, levels: tuple[int | None, int | None], extra: Epilogue
+    ) -> tuple[list[tuple[Variant, int, Any]], Any | None]:
+        """Return kernels with their blocks and arguments, and the memory of the sums of dot products."""
         backend, layout, cut = current(), self.arrangement, self.row_blocks
         memory, x_format, x_read, to_real = as_stored(x, levels[1])
         spec = self._spec(levels[0], x_format, x_read, launch.real(out))
@@ -229,17 +250,16 @@ class CudaProduct(CudaVectors):
             if value is not None:
                 packed[name] = value if np.isscalar(value) else backend.address(value)
         if cut is None:
-            launch.product(spec.slices(self.width, ell=layout.layout == "ell"), blocks, packed)
-            return sums
+            return [(spec.slices(self.width, ell=layout.layout == "ell"), blocks, packed)], sums
         packed["blocks"] = backend.address(cut.blocks)
         if cut.long_count:
             packed["long_count"], packed["first_sum"] = cut.long_count, blocks
             for name in ("long_rows", "first_parts", "parts"):
                 packed[name] = backend.address(getattr(cut, name))
-        launch.product(spec.row_blocks(), blocks, packed)
+        launches = [(spec.row_blocks(), blocks, packed)]
         if cut.long_count:
-            launch.product(spec.join(), blocks_of_long, packed)
-        return sums
+            launches.append((spec.join(), blocks_of_long, packed))
+        return launches, sums
 
     def _multiply_block(self, x: Any, out: Any, alpha: float, beta: float, read: int | None) -> None:
         """Take as many vectors at a time as kernels are made for; a last one alone."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ class Backend(ABC):
     @abstractmethod
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Run a variant in ``blocks`` blocks of `THREADS`, on device arrays and NumPy scalars."""
+
+    def prepared(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> Callable[[], None]:
+        """Return what does `run` with these arguments again and again; arrays that they name must outlive it."""
+        return partial(self.run, variant, blocks, arguments)
 
     def capture(self, work: Callable[[], None]) -> Any | None:  # noqa: ARG002
         """Return the launches of ``work`` as an object whose ``launch`` repeats them; None if capture is impossible.

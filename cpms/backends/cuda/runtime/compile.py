@@ -204,6 +204,18 @@ class CudaBackend(Backend):
         packed = self._own.arguments(variant.symbol, arguments)
         self.arrays.cuda.driver.launchKernel(self._functions[key].kernel.ptr, *grid, packed, 0)
 
+    def prepared(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> Callable[[], None]:
+        """Pack once; a launch then costs little more than the driver's part of it."""
+        self.compile([variant])
+        function, packed = self._functions[self.current_device(), variant.symbol].kernel.ptr, KernelArguments(arguments)
+        packed.put(arguments)
+        start, stream, grid = self.arrays.cuda.driver.launchKernel, self.arrays.cuda.get_current_stream, max(1, blocks)
+
+        def launch() -> None:
+            start(function, grid, 1, 1, THREADS, 1, 1, 0, stream().ptr, packed.address, 0)
+
+        return launch
+
     def capture(self, work: Callable[[], None]) -> Any | None:
         """Return the launches of ``work`` as a CUDA graph; None if a library refuses."""
         graph, stream = None, self._own.capturing

@@ -8,6 +8,7 @@ reads its residual back, so that the clock stops after the work. Compilation is 
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import defaultdict
 from collections.abc import Callable
@@ -35,6 +36,7 @@ from cpms.storage.device import device_graphs, to_device
 _STAGES = ("prepare", "solve", "certify")
 _OLD = "old_road"
 Way = Callable[[], Result]
+Ends = npt.NDArray[np.int32]
 
 
 class Solver(Strict):
@@ -50,7 +52,7 @@ class Config(Repeated):
     After ``warmup`` unmeasured rounds there are ``rounds``, in each of which all solvers take all ways once. The old
     road, which builds the graph and certifies on processors, takes part in the first ``old_rounds``, after one
     unmeasured round; as often, processors build the graph alone. Prepared solves are announced as ``solves``, as in
-    `cpms.PageRank`.
+    `cpms.PageRank`. Updates exchange the share ``changed`` of the edges, and exchange them back in the next round.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)
@@ -60,10 +62,11 @@ class Config(Repeated):
     old_rounds: int = Field(default=3, ge=1)
     warmup: int = Field(default=2, ge=1)
     solves: int = Field(default=1000, ge=1)
+    changed: float = Field(default=1e-4, gt=0, le=0.5)
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph; its solvers take turns."""
-        fixed = self.model_dump(include={"tol", "rounds", "old_rounds", "warmup", "solves"})
+        fixed = self.model_dump(include={"tol", "rounds", "old_rounds", "warmup", "solves", "changed"})
         return self.cells_by_graph(self.graphs, solvers=[given.model_dump() for given in self.solvers], **fixed)
 
 
@@ -96,7 +99,7 @@ class Context:
         }
 
 
-def permuted_edges(graph: Graph) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def permuted_edges(graph: Graph) -> tuple[Ends, Ends]:
     """Return sources and targets of a graph's edges in random order, in pageable main memory; shape (edges,) each.
 
     Raises
@@ -127,6 +130,17 @@ def _timed_builds(edges: tuple[Any, Any], rounds: int) -> tuple[Graph, list[floa
     return built, samples[1:]
 
 
+class _Exchange:
+    """Edges to add and to remove: a share of all edges, and as many whose ends are drawn from those of all edges."""
+
+    def __init__(self, edges: tuple[Ends, Ends], share: float) -> None:
+        count = max(1, round(share * len(edges[0]))) if len(edges[0]) else 0
+        random = np.random.default_rng(1)
+        drawn = [ends[random.integers(0, len(ends), count)] for ends in edges] if count else list(edges)
+        stored = [ends[:count] for ends in edges]
+        self.forth, self.back = (drawn, stored), (stored, drawn)
+
+
 class _Ways:
     """The ways of one solver, and their samples in seconds; ``_failed`` is its outcome once it cannot go on."""
 
@@ -136,6 +150,7 @@ class _Ways:
         self._samples: dict[str, list[float]] = defaultdict(list)
         self._failed: dict[str, str] = {}
         self._last: Result | None = None
+        self._updated: Result | None = None
         self._ways: dict[str, Way] = {}
         try:
             self._ways = self._possible()
@@ -170,6 +185,7 @@ class _Ways:
             "storage": last.storage,
             "solver_status": last.status.name.lower(),
             "iterations_by_bits": {str(bits): count for bits, count in last.iterations_by_bits.items()},
+            "update_iterations": self._updated.iterations if self._updated else None,
             "residual_l1": last.residual_l1,
             "residual_on_processors_l1": residual.residual(Problem(self._graph), last.ranks),
             "difference_from_processors_l1": float(np.abs(last.ranks - there.ranks).sum()),
@@ -184,25 +200,39 @@ class _Ways:
             self._samples[f"{name}_{stage}"].append(getattr(found, f"{stage}_s"))
         if name == "road":
             self._last = found
+        elif name == "update":
+            self._updated = found
 
     def _possible(self) -> dict[str, Way]:
         """Return the ways by name; those through device memory only where the engine computes there."""
         first, self._prepared = self._call(), [self._prepare(self._graph)]
+        exchange = _Exchange(self._edges, self._cell["changed"])
         ways = {
             "road": self._road,
             _OLD: self._old_road,
             "call": self._call,
             "prepared": lambda: _home(self._prepared[0].solve(tol=self._cell["tol"])),
+            "update": self._updates(self._graph, exchange, _home),
         }
         if first.device_ranks is None:
             return ways
         there = tuple(map(to_device, self._edges))
-        self._prepared.append(self._prepare(device_graphs().DeviceGraph.from_edges(*there)))
+        graph = device_graphs().DeviceGraph.from_edges(*there)
+        self._prepared.append(self._prepare(graph))
         return {
             **ways,
+            "device_update": self._updates(graph, exchange, lambda result: result),
             "device_road": lambda: pagerank.pagerank(there, **self._solving),
             "device_prepared": lambda: self._prepared[1].solve(tol=self._cell["tol"]),
         }
+
+    def _updates(self, graph: Graph, exchange: _Exchange, finish: Callable[[Result], Result]) -> Way:
+        """Return the way that exchanges edges of a graph which was solved once, and solves again."""
+        prepared = PageRank(graph, **self._given)
+        prepared.solve(tol=self._cell["tol"])
+        self._prepared.append(prepared)
+        turns = itertools.cycle((exchange.forth, exchange.back))
+        return lambda: finish(prepared.update(*next(turns), tol=self._cell["tol"]))
 
     def _prepare(self, graph: Graph) -> PageRank:
         return PageRank(graph, solves=self._cell["solves"], **self._given)

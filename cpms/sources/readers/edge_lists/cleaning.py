@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from threading import Lock
 
 from cpms.base.errors import InputError
 from cpms.graph.read_record import ReadRecord
@@ -39,7 +40,7 @@ class Cleaner:
     def __init__(self, form: EdgeListForm, label: str, *, trusting: bool = False) -> None:
         self.comment_lines = 0
         self.repeated_headers = 0
-        self._form, self._label = form, label
+        self._form, self._label, self._lock = form, label, Lock()
         self._trusting = trusting or form.numbered
         self._marks = [mark.encode() for mark in form.marks]
         marks = b"|".join(map(re.escape, self._marks))
@@ -60,7 +61,8 @@ class Cleaner:
         if self._titles and self._repeats_titles(block):
             block, count = self._header.subn(b"\n", b"\n" + block)
             block = block[1:]
-            self.repeated_headers += count
+            with self._lock:
+                self.repeated_headers += count
         if any(mark in block for mark in self._marks):
             block = self._without_comments(b"\n" + block, first_line)[1:]
         return block
@@ -81,7 +83,8 @@ class Cleaner:
                     line = first_line + block.count(b"\n", 0, found.start())
                     raise InputError(f"{self._label}, line {line}: {doubtful_comment(text, found[1].decode())}")
         block, count = self._comment.subn(b"\n", block)
-        self.comment_lines += count
+        with self._lock:
+            self.comment_lines += count
         return block
 
 

@@ -7,6 +7,7 @@ before the arcs; ids count from 1.
 from __future__ import annotations
 
 import re
+from threading import Lock
 
 import numpy as np
 
@@ -112,13 +113,14 @@ class _Arcs:
     """Empties comment lines, which it counts, and takes the letter from the lines of arcs."""
 
     def __init__(self, label: str) -> None:
-        self.comment_lines = 0
+        self.comment_lines, self._lock = 0, Lock()
         self._label = label
 
     def __call__(self, block: bytes, first_line: int) -> bytes:
         if b"c" in block:
             block, count = _COMMENT.subn(b"", block)
-            self.comment_lines += count
+            with self._lock:
+                self.comment_lines += count
         if wrong := _NO_ARC.search(block):
             line = first_line + block.count(b"\n", 0, wrong.start())
             raise InputError(

@@ -1,0 +1,209 @@
+"""Arnoldi's method in device memory: the host queues steps ahead and reads their numbers a few steps later.
+
+A step is five launches where vectors have one format, whose arguments are packed once; the numbers of several steps
+reach main memory in one asynchronous transfer. Orthogonalisation, rotations and the decision whether a cycle goes on
+are made on the device, so launches that were queued behind the last step do nothing. The bits of a vector follow the
+residual that is known when its step is queued, a few steps old: since residuals of GMRES never grow, that is at least
+as many bits as needed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, arnoldi_pass
+from cpms.backends.cuda.kernels.template import WHOLE_VALUES
+from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, Run
+from cpms.backends.cuda.runtime.backend import THREADS
+from cpms.backends.cuda.runtime.current import current
+from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps
+from cpms.contracts.linear_solve import SolveTask
+from cpms.solvers.linear.gmres import least_squares
+
+_STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "most")
+_ENTRY = ("residual", "passes", "right", "cosine", "sine")
+_POINTERS = ("partials", "parts", "squares", "columns", "rows", "state", "entries", "counter")
+ARNOLDI = np.dtype(
+    [
+        ("slab", np.uint64, (MOST_SLABS,)),
+        *((name, np.uint64) for name in ("stride", "first", "end", "mode", "last", "padded", "w", "out", *_POINTERS)),
+    ]
+)
+"""``Arnoldi`` of ``krylov/arnoldi.cu``."""
+_FIRST, _SECOND, _ENDED, _ANY = range(4)
+"""Modes: of passes of Gram-Schmidt, of a cycle that has ended, and of launches that always do something."""
+_TOGETHER = 4
+"""Steps that are queued at once; as many more are queued before their numbers are waited for."""
+
+
+class CudaArnoldi(ArnoldiSteps):
+    """The basis of a task on the device.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+        Whose ``prepared`` launches multiply.
+    task : SolveTask
+        In formats that `cpms.backends.cuda.kernels.krylov.arnoldi_fits` has.
+    most : int
+        Steps of a cycle.
+    """
+
+    def __init__(self, operator: Any, task: SolveTask, most: int) -> None:
+        backend, self._rows = current(), min(most, task.size)
+        self._operator, self._task = operator, task
+        padded = -(-task.size // WHOLE_VALUES) * WHOLE_VALUES
+        self._blocks, self._blocks_of_dots = (backend.grid_size(padded, each=4, per_processor=each) for each in (6, 4))
+        self._padded_w = backend.arrays.zeros(padded, np.float64)
+        self._w = self._padded_w[: task.size]
+        self._numbers = backend.arrays.zeros(len(_STATE) + len(_ENTRY) * self._rows, np.float64)
+        self._columns = backend.arrays.zeros((self._rows, self._rows), np.float64)
+        self._of_vectors = backend.arrays.zeros((2, self._rows + 1), np.float64)
+        self._partials = backend.arrays.zeros((self._rows + 1) * self._blocks, np.float64)
+        self._counter = backend.arrays.zeros(1, np.uint32)
+        self._basis = Basis(padded)
+        self._launches: dict[Any, list[Callable[[], None]]] = {}
+        packed = np.zeros((), ARNOLDI)
+        arrays = {"partials": self._partials, "parts": self._of_vectors[0], "squares": self._of_vectors[1]}
+        arrays |= {"columns": self._columns, "state": self._numbers, "entries": self._numbers[len(_STATE) :]}
+        arrays |= {"counter": self._counter, "w": self._padded_w}
+        for name, array in arrays.items():
+            packed[name] = backend.address(array)
+        packed["rows"], packed["padded"] = self._rows, padded
+        self._packed = packed
+
+    def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:
+        """Store the first vector; the device has the numbers of the cycle."""
+        self._cycle, self._size, self._residual = cycle, size, size
+        self._careful, self._done = False, 0
+        self._waiting: deque[tuple[int, Callable[[], Any]]] = deque()
+        state = {"size": size, "side": size, "enough": cycle.enough, "cancelled": CANCELLED, "most": cycle.most}
+        self._numbers[: len(_STATE)] = current().upload(np.array([state.get(name, 0.0) for name in _STATE]))
+        self._basis.cut(0)
+        self.bits = self._basis.bits
+        self._w[...] = r
+        self._store(_ANY)
+
+    def run(self) -> list[ArnoldiStep]:
+        """Queue steps ahead, and return those whose numbers have come."""
+        while self._done < self._cycle.most:
+            while len(self._waiting) < 2 and self._queued < self._cycle.most:
+                self._queue()
+            if not self._waiting:
+                break
+            numbers = self._waiting.popleft()[1]()
+            state = dict(zip(_STATE, numbers, strict=False))
+            entries = numbers[len(_STATE) :].reshape(-1, len(_ENTRY))
+            found = [ArnoldiStep(float(e[0]), int(e[1])) for e in entries[self._done : int(state["columns"])]]
+            self._done += len(found)
+            if found:
+                self._residual = found[-1].residual
+            if state["mode"] == _SECOND:
+                self._repeat()
+            elif state["mode"] == _ENDED:
+                self._waiting.clear()
+                self._cycle = self._cycle._replace(most=self._done)
+            if found:
+                return found
+        return []
+
+    def update(self, x: Any) -> None:
+        """Combine the basis with coefficients that the host finds from the triangular matrix."""
+        count, backend = self._done, current()
+        columns = list(backend.to_host(self._columns[:count]))
+        entries = backend.to_host(self._numbers[len(_STATE) :]).reshape(-1, len(_ENTRY))
+        y = least_squares(columns, entries[:count, 2].tolist())
+        if y is None:
+            return
+        self._of_vectors[0, :count] = backend.upload(-y)
+        self._padded_w[...] = 0.0
+        self._combine(_ANY, count)
+        preconditioner = self._task.preconditioner
+        correction = self._w if preconditioner is None else preconditioner.apply(self._w)
+        self._task.stored.combine([correction], [1.0], x)
+
+    @property
+    def _queued(self) -> int:
+        """Steps that are queued, and done: each needs the vector that the one before stores."""
+        return len(self.bits) - 1
+
+    def _queue(self) -> None:
+        """Queue a few steps, and a transfer of their numbers."""
+        count = min(_TOGETHER, self._cycle.most - self._queued)
+        for _ in range(count):
+            self._step()
+        numbers = self._numbers[: len(_STATE) + len(_ENTRY) * self._queued]
+        self._waiting.append((self._queued, current().fetch_async(numbers)))
+
+    def _step(self) -> None:
+        run = self._basis.runs[-1]
+        slab, place = divmod(run.count - 1, SLAB_VECTORS)
+        v = run.slabs[slab].vectors[place]
+        if self._task.preconditioner is None:
+            key = "product", run.slabs[slab].address, place, run.segments
+            if key not in self._launches:
+                self._launches[key] = self._operator.prepared(v, self._w, self._task.read, run.segments)
+            for launch in self._launches[key]:
+                launch()
+        else:
+            z = self._task.stored.convert(v, None, run.segments)[: self._task.size]
+            self._task.stored.apply(self._task.preconditioner.apply(z), self._w, read_matrix=self._task.read)
+        for mode in (_FIRST, _SECOND) if self._careful else (_FIRST,):
+            self._orthogonalise(mode)
+        self._store(_FIRST)
+
+    def _orthogonalise(self, mode: int) -> None:
+        for each in self._basis.runs:
+            self._launch("dots", each, each.end, mode, self._blocks_of_dots)
+        if ("parts", mode) not in self._launches:
+            packed, blocks = self._with(mode=mode, first=self._blocks_of_dots), -(-32 * (self._rows + 1) // THREADS)
+            self._launches["parts", mode] = [current().prepared(ARNOLDI_PARTS, blocks, (packed[()],))]
+        self._launches["parts", mode][0]()
+        self._combine(mode, len(self.bits))
+
+    def _combine(self, mode: int, count: int) -> None:
+        runs = [run for run in self._basis.runs if run.first < count]
+        for each in runs:
+            last = mode != _ANY and each is runs[-1]
+            self._launch("combine", each, min(each.end, count), mode, self._blocks, last=last)
+
+    def _store(self, mode: int) -> None:
+        chosen = self._cycle.stored_as(self._residual / self._size)
+        run, slab, place = self._basis.add(chosen)
+        key = "store", slab.address, place, run.segments, mode
+        if key not in self._launches:
+            variant = arnoldi_pass("store", run.storage, _read(run))
+            packed = self._with(mode=mode, out=slab.address + place * slab.stride)
+            self._launches[key] = [current().prepared(variant, self._blocks, (packed[()],))]
+        self._launches[key][0]()
+
+    def _launch(self, name: str, run: Run, end: int, mode: int, blocks: int, *, last: bool = False) -> None:
+        slabs = tuple(slab.address for slab in run.slabs)
+        key = name, slabs, run.first, end, run.segments, mode, last
+        if key not in self._launches:
+            variant = arnoldi_pass(name, run.storage, _read(run))
+            packed = self._with(mode=mode, first=run.first, end=end, last=int(last), stride=run.slabs[0].stride)
+            packed["slab"][: len(slabs)] = slabs
+            self._launches[key] = [current().prepared(variant, blocks, (packed[()],))]
+        self._launches[key][0]()
+
+    def _with(self, **fields: int) -> Any:
+        packed = self._packed.copy()
+        for name, value in fields.items():
+            packed[name] = value
+        return packed
+
+    def _repeat(self) -> None:
+        """Forget steps that were queued behind one that needs a second pass; from here on all passes are queued."""
+        self._waiting.clear()
+        self._careful = True
+        self._basis.cut(self._done + 1)
+        current().clear(self._numbers[:1])
+
+
+def _read(run: Run) -> int:
+    return 1 if run.segments is None else run.segments

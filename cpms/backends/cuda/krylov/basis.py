@@ -1,0 +1,95 @@
+"""The memory of a stored basis: slabs of sixteen vectors of one format, which cycles use again.
+
+Neighbouring vectors of one format and level are a run, which one launch takes as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.runtime.current import current
+from cpms.contracts.arnoldi import StoredAs
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import VectorFormat
+from cpms.formats.formats import FP32, FP64
+from cpms.storage.array import SegmentedArray
+from cpms.storage.block_float import BlockFloatArray
+
+SLAB_VECTORS, MOST_SLABS = 16, 16
+"""Vectors of a slab, and slabs of a launch; ``krylov/arnoldi.cu`` has the same."""
+_LINE = 256
+"""Bytes that each vector begins at a multiple of."""
+
+
+class Slab:
+    """Memory of sixteen vectors of a padded length, and each of them as products take it."""
+
+    def __init__(self, storage: VectorFormat | None, length: int) -> None:
+        backend, nbytes = current(), (FP64 if storage is None else storage).nbytes(length)
+        self.stride = -(-nbytes // _LINE) * _LINE
+        with backend.memory_for("a part of a basis", SLAB_VECTORS * self.stride):
+            self.memory = backend.arrays.empty(SLAB_VECTORS * self.stride, np.uint8)
+        self.address = backend.address(self.memory)
+        parts = [self.memory[at * self.stride : at * self.stride + nbytes] for at in range(SLAB_VECTORS)]
+        self.vectors = [_as_vector(part, storage, length) for part in parts]
+
+
+def _as_vector(memory: Any, storage: VectorFormat | None, length: int) -> Any:
+    if storage is None or storage == FP32:
+        return memory.view(np.float64 if storage is None else np.float32)
+    if isinstance(storage, BlockFloatFormat):
+        return BlockFloatArray(memory, length, storage)
+    return SegmentedArray(memory, length, storage)
+
+
+class Run:
+    """Neighbouring vectors of one format and level, of which more may follow."""
+
+    def __init__(self, chosen: StoredAs, first: int) -> None:
+        self.storage, self.segments, self.first, self.count = chosen.storage, chosen.segments, first, 0
+        self.slabs: list[Slab] = []
+
+    def takes(self, chosen: StoredAs) -> bool:
+        """Return whether another vector, stored so, belongs to this run."""
+        room = self.count < SLAB_VECTORS * MOST_SLABS
+        return room and (self.storage, self.segments) == (chosen.storage, chosen.segments)
+
+    @property
+    def end(self) -> int:
+        """Number of the vector behind the last."""
+        return self.first + self.count
+
+
+class Basis:
+    """The vectors of a cycle in their formats."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._free: dict[VectorFormat | None, list[Slab]] = {}
+        self.runs: list[Run] = []
+        self.bits: list[int] = []
+
+    def add(self, chosen: StoredAs) -> tuple[Run, Slab, int]:
+        """Make room for a vector; return its run, its slab, and its place there."""
+        if not self.runs or not self.runs[-1].takes(chosen):
+            self.runs.append(Run(chosen, len(self.bits)))
+        run = self.runs[-1]
+        slab, place = divmod(run.count, SLAB_VECTORS)
+        if slab == len(run.slabs):
+            free = self._free.setdefault(run.storage, [])
+            run.slabs.append(free.pop() if free else Slab(run.storage, self._length))
+        run.count += 1
+        self.bits.append(chosen.bits)
+        return run, run.slabs[slab], place
+
+    def cut(self, count: int) -> None:
+        """Forget all but the first vectors; later ones take their memory."""
+        del self.bits[count:]
+        for run in reversed(self.runs):
+            run.count = min(run.count, max(0, count - run.first))
+            kept = -(-run.count // SLAB_VECTORS)
+            self._free.setdefault(run.storage, []).extend(reversed(run.slabs[kept:]))
+            del run.slabs[kept:]
+        self.runs = [run for run in self.runs if run.count]

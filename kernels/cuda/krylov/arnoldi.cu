@@ -1,0 +1,253 @@
+// Arnoldi's method on stored vectors without the host: classical Gram-Schmidt against the basis as it is stored, Givens
+// rotations of the Hessenberg matrix, and the next vector, scaled and stored.
+//
+// A step is a product, dot products, their sums, a combination with a rotation, and a store, one launch each for vectors
+// of one format. How many vectors there are is read from device memory, and so is whether the launch is to do anything:
+// the host queues steps ahead, and those behind the last one do nothing. A second pass of Gram-Schmidt consists of the
+// same launches in another mode. Cost: the basis twice a pass, and five vectors of float64.
+#include "base/last_block_reduce.cuh"
+#include "krylov/stored_values.cuh"
+
+namespace cpms {
+
+constexpr int slab_vectors = 16;
+constexpr int most_slabs = 16;  // `slab_vectors` times as many are the threads of a block
+constexpr int any_mode = 3;
+
+// What the steps know of each other, all numbers float64, so that the host reads them in one transfer.
+struct ArnoldiState {
+    double mode;     // 0: a first pass goes on; 1: a second pass is to be made; 2: the cycle has ended
+    double columns;  // that are finished
+    double square;   // of the 2-norm of w behind a pass
+    double size;     // its 2-norm
+    double side;     // of the least squares, whose size is that of the residual
+    double enough;   // the size at which a cycle ends
+    double cancelled;  // length after the first pass over the length before, below which a second pass follows
+    double most;     // columns
+};
+
+// Of each column: size of the residual, passes, entry of the rotated right-hand side, and the rotation.
+struct ArnoldiEntry {
+    double residual, passes, right, cosine, sine;
+};
+
+// Fields of 8 bytes each; `ARNOLDI` in cpms/backends/cuda/krylov/arnoldi.py has the same in the same order.
+struct Arnoldi {
+    const u8* slab[most_slabs];  // of `slab_vectors` vectors each, from vector `first` on
+    u64 stride;                  // bytes from vector to vector
+    u64 first, end;              // vectors of this launch
+    u64 mode;                    // in which the launch does something
+    u64 last;                    // whether no other combination follows
+    u64 padded;                  // values of a vector, to whole multiples of 256
+    double* w;
+    u8* out;                     // where the next vector is stored
+    double* partials;
+    double* parts;               // coefficients of a pass
+    double* squares;             // of the 2-norms of the stored vectors
+    double* columns;             // of the triangular matrix, `rows` apart
+    u64 rows;
+    ArnoldiState* state;
+    ArnoldiEntry* entries;
+    u32* counter;
+};
+
+CPMS_DEVICE bool idle(const Arnoldi& a) { return a.mode != any_mode && a.state->mode != (double)a.mode; }
+
+// Calls work(j, values) for vectors of a slab, some at a time, which are loaded before the first of them is used; those
+// behind the last repeat it.
+template <class V, int R, class Work>
+CPMS_DEVICE void for_each_vector(const u8* slab, u64 stride, int count, u64 first, u64 padded, Work work) {
+    constexpr int together = sizeof(FourStored<V, R>) <= 24 ? 8 : 4;
+#pragma unroll
+    for (int begin = 0; begin < slab_vectors; begin += together) {
+        if (begin >= count) break;
+        FourStored<V, R> stored[together];
+#pragma unroll
+        for (int j = 0; j < together; ++j) {
+            const int vector = begin + j < count ? begin + j : count - 1;
+            stored[j].load(slab + (u64)vector * stride, first, padded);
+        }
+#pragma unroll
+        for (int j = 0; j < together; ++j) {
+            double v[4];
+            stored[j].values(v);
+            work(begin + j, v);
+        }
+    }
+}
+
+// Sums over the lanes of a warp of sixteen numbers each; returns sum l / 2 in lane l. Each exchange halves the numbers
+// that a lane has, so they are 16 in place of 80.
+template <int Half = slab_vectors / 2>
+CPMS_DEVICE double sums_over_warp(double (&sum)[slab_vectors]) {
+    const bool upper = threadIdx.x & (2 * Half);
+#pragma unroll
+    for (int j = 0; j < Half; ++j) {
+        const double given = upper ? sum[j] : sum[j + Half], kept = upper ? sum[j + Half] : sum[j];
+        sum[j] = kept + __shfl_xor_sync(all_lanes, given, 2 * Half);
+    }
+    if constexpr (Half > 1) return sums_over_warp<Half / 2>(sum);
+    return sum[0] + __shfl_xor_sync(all_lanes, sum[0], 1);
+}
+
+// Sums of blocks of the dot products with w: of vector j, from partials[j * gridDim.x] on.
+template <class V, int R>
+CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
+    __shared__ double of_warps[slab_vectors][block_warps];
+    if (idle(a)) return;
+    for (u64 begin = a.first, slab = 0; begin < a.end; begin += slab_vectors, ++slab) {
+        const int count = (int)(a.end - begin < slab_vectors ? a.end - begin : slab_vectors);
+        double sum[slab_vectors] = {};
+        for_each_warp_values(a.padded, [&](u64 first) {
+            double w[4];
+#pragma unroll
+            for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
+            for_each_vector<V, R>(a.slab[slab], a.stride, count, first, a.padded, [&](int j, const double(&v)[4]) {
+#pragma unroll
+                for (int c = 0; c < 4; ++c) sum[j] += w[c] * v[c];
+            });
+        });
+        const double mine = sums_over_warp(sum);
+        __syncthreads();
+        if (threadIdx.x % 2 == 0) of_warps[threadIdx.x % 32 / 2][threadIdx.x / 32] = mine;
+        __syncthreads();
+        if (threadIdx.x < count) {
+            double all = 0.0;
+            for (int warp = 0; warp < block_warps; ++warp) all += of_warps[threadIdx.x][warp];
+            a.partials[(begin + threadIdx.x) * gridDim.x + blockIdx.x] = all;
+        }
+    }
+}
+
+// A warp a vector: its dot product over its square is its coefficient, which is added to those of the pass before.
+// `first` is the number of blocks that found sums.
+CPMS_DEVICE void arnoldi_parts(const Arnoldi& a) {
+    if (idle(a)) return;
+    const u64 vector = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32, column = (u64)a.state->columns;
+    if (vector > column) return;  // the whole warp
+    double mine = 0.0;
+    for (u64 block = threadIdx.x % 32; block < a.first; block += 32) mine += a.partials[vector * a.first + block];
+    const double part = warp_reduce(mine, Add{}) / a.squares[vector];
+    if (threadIdx.x % 32) return;
+    a.parts[vector] = part;
+    double& entry = a.columns[column * a.rows + vector];
+    entry = a.mode == 1 ? entry + part : part;
+}
+
+CPMS_DEVICE bool finite(double value) { return fabs(value) <= 1.7976931348623157e308; }
+
+// By one block: asks for a second pass where the first one cancelled most of w, or else brings the new column to
+// triangular form by Givens rotations, tile by tile, and ends the cycle where that is due.
+CPMS_DEVICE void rotate(const Arnoldi& a) {
+    __shared__ double entry[block_threads + 1], cosine[block_threads], sine[block_threads];
+    __syncthreads();  // the square has been written
+    ArnoldiState& state = *a.state;
+    const u64 column = (u64)state.columns;
+    double* const mine = a.columns + column * a.rows;
+    const double size = sqrt(state.square);
+    LastBlockReduce<2, true> found{};  // squares of this pass, and the largest entry
+    for (u64 i = threadIdx.x; i <= column; i += block_threads) {
+        found.value[0] += a.parts[i] * a.parts[i];
+        found.value[1] = Larger{}(found.value[1], fabs(mine[i]));
+    }
+    found = InWarps::in_block(found);
+    if (!finite(size) || !finite(found.value[1])) {
+        if (threadIdx.x == 0) state.mode = 2.0;
+        return;
+    }
+    if (a.mode == 0 && size < state.cancelled * sqrt(state.square + found.value[0])) {
+        if (threadIdx.x == 0) state.mode = 1.0;
+        return;
+    }
+    double carried = mine[0];
+    for (u64 begin = 0; begin < column; begin += block_threads) {
+        const u64 i = begin + threadIdx.x, count = column - begin < block_threads ? column - begin : block_threads;
+        __syncthreads();
+        if (i < column) {
+            entry[threadIdx.x + 1] = mine[i + 1];
+            cosine[threadIdx.x] = a.entries[i].cosine;
+            sine[threadIdx.x] = a.entries[i].sine;
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (u64 k = 0; k < count; ++k) {
+                const double lower = entry[k + 1];
+                entry[k] = cosine[k] * carried + sine[k] * lower;
+                carried = cosine[k] * lower - sine[k] * carried;
+            }
+        }
+        __syncthreads();
+        if (i < column) mine[i] = entry[threadIdx.x];
+    }
+    if (threadIdx.x != 0) return;
+    const double length = hypot(carried, size);
+    const double c = length > 0.0 ? carried / length : 1.0, s = length > 0.0 ? size / length : 0.0;
+    mine[column] = length;
+    a.entries[column] = {fabs(s * state.side), a.mode == 1 ? 2.0 : 1.0, c * state.side, c, s};
+    state.side = -s * state.side;
+    state.size = size;
+    state.columns = (double)(column + 1);
+    const bool ends = fabs(state.side) <= state.enough || size <= 1e-15 * found.value[1] || column + 1 >= state.most;
+    state.mode = ends ? 2.0 : 0.0;
+}
+
+// w less the vectors times their parts, and the square of its 2-norm; the last block rotates the column.
+template <class V, int R>
+CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
+    __shared__ double part[most_slabs * slab_vectors];
+    if (idle(a)) return;
+    const u32 count = (u32)(a.end - a.first);
+    part[threadIdx.x] = threadIdx.x < count ? a.parts[a.first + threadIdx.x] : 0.0;
+    __syncthreads();
+    LastBlockReduce<1, false> mine{};
+    for_each_warp_values(a.padded, [&](u64 first) {
+        double w[4];
+#pragma unroll
+        for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
+        for (u32 begin = 0; begin < count; begin += slab_vectors) {
+            const int here = count - begin < slab_vectors ? (int)(count - begin) : slab_vectors;
+            const u8* const slab = a.slab[begin / slab_vectors];
+            for_each_vector<V, R>(slab, a.stride, here, first, a.padded, [&](int j, const double(&v)[4]) {
+#pragma unroll
+                for (int c = 0; c < 4; ++c) w[c] -= part[begin + j] * v[c];
+            });
+        }
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            a.w[FourStored<V, R>::place(first, c)] = w[c];
+            mine.value[0] += w[c] * w[c];
+        }
+    });
+    if (a.last && reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.state->square)) rotate(a);
+}
+
+// The next vector: w over its size, in a format, and the square of what is stored.
+template <class V, int R>
+CPMS_DEVICE void arnoldi_store(const Arnoldi& a) {
+    if (idle(a)) return;
+    const double factor = 1.0 / a.state->size;
+    LastBlockReduce<1, false> mine{};
+    for_each_warp_values(a.padded, [&](u64 first) {
+        double v[4];
+#pragma unroll
+        for (int c = 0; c < 4; ++c) v[c] = a.w[FourStored<V, R>::Writer::place(first, c)] * factor;
+        FourStored<V, R>::store(a.out, first, a.padded, v);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) mine.value[0] += v[c] * v[c];
+    });
+    reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, a.squares + (u64)a.state->columns);
+}
+
+}  // namespace cpms
+
+#define CPMS_ARNOLDI_FORMAT(NAME, PASS, BLOCKS, ...)                                           \
+    extern "C" __global__ void __launch_bounds__(256, BLOCKS) NAME(cpms::Arnoldi arguments) { \
+        cpms::PASS<__VA_ARGS__>(arguments);                                                    \
+    }
+#define CPMS_ARNOLDI_DOTS(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_dots, 2, __VA_ARGS__)
+#define CPMS_ARNOLDI_COMBINE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_combine, 3, __VA_ARGS__)
+#define CPMS_ARNOLDI_STORE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_store, 4, __VA_ARGS__)
+#define CPMS_ARNOLDI_PARTS(NAME)                                                      \
+    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Arnoldi arguments) { \
+        cpms::arnoldi_parts(arguments);                                               \
+    }

@@ -1,0 +1,104 @@
+// A graph in CSR by target after some of its edges are removed and others added, by merging sorted lists (Knuth, The Art
+// of Computer Programming 3, section 5.2.4). Changes are few beside edges, so each warp takes a run of stored entries,
+// finds by binary search which changes lie in its run, and copies its entries by as many places as the changes before
+// them shift them. That reads and writes each stored entry once, with consecutive lanes at consecutive addresses.
+#include "base/warp.cuh"
+
+namespace cpms {
+
+constexpr u64 entries_of_a_warp = 1024;
+
+// Returns how many of an ascending list are below a value, or at most the value, if the number is from `low` to `high`.
+template <bool or_equal>
+CPMS_DEVICE u32 count_below(const u32* ascending, u32 low, u32 high, u64 value) {
+    while (low < high) {
+        const u32 middle = low + (high - low) / 2;
+        const bool is_below = or_equal ? ascending[middle] <= value : ascending[middle] < value;
+        if (is_below) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// Calls `copy(begin, end)` for runs of entries, one warp a run.
+template <class Copy>
+CPMS_DEVICE void for_each_run(u64 entries, Copy copy) {
+    const u64 warps = (u64)gridDim.x * block_warps, warp = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    for (u64 begin = warp * entries_of_a_warp; begin < entries; begin += warps * entries_of_a_warp) {
+        copy(begin, begin + entries_of_a_warp < entries ? begin + entries_of_a_warp : entries);
+    }
+}
+
+// Finds where the copies of each edge (source, target) are stored: from first[k], and before after[k].
+CPMS_DEVICE void find_edges(const u32* indptr, const u32* stored, const u32* sources, const u32* targets, u32 count,
+                            u32* first, u32* after) {
+    for (u32 k = blockIdx.x * blockDim.x + threadIdx.x; k < count; k += gridDim.x * blockDim.x) {
+        const u32 low = indptr[targets[k]], high = indptr[targets[k] + 1];
+        first[k] = count_below<false>(stored, low, high, sources[k]);
+        after[k] = count_below<true>(stored, first[k], high, sources[k]);
+    }
+}
+
+// Writes row pointers: a row begins later by each edge added to earlier rows, and earlier by each edge removed there.
+CPMS_DEVICE void shift_rows(const u32* indptr, u64 entries, const u32* added, u32 added_count, const u32* removed,
+                            u32 removed_count, u32* out) {
+    for_each_run(entries, [&](u64 begin, u64 end) {
+        const u32 added_low = count_below<false>(added, 0, added_count, begin);
+        const u32 added_high = count_below<false>(added, added_low, added_count, end);
+        const u32 removed_low = count_below<false>(removed, 0, removed_count, begin);
+        const u32 removed_high = count_below<false>(removed, removed_low, removed_count, end);
+        for (u64 row = begin + threadIdx.x % 32; row < end; row += 32) {
+            out[row] = indptr[row] + count_below<false>(added, added_low, added_high, row) -
+                       count_below<false>(removed, removed_low, removed_high, row);
+        }
+    });
+}
+
+// Writes the sources of all edges that are left and of those that are new, and changes the out-degrees. `gone` are the
+// places of removed edges, ascending; before[j] stored edges come before new edge j.
+CPMS_DEVICE void merge_edges(const u32* stored, u64 edges, const u32* gone, u32 gone_count, const u32* before,
+                             const u32* new_sources, u32 new_count, u32* degree, u32* out) {
+    for_each_run(edges, [&](u64 begin, u64 end) {
+        const u32 gone_low = count_below<false>(gone, 0, gone_count, begin);
+        const u32 gone_high = count_below<false>(gone, gone_low, gone_count, end);
+        const u32 new_low = count_below<false>(before, 0, new_count, begin);
+        const u32 new_high = count_below<false>(before, new_low, new_count, end);
+        for (u64 k = begin + threadIdx.x % 32; k < end; k += 32) {
+            const u32 earlier = count_below<false>(gone, gone_low, gone_high, k);
+            if (earlier < gone_high && gone[earlier] == k) {
+                atomicAdd(degree + stored[k], 0xFFFFFFFFu);  // subtracts 1 modulo 2^32
+            } else {
+                out[k - earlier + count_below<true>(before, new_low, new_high, k)] = stored[k];
+            }
+        }
+    });
+    for (u32 j = blockIdx.x * blockDim.x + threadIdx.x; j < new_count; j += gridDim.x * blockDim.x) {
+        out[before[j] - count_below<false>(gone, 0, gone_count, before[j]) + j] = new_sources[j];
+        atomicAdd(degree + new_sources[j], 1u);
+    }
+}
+
+}  // namespace cpms
+
+#define CPMS_FIND_EDGES(NAME)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                                      \
+        NAME(const unsigned* indptr, const unsigned* stored, const unsigned* sources, const unsigned* targets,      \
+             unsigned count, unsigned* first, unsigned* after) {                                           \
+        cpms::find_edges(indptr, stored, sources, targets, count, first, after);                           \
+    }
+#define CPMS_SHIFT_ROWS(NAME)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                                      \
+        NAME(const unsigned* indptr, unsigned long long entries, const unsigned* added, unsigned added_count,       \
+             const unsigned* removed, unsigned removed_count, unsigned* out) {                             \
+        cpms::shift_rows(indptr, entries, added, added_count, removed, removed_count, out);                \
+    }
+#define CPMS_MERGE_EDGES(NAME)                                                                             \
+    extern "C" __global__ void __launch_bounds__(256)                                                      \
+        NAME(const unsigned* stored, unsigned long long edges, const unsigned* gone, unsigned gone_count,           \
+             const unsigned* before, const unsigned* new_sources, unsigned new_count, unsigned* degree,    \
+             unsigned* out) {                                                                              \
+        cpms::merge_edges(stored, edges, gone, gone_count, before, new_sources, new_count, degree, out);   \
+    }
