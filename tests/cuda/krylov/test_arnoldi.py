@@ -6,39 +6,116 @@ import numpy as np
 import pytest
 
 from cpms.api.linear.choice import BLOCKS, BYTES
+from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, MOST_STEPS, arnoldi_pass
+from cpms.backends.cuda.kernels.product import decode_blocks, encode_blocks, vector_combine, vector_dots
+from cpms.backends.cuda.krylov.arnoldi import CudaArnoldi
+from cpms.backends.cuda.krylov.basis import SLAB_VECTORS, Basis
 from cpms.backends.cuda.product.operator import CudaProduct
-from cpms.contracts.linear_solve import Recorder, SolveTask
+from cpms.contracts.arnoldi import StoredAs
+from cpms.contracts.linear_solve import Preconditioner, Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
-from cpms.formats.block_float import BFP32
-from cpms.formats.formats import FP32, FP64
+from cpms.formats.block_float import BFP16, BFP32
+from cpms.formats.formats import FP16, FP32, FP64
 from cpms.solvers.linear.gmres import gmres
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
 from cpms.storage.device import copy_to_host, to_device
 
-FORMATS = {"fp64": (None,), "fp32": (FP32,), "bfp32": (BFP32,), "bytes": (BYTES,), "blocks": BLOCKS}
+FORMATS = {"fp64": (None,), "bfp16, fp64": (BFP16, None)}
+SLOW_FORMATS = {"fp32": (FP32,), "bfp32": (BFP32,), "bytes": (BYTES,), "blocks": BLOCKS}
+NAMES = [*FORMATS, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_FORMATS)]
 
 
-def a_task(formats, dense=None, side=9, goal=1e-10, layout="sell"):
-    """Return the task of a Laplacian whose size is no multiple of a block, and its matrix."""
-    matrix = Matrix.from_scipy(stencil(5, side)) if dense is None else Matrix.from_dense(dense)
-    operator = CudaProduct.of(matrix, ProductRequest(FP64, layout))
+def a_task(name, matrix, goal=1e-10, **options):
+    """Return a task and its right-hand side, of length 1."""
+    operator = CudaProduct.of(matrix, ProductRequest(FP64))
     b = np.random.default_rng(3).standard_normal(matrix.rows)
     b /= np.linalg.norm(b)
-    recorder = Recorder(3000, 1.0, None, lambda: 0.0)
-    return SolveTask(operator, operator, to_device(b), goal, recorder, formats), matrix, b
+    recorder = Recorder(300, 1.0, None, lambda: 0.0)
+    formats = (FORMATS | SLOW_FORMATS)[name]
+    return SolveTask(operator, operator, to_device(b), goal, recorder, formats, **options), b
 
 
-@pytest.mark.parametrize("name", FORMATS)
+def residuals(task, matrix, b, restart):
+    """Solve; return the residual after each iteration, and x."""
+    x = task.zeros()
+    assert gmres(task, x, restart=restart).name == "CONVERGED"
+    found = copy_to_host(x)
+    assert np.linalg.norm(b - matrix.to_scipy() @ found) <= 1.01 * task.goal
+    return [step.residual for step in task.recorder.steps], found
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_queued_steps_are_those_of_vector_operations(device, name, monkeypatch):
-    found = {}
-    for queued in (True, False):
-        task, matrix, b = a_task(FORMATS[name])
-        if not queued:
-            monkeypatch.setattr(CudaProduct, "arnoldi", lambda *_: None)
-        x = task.zeros()
-        assert gmres(task, x, restart=20).name == "CONVERGED"
-        assert np.linalg.norm(b - matrix.to_scipy() @ copy_to_host(x)) <= 1.01e-10
-        found[queued] = [step.residual for step in task.recorder.steps]
-    assert abs(len(found[True]) - len(found[False])) <= 1
-    np.testing.assert_allclose(found[True][:20], found[False][:20], rtol=1e-2)
+    # More vectors than a slab has, a size that is no multiple of a block, and cycles that use the memory again.
+    matrix, restart = Matrix.from_scipy(stencil(5, 9)), SLAB_VECTORS + 2
+    in_one_program = [arnoldi_pass(each, form, 1) for each in ("dots", "combine", "store") for form in (None, BFP16)]
+    of_vectors = [make(form, 1, "fp64") for make in (vector_dots, vector_combine) for form in (FP64, BFP16)]
+    device.compile([*in_one_program, ARNOLDI_PARTS, *of_vectors, encode_blocks(BFP16), decode_blocks(BFP16)])
+    task, b = a_task(name, matrix)
+    ours, _ = residuals(task, matrix, b, restart)
+    monkeypatch.setattr(CudaProduct, "arnoldi", lambda *_: None)
+    task, b = a_task(name, matrix)
+    theirs, _ = residuals(task, matrix, b, restart)
+    assert len(ours) == len(theirs) > restart
+    np.testing.assert_allclose(ours[:restart], theirs[:restart], rtol=1e-8 if name == "fp64" else 1e-2)
+
+
+def test_a_step_that_cancels_most_of_a_vector_is_done_again_with_two_passes(device, monkeypatch):
+    repeated = []
+    given = CudaArnoldi._repeat
+    monkeypatch.setattr(CudaArnoldi, "_repeat", lambda self: (repeated.append(self._done), given(self)))
+    dense = np.eye(70) + 1e-4 * np.random.default_rng(0).standard_normal((70, 70))
+    matrix = Matrix.from_dense(dense)
+    task, b = a_task("fp64", matrix, goal=1e-12)
+    residuals(task, matrix, b, 20)
+    assert repeated == [0]
+    read = [step.bytes_read for step in task.recorder.steps]
+    assert read[1] - read[0] == 2 * 2 * 8 * 70
+
+
+class Diagonal(Preconditioner):
+    """Divides by a diagonal."""
+
+    def __init__(self, diagonal):
+        self._inverse = to_device(1.0 / diagonal)
+
+    def apply(self, r):
+        """Return the quotient."""
+        return r * self._inverse
+
+
+def test_a_preconditioner_acts_on_whole_vectors_of_their_own_length(device):
+    dense = np.diag(np.arange(1.0, 41.0)) + 0.01 * np.random.default_rng(1).standard_normal((40, 40))
+    matrix = Matrix.from_dense(dense)
+    task, b = a_task("fp64", matrix, preconditioner=Diagonal(np.diag(dense)))
+    found, _ = residuals(task, matrix, b, 20)
+    assert len(found) < 10
+
+
+def test_a_basis_uses_its_memory_again(device):
+    basis, wide, narrow = Basis(256), StoredAs(None, None, 64), StoredAs(BFP16, None, 16)
+    first = [basis.add(wide)[1] for _ in range(SLAB_VECTORS + 1)]
+    basis.add(narrow)
+    assert [run.count for run in basis.runs] == [SLAB_VECTORS + 1, 1]
+    basis.cut(SLAB_VECTORS)
+    assert [run.count for run in basis.runs] == [SLAB_VECTORS]
+    assert basis.add(wide)[1] is first[-1]
+    assert basis.bits == [64] * (SLAB_VECTORS + 1)
+
+
+def test_other_formats_and_very_long_cycles_take_vector_operations(device):
+    matrix = Matrix.from_dense(np.eye(3))
+    task, _ = a_task("fp64", matrix)
+    assert task.stored.arnoldi(task, 100) is not None
+    assert task.stored.arnoldi(task, MOST_STEPS + 1) is None
+    recorder = Recorder(9, 1.0, None, lambda: 0.0)
+    assert task.stored.arnoldi(SolveTask(task.exact, task.stored, task.b, 1.0, recorder, (FP16,)), 9) is None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [*FORMATS, *SLOW_FORMATS])
+def test_solves_on_a_gpu(gpu_backend, name):
+    matrix = Matrix.from_scipy(stencil(7, 40))
+    task, b = a_task(name, matrix, goal=1e-9)
+    residuals(task, matrix, b, 100)

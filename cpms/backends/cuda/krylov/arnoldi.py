@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, Run
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps
-from cpms.contracts.linear_solve import SolveTask
+from cpms.contracts.linear_solve import Preconditioner, SolveTask
 from cpms.solvers.linear.gmres import least_squares
 
 _STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "most")
@@ -67,6 +69,7 @@ class CudaArnoldi(ArnoldiSteps):
         self._counter = backend.arrays.zeros(1, np.uint32)
         self._basis = Basis(padded)
         self._launches: dict[Any, list[Callable[[], None]]] = {}
+        self._steps: dict[Any, list[Callable[[], Any]]] = {}
         packed = np.zeros((), ARNOLDI)
         arrays = {"partials": self._partials, "parts": self._of_vectors[0], "squares": self._of_vectors[1]}
         arrays |= {"columns": self._columns, "state": self._numbers, "entries": self._numbers[len(_STATE) :]}
@@ -80,7 +83,7 @@ class CudaArnoldi(ArnoldiSteps):
         """Store the first vector; the device has the numbers of the cycle."""
         self._cycle, self._size, self._residual = cycle, size, size
         self._careful, self._done = False, 0
-        self._waiting: deque[tuple[int, Callable[[], Any]]] = deque()
+        self._waiting: deque[Callable[[], Any]] = deque()
         state = {"size": size, "side": size, "enough": cycle.enough, "cancelled": CANCELLED, "most": cycle.most}
         self._numbers[: len(_STATE)] = current().upload(np.array([state.get(name, 0.0) for name in _STATE]))
         self._basis.cut(0)
@@ -95,7 +98,7 @@ class CudaArnoldi(ArnoldiSteps):
                 self._queue()
             if not self._waiting:
                 break
-            numbers = self._waiting.popleft()[1]()
+            numbers = self._waiting.popleft()()
             state = dict(zip(_STATE, numbers, strict=False))
             entries = numbers[len(_STATE) :].reshape(-1, len(_ENTRY))
             found = [ArnoldiStep(float(e[0]), int(e[1])) for e in entries[self._done : int(state["columns"])]]
@@ -121,7 +124,8 @@ class CudaArnoldi(ArnoldiSteps):
             return
         self._of_vectors[0, :count] = backend.upload(-y)
         self._padded_w[...] = 0.0
-        self._combine(_ANY, count)
+        for launch in self._combination(_ANY, count):
+            launch()
         preconditioner = self._task.preconditioner
         correction = self._w if preconditioner is None else preconditioner.apply(self._w)
         self._task.stored.combine([correction], [1.0], x)
@@ -137,59 +141,68 @@ class CudaArnoldi(ArnoldiSteps):
         for _ in range(count):
             self._step()
         numbers = self._numbers[: len(_STATE) + len(_ENTRY) * self._queued]
-        self._waiting.append((self._queued, current().fetch_async(numbers)))
+        self._waiting.append(current().fetch_async(numbers))
 
     def _step(self) -> None:
+        key = self._careful, *((run.layout, run.count) for run in self._basis.runs)
+        if key not in self._steps:
+            of_passes = [self._pass(mode) for mode in ((_FIRST, _SECOND) if self._careful else (_FIRST,))]
+            self._steps[key] = [*self._product(), *chain(*of_passes)]
+        for launch in self._steps[key]:
+            launch()
+        self._store(_FIRST)
+
+    def _product(self) -> list[Callable[[], Any]]:
+        """Return what multiplies the last vector."""
         run = self._basis.runs[-1]
         slab, place = divmod(run.count - 1, SLAB_VECTORS)
         v = run.slabs[slab].vectors[place]
-        if self._task.preconditioner is None:
-            key = "product", run.slabs[slab].address, place, run.segments
-            if key not in self._launches:
-                self._launches[key] = self._operator.prepared(v, self._w, self._task.read, run.segments)
-            for launch in self._launches[key]:
-                launch()
-        else:
-            z = self._task.stored.convert(v, None, run.segments)[: self._task.size]
-            self._task.stored.apply(self._task.preconditioner.apply(z), self._w, read_matrix=self._task.read)
-        for mode in (_FIRST, _SECOND) if self._careful else (_FIRST,):
-            self._orthogonalise(mode)
-        self._store(_FIRST)
+        if self._task.preconditioner is not None:
+            return [partial(self._preconditioned_product, self._task.preconditioner, v, run.segments)]
+        key = "product", run.slabs[slab].address, place, run.segments
+        if key not in self._launches:
+            self._launches[key] = self._operator.prepared(v, self._w, self._task.read, run.segments)
+        return self._launches[key]
 
-    def _orthogonalise(self, mode: int) -> None:
-        for each in self._basis.runs:
-            self._launch("dots", each, each.end, mode, self._blocks_of_dots)
+    def _preconditioned_product(self, preconditioner: Preconditioner, v: Any, segments: int | None) -> None:
+        z = self._task.stored.convert(v, None, segments)[: self._task.size]
+        self._task.stored.apply(preconditioner.apply(z), self._w, read_matrix=self._task.read)
+
+    def _pass(self, mode: int) -> list[Callable[[], None]]:
+        """Return a pass of Gram-Schmidt."""
+        dots = [self._launch("dots", run, run.end, mode, self._blocks_of_dots) for run in self._basis.runs]
         if ("parts", mode) not in self._launches:
             packed, blocks = self._with(mode=mode, first=self._blocks_of_dots), -(-32 * (self._rows + 1) // THREADS)
             self._launches["parts", mode] = [current().prepared(ARNOLDI_PARTS, blocks, (packed[()],))]
-        self._launches["parts", mode][0]()
-        self._combine(mode, len(self.bits))
+        return [*dots, *self._launches["parts", mode], *self._combination(mode, len(self.bits))]
 
-    def _combine(self, mode: int, count: int) -> None:
+    def _combination(self, mode: int, count: int) -> list[Callable[[], None]]:
         runs = [run for run in self._basis.runs if run.first < count]
-        for each in runs:
-            last = mode != _ANY and each is runs[-1]
-            self._launch("combine", each, min(each.end, count), mode, self._blocks, last=last)
+        lasts = [mode != _ANY and run is runs[-1] for run in runs]
+        return [
+            self._launch("combine", run, min(run.end, count), mode, self._blocks, last=last)
+            for run, last in zip(runs, lasts, strict=True)
+        ]
 
     def _store(self, mode: int) -> None:
-        chosen = self._cycle.stored_as(self._residual / self._size)
-        run, slab, place = self._basis.add(chosen)
+        run, slab, place = self._basis.add(self._cycle.stored_as(self._residual / self._size))
         key = "store", slab.address, place, run.segments, mode
         if key not in self._launches:
-            variant = arnoldi_pass("store", run.storage, _read(run))
+            variant = arnoldi_pass("store", run.storage, run.segments or 1)
             packed = self._with(mode=mode, out=slab.address + place * slab.stride)
             self._launches[key] = [current().prepared(variant, self._blocks, (packed[()],))]
         self._launches[key][0]()
 
-    def _launch(self, name: str, run: Run, end: int, mode: int, blocks: int, *, last: bool = False) -> None:
-        slabs = tuple(slab.address for slab in run.slabs)
-        key = name, slabs, run.first, end, run.segments, mode, last
+    def _launch(
+        self, name: str, run: Run, end: int, mode: int, blocks: int, *, last: bool = False
+    ) -> Callable[[], None]:
+        key = name, run.layout, end, mode, last
         if key not in self._launches:
-            variant = arnoldi_pass(name, run.storage, _read(run))
-            packed = self._with(mode=mode, first=run.first, end=end, last=int(last), stride=run.slabs[0].stride)
-            packed["slab"][: len(slabs)] = slabs
+            variant, slabs = arnoldi_pass(name, run.storage, run.segments or 1), run.slabs
+            packed = self._with(mode=mode, first=run.first, end=end, last=int(last), stride=slabs[0].stride)
+            packed["slab"][: len(slabs)] = [slab.address for slab in slabs]
             self._launches[key] = [current().prepared(variant, blocks, (packed[()],))]
-        self._launches[key][0]()
+        return self._launches[key][0]
 
     def _with(self, **fields: int) -> Any:
         packed = self._packed.copy()
@@ -203,7 +216,3 @@ class CudaArnoldi(ArnoldiSteps):
         self._careful = True
         self._basis.cut(self._done + 1)
         current().clear(self._numbers[:1])
-
-
-def _read(run: Run) -> int:
-    return 1 if run.segments is None else run.segments

@@ -50,11 +50,18 @@ class Run:
     def __init__(self, chosen: StoredAs, first: int) -> None:
         self.storage, self.segments, self.first, self.count = chosen.storage, chosen.segments, first, 0
         self.slabs: list[Slab] = []
+        self.layout: tuple[Any, ...] = ()
+        """What distinguishes launches on these slabs from others."""
 
     def takes(self, chosen: StoredAs) -> bool:
         """Return whether another vector, stored so, belongs to this run."""
         room = self.count < SLAB_VECTORS * MOST_SLABS
         return room and (self.storage, self.segments) == (chosen.storage, chosen.segments)
+
+    def use(self, slabs: list[Slab]) -> None:
+        """Lie in these slabs."""
+        self.slabs = slabs
+        self.layout = self.first, self.segments, *(slab.address for slab in slabs)
 
     @property
     def end(self) -> int:
@@ -79,7 +86,7 @@ class Basis:
         slab, place = divmod(run.count, SLAB_VECTORS)
         if slab == len(run.slabs):
             free = self._free.setdefault(run.storage, [])
-            run.slabs.append(free.pop() if free else Slab(run.storage, self._length))
+            run.use([*run.slabs, free.pop() if free else Slab(run.storage, self._length)])
         run.count += 1
         self.bits.append(chosen.bits)
         return run, run.slabs[slab], place
@@ -91,5 +98,5 @@ class Basis:
             run.count = min(run.count, max(0, count - run.first))
             kept = -(-run.count // SLAB_VECTORS)
             self._free.setdefault(run.storage, []).extend(reversed(run.slabs[kept:]))
-            del run.slabs[kept:]
+            run.use(run.slabs[:kept])
         self.runs = [run for run in self.runs if run.count]
