@@ -61,6 +61,8 @@ class Result:
         Bound of the rounding error of ``residual_l1``; see `cpms.certify.roundoff`.
     mass : float
         Sum of the ranks.
+    graph, method, storage, layout, engine, damping, tol, norm
+        What was asked for, with choices of ``auto`` replaced by what was taken.
     prepare_s, solve_s, certify_s : float
         Seconds for preparing the matrix, for the iterations with all conversions, and for the certificate (in a batch:
         divided by its queries). All exclude compile time.

@@ -24,7 +24,7 @@ from cpms.formats.formats import Format, format_of
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Number of segments that a sweep reads and writes.
+    """Numbers of segments that a sweep reads (``read``) and writes (``write``); 0 is plain float64.
 
     Examples
     --------
@@ -239,7 +239,7 @@ class Threshold(Controller):
 
 @dataclass(frozen=True)
 class Schedule(Controller):
-    """Controller that rises at fixed sweeps: from sweep k (counted from 0) on, ``rises[k]`` segments are read.
+    """Controller of fixed rises: from sweep k (counted from 0) on, ``rises[k]`` segments are read; ``rises`` is a dict.
 
     The sweep before a rise writes the segments that the next one reads.
 
@@ -325,7 +325,7 @@ class _Wrapper(Controller):
 
 @dataclass(frozen=True)
 class WriteAhead(_Wrapper):
-    """Wrapper: each sweep writes ``by`` segments more than it reads, up to all.
+    """Wrapper of a controller ``inner``: each sweep writes ``by`` segments more than it reads, up to all.
 
     The authors' program wrote one segment more; their timings include those bytes.
 
@@ -352,7 +352,7 @@ class WriteAhead(_Wrapper):
 
 @dataclass(frozen=True)
 class StartAt(_Wrapper):
-    """Wrapper: no sweep reads fewer than ``read`` segments.
+    """Wrapper of a controller ``inner``: no sweep reads fewer than ``read`` segments.
 
     Examples
     --------
@@ -370,7 +370,7 @@ class StartAt(_Wrapper):
 
 @dataclass(frozen=True)
 class AtMost(_Wrapper):
-    """Wrapper: no sweep reads more than ``read`` segments; the next higher level is plain float64.
+    """Wrapper of ``inner``: no sweep reads more than ``read`` segments; the next higher level is plain float64.
 
     The sweep before the rise writes all segments. If values are gathered individually, each segment costs a memory
     transaction, and one transaction of float64 is cheaper than three segments or more.

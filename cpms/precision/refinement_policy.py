@@ -107,7 +107,7 @@ class RefinementPolicy(ABC):
 
 @dataclass(frozen=True)
 class FixedReduction(RefinementPolicy):
-    """Policy of one format and one reduction factor, `default_inner_reduction` unless given.
+    """Policy of one format, ``storage``, and one factor ``inner_reduction``, `default_inner_reduction` unless given.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class PolicyState(NamedTuple):
 
 @dataclass(frozen=True)
 class AdaptiveReduction(RefinementPolicy):
-    """Policy that begins with the first format at its default reduction, and reacts to rounding errors.
+    """Policy that begins with the first of ``formats`` at its default reduction, and reacts to rounding errors.
 
     The excess of a computed residual over the predicted one is rounding error: the next outer steps then plan only the
     reduction that was reached. Where an outer step does not even halve the residual, the next format follows. Where the

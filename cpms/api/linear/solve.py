@@ -344,7 +344,7 @@ def solve(
     tol, x0, max_iterations, on_step
         As in `cpms.Solver.solve`; ``x0`` has the shape of ``b``.
     **options
-        Of `cpms.Solver`.
+        Of `cpms.Solver`, which describes them: method, formats of matrix and vectors, engine, preconditioner and so on.
 
     Returns
     -------
