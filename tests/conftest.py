@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from cpms import Format, Graph, format_named
 from cpms.backends.cuda import device_engine
-from cpms.backends.cuda.kernels import source
+from cpms.backends.cuda.kernels import source, template
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.runtime.backend import Backend
@@ -32,7 +32,7 @@ from cpms.problems.pagerank import Problem
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-settings.register_profile("default", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("default")
@@ -70,9 +70,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Leave what collection made out of each later search for garbage: it is there until the end."""
+    """Leave what collection made out of each later search for garbage, and search seldom.
+
+    What was collected, and what Numba knows of types once it has compiled, is there until the end.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 10, 50)
 
 
 def _is_representative(item: pytest.Item) -> bool:
@@ -120,11 +124,25 @@ def one_that_sends_much() -> Callable[[int], Graph]:
     return make
 
 
+_SMALL = {
+    *(*template.PADDED_CSR, *template.CONTRIBUTIONS, template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE),
+    *(*template.EQUAL_RANGES, *template.TRIMMING, *template.LUMPING, *template.AFFINE.values()),
+    *(*template.CERTIFICATE, *template.CERTIFIED_ROWS.values(), *template.CYCLE_PERMUTATION),
+    *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES, *template.EDGE_UPDATES),
+}
+
+
 class Emulation(HostBackend):
-    """Compiles no kernel again that another test has needed with others."""
+    """Compiles no kernel again that another test has needed with others, and all small ones with the first of them.
+
+    A program of one small kernel takes half a second to compile, most of it for the headers.
+    """
 
     def compile(self, variants: Iterable[Variant]) -> None:
-        super().compile([variant for variant in variants if variant.symbol not in self._functions])
+        wanted = {variant for variant in variants if variant.symbol not in self._functions}
+        if wanted & _SMALL:
+            wanted |= _SMALL
+        super().compile(sorted(wanted, key=lambda variant: variant.symbol))
 
 
 @pytest.fixture(scope="session")

@@ -109,6 +109,7 @@ def patterns(length):
     yield "infinities", np.full(length, np.inf)
 
 
+@pytest.mark.representatives(length=("255", "4097", "41003"))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("length", [255, 2048, 4096, 4097, 41_003])
 def test_patterns_that_defeat_thresholds(way, length, dtype):

@@ -96,8 +96,10 @@ def test_the_bound_holds_on_adversarial_graphs(shape, damping):
     sources, targets, nodes = ADVERSARIAL[shape]
     graph = Graph.from_edges(sources, targets, nodes=nodes)
     exact = direct_solution(Problem(graph, damping))
-    for storage, tol in (("fp64", 1e-2), ("fp64", 1e-10), ("cpms4", 1e-4), ("cpms4", 1e-10)):
-        result = pagerank(graph, storage=storage, damping=damping, tol=tol, max_iterations=5000)
+    for storage, layout, tol in (
+        ("fp64", "auto", 1e-2), ("fp64", "auto", 1e-10), ("cpms4", "csr", 1e-4), ("cpms4", "csr", 1e-10),
+    ):  # fmt: skip
+        result = pagerank(graph, storage=storage, layout=layout, damping=damping, tol=tol, max_iterations=5000)
         error = l1(result.ranks, exact)
         assert result.converged
         assert error <= result.error_bound + 1e-13

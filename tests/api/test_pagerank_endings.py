@@ -106,13 +106,15 @@ def test_two_bytes_that_stop_changing_are_unverified():
 
 
 def test_rounding_that_never_converges_is_stagnation():
-    result = pagerank(MIXED, storage="fp16-stochastic", layout="csr", controller=Fixed())
+    result = pagerank(MIXED, storage="bf16-stochastic", layout="csr", controller=Fixed())
     assert result.status is Status.STAGNATED
     assert result.iterations < 200
     check.answer_is_certified(result)
 
 
-@pytest.mark.parametrize(("storage", "controller"), [("e4m3", None), ("e4m3", Fixed()), ("e5m2-zero", Fixed())])
+@pytest.mark.representatives(storage=("e5m2-zero",))
+@pytest.mark.parametrize("controller", [None, Fixed()])
+@pytest.mark.parametrize("storage", ["e4m3", "e5m2-zero"])
 def test_a_format_that_loses_every_value_fails_with_advice(storage, controller):
     result = pagerank(Graph.from_edges([0], [1], nodes=200_000), storage=storage, controller=controller)
     assert result.status is Status.NON_FINITE

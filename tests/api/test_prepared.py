@@ -34,7 +34,7 @@ CONFIGURATIONS = (
     (CHAIN, {"engine": "cpu", "method": "refine"}),
     (SMALL, {"engine": "cpu", "method": "refine", "storage": "e5m2"}),
     (LARGE, {"engine": "cpu", "storage": "cpms4", "layout": "csr"}),
-    (SMALL, {"engine": "cpu", "storage": "bf16", "layout": "ell"}),
+    (SMALL, {"engine": "cpu", "storage": "cpms2", "layout": "ell"}),
     (WEIGHTED, {"engine": "cpu", "storage": "cpms2"}),
     (WEIGHTED, {"engine": "scipy"}),
     (SMALL, {"engine": "serial"}),

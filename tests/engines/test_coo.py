@@ -25,7 +25,7 @@ from cpms.testing import distributions, graphs
 
 ENGINES = {engine.name: engine for engine in coo_engines.ENGINES}
 FULL = Level(1, 1)
-few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -147,6 +147,8 @@ def results(executor, storage, layout, threads_used):
         return found, np.array(operator.read(out, 0)).tobytes()
 
 
+@pytest.mark.representatives(name=("fp64", "fp16-scaled"))
+@pytest.mark.representatives(name=("cpms4", "bf16-stochastic"), layout=("csr",))
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", ["fp64", "cpms4", "fp16-scaled", "bf16-stochastic"])
 @pytest.mark.parametrize("engine", engines.names())

@@ -113,7 +113,7 @@ def test_what_a_killed_run_left_is_cut_and_does_not_count(config, before, conten
     assert len(rows.read(path)) == len(kept.splitlines()) == bool(before) + 1
 
 
-@pytest.mark.representatives(before=("b",))
+@pytest.mark.representatives(before=("b''",))
 @pytest.mark.parametrize("content", NO_ROWS.values(), ids=NO_ROWS)
 @pytest.mark.parametrize("before", [b"", GOOD], ids=["alone", "after a row"])
 def test_what_is_no_row_is_said_with_its_line_and_stays(config, before, content):

@@ -85,9 +85,9 @@ np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """Vectors and norms after ten sweeps, as each rank of 1, 2 and 3 has them."""
+    """Vectors and norms after ten sweeps, as one rank has them and each of three, whose shares are uneven."""
     folder = tmp_path_factory.mktemp("swept")
-    for ranks in (1, 2, 3):
+    for ranks in (1, 3):
         code, _, errors = mpi_runs.run(ranks, "-c", SWEEPS, folder)
         assert code == 0, errors
     return {path.stem: np.load(path) for path in folder.glob("*.npz")}
@@ -95,7 +95,7 @@ def swept(tmp_path_factory):
 
 @needs_mpi
 def test_any_number_of_ranks_gives_the_same_bits_on_every_rank(swept):
-    assert len(swept) == 6
+    assert len(swept) == 4
     alone = swept["ranks1_0"]
     assert len(alone.files) == 3 * 2 * 11
     for name, found in swept.items():

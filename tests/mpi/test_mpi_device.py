@@ -213,7 +213,7 @@ def at_mass_one(ranks):
     return ranks / ranks.sum()
 
 
-few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @needs_mpi
@@ -267,7 +267,9 @@ me = world()
 folder, *required = sys.argv[1:]
 device_rows._REQUEST = StrategyRequest(hub_cache=False, in_cache=False, **dict.fromkeys(required, True))
 kept = {}
-for name in ("own dangling", "slow", "tiny") if not required else ("slow", "large", "no edges"):
+# What takes long is solved by two ranks in tests of exchanges.
+plain = ("own dangling", "tiny", *(["slow"] if me.size > 2 else []))
+for name in ("slow", "large", "no edges") if required else plain:
     problem = problems[name]
     rows, first = of_graph(problem.graph, me.rank, me.size), np.full(problem.graph.nodes, 1 / problem.graph.nodes)
     operator, _ = device_choice.power_operator(problem, rows, between(me))
@@ -393,12 +395,12 @@ from cpms.contracts.stopping import Stopping
 import cpms
 
 def at_step(step):
-    if step.iteration == 20:
+    if step.iteration == 3:
         (Path(sys.argv[1]) / f"pid {world().rank} {os.getpid()}").touch()
 
-problem = Problem(cpms.load("uniform:nodes=5000,edges=9000"))
+problem = Problem(cpms.load("uniform:nodes=2500,edges=4000"))
 operator = mpi_cuda.ENGINE.prepare(problem, mpi_cuda.FP64, "pattern")
-power(operator, np.full(5000, 1 / 5000), Fixed(), Stopping(iterations=10**7), at_step)
+power(operator, np.full(2500, 1 / 2500), Fixed(), Stopping(iterations=10**7), at_step)
 """
 
 

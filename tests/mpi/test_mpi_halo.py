@@ -280,7 +280,7 @@ for name, problem in problems.items():
             kept[f"power {name} {which} {turn}"] = np.append(ranks, [step.residual for step in history])
             kept[f"power bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)
         replayed = Replayed.replays
-        for text in ("fp16", "fp16-stochastic") if name == "random" else ("fp16",):
+        for text in ("fp16", "fp16-stochastic") if name in ("random", "few across") else ("fp16",):
             policy = FixedReduction(quantiser(format_named(text)))
             for turn in range(2):
                 before = transport.received_bytes
@@ -307,7 +307,7 @@ def kernels(request):
 @pytest.mark.parametrize(
     ("where", "ranks", "names"),
     [
-        ("host", 2, ("random", "few across", "ranks without rows", "slow")),
+        ("host", 2, ("few across", "ranks without rows", "slow")),
         *(pytest.param("host", n, (), marks=pytest.mark.slow) for n in (1, 2, 3)),
         *(pytest.param("gpu", n, (), marks=pytest.mark.gpu) for n in (1, 2, 4)),
     ],

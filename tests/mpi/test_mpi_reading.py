@@ -138,7 +138,7 @@ if world().rank == 0:
 @needs_mpi
 @pytest.mark.parametrize("kind", ["txt", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("uniform", "npz"))])
 def test_no_rank_holds_more_than_its_share(tmp_path, kind):
-    spec = "uniform:nodes=40000,edges=2000000"
+    spec = "uniform:nodes=40000,edges=1000000"
     if kind != "uniform":
         graph = cpms.load(spec)
         spec = str(tmp_path / f"graph.{kind}")

@@ -18,7 +18,7 @@ import scipy.sparse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cpms import CpmsError, Graph
+from cpms import CpmsError, Graph, InputError
 from cpms.sources import readers
 from cpms.sources.readers import npz
 from cpms.sources.readers.kinds import TEXTS
@@ -200,7 +200,7 @@ def check_whole(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("suffix", [*TEXTS, ".mtx.gz", ".tar", ".tar.gz", *ENDINGS_OF_SEEDS])
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(data=st.one_of(st.binary(max_size=200), st.text(alphabet='0123 ,\n-.e%#"ab\t\r', max_size=60).map(str.encode)))
 @example(data=b"")
 @example(data=b"\x00")
@@ -211,8 +211,16 @@ def test_any_bytes(folder, suffix, data):
         read_or_refuse(folder / f"zipped{suffix}", gzip.compress(data, 1, mtime=0), ReadOptions())
 
 
+def test_no_node_is_left_where_no_edge_names_one(folder):
+    path, compact = folder / "without_arcs.gr", ReadOptions(ids="compact")
+    read_or_refuse(path, b"p sp 3 0\n", ReadOptions())
+    read_or_refuse(path, b"p sp 3 0\n", compact)
+    with pytest.raises(InputError, match="the graph is empty"):
+        readers.read(path, compact)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(data=st.data(), options=OPTIONS)
 def test_mutated_files(folder, seed, data, options):
     suffix, whole = SEEDS[seed]

@@ -143,7 +143,8 @@ def _swept(  # type: ignore[no-untyped-def]
         while end - begin > np.uint64(ROW_BLOCK):
             begin += np.uint64(ROW_BLOCK)
             _sum_row(sources, contribution, begin, min(end, begin + np.uint64(ROW_BLOCK)), block)
-            sums += block
+            for j in range(count):
+                sums[j] += block[j]
         for j in range(count):
             sums[j] = damping * sums[j] + to_all[j]
         for k in range(rows[row], rows[row + 1]):
@@ -160,6 +161,9 @@ def _swept(  # type: ignore[no-untyped-def]
             for j in range(count):
                 here[3, j] += sums[j]
         if (row + 1 - low) % ROW_BLOCK == 0 or row + 1 == high:
-            found[:4] += here
-            here[:] = 0.0
+            # Element by element: an operation of arrays compiles, for seconds, what an error would say of shapes.
+            for kind in range(4):
+                for j in range(count):
+                    found[kind, j] += here[kind, j]
+                    here[kind, j] = 0.0
     return found

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.types import Floats
 from cpms.graph.edge_arrays import Ints
@@ -74,6 +75,8 @@ def assemble(
         sources, targets = np.split(ends, 2)
         names = used + first_id if names is None else names[used]
         nodes, first_id = len(used), 0
+        if not nodes:
+            raise InputError(f"{label}: the graph is empty; it needs at least one node")
     needed_bytes = graph_bytes(nodes, len(sources), weighted=weights is not None)
     require_memory(
         needed_bytes,

@@ -29,6 +29,9 @@ _ZEROS_DROPPED = " (zero_weights='drop', --zero-weights drop, reads entries of w
 LARGEST_64_BIT_ID = 2**63 - 1
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
+_LEAST_BYTES = 4
+"""Bytes of the shortest line with an edge, ``1 2`` and its end: arrays of so many entries cost no count of lines, which
+would hold Python's lock."""
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f]")
 
 
@@ -99,7 +102,7 @@ def read_block(block: bytes, form: LineForm) -> Lines:
     if form.columns:
         number = form.columns[2] if form.valued else -1
         columns = [*form.columns[:2], number, max(form.columns), form.fields or 0]
-    most = block.count(b"\n")
+    most = len(block) // _LEAST_BYTES + 1
     sources, targets = np.empty(most, np.int64), np.empty(most, np.int64)
     numbers = np.empty(most if form.valued else 0)
     entries, lines, offset, inexact = loops.read_lines(
@@ -168,6 +171,7 @@ class Block:
     """A run of lines that keep to their form: its bytes, where it begins, and the ends of its edges.
 
     ``numbers`` are those that follow the ends; None where lines have none, or some take a parser of any digits.
+    ``lines`` is the number of all its lines.
     """
 
     data: bytes
@@ -175,6 +179,7 @@ class Block:
     sources: Ints
     targets: Ints
     numbers: npt.NDArray[np.float64] | None = None
+    lines: int = 0
 
     @property
     def entries(self) -> int:
@@ -223,7 +228,7 @@ def checked_blocks(
             text = block[found.offset : block.index(b"\n", found.offset)].decode("latin-1")
             raise InputError(f"{stream.label}, line {line + found.lines}: {fault(text, form)}")
         sources, targets = (found.sources, found.targets) if ends is None else map(ends, found[:2])
-        return Block(block, line, sources, targets, found.numbers)
+        return Block(block, line, sources, targets, found.numbers, found.lines)
 
     def read(part: Part) -> tuple[bytes, Block | None, int]:
         data = part()
@@ -231,7 +236,7 @@ def checked_blocks(
             block = checked(data, 0)
         except InputError:
             return data, None, 0
-        return b"", block, block.data.count(b"\n")
+        return b"", block, block.lines
 
     line = first_line
     for data, found, lines in threads.in_order(read, stream.line_parts()):

@@ -149,21 +149,21 @@ class Stream:
     def _lines_from(self, file: io.FileIO, begin: int, end: int, *, is_first: bool) -> bytes:
         """Return the lines of a plain file that begin from ``begin`` to before ``end``."""
         before = 0 if is_first else 1  # The byte before shows whether a line begins at ``begin``.
-        data = self._read_at(file, begin - before, end - begin + before)
-        if len(data) < end - begin + before:
+        count = end - begin + before
+        data = self._read_at(file, begin - before, count + _STEP_BYTES)
+        if len(data) < count:
             raise InputError(f"{self.label}: the file became shorter while it was read; read it again")
-        start = 0 if is_first else data.find(b"\n") + 1
-        if start == len(data) or (start == 0 and not is_first):
-            if len(data) > _LONGEST_LINE_BYTES and start == 0:
+        start = 0 if is_first else data.find(b"\n", 0, count) + 1
+        if start == count or (start == 0 and not is_first):
+            if count > _LONGEST_LINE_BYTES and start == 0:
                 raise self.too_long()
             return b""
-        rest = b""
-        while not (rest or data).endswith(b"\n"):
-            step = self._read_at(file, end + len(rest), _STEP_BYTES)
-            rest += step[: step.find(b"\n") + 1] or step or b"\n"
-            if len(rest) > _LONGEST_LINE_BYTES:
+        while (last := data.find(b"\n", count - 1)) < 0:
+            if len(data) - count > _LONGEST_LINE_BYTES:
                 raise self.too_long()
-        return data[start:] + rest if start or rest else data
+            step = self._read_at(file, begin - before + len(data), _STEP_BYTES)
+            data += step or b"\n"
+        return data[start : last + 1]
 
     def _read_at(self, file: io.FileIO, begin: int, count: int) -> bytes:
         """Return bytes from a position on, fewer at the end of the file."""

@@ -17,7 +17,7 @@ from cpms.solvers.refine import History
 LEAVE_OUT_ALL = Cost(
     level=0.0, narrow_level=0.0, launch=0.0, solve_entry=0.0, solve_entry_one_block=0.0, external_node=0.0
 )
-few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def spread(nodes, edges, power_of_targets):

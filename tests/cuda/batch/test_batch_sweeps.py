@@ -47,6 +47,8 @@ def test_queries_are_answered_as_if_alone(device, graph, data):
         check.answer_is_certified(result, personalization=given_as, dangling=rule)
 
 
+@pytest.mark.representatives(rule=("teleport",))
+@pytest.mark.representatives(rule=("uniform",), name=("one node", "no edges", "skewed"))
 @pytest.mark.parametrize("rule", ["teleport", "uniform"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_sweeps_are_those_of_the_processor(device, name, rule):

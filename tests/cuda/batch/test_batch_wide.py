@@ -36,6 +36,7 @@ def test_a_wide_round_is_that_of_its_queries_in_few_columns(device):
     assert found == round_of(narrow, [InnerPlan(FP16, 0.3)] * 5, most=[9] * 5)
 
 
+@pytest.mark.representatives(count=("140",))
 @pytest.mark.parametrize("device", ["host"], indirect=True)
 @pytest.mark.parametrize("count", [100, 140])
 def test_wide_outer_steps_are_extrapolated_as_narrow_ones(device, count):

@@ -94,7 +94,7 @@ def test_a_preconditioner_acts_on_whole_vectors_of_their_own_length(device):
 
 
 def test_a_basis_uses_its_memory_again(device):
-    basis, wide, narrow = Basis(256), StoredAs(None, None, 64), StoredAs(BFP16, None, 16)
+    basis, wide, narrow = Basis(256, 40), StoredAs(None, None, 64), StoredAs(BFP16, None, 16)
     first = [basis.add(wide)[1] for _ in range(SLAB_VECTORS + 1)]
     basis.add(narrow)
     assert [run.count for run in basis.runs] == [SLAB_VECTORS + 1, 1]

@@ -43,7 +43,7 @@ GRAPHS = {
     "uniform": cpms.load("uniform:scale=10,edge_factor=12,seed=1"),
     "few edges": cpms.load("uniform:scale=10,edge_factor=2,seed=1"),  # What was sent is settled amid its round.
     "skewed": cpms.load("rmat:scale=10,edge_factor=12,seed=1"),
-    "a star": Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int)),
+    "a star": Graph.from_edges(np.arange(1, 4500), np.zeros(4499, int)),
     "a ring": Graph.from_edges(np.arange(2000), (np.arange(2000) + 1) % 2000),
     "many dangling": Graph.from_edges(np.arange(9000) * 7 % 700, np.arange(9000) ** 2 % 2003, nodes=2003),
     "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
@@ -177,7 +177,7 @@ def follows_the_oracle(problem, refinement, storage):
 
 
 @pytest.mark.representatives(storage=("e5m2",), name=("skewed",))
-@pytest.mark.representatives(storage=("fp16",), name=("one node", "skewed", "a star", "rows that end with steps"))
+@pytest.mark.representatives(storage=("fp16",), name=("one node", "skewed", "a star"))
 @pytest.mark.parametrize("storage", SOME, ids=NAMES)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_outer_steps_are_those_of_the_oracle(device, sizes, name, storage):

@@ -164,6 +164,7 @@ def test_the_solution_of_the_whole_follows(engine, graph, damping, cost):
         assert residual.residual(problem, ranks) < 2e-12
 
 
+@pytest.mark.representatives(exponent=("2", "7", "8", "12"))
 @pytest.mark.parametrize("exponent", range(2, 13))
 def test_wherever_sweeps_end_the_pass_resumes_there(engine, exponent):
     """Full sweeps move x from one array to the other: how many there are depends on the tolerance."""

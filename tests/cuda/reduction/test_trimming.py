@@ -29,7 +29,7 @@ FREE = trimming.Cost(
     level=0.0, narrow_level=0.0, launch=0.0, external_node=0.0, inflow_node=0.0, solve_entry_one_block=0.0
 )
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
-few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -107,8 +107,8 @@ def test_sweeps_agree_with_the_reference_engine(backend, engine, layout, storage
 
 @pytest.mark.parametrize(("engine", "layout", "storage"), CASES, ids=case_name)
 def test_sweeps_under_way_are_those_that_wait(backend, engine, layout, storage):
-    for graph in graphs_of(layout):
-        problem = Problem(graph)
+    for name in ("mostly empty rows", "one node", "no edge", "weighted"):
+        problem = Problem(GRAPHS[name])
         if not engine.unsupported(problem, storage, layout):
             most = storage.segments
             check.queued_sweeps_agree(engine, problem, storage, layout, Level(most, most))

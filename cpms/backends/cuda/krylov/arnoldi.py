@@ -67,7 +67,7 @@ class CudaArnoldi(ArnoldiSteps):
         self._of_vectors = backend.arrays.zeros((2, self._rows + 1), np.float64)
         self._partials = backend.arrays.zeros((self._rows + 1) * self._blocks, np.float64)
         self._counter = backend.arrays.zeros(1, np.uint32)
-        self._basis = Basis(padded)
+        self._basis = Basis(padded, self._rows + 1)
         self._launches: dict[Any, list[Callable[[], None]]] = {}
         self._steps: dict[Any, list[Callable[[], Any]]] = {}
         packed = np.zeros((), ARNOLDI)

@@ -24,15 +24,15 @@ _LINE = 256
 
 
 class Slab:
-    """Memory of sixteen vectors of a padded length, and each of them as products take it."""
+    """Memory of up to sixteen vectors of a padded length, and each of them as products take it."""
 
-    def __init__(self, storage: VectorFormat | None, length: int) -> None:
+    def __init__(self, storage: VectorFormat | None, length: int, count: int) -> None:
         backend, nbytes = current(), (FP64 if storage is None else storage).nbytes(length)
         self.stride = -(-nbytes // _LINE) * _LINE
-        with backend.memory_for("a part of a basis", SLAB_VECTORS * self.stride):
-            self.memory = backend.arrays.empty(SLAB_VECTORS * self.stride, np.uint8)
+        with backend.memory_for("a part of a basis", count * self.stride):
+            self.memory = backend.arrays.empty(count * self.stride, np.uint8)
         self.address = backend.address(self.memory)
-        parts = [self.memory[at * self.stride : at * self.stride + nbytes] for at in range(SLAB_VECTORS)]
+        parts = [self.memory[at * self.stride : at * self.stride + nbytes] for at in range(count)]
         self.vectors = [_as_vector(part, storage, length) for part in parts]
 
 
@@ -70,10 +70,10 @@ class Run:
 
 
 class Basis:
-    """The vectors of a cycle in their formats."""
+    """The vectors of a cycle in their formats, ``most`` of them at most."""
 
-    def __init__(self, length: int) -> None:
-        self._length = length
+    def __init__(self, length: int, most: int) -> None:
+        self._length, self._most = length, most
         self._free: dict[VectorFormat | None, list[Slab]] = {}
         self.runs: list[Run] = []
         self.bits: list[int] = []
@@ -86,7 +86,9 @@ class Basis:
         slab, place = divmod(run.count, SLAB_VECTORS)
         if slab == len(run.slabs):
             free = self._free.setdefault(run.storage, [])
-            run.use([*run.slabs, free.pop() if free else Slab(run.storage, self._length)])
+            run.use(
+                [*run.slabs, free.pop() if free else Slab(run.storage, self._length, min(SLAB_VECTORS, self._most))]
+            )
         run.count += 1
         self.bits.append(chosen.bits)
         return run, run.slabs[slab], place
