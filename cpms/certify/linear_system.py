@@ -55,8 +55,8 @@ class Certificate:
     --------
     >>> import cpms
     >>> found = cpms.solve([[4.0, -1.0], [-1.0, 4.0]], [3.0, 3.0]).certificate
-    >>> found.residual, found.of
-    (0.0, 'the matrix as given')
+    >>> found.meets(1e-10), found.of
+    (True, 'the matrix as given')
     """
 
     residual: float
