@@ -22,6 +22,7 @@ solvers = [{ method = "refine", engine = "cpu" }, { method = "power", engine = "
 rounds = 2
 old_rounds = 1
 warmup = 1
+changed = 0.01
 """
 WAYS = ("road", "old_road", "call", "prepared", "update")
 
@@ -60,7 +61,13 @@ def test_engines_on_a_device_take_the_ways_through_its_memory(device, monkeypatc
     monkeypatch.setattr(device_engine, "missing", lambda: None)
     given = {"method": method, "engine": engine}
     experiment = Config(
-        name="road", kind="road", graphs=["torus:side=4,dimensions=2"], solvers=[given], rounds=2, warmup=1
+        name="road",
+        kind="road",
+        graphs=["torus:side=4,dimensions=2"],
+        solvers=[given],
+        rounds=2,
+        warmup=1,
+        changed=0.05,
     )
     (result,) = Context(experiment).measure(experiment.cells()[0])["results"]
     assert result["status"] == "ok"

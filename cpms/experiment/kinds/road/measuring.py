@@ -52,7 +52,8 @@ class Config(Repeated):
     After ``warmup`` unmeasured rounds there are ``rounds``, in each of which all solvers take all ways once. The old
     road, which builds the graph and certifies on processors, takes part in the first ``old_rounds``, after one
     unmeasured round; as often, processors build the graph alone. Prepared solves are announced as ``solves``, as in
-    `cpms.PageRank`. Updates exchange the share ``changed`` of the edges, and exchange them back in the next round.
+    `cpms.PageRank`. With ``changed``, updates exchange that share of the edges, and exchange them back in the next
+    round.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)
@@ -62,11 +63,13 @@ class Config(Repeated):
     old_rounds: int = Field(default=3, ge=1)
     warmup: int = Field(default=2, ge=1)
     solves: int = Field(default=1000, ge=1)
-    changed: float = Field(default=1e-4, gt=0, le=0.5)
+    changed: float | None = Field(default=None, gt=0, le=0.5)
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph; its solvers take turns."""
-        fixed = self.model_dump(include={"tol", "rounds", "old_rounds", "warmup", "solves", "changed"})
+        fixed = self.model_dump(
+            include={"tol", "rounds", "old_rounds", "warmup", "solves", "changed"}, exclude_none=True
+        )
         return self.cells_by_graph(self.graphs, solvers=[given.model_dump() for given in self.solvers], **fixed)
 
 
@@ -152,6 +155,7 @@ class _Ways:
         self._last: Result | None = None
         self._updated: Result | None = None
         self._ways: dict[str, Way] = {}
+        self._prepared: list[PageRank] = []
         try:
             self._ways = self._possible()
         except FAILURES as error:
@@ -185,7 +189,7 @@ class _Ways:
             "storage": last.storage,
             "solver_status": last.status.name.lower(),
             "iterations_by_bits": {str(bits): count for bits, count in last.iterations_by_bits.items()},
-            "update_iterations": self._updated.iterations if self._updated else None,
+            **({"update_iterations": self._updated.iterations} if self._updated else {}),
             "residual_l1": last.residual_l1,
             "residual_on_processors_l1": residual.residual(Problem(self._graph), last.ranks),
             "difference_from_processors_l1": float(np.abs(last.ranks - there.ranks).sum()),
@@ -205,37 +209,41 @@ class _Ways:
 
     def _possible(self) -> dict[str, Way]:
         """Return the ways by name; those through device memory only where the engine computes there."""
-        first, self._prepared = self._call(), [self._prepare(self._graph)]
-        exchange = _Exchange(self._edges, self._cell["changed"])
+        first = self._call()
+        prepared, share = self._prepare(self._graph), self._cell.get("changed")
+        exchange = None if share is None else _Exchange(self._edges, share)
         ways = {
             "road": self._road,
             _OLD: self._old_road,
             "call": self._call,
-            "prepared": lambda: _home(self._prepared[0].solve(tol=self._cell["tol"])),
-            "update": self._updates(self._graph, exchange, _home),
+            "prepared": lambda: _home(prepared.solve(tol=self._cell["tol"])),
         }
+        if exchange is not None:
+            ways["update"] = self._updates(self._graph, exchange, _home)
         if first.device_ranks is None:
             return ways
         there = tuple(map(to_device, self._edges))
         graph = device_graphs().DeviceGraph.from_edges(*there)
-        self._prepared.append(self._prepare(graph))
-        return {
-            **ways,
-            "device_update": self._updates(graph, exchange, lambda result: result),
-            "device_road": lambda: pagerank.pagerank(there, **self._solving),
-            "device_prepared": lambda: self._prepared[1].solve(tol=self._cell["tol"]),
-        }
+        prepared_there = self._prepare(graph)
+        ways["device_road"] = lambda: pagerank.pagerank(there, **self._solving)
+        ways["device_prepared"] = lambda: prepared_there.solve(tol=self._cell["tol"])
+        if exchange is not None:
+            ways["device_update"] = self._updates(graph, exchange, lambda result: result)
+        return ways
 
     def _updates(self, graph: Graph, exchange: _Exchange, finish: Callable[[Result], Result]) -> Way:
         """Return the way that exchanges edges of a graph which was solved once, and solves again."""
-        prepared = PageRank(graph, **self._given)
+        prepared = self._kept(PageRank(graph, **self._given))
         prepared.solve(tol=self._cell["tol"])
-        self._prepared.append(prepared)
         turns = itertools.cycle((exchange.forth, exchange.back))
         return lambda: finish(prepared.update(*next(turns), tol=self._cell["tol"]))
 
     def _prepare(self, graph: Graph) -> PageRank:
-        return PageRank(graph, solves=self._cell["solves"], **self._given)
+        return self._kept(PageRank(graph, solves=self._cell["solves"], **self._given))
+
+    def _kept(self, prepared: PageRank) -> PageRank:
+        self._prepared.append(prepared)
+        return prepared
 
     def _road(self) -> Result:
         return _home(pagerank.pagerank(self._edges, **self._solving))
