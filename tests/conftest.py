@@ -76,7 +76,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 10, 50)
+    gc.set_threshold(50_000, 10, 20)
 
 
 def _is_representative(item: pytest.Item) -> bool:

@@ -11,9 +11,15 @@ from cpms.base.validation import whole
 
 
 class Largest(NamedTuple):
-    """Values, largest first, and their indices: arrays of shape (k,), the indices int64.
+    """The largest ``values``, largest first, and their indices ``places``: arrays of shape (k,), the indices int64.
 
     Both are NumPy arrays, or CuPy arrays for values in device memory.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> cpms.topk([0.2, 0.4, 0.1], 1).places.tolist()
+    [1]
     """
 
     values: Any

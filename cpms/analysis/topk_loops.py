@@ -1,4 +1,4 @@
-"""Compiled loops that find the largest values of a stretch, and the merge of two sorted lists.
+"""Compiled loops that find the largest values of a range, and the merge of two sorted lists.
 
 Values are compared as unsigned integers in the same order, in which both zeros are alike and NaN
 comes below all numbers; ``kernels/cuda/topk/bitonic_merge.cuh`` has the same for GPUs.

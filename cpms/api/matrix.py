@@ -123,6 +123,13 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
     source : Matrix
         The matrix as it was given.
     engine : str
+
+    Examples
+    --------
+    >>> import cpms
+    >>> A = cpms.matrix([[0.5, 0.0], [3.0, 0.25]], storage="cpms2")
+    >>> (A @ [1.0, 2.0]).tolist(), A.rmatvec([1.0, 2.0]).tolist(), A.bytes_read(1) < A.bytes_read()
+    ([0.5, 3.5], [6.5, 0.5], True)
     """
 
     def __init__(self, operator: LinearOperator, source: Matrix, *, engine: str) -> None:
@@ -176,6 +183,11 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
             Segments of ``x`` to read, where it is stored in a format.
         out : array, shape (rows,), optional
             NumPy or CuPy array of float64 or float32 to write into, not one that shares memory with ``x``.
+
+        Raises
+        ------
+        InputError
+            If a vector has another length or type, or the format does not have that many segments.
 
         Examples
         --------

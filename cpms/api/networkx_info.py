@@ -1,4 +1,4 @@
-"""What NetworkX shows of the backend in the documentation of its functions.
+"""Facts about the backend that NetworkX shows in the documentation of its functions.
 
 NetworkX loads it whenever it is imported itself, so it stands apart from the backend and imports nothing.
 """

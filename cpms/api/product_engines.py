@@ -1,4 +1,4 @@
-"""Engines of products by name: what multiplies with a matrix of one's own; the others are engines of PageRank alone."""
+"""Engines of products by name: those that multiply by a matrix of one's own. All others compute PageRank alone."""
 
 from __future__ import annotations
 

@@ -61,6 +61,8 @@ class Result:
         Bound of the rounding error of ``residual_l1``; see `cpms.certify.roundoff`.
     mass : float
         Sum of the ranks.
+    graph, method, storage, layout, engine, damping, tol, norm
+        What was asked for, with choices of ``auto`` replaced by what was taken.
     prepare_s, solve_s, certify_s : float
         Seconds for preparing the matrix, for the iterations with all conversions, and for the certificate (in a batch:
         divided by its queries). All exclude compile time.
@@ -158,7 +160,14 @@ class Result:
         return [(self.graph.node_id(int(i)), float(self.ranks[i])) for i in top_k(self.ranks, k)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the ranks as a table: node (id or name) and rank, in the order of the nodes."""
+        """Return the ranks as a table: node (id or name) and rank, in the order of the nodes.
+
+        Examples
+        --------
+        >>> import cpms
+        >>> cpms.pagerank(([0, 1, 2], [1, 2, 0])).to_frame().columns.tolist()
+        ['node', 'rank']
+        """
         import pandas as pd
 
         graph = self.graph
@@ -183,7 +192,14 @@ class Result:
         return plot_residuals(steps, tol=self.tol, label=f"residual ({self.norm})", axes=axes)
 
     def trace(self) -> pd.DataFrame:
-        """Return the history as a table: iteration, residual, bits, read, write, mass, seconds."""
+        """Return the history as a table: iteration, residual, bits, read, write, mass, seconds.
+
+        Examples
+        --------
+        >>> import cpms
+        >>> cpms.pagerank(([0, 1, 2], [1, 2, 0])).trace().bits.tolist()
+        [64, 64]
+        """
         import pandas as pd
 
         rows = [(s.iteration, s.residual, s.bits, s.level.read, s.level.write, s.mass, s.seconds) for s in self.history]

@@ -35,7 +35,16 @@ PAGES = {
 class CpmsError(Exception):
     """Base of all deliberate errors; the text is one sentence that says what to do.
 
-    ``page`` is the page of the documentation on what the error is of, or None; tracebacks show it below the text.
+    ``page`` is the page of the documentation about its subject, or None; tracebacks show it below the text.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> try:
+    ...     cpms.format_named("fp17")
+    ... except cpms.CpmsError as error:
+    ...     print(type(error).__name__, error.exit_code, error.page)
+    InputError 2 docs/concepts/formats.md
     """
 
     exit_code = 1
@@ -48,19 +57,50 @@ class CpmsError(Exception):
 
 
 class InputError(CpmsError, ValueError):
-    """A file, an argument or a configuration is invalid; the text names it and the remedy."""
+    """A file, an argument or a configuration is invalid; the text names it and the remedy.
+
+    It is a ``ValueError``; the command line exits with 2.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> cpms.topk([0.2, 0.4], 3)
+    Traceback (most recent call last):
+    cpms.base.errors.InputError: the 3 largest of 2 values do not exist; k must be 0 to 2
+    """
 
     exit_code = 2
 
 
 class UnsupportedError(CpmsError, NotImplementedError):
-    """An engine or a layout does not implement the requested combination."""
+    """An engine or a layout does not implement the requested combination, such as a method without a layout.
+
+    It is a ``NotImplementedError``; the command line exits with 2.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> cpms.quantize([0.1], "cpms2", rounding="stochastic")
+    Traceback (most recent call last):
+    cpms.base.errors.UnsupportedError: ...
+    """
 
     exit_code = 2
 
 
 class UnavailableError(CpmsError, RuntimeError):
-    """An engine or optional library cannot run on this machine."""
+    """An engine or optional library cannot run on this machine; the text names what to install.
+
+    It is a ``RuntimeError``; the command line exits with 3.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> try:  # On a machine without a GPU:
+    ...     cpms.pagerank(([0, 1], [1, 0]), engine="cuda")
+    ... except cpms.UnavailableError as error:
+    ...     reason = str(error)
+    """
 
     exit_code = 3
 

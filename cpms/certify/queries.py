@@ -1,4 +1,4 @@
-"""Certificates of a batch where its answers are: a recomputation for single answers serves one query after the other.
+"""Certificates of a batch in the memory of its answers, one query after the other.
 
 Answers in device memory stay there until they are certified. Each certificate costs about one product in float64; the
 matrix is read once a query, where `cpms.certify.batch` on processors reads it once for 16.

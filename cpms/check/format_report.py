@@ -121,6 +121,11 @@ def check_format(
     ------
     InputError
         If there is no such format or law.
+
+    Examples
+    --------
+    >>> check_format("bf16", patterns=1000).holds
+    True
     """
     storage, count = format_of(format), whole("patterns", patterns)
     chosen = _laws(laws)

@@ -1,4 +1,4 @@
-"""``cpms doctor``: lists the libraries and devices of this machine, and the command that mends each lack."""
+"""``cpms doctor``: lists the libraries and devices of this machine, and the command that installs what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cpms inspect``: the bits of a value by segment, and what each read gives."""
+"""``cpms inspect``: the bits of a value by segment and the value of each read, or format and first values of a file."""
 
 from __future__ import annotations
 
@@ -105,13 +105,13 @@ def _error(value: float, seen: float) -> tuple[str, str]:
 
 
 def _file(path: Path) -> str:
-    from cpms.storage import file
+    from cpms.storage import array_file, file
 
     if path.suffix == ".npy":
         values = file.load_values(path)
         name, nbytes = "fp64", values.nbytes
     else:
-        stored = file.load(path)
-        values, name, nbytes = stored.decode(), stored.format.name, stored.nbytes
+        stored = array_file.load_array(path) if path.suffix == ".cpms" else file.load(path)
+        values, name, nbytes = stored.decode().ravel(), stored.format.name, stored.nbytes
     shown = ", ".join(repr(float(value)) for value in values[:5])
     return f"{path}: {len(values):,} values in {name}, {nbytes:,} bytes: {shown}{', …' if len(values) > 5 else ''}"

@@ -1,4 +1,4 @@
-"""What a method of linear equations is given, and how it reports: its task, the records of iterations, and its status.
+"""The task that a method for linear systems is given, and its report: records of iterations and a status.
 
 A method works on `LinearOperator` alone. It improves x in place until its own float64 residual is at the goal, and says
 why it ended; whether the answer is good is for `cpms.certify.linear_system` to say, which shares no code with it.
@@ -18,7 +18,14 @@ from cpms.formats.formats import DOUBLE_BITS, FP32
 
 
 class SolveStatus(Enum):
-    """How the solve of a linear system ended; the value says what to do next."""
+    """How the solve of a linear system ended; the value says what to do next.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> cpms.solve([[4.0, -1.0], [-1.0, 4.0]], [3.0, 3.0]).status.name
+    'CONVERGED'
+    """
 
     CONVERGED = "converged: ||b - A x||, certified in float64 with its rounding error, is at most tol ||b||"
     MAX_ITERATIONS = "not converged within max_iterations: raise it, raise tol, or give a preconditioner"
@@ -45,9 +52,29 @@ WIDENS = (SolveStatus.STAGNATED, SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, 
 
 
 class LinearStep(NamedTuple):
-    """One iteration: residual over ||b|| as the method knows it, bits of a vector's value, bytes, seconds so far.
+    """One iteration of a linear solve, in `cpms.Solution.history`.
 
-    ``exact`` says whether the residual was found as b - A x in float64, or by a recurrence.
+    Parameters
+    ----------
+    iteration : int
+        From 1 on.
+    residual : float
+        ||b - A x||_2 over ||b||_2, as the method knows it.
+    bits : int
+        Of a value of the vectors.
+    bytes_read : int
+        Of matrix and vectors, in this iteration.
+    seconds : float
+        Since the start of the solve.
+    exact : bool
+        Whether the residual was found as b - A x in float64, or by a recurrence.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> last = cpms.solve([[4.0, -1.0], [-1.0, 4.0]], [3.0, 3.0]).history[-1]
+    >>> last.residual <= 1e-10
+    True
     """
 
     iteration: int

@@ -1,4 +1,4 @@
-"""Which engines take a format of the protocol, by the codecs that it brings."""
+"""The engines that run a format of the protocol, by the codecs that it defines."""
 
 from __future__ import annotations
 

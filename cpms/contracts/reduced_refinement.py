@@ -1,4 +1,4 @@
-"""Method ``refine`` on graphs of which level-scheduled substitution solves all nodes, or all but a core.
+"""Method ``refine`` on graphs where level-scheduled substitution solves all nodes, or all but a core.
 
 The whole graph is prepared for sweeps lazily: only if the reduced answer is not confirmed, or a start or a number of
 iterations was given.

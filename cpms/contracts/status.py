@@ -9,7 +9,13 @@ from cpms.precision.controllers import Level
 
 
 class Status(Enum):
-    """How a solve ended; the value says what to do next."""
+    """How a solve ended; the value says what to do next.
+
+    Examples
+    --------
+    >>> Status.MAX_ITERATIONS.value
+    'not converged within max_iterations: raise it, or raise tol'
+    """
 
     CONVERGED = "converged: the residual, recomputed in float64 from the answer, is below tol"
     FIXED = "ran the number of iterations asked for; look at the residual"
@@ -20,7 +26,30 @@ class Status(Enum):
 
 
 class Step(NamedTuple):
-    """One iteration: norm of the change, segments and bits read and written, mass, seconds since the start."""
+    """One iteration of a solve of PageRank, in `cpms.Result.history`.
+
+    Parameters
+    ----------
+    iteration : int
+        From 1 on.
+    residual : float
+        Norm of the change, in the norm of the stopping criterion.
+    level : Level
+        Segments that the sweep read and wrote.
+    bits, bits_written : int
+        The same in bits of a value.
+    mass : float
+        Sum of the entries of the new vector.
+    seconds : float
+        Since the start of the solve.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> first = cpms.pagerank(cpms.Graph.from_edges([0, 1, 2], [1, 2, 0])).history[0]
+    >>> first.iteration, first.bits
+    (1, 64)
+    """
 
     iteration: int
     residual: float

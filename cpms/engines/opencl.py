@@ -1,4 +1,4 @@
-"""OpenCL: the three stages of Jiang's report, an edge a work-item twice, then a node; values and pattern.
+"""Engine ``opencl``: the three stages of Jiang's report, two with a work-item an edge, one with a work-item a node.
 
 Layouts name the stages. ``coo`` divides at every edge and adds atomically; ``coo_exchange`` divides once a node,
 in the kernel ``exchange``, before it adds atomically; ``pattern`` does so before it adds up rows, each in a

@@ -1,4 +1,4 @@
-"""The protocol of number formats: what a format must say of itself, and the codec that it brings.
+"""The protocol of number formats: the facts that a format must state, and its codec.
 
 A format is a value with a name, the bits of a stored number, a unit roundoff and a codec on NumPy arrays. That is
 enough for encoding, the laws, the engine ``reference``, experiments and figures. A codec in a few lines for Numba or in

@@ -241,6 +241,8 @@ class Graph:
             Edges from a node to itself.
         names : array_like, shape (nodes,), optional
             Distinct names of the nodes in results and queries; integers, or else texts.
+        name, first_id, stand_in_for
+            As in `Graph`.
 
         Raises
         ------

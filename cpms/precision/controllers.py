@@ -24,7 +24,7 @@ from cpms.formats.formats import Format, format_of
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Number of segments that a sweep reads and writes.
+    """Numbers of segments that a sweep reads (``read``) and writes (``write``); 0 is plain float64.
 
     Examples
     --------
@@ -50,13 +50,22 @@ FLOAT64 = Level(0, 0)
 class Controller(ABC):
     """Precision controller: maps the residuals so far to the level of the next sweep.
 
-    A controller is a value. Its memory between sweeps is the state that it returns and receives
-    again, so a residual history can be replayed without a device. When a level reads more segments
-    than the one before, the solver normalises the vector to mass 1 before the next sweep; at
-    `FLOAT64` the solver also converts matrix and vector.
+    A controller is a value. Its memory between sweeps is the state that it returns and receives again, so a history of
+    residuals can be replayed without a solve. When a level reads more segments than the one before, the solver scales
+    the vector to mass 1 before the next sweep. At `FLOAT64` it also converts matrix and vector.
 
-    A sweep can read no more segments than the one before has written: one sweep before reads rise to 2, a controller
+    A sweep can read no more segments than the one before has written. One sweep before reads rise to 2, a controller
     returns ``Level(1, 2)``, and then ``Level(2, 2)``.
+
+    Examples
+    --------
+    >>> class OneSegment(Controller):
+    ...     def init(self, storage):
+    ...         return Level(1, 1), None
+    ...     def update(self, state, residual):
+    ...         return Level(1, 1), None
+    >>> OneSegment().replay("cpms4", [0.5])
+    [Level(read=1, write=1), Level(read=1, write=1)]
     """
 
     constant: ClassVar[bool] = False
@@ -64,11 +73,17 @@ class Controller(ABC):
 
     @abstractmethod
     def init(self, storage: Format) -> tuple[Level, Any]:
-        """Return the level of the first sweep, and the initial state."""
+        """Return the level of the first sweep, and the initial state, which may be any object.
+
+        ``storage`` is the format of the iterate.
+        """
 
     @abstractmethod
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
-        """Return the level of the next sweep and a new state, from the residual of the last sweep."""
+        """Return the level of the next sweep and a new state.
+
+        ``state`` is what `init` or the last call returned, and ``residual`` the norm of the change in the last sweep.
+        """
 
     def rises_later(self, state: Any) -> bool:  # noqa: ARG002
         """Return whether reads will rise for any residuals; a solve cannot converge before."""
@@ -224,7 +239,7 @@ class Threshold(Controller):
 
 @dataclass(frozen=True)
 class Schedule(Controller):
-    """Controller that rises at fixed sweeps: from sweep k (counted from 0) on, ``rises[k]`` segments are read.
+    """Controller of fixed rises: from sweep k (counted from 0) on, ``rises[k]`` segments are read; ``rises`` is a dict.
 
     The sweep before a rise writes the segments that the next one reads.
 
@@ -310,7 +325,7 @@ class _Wrapper(Controller):
 
 @dataclass(frozen=True)
 class WriteAhead(_Wrapper):
-    """Wrapper: each sweep writes ``by`` segments more than it reads, up to all.
+    """Wrapper of a controller ``inner``: each sweep writes ``by`` segments more than it reads, up to all.
 
     The authors' program wrote one segment more; their timings include those bytes.
 
@@ -337,7 +352,7 @@ class WriteAhead(_Wrapper):
 
 @dataclass(frozen=True)
 class StartAt(_Wrapper):
-    """Wrapper: no sweep reads fewer than ``read`` segments.
+    """Wrapper of a controller ``inner``: no sweep reads fewer than ``read`` segments.
 
     Examples
     --------
@@ -355,7 +370,7 @@ class StartAt(_Wrapper):
 
 @dataclass(frozen=True)
 class AtMost(_Wrapper):
-    """Wrapper: no sweep reads more than ``read`` segments; the next higher level is plain float64.
+    """Wrapper of ``inner``: no sweep reads more than ``read`` segments; the next higher level is plain float64.
 
     The sweep before the rise writes all segments. If values are gathered individually, each segment costs a memory
     transaction, and one transaction of float64 is cheaper than three segments or more.

@@ -45,6 +45,17 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
     Their weight is ``penalty``, that of all others 1 - ``penalty``; equation 3 of Belotti and Izzo,
     "Personalized Page Rank GPU acceleration", who use 0.1.
 
+    Parameters
+    ----------
+    graph : Graph
+    penalty : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (nodes,)
+        Of sum 1; an argument ``start`` of `cpms.pagerank`.
+
     Raises
     ------
     InputError

@@ -1,4 +1,4 @@
-"""Systems that make solvers lie: any size, condition, sign, scale and symmetry, each by a seed.
+"""Random systems on which solvers report false convergence: any size, condition, sign, scale and symmetry, by a seed.
 
 Symmetric matrices have known eigenvalues and are rotated by Givens rotations, so that they stay sparse. The experiment
 on honesty and the tests of `cpms.solve` draw on them.

@@ -80,7 +80,7 @@ class Layout(ABC):
         """
 
     def index_bytes(self, matrix: Matrix, slots: int) -> int | None:  # noqa: ARG002
-        """Return the bytes of indices that the layout would store; None for a row and a column number a slot."""
+        """Return the bytes of indices that the layout stores for ``slots`` slots; None for two numbers a slot."""
         return None
 
 

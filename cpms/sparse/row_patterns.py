@@ -1,4 +1,4 @@
-"""A dictionary of rows: what grids and regular meshes repeat is stored once, in a core's first cache.
+"""A dictionary of rows: those that grids and regular meshes repeat are stored once, and lie in a core's first cache.
 
 Rows whose entries lie at the same distances from the diagonal share a pattern, of distances alone or of values too. A
 matrix of few patterns is read as the number of each row's pattern, two bytes a row in place of four bytes an index and

@@ -339,9 +339,8 @@ def encode(
 def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArray:
     """Re-order the segments of a float64 array within its own memory.
 
-    No memory outside the array is written and no second array is made: blocks pass through a
-    buffer of 128 KiB a thread, and larger blocks (planes of long arrays) need 8 additional bytes
-    for every 16,384 segments.
+    No second array is made: blocks pass through a buffer of 128 KiB a thread. Larger blocks (planes of long arrays)
+    need 8 additional bytes for every 16,384 segments.
 
     Parameters
     ----------
@@ -359,6 +358,11 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
     ------
     InputError
         If the array is not contiguous, writable float64, or the format is a packed float.
+
+    Examples
+    --------
+    >>> convert_inplace(np.array([0.1, 2.0]), "cpms4").restore_inplace().tolist()
+    [0.1, 2.0]
     """
     chosen = format_of(format)
     if not isinstance(chosen, SegmentFormat):

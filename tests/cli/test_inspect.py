@@ -10,6 +10,13 @@ def test_a_stored_file_is_not_shown_in_another_format(capsys, tmp_path):
     assert "leave out --storage" in refused(capsys, "inspect", tmp_path / "x.npy", "--storage", "cpms2")
 
 
+@pytest.mark.parametrize("ending", [".cpms", ".npz"])
+def test_a_stored_file_is_shown(capsys, tmp_path, ending):
+    np.save(tmp_path / "x.npy", np.arange(5.0))
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / f"x{ending}", "--storage", "cpms4")
+    assert "5 values in cpms4, 40 bytes: 0.0, 1.0" in run(capsys, "inspect", tmp_path / f"x{ending}")[1]
+
+
 def test_inspect_shows_segments_and_reads(capsys):
     _, out, _ = run(capsys, "inspect", "0.1", "--storage", "cpms4")
     assert "3fb9" in out

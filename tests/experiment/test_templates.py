@@ -16,7 +16,7 @@ from cpms.experiment.report.observations import observations
 from cpms.experiment.report.palette import PALETTE, colour
 from cpms.experiment.report.show import _matplotlib
 from cpms.experiment.report.style import WIDTHS
-from cpms.experiment.report.templates import TEMPLATES, drawings
+from cpms.experiment.report.templates import TEMPLATES, drawings, speedups
 
 matplotlib = _matplotlib()
 CONFIG = 'name = "mine"\nkind = "pagerank"\ngraphs = ["weblike:nodes=300,edges=1200", "rgg:scale=7"]\n'
@@ -110,6 +110,38 @@ def test_baselines_are_named(rows):
 def test_bars_of_a_solve_add_up_to_its_time_by_the_ends_of_its_steps():
     row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 4.0}
     assert observations([{**row, "step_s": [1.0, 3.0, 4.0], "bits": [64, 16, 64]}]).by_bits[0] == {64: 2.0, 16: 2.0}
+
+
+def rows_by_tolerance(tolerances):
+    """Return rows of two contestants; the baseline takes as many seconds as its tolerance has places."""
+    at = [(storage, tol) for storage in ("fp64", "cpms2") for tol in tolerances[storage]]
+    return [
+        {"cell": f"{k}", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "storage": storage}
+        | {"tol": 10.0**-tol, "solve_s": tol / (1 if storage == "fp64" else 2)}
+        for k, (storage, tol) in enumerate(at)
+    ]
+
+
+def test_times_are_compared_at_one_tolerance():
+    (line,) = speedups(observations(rows_by_tolerance({"fp64": [2, 4, 8], "cpms2": [2, 4, 8]})))
+    assert (line["called"], line["speedup"], line["low"], line["high"]) == ("cpms2", *(pytest.approx(2),) * 3)
+
+
+def test_a_tolerance_of_a_contestant_is_part_of_its_name():
+    found = observations(rows_by_tolerance({"fp64": [8], "cpms2": [4]}))
+    assert found.called.tolist() == ["fp64 tol=1e-08", "cpms2 tol=0.0001"]
+    assert not any(found.problem)
+
+
+def test_contestants_without_times_by_bits_are_drawn_and_tiny_bars_are_stated():
+    row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 4.0}
+    fast = {**row, "cell": "1", "engine": "cuda", "solve_s": 0.002, "iterations_by_bits": {"16": 3, "64": 1}}
+    drawing = next(drawings([{**row, "storage": "fp64"}, {**fast, "storage": "cpms4"}]))
+    axes = drawing.figure.axes[0]
+    assert drawing.name == "time"
+    assert [each.get_text() for each in axes.texts] == ["0.002"]
+    assert "not recorded by bits" in [each.get_text() for each in drawing.figure.legends[0].get_texts()]
+    matplotlib.pyplot.close("all")
 
 
 def test_rows_without_measurements_have_no_figures(rows):

@@ -158,6 +158,13 @@ class Eigenpair:
         within ``residual * |value|`` of ``value``.
     history : tuple of LinearStep
     engine : str
+
+    Examples
+    --------
+    >>> import cpms
+    >>> found = cpms.dominant_eigenpair([[2.0, 1.0], [1.0, 2.0]])
+    >>> round(found.value, 9), found.converged
+    (3.0, True)
     """
 
     value: float

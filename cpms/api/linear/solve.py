@@ -99,6 +99,13 @@ class Solver:
     smallest_eigenvalue : float, optional
         A positive lower bound of the eigenvalues of a symmetric A, for error bounds.
 
+    Raises
+    ------
+    InputError
+        If an argument is out of range, or A is not square.
+    UnavailableError, UnsupportedError
+        If the engine cannot run here, or has no such method, format or layout.
+
     Examples
     --------
     >>> import cpms
@@ -167,6 +174,11 @@ class Solver:
             10 n by default, from 1,000 to 100,000.
         on_step : callable, optional
             Called with a `cpms.LinearStep` after each iteration.
+
+        Raises
+        ------
+        InputError
+            If ``b`` or ``x0`` has another length or numbers that are not finite, or an argument is out of range.
         """
         asked, compiled = positive("tol", tol), work_clock.compiled_s()
         size = self.system.size
@@ -332,7 +344,7 @@ def solve(
     tol, x0, max_iterations, on_step
         As in `cpms.Solver.solve`; ``x0`` has the shape of ``b``.
     **options
-        Of `cpms.Solver`.
+        Of `cpms.Solver`, which describes them: method, formats of matrix and vectors, engine, preconditioner and so on.
 
     Returns
     -------

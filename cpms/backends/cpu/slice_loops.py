@@ -2,8 +2,8 @@
 
 Eight rows have their sums in registers for all columns of a slice, whose lines lie in the first cache by then: this is
 the loop order of Kreutzer et al. (SIAM J. Sci. Comput. 36, 2014) for one vector register. A value takes an instruction
-or a few, and no buffer: on two threads 16-bit planes so take 0.6 of the time of float64, where a buffer costs more than
-the bytes that it saves. Formats of several segments, and block floats, are decoded by tiles in `product_loops`.
+or a few, and no buffer, whose traffic would cost more than the bytes that few bits save. Formats of several segments,
+and block floats, are decoded by tiles in `product_loops`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Linear systems: time, iterations by bits, bytes and certified residual by matrix, method, storage and engine.
 
-Ways to solve take turns after one solve each that compiles, and is all there is where ``samples`` is 0. ``solve_s`` is
-the median of the solver alone, with vectors in the memory of the engine, and ``whole_s`` that of a whole call, which
-prepares the matrix, copies vectors, solves and certifies; compilation is in neither. Where ``whole`` is false, it is
-prepared once for all right-hand sides. A way that refuses a system has the status "REFUSED", and why.
+Ways to solve alternate. The first solve of each compiles and is not measured; where ``samples`` is 0 it is the only
+one. ``solve_s`` is the median of the solver alone, with vectors in the memory of the engine, and ``whole_s`` that of a
+whole call, which prepares the matrix, copies vectors, solves and certifies; compilation is in neither. Where ``whole``
+is false, it is prepared once for all right-hand sides. A way that refuses a system has the status "REFUSED", and why.
 """
 
 from __future__ import annotations

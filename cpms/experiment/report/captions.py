@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cpms.base.text.escape import abbreviate
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.standing import commit_text
 
@@ -27,6 +28,15 @@ _ENDS = (
 _RESULTS = ("results", "contestants", "ways_found")
 """Columns that hold a list of results."""
 _MOST_NAMES = 8
+_WORDS = {
+    "error_l1": "error, 1-norm",
+    "residual_l1": "residual, 1-norm",
+    "difference_l1": "difference, 1-norm",
+    "bytes_read": "bytes read",
+    "least_bytes": "bytes moved at least",
+    "matrix_bytes": "bytes of the matrix",
+    "received_bytes": "bytes received",
+}
 
 
 def provenance(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None = None) -> str:
@@ -158,25 +168,29 @@ def shortened(name: str) -> str:
     ('weblike, 52M edges', 'wiki-Vote')
     >>> shortened("models:family=small-world,nodes=500000,degree=8,seed=1"), shortened("torus:side=200,seed=3")
     ('small-world, 500k nodes', 'torus 200')
-    >>> shortened("stencil:points=7,side=64")
-    '7-point 64'
+    >>> shortened("stencil:points=7,side=64"), shortened("elements:points=800000,degree=2"), shortened("1000000 values")
+    ('7-point 64', 'elements, 800k points', '1M values')
+    >>> shortened("uniform:nodes=RANKS*20000000,edges=RANKS*80000000,seed=1")
+    'uniform, 80M edges a rank'
     >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
     '3 x wiki-Vote by chance'
     >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
     '2 x standin:adaptive,size=3'
     """
     kind, _, parameters = name.partition(":")
+    if found := re.fullmatch(r"(\d+) values", name):
+        return f"{_count(int(found[1]))} values"
     # Generators write the parameters of these names in one order.
     if found := re.fullmatch(r"of=(.*),(count|by)=(\w+)(,seed=\d+)?", parameters):
         inner = shortened(found[1][1:-1] if found[1].startswith("(") else found[1])
         return f"{found[3]} x {inner}" if found[2] == "count" else f"{inner} by {found[3]}"
     given = dict(part.partition("=")[::2] for part in parameters.split(","))
     kind = given.get("family", kind)
-    for counted in ("edges", "nodes"):
-        if given.get(counted, "").isdigit():
-            return f"{kind}, {_count(int(given[counted]))} {counted}"
     if "points" in given and "side" in given:
         return f"{given['points']}-point {given['side']}"
+    for counted in ("edges", "nodes", "points"):
+        if found := re.fullmatch(r"(RANKS\*)?(\d+)", given.get(counted, "")):
+            return f"{kind}, {_count(int(found[2]))} {counted}{' a rank' if found[1] else ''}"
     sized = given.get("scale") or given.get("side")
     return f"{kind} {sized}" if sized else name
 
@@ -199,16 +213,27 @@ def graph_label(graph: object) -> str:
     return f"{graph.removeprefix('standin:')}*" if stands_in(graph) else shortened(graph)
 
 
-def inside(names: Iterable[str], known: str) -> str:
-    """Return different names in brackets, to stand behind a word; nothing if that word is the one name.
+def case_label(graph: object, problem: str, most: int = 60) -> str:
+    """Return the name of a graph, abbreviated, and what is solved on it.
 
     Examples
     --------
-    >>> inside(["error_l1", "error_l1"], "error"), inside(["error"], "error")
-    (' (error_l1)', '')
+    >>> case_label("rmat:scale=20,seed=1", "tol=1e-10"), case_label("wiki-Vote", "")
+    ('rmat 20, tol=1e-10', 'wiki-Vote')
     """
-    different = dict.fromkeys(names)
-    return "" if list(different) == [known] else f" ({', '.join(different)})"
+    label = graph_label(graph)
+    return ", ".join(filter(None, [abbreviate(label, max(10, most - len(problem))) if label else "", problem]))
+
+
+def in_words(columns: Iterable[str]) -> str:
+    """Return the different columns of errors and of bytes in words.
+
+    Examples
+    --------
+    >>> in_words(["error_l1", "error_l1"]), in_words(["bytes", "matrix_bytes"])
+    ('error, 1-norm', 'bytes or bytes of the matrix')
+    """
+    return " or ".join(dict.fromkeys(_WORDS.get(column, column) for column in columns))
 
 
 def _count(count: int) -> str:

@@ -1,16 +1,18 @@
 """A report of rows as one HTML page that needs no network: figures, tables that sort and filter, provenance of numbers.
 
 Figures are SVG within the page, tables are plain HTML with the numbers of the rows in full, and the provenance of every
-row is JSON that a click on its line shows. Every text of rows is escaped once, as the last step. Without JavaScript the
+row is JSON that a click on its line shows; what many rows have in common is in it once. Every text of rows is escaped
+once, as the last step. Cells and lines of tables have no end tags, which HTML does not need. Without JavaScript the
 page is complete but does not sort or filter. The cost is that of the figures.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -47,6 +49,9 @@ _PROVENANCE = (
         "reason",
     ),
 )
+_OF_ROWS = ("time_utc", "config_sha256", "samples", "rounds", "repetition", "reason")
+"""The provenance that differs from row to row; all else is common to many."""
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _STYLED = re.compile(r'(<[^<>]*) style="([^"]*)"')
 _NAME = re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
 
@@ -69,11 +74,12 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
     (True, False, False)
     """
     names = list(dict.fromkeys(row["experiment"] for row in rows))
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(map(_cell, rows)))}
+    shapes = map(_digits, itertools.count())
     sections = [
-        _section(place, name, [row for row in rows if row["experiment"] == name], baseline)
-        for place, name in enumerate(Bar(names, desc="drawing", disable=not sys.stderr.isatty(), leave=False))
+        _section(name, [row for row in rows if row["experiment"] == name], baseline, shapes, numbers)
+        for name in Bar(names, desc="drawing", disable=not sys.stderr.isatty(), leave=False)
     ]
-    provenance = {f"{row['experiment']}/{row['cell']}": _provenance(row) for row in rows}
     links = "\n".join(f'<a href="#{_anchor(name)}">{escape.html(name)}</a>' for name in names)
     page = (folder("experiments") / "report.html").read_text(encoding="utf-8")
     styles: dict[str, str] = {}
@@ -85,7 +91,7 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
         SUMMARY=escape.html(f"{counted(len(names), 'experiment')}, {counted(len(rows), 'row')}"),
         LINKS=links,
         SECTIONS=shown,
-        PROVENANCE=_script(provenance),
+        PROVENANCE=_script(provenance(rows)),
     )
 
 
@@ -108,16 +114,44 @@ def _anchor(name: str) -> str:
     return "of-" + re.sub(r"[^A-Za-z0-9_-]", "-", name)
 
 
-def _provenance(row: Row) -> dict[str, Any]:
-    recorded = {name: row[name] for name in _PROVENANCE if row.get(name) is not None}
-    return {"commit": commit_text(row), **recorded}
+def provenance(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the provenance of rows: ``common`` to many, and of each of the ``cells`` the rest.
+
+    A cell is its name, the place of what it has in common, and its own values. The last row of a cell counts.
+
+    Examples
+    --------
+    >>> row = {"experiment": "mine", "cell": "0", "cpu": "Ours", "samples": 3}
+    >>> found = provenance([row, {**row, "cell": "1"}])
+    >>> found["common"], found["cells"][1]
+    ([{'commit': 'unknown', 'cpu': 'Ours'}], ['mine/1', 0, {'samples': 3}])
+    """
+    common, cells = dict[str, int](), dict[str, list[Any]]()
+    for row in rows:
+        recorded = {name: row[name] for name in _PROVENANCE if row.get(name) is not None}
+        own = {name: recorded.pop(name) for name in _OF_ROWS if name in recorded}
+        text = json.dumps({"commit": commit_text(row), **recorded})
+        cells[_cell(row)] = [_cell(row), common.setdefault(text, len(common)), own]
+    return {"common": [json.loads(text) for text in common], "cells": list(cells.values())}
 
 
-def _section(place: int, name: str, rows: list[Row], baseline: str | None) -> str:
+def _cell(row: Row) -> str:
+    return f"{row['experiment']}/{row['cell']}"
+
+
+def _digits(number: int) -> str:
+    """Return a number in base 62, after a letter, as the name of a shape."""
+    text = _DIGITS[number % 62]
+    while number := number // 62:
+        text = _DIGITS[number % 62] + text
+    return f"f{text}"
+
+
+def _section(name: str, rows: list[Row], baseline: str | None, shapes: Iterator[str], numbers: dict[str, int]) -> str:
     drawn = []
     with styled():
-        for number, drawing in enumerate(templates.drawings(rows, width="single", baseline=baseline)):
-            picture = _inline(figures.svg(drawing.figure), f"f{place}_{number}")
+        for drawing in templates.drawings(rows, width="single", baseline=baseline):
+            picture = _inline(figures.svg(drawing.figure), shapes)
             if picture:
                 caption, alt = escape.html(drawing.caption), escape.html(drawing.alt)
                 drawn.append(
@@ -125,17 +159,23 @@ def _section(place: int, name: str, rows: list[Row], baseline: str | None) -> st
                 )
     heading = f'<h2 id="{_anchor(name)}">{escape.html(name)}</h2>'
     shown = f'<div class="figures">{"".join(drawn)}</div>'
-    return f"<section>{heading}{shown}{_table(name, flatten(rows))}</section>"
+    return f"<section>{heading}{shown}{_table(name, flatten(rows), numbers)}</section>"
 
 
-def _inline(picture: str, prefix: str) -> str:
+def _inline(picture: str, shapes: Iterator[str]) -> str:
     """Return an SVG for use within HTML: without head and metadata, with names of its own, and two decimals."""
     picture = picture[picture.index("<svg") :] if picture else ""
     picture = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", picture, flags=re.DOTALL)
     picture = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", picture)
     short: dict[str, str] = {}
-    picture = _NAME.sub(lambda found: found[1] + short.setdefault(found[2], f"{prefix}_{len(short):x}"), picture)
-    return re.sub(r"<[^>]*>", _short, re.sub(r"\s*\n\s*", " ", picture)).replace("> <", "><")
+    for _, name in _NAME.findall(picture):
+        if name not in short:
+            short[name] = next(shapes)
+    picture = _NAME.sub(lambda found: found[1] + short[found[2]], picture)
+    picture = re.sub(r"<[^>]*>", _short, re.sub(r"\s*\n\s*", " ", picture)).replace("> <", "><")
+    for _ in range(2):  # Groups of one shape or of several that say nothing of them.
+        picture = re.sub(r"<g>((?:<(?:use|path)[^>]*/>)*)</g>", r"\1", picture)
+    return picture
 
 
 def _short(tag: re.Match[str]) -> str:
@@ -143,25 +183,27 @@ def _short(tag: re.Match[str]) -> str:
     text = re.sub(r'^<g id="[^"]*"', "<g", tag[0])
     text = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", text.replace("xlink:href", "href"))
     text = re.sub(r'style="[^"]*"', lambda found: re.sub(r"([:;]) ", r"\1", found[0]), text)
-    return re.sub(r"(\d+\.\d\d)\d+", r"\1", re.sub(r' transform="rotate\(-0 [^"]*"', "", text))
+    text = re.sub(r' d="[^"]*"', lambda found: re.sub(r" ?([MLCQz]) ?", r"\1", found[0]), text)
+    text = re.sub(r"(\d+\.\d\d)\d+", r"\1", re.sub(r' transform="rotate\(-0 [^"]*"', "", text))
+    return re.sub(r"(?<=\d)\.0*(?=[^\d])", "", text)
 
 
-def _table(name: str, table: pd.DataFrame) -> str:
+def _table(name: str, table: pd.DataFrame, places: dict[str, int]) -> str:
     numbers = [column for column in NUMBERS if column in table and table[column].notna().any()]
     heads = [*TEXTS, *(f"{column} [{unit_of(column)}]" for column in numbers)]
     head = "".join(f'<th scope="col"><button>{escape.html(each)}</button></th>' for each in heads)
-    lines = "\n".join(_line(line, numbers) for line in table.to_dict("records"))
+    lines = "".join(_line(line, numbers, places) for line in table.to_dict("records"))
     return (
         f'<label>Filter <input type="search" aria-label="Filter {escape.html(name)}"></label>'
         f'<div class="wide"><table data-experiment="{escape.html(name)}"><thead><tr>{head}</tr></thead>'
-        f"<tbody>\n{lines}\n</tbody></table></div>"
+        f"<tbody>{lines}</tbody></table></div>"
     )
 
 
-def _line(line: dict[Any, Any], numbers: list[str]) -> str:
-    texts = "".join(f"<td>{escape.html(_text(line[column]))}</td>" for column in TEXTS)
-    cells = "".join(f"<td>{_number(line[column])}</td>" for column in numbers)
-    return f'<tr data-cell="{escape.html(line["cell"])}" tabindex="0">{texts}{cells}</tr>'
+def _line(line: dict[Any, Any], numbers: list[str], places: dict[str, int]) -> str:
+    texts = "".join(f"<td>{escape.html(_text(line[column]))}" for column in TEXTS)
+    cells = "".join(f"<td>{_number(line[column])}" for column in numbers)
+    return f"<tr data-cell={places[_cell(line)]}>{texts}{cells}"
 
 
 def _text(value: object) -> str:

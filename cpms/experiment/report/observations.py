@@ -1,8 +1,9 @@
 """Observations: one line a contestant and graph, with seconds, bits, error and traffic, of rows of any kind.
 
 Kinds name their time, their error and their traffic differently; figures that fit every kind need one name for each.
-Repetitions of a contestant on a graph are joined, and their samples kept: medians and intervals are of all of them. The
-cost is one pass over the flattened rows.
+Parameters of a problem, such as a tolerance that one contestant has several of, are kept apart from those of
+contestants, since times of different problems cannot be compared. Repetitions of a contestant on a graph are joined,
+and their samples kept: medians and intervals are of all of them. The cost is one pass over the flattened rows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _TIMES = {"solve_s": 1.0, "solves_s": 1.0, "run_s": 1.0, "query_s": 1.0, "sweep_
 _ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
 _TRAFFIC = ("bytes_read", "least_bytes", "bytes", "matrix_bytes", "received_bytes")
 _MEASURED = ("ok", "CONVERGED")
+_OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
+"""Parameters that state a problem where one contestant has several of their values on one graph."""
 
 
 def observations(rows: Iterable[Row]) -> pd.DataFrame:
@@ -34,7 +37,10 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``graph`` and ``contestant`` (the parameters that differ within the rows); ``engine`` and ``layout``;
+        ``graph`` and ``contestant`` (the parameters that differ within the rows). Times are comparable within a
+        ``case``: a graph and the ``problem`` that is solved on it, such as a tolerance, where a contestant has several.
+        ``called`` is the contestant without its problem and without what is chosen for each graph, and ``named_by``
+        lists what it names. ``engine`` and ``layout``;
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
         ``bits``, their mean over the iterations, and ``fewest_bits``; ``error`` and ``error_name``; ``traffic`` in
         bytes and ``traffic_name``; ``history``, pairs of a residual and bits. Missing numbers are NaN.
@@ -55,15 +61,64 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         for name in _columns_of_parameters(table)
         if name != "values" and len(table[name].astype(str).drop_duplicates()) > 1
     ]
+    chosen = {name: _chosen_by_default(table[name]) for name in differing if name.endswith("_json")}
     groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
     for line in table.to_dict("records"):
         held = {str(name): value for name, value in line.items() if _is_held(value)}
         groups.setdefault((held.get("graph", np.nan), held.get("parameters", np.nan)), []).append(held)
+    of_problems, of_graphs = _split([(graph, lines[0]) for (graph, _), lines in groups.items()], differing)
+    named = [name for name in differing if name not in of_problems + of_graphs]
+    texts = [name for name in named if any(isinstance(line.get(name), str) for (line, *_) in groups.values())]
     found = []
     for (graph, parameters), lines in groups.items():
-        contestant = " ".join(_word(name, lines[0][name]) for name in differing if name in lines[0])
-        found.append({"graph": graph, "contestant": contestant or str(parameters), **_joined(lines)})
+        stated = {name: lines[0][name] for name in of_problems if name in lines[0]}
+        values_alone = len(stated) > 2  # A label has no room for the names of three.
+        problem = " ".join(
+            value if values_alone and isinstance(value, str) else f"{_plain(name)}={value}"
+            for name, value in stated.items()
+        )
+        found.append(
+            {
+                "graph": graph,
+                "contestant": _words(lines[0], differing, chosen) or str(parameters),
+                "called": _words(lines[0], named, chosen) or str(parameters),
+                "named_by": ", ".join(map(_plain, texts)),
+                "problem": problem,
+                "case": f"{graph}, {problem}" if problem else str(graph),
+                **_joined(lines),
+            }
+        )
     return pd.DataFrame(found)
+
+
+def _split(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tuple[list[str], list[str]]:
+    """Return the parameters that state a problem, and those of which each graph has one value for a contestant."""
+    of_problems, of_graphs = list[str](), list[str]()
+    for name in [each for each in differing if each in _OF_PROBLEMS]:
+        on_graph, anywhere = dict[Any, set[str]](), dict[Any, set[str]]()
+        for graph, line in lines:
+            others = tuple(str(line.get(other)) for other in differing if other != name)
+            on_graph.setdefault((graph, others), set()).add(str(line.get(name)))
+            anywhere.setdefault(others, set()).add(str(line.get(name)))
+        if any(len(values) > 1 for values in on_graph.values()):
+            of_problems.append(name)
+        elif any(len(values) > 1 for values in anywhere.values()):
+            of_graphs.append(name)
+    return of_problems, of_graphs
+
+
+def _words(line: dict[str, Any], names: list[str], chosen: dict[str, set[str]]) -> str:
+    return " ".join(_word(name, line[name], chosen.get(name, set())) for name in names if name in line)
+
+
+def _chosen_by_default(column: pd.Series[Any]) -> set[str]:
+    """Return the keys of objects that are null in some: there the choice is left to cpms, and false is another one."""
+    held = [json.loads(each) for each in column.dropna().unique() if each.startswith("{")]
+    return {key for each in held for key, value in each.items() if value is None}
+
+
+def _plain(column: str) -> str:
+    return column.removesuffix("_json").replace("_", " ")
 
 
 def _columns_of_parameters(table: pd.DataFrame) -> list[str]:
@@ -75,15 +130,15 @@ def _is_held(value: object) -> bool:
     return value is not None and value is not pd.NA and not (isinstance(value, float) and np.isnan(value))
 
 
-def _word(name: str, value: object) -> str:
-    """Return a parameter as text; of an object, the names of what is set."""
+def _word(name: str, value: object, chosen: set[str]) -> str:
+    """Return a parameter as text; of an object, the names of what is set, and of what is off where cpms may choose."""
     if isinstance(value, str) and name.endswith("_json"):
         held = json.loads(value)
-        return (
-            "+".join(key if each is True else f"{key}={each}" for key, each in held.items() if each)
-            if isinstance(held, dict)
-            else "+".join(map(str, held))
-        )
+        if not isinstance(held, dict):
+            return "+".join(map(str, held))
+        off = {key for key, each in held.items() if key in chosen and each is not None and not each}
+        parts = [key if each is True else f"{key}={each}" for key, each in held.items() if each]
+        return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
     return value if isinstance(value, str) else f"{name}={value}"
 
 
@@ -143,6 +198,8 @@ def _iterations(line: dict[str, Any]) -> dict[int, float]:
         return {int(bits): float(count) for bits, count in counted.items() if count}
     if line.get("bits", 0) > 0:
         return {int(line["bits"]): 1.0}
+    if line.get("dtype") in ("float32", "float64"):
+        return {int(line["dtype"].removeprefix("float")): 1.0}
     try:
         with plugins.allowed(False):  # A row is data: it runs no code.
             return {format_named(line["storage"]).bits(None): 1.0}

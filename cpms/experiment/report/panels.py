@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FILLED: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 4}
 """The entry of filled marks in a legend."""
+ALL_MARKERS = "osD^vP*X<>hp"
+"""Of engines and layouts, and of histories."""
 HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 """The entry of hollow marks in a legend."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -34,6 +36,8 @@ _PAGE_IN = 7.6
 """Height of a page's column of names, below which axis, legend and caption have room."""
 _CHARACTER_IN = 0.054
 """Width of a character of 7 points."""
+_LEAST_CASES = 4
+"""Graphs in a column of names that has no room for all."""
 _LEAST_IN = 0.7
 """Height of a panel of few names, below which labels leave it no room."""
 _FINE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
@@ -103,9 +107,7 @@ def line_height(labels: Sequence[str]) -> float:
     return 0.03 + 0.12 * max(label.count("\n") + 1 for label in labels)
 
 
-def fitting(
-    found: pd.DataFrame, names: Sequence[str], width: float, *, more: int = 0
-) -> tuple[pd.DataFrame, list[str], str]:
+def fitting(found: pd.DataFrame, names: Sequence[str], width: float) -> tuple[pd.DataFrame, list[str], str]:
     """Return the lines of a table that a page has room for, evenly chosen, their names, and a text about the others.
 
     Parameters
@@ -115,16 +117,90 @@ def fitting(
         Of its lines.
     width : float
         Of the figure, in inches.
-    more : int
-        Number of other names in the column.
     """
-    labels = wrapped(names, 26 if width < 5 else 60, MOST_LINES - more)
-    room = min(MOST_LINES, int(_PAGE_IN / line_height(labels)) - more)
+    labels = wrapped(names, name_length(width), MOST_LINES)
+    room = min(MOST_LINES, int(_PAGE_IN / line_height(labels)))
     if len(found) <= room:
         return found.reset_index(drop=True), labels, ""
-    kept = np.linspace(0, len(found) - 1, room).round().astype(int)
+    kept = evenly(range(len(found)), room)
     text = f"; {room} of {len(found)} contestants, evenly chosen"
     return found.iloc[kept].reset_index(drop=True), [labels[place] for place in kept], text
+
+
+def comparable(found: pd.DataFrame, width: float) -> tuple[pd.DataFrame, dict[str, str], str]:
+    """Return the lines of as many cases as a page has room for, the labels of names, and a text about the others.
+
+    Each case has the same contestants, so that its bars can be compared. At least four cases are kept, from the fastest
+    to the slowest, and of contestants those that this leaves room for, evenly chosen by their relative time.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+        Columns ``case``, ``called``, ``problem`` and ``seconds``.
+    width : float
+        Of the figure, in inches.
+    """
+    relative = found.seconds / found.groupby("case").seconds.transform("min")
+    names = list(relative.groupby(found.called).median().sort_values().index)
+    cases = list(found.groupby("case").seconds.median().sort_values().index)
+    labels = dict(zip(names, wrapped(names, name_length(width), MOST_LINES), strict=True))
+    room = min(MOST_LINES, int(_PAGE_IN / line_height(list(labels.values()))))
+    of_case = int(found.groupby("case").size().max()) + 1
+    shown = evenly(cases, max(min(_LEAST_CASES, len(cases)), room // of_case))
+    kept = names if len(shown) * of_case <= room else evenly(names, max(2, room // len(shown) - 1))
+    texts = [
+        f"; {len(shown)} of {len(cases)} {'graphs' if not any(found.problem) else 'graphs and problems'}"
+        if len(shown) < len(cases) else "",
+        f"; {len(kept)} of {len(names)} contestants, evenly chosen" if len(kept) < len(names) else "",
+    ]  # fmt: skip
+    found = found[found.case.isin(shown) & found.called.isin(kept)]
+    found = found.assign(place=found.case.map({case: place for place, case in enumerate(shown)}))
+    return found.sort_values(["place", "seconds"]).reset_index(drop=True), labels, "".join(texts)
+
+
+def evenly(held: Sequence[Any], most: int) -> list[Any]:
+    """Return the elements of a sequence, or as many as are allowed, evenly chosen, with the first and the last.
+
+    Examples
+    --------
+    >>> evenly("abcdefg", 3), evenly("ab", 3)
+    (['a', 'd', 'g'], ['a', 'b'])
+    """
+    if len(held) <= most:
+        return list(held)
+    return [held[int(place)] for place in np.linspace(0, len(held) - 1, most).round()]
+
+
+def name_length(width: float) -> int:
+    """Return the number of characters that a figure of so many inches has for a name at its left."""
+    return 26 if width < 5 else 40
+
+
+def label_below(axes: Axes, text: str, width: float, names: Sequence[str]) -> None:
+    """Label a horizontal axis: below its middle, or at its right end if the text is wider than the panel.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    text : str
+    width : float
+        Of the figure, in inches.
+    names : sequence of str
+        Those along the vertical axis, beside which the panel begins.
+    """
+    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    panel_in = width - _CHARACTER_IN * longest - 0.3
+    axes.set_xlabel(text, loc="right" if 1.15 * _CHARACTER_IN * len(text) > panel_in else "center")
+
+
+def state_small(axes: Axes, ends: Sequence[float], places: Sequence[float]) -> None:
+    """Write the lengths of bars that are too short to be seen beside them."""
+    longest = max(ends, default=0.0)
+    for end, place in zip(ends, places, strict=True):
+        if 0 < end < 0.015 * longest:
+            axes.annotate(
+                number(float(f"{end:.2g}")), (end, place), (3, 0), textcoords="offset points", va="center", fontsize=7
+            )
 
 
 def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
@@ -211,6 +287,23 @@ def marker(name: str, others: Sequence[str] = ()) -> str:
     return MARKERS.get(name) or "<>hpd*"[list(others).index(name) % 6 if name in others else 0]
 
 
+def kinds(found: pd.DataFrame) -> list[str]:
+    """Return the engine of each line, or its layout where all have one engine."""
+    column = "engine" if len(set(found.engine)) > 1 else "layout"
+    return [str(each) for each in found[column]]
+
+
+def markers(found: pd.DataFrame) -> list[str]:
+    """Return the marker of each line: that of its engine or layout in all figures, or one that no other has here."""
+    found_kinds = kinds(found)
+    free, by_kind = list(ALL_MARKERS), dict[str, str]()
+    for kind in sorted(set(found_kinds), key=lambda kind: (kind not in MARKERS, kind)):
+        wanted = MARKERS.get(kind, "")
+        by_kind[kind] = wanted if wanted in free else free[0] if free else ALL_MARKERS[0]
+        free = [each for each in free if each != by_kind[kind]]
+    return [by_kind[kind] for kind in found_kinds]
+
+
 def key(
     bits: Iterable[float] = (), marks: dict[str, str] | None = None, lines: dict[str, dict[str, Any]] | None = None
 ) -> list[Artist]:
@@ -229,8 +322,8 @@ def key(
     return [*squares, *named, *styled]
 
 
-def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: bool = False) -> None:
-    """Explain marks above the panels or below them, in as few lines as there is room for."""
+def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: bool = False) -> int:
+    """Explain marks above the panels or below them, in as few lines as there is room for, and return their number."""
     for entry in entries:
         entry.set_label(abbreviate(str(entry.get_label()), most))
     lengths = [len(str(entry.get_label())) for entry in entries]
@@ -243,6 +336,7 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: boo
         handles=list(entries), loc="outside lower center" if below else "outside upper center", ncols=columns,
         handletextpad=0.3, columnspacing=0.9, borderaxespad=0.1, handlelength=1.2,
     )  # fmt: skip
+    return lines
 
 
 def _legend_inches(lengths: Sequence[int], columns: int) -> float:
@@ -264,18 +358,25 @@ def logarithmic(axes: Axes, which: str = "x", *, digits: Sequence[float] = (1.0,
     most : int
         Number of ticks.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     getattr(axes, f"set_{which}scale")("log")
     axis = getattr(axes, f"{which}axis")
     low, high = axis.get_view_interval()
     decades = np.log10(high / low) if high > low > 0 else 1.0
-    axis.set_major_locator(LogLocator(subs=digits if decades < 2.2 else (1.0,), numticks=most))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     axis.set_minor_locator(LogLocator(subs=[2, 3, 4, 5, 6, 7, 8, 9], numticks=100) if decades < 4.5 else NullLocator())
     axis.set_minor_formatter(NullFormatter())
-    if sum(low <= tick <= high for tick in axis.get_majorticklocs()) < 2 and decades < 1:
-        axis.set_major_locator(LogLocator(subs=_FINE, numticks=most))
+    axis.set_major_locator(LogLocator(subs=digits if decades < 2.2 else (1.0,), numticks=most))
+    if decades < 1 and len(_within(low, high, digits)) < 2:  # There LogLocator takes ticks as of a linear axis.
+        inside = _within(low, high, _FINE)
+        axis.set_major_locator(FixedLocator(inside[:: -(-len(inside) // most) or 1]))
+
+
+def _within(low: float, high: float, digits: Sequence[float]) -> list[float]:
+    """Return the numbers of these first digits between two positive numbers less than a decade apart."""
+    power = 10.0 ** np.floor(np.log10(low))
+    return [scale * power * digit for scale in (1, 10) for digit in digits if low <= scale * power * digit <= high]
 
 
 def number(value: float) -> str:

@@ -1,9 +1,9 @@
 """Figures of any experiment, drawn from its rows without a program: one function of a few lines each.
 
-A colour means bits and a marker the engine or layout, in every figure. Times are medians; speed-ups are geometric means
-over graphs with the percentile interval of the bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
-chapter 13), over graphs and over the samples of each. Figures are as wide as one column of a journal or two, with text
-of at least 7 points at that size. The cost is that of Matplotlib.
+A colour means bits and a marker the engine or layout, in every figure. Times are medians, compared on one graph and at
+one tolerance; speed-ups are geometric means over graphs with the percentile interval of the bootstrap (Efron and
+Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13), over graphs and over the samples of each. Figures are
+as wide as one column of a journal or two, with text of at least 7 points at that size. The cost is that of Matplotlib.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.report.observations import observations
-from cpms.experiment.report.palette import colour, nearest
+from cpms.experiment.report.palette import NEUTRAL, colour, nearest
 from cpms.experiment.report.style import STYLE, inches
 from cpms.experiment.rows.rows import Row
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARKERS = "osD^vP*X<>hp"
-_LEAST_GRAPHS = 4
-"""Graphs in a column of names that has no room for all."""
 _APART = 20.0
 """Quotient of the slowest times of graphs from which on each graph has a scale of its own."""
 _MOST_HISTORIES = 6
+_MARKS_OF_HISTORY = 10
+"""About so many marks tell a history from others; more would cover each other."""
+_MIXED = "#b0b0b0"
+"""Of bars whose time by bits is not recorded: sweeps of several numbers of bits, or of one that rows lack."""
+_FEWEST = "; colour: fewest bits that a sweep reads"
 
 
 class Drawing(NamedTuple):
@@ -89,7 +92,9 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
             made = template(found, size, baseline)
         if made is not None:
             cells = [row["cell"] for row in rows if row["status"] == "ok"]
-            caption = f"Experiment {rows[0]['experiment']}: {made[1]}. {captions.provenance(rows, list(found.samples))}"
+            named = f" Contestants are named by {found.named_by.iloc[0]}." if found.named_by.iloc[0] else ""
+            what = f"Experiment {rows[0]['experiment']}: {made[1]}.{named}"
+            caption = f"{what} {captions.provenance(rows, list(found.samples))}"
             yield Drawing(name, made[0], caption, made[2], rows[0]["experiment"], cells)
 
 
@@ -102,37 +107,42 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     Where the times of graphs are far apart, each graph has a scale of its own.
     """
     del baseline
-    found, of_graphs = _some_graphs(found[found.by_bits.map(bool)])
+    found = found[found.seconds > 0]
     if found.empty:
         return None
+    longest, apart = found.prepare.max(), ""
+    if longest > 10 * found.seconds.max():  # Nothing else would be seen beside it.
+        apart, found = f"; preparation, up to {longest:.3g} s, is not drawn", found.assign(prepare=0.0)
     figure, axes, places, found, some = _groups(found, width)
     total = found.seconds + found.prepare
-    slowest = total.groupby(found.graph).transform("max")
+    slowest = total.groupby(found.case).transform("max")
     relative = slowest.max() > _APART * slowest.min()
     unit, scale = ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
     scales = (1 / slowest if relative else scale * slowest**0).to_numpy()
-    ends = np.zeros(len(found))
+    mixed = scales * np.where(found.by_bits.map(bool), 0.0, found.seconds)
+    axes.barh(places, mixed, color=_MIXED, height=0.7)
+    ends = mixed
     for bits in sorted({bits for each in found.by_bits for bits in each}, reverse=True):
         part = scales * np.array([each.get(bits, 0.0) for each in found.by_bits])
         axes.barh(places, part, left=ends, color=colour(bits), height=0.7)
-        ends += part
+        ends = ends + part
     prepared = bool((found.prepare > 0).any())
     if prepared:
-        axes.barh(
-            places, scales * found.prepare, left=ends, color="none", edgecolor="#666666", height=0.7, hatch="////"
-        )
+        axes.barh(places, scales * found.prepare, left=ends, color="none", edgecolor=NEUTRAL, height=0.7, hatch="////")
     spread = scales * np.array([found.seconds - found.least, found.most - found.seconds]).clip(min=0)
     if spread.any():
         axes.errorbar(scales * found.seconds, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
+    panels.state_small(axes, (scales * total.to_numpy()).tolist(), places)
     label = "time over the slowest of the graph" if relative else f"time in {unit}"
-    axes.set_xlabel(label + ("; hatched: preparation" if prepared else ""))
-    _legend(figure, found, marked=False, by_sweep=True)
+    names = [each.get_text() for each in axes.get_yticklabels()]
+    panels.label_below(axes, label + ("; hatched: preparation" if prepared else ""), width, names)
+    _legend(figure, found, marked=False, by_sweep=True, mixed=bool(mixed.any()))
     texts = [
         "median time by bits read",
         ", over the slowest time of the graph" if relative else "",
+        "; grey: sweeps of several numbers of bits, or of one that the rows lack" if mixed.any() else "",
         "; lines: from least to most of the samples" if spread.any() else "",
-        of_graphs,
-        some,
+        apart + some,
         "; *: generated stand-in" if any(map(captions.stands_in, found.graph)) else "",
     ]
     return figure, "".join(texts), _range_of(found, "seconds", "Bars of the time", "s")
@@ -144,18 +154,21 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     lines = speedups(found, baseline)
     if base is None or not lines:
         return None
+    over = "graphs and problems" if any(found.problem) else "graphs"
     figure, axes, table, some = _lines(pd.DataFrame(lines).sort_values("speedup", ascending=False), width)
-    marker = _markers(table)
+    several = len(set(panels.kinds(table))) < len(table)  # Else each line is named by its engine.
+    marker = panels.markers(table) if several else "o" * len(table)
     for place, line in enumerate(_each(table)):
         error = [[line.speedup - line.low], [line.high - line.speedup]]
         axes.errorbar(
             line.speedup, place, xerr=error, color=colour(line.fewest_bits), marker=marker[place], markersize=4
         )
-    axes.axvline(1.0, color="#666666", linewidth=0.6)
+    axes.axvline(1.0, color=NEUTRAL, linewidth=0.6)
     panels.logarithmic(axes, most=5)
-    axes.set_xlabel(f"speed-up over {abbreviate(base, 30)}")
-    _legend(figure, table)
-    text = f"speed-up over {base}, geometric mean over graphs, with 95 % bootstrap interval{some}"
+    names = [each.get_text() for each in axes.get_yticklabels()]
+    panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
+    _legend(figure, table, marked=several)
+    text = f"speed-up over {base}, geometric mean over {over}, with 95 % bootstrap interval{_FEWEST}{some}"
     return figure, text, _range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
 
 
@@ -163,49 +176,54 @@ _SPEED = ("speedup", "low", "high")
 
 
 def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str, Any]]:
-    """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``."""
+    """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``.
+
+    Times of one graph and of one problem on it are compared, so that a looser tolerance is no speed-up.
+    """
     base = _baseline(found, baseline)
     found = found[found.seconds > 0]
     if base is None:
         return []
-    samples = {line.graph: line.samples for line in _each(found[found.contestant == base])}
+    samples = {line.case: line.samples for line in _each(found[found.called == base])}
     lines = []
-    for name, group in found[found.graph.isin(samples)].groupby("contestant", sort=False):
+    for name, group in found[found.case.isin(samples)].groupby("called", sort=False):
         if name != base:
-            pairs = [(samples[line.graph], line.samples) for line in _each(group)]
-            lines.append({**group.iloc[0], "graph": "", **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
+            pairs = [(samples[line.case], line.samples) for line in _each(group)]
+            first = {**group.iloc[0], "contestant": name, "graph": "", "problem": "", "case": ""}
+            lines.append({**first, **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
     return lines
 
 
 def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
-    """Draw residual against iteration, each point in the colour of the bits that were read."""
+    """Draw residual against iteration, each stretch in the colour of the bits that were read."""
     del baseline
-    found = found[found.history.map(bool)].iloc[:_MOST_HISTORIES]
+    held = found[found.history.map(bool)]
+    found = held.iloc[:_MOST_HISTORIES]
     if found.empty:
         return None
     figure, axes = _panel(width, 2.4)
-    for marker, line in zip(_MARKERS, _each(found), strict=False):
+    for place, (marker, line) in enumerate(zip(panels.ALL_MARKERS, _each(found), strict=False)):
         iterations, values, bits = (np.array(each) for each in zip(*line.history, strict=True))
-        axes.plot(iterations, values, color="#bbbbbb", linewidth=0.6, zorder=1)
+        step = max(1, len(bits) // _MARKS_OF_HISTORY)
+        marked = np.arange(len(bits))[place * step // len(found) :: step]
+        ends = [0, *(np.flatnonzero(np.diff(bits)) + 1), len(bits)]
+        for start, end in itertools.pairwise(ends):
+            at = slice(max(start - 1, 0), end)
+            axes.plot(iterations[at], values[at], color=colour(bits[start]), zorder=1)
+        shades = [colour(each) for each in bits[marked]]
         axes.scatter(
-            iterations,
-            values,
-            s=6,
-            c=[colour(each) for each in bits],
-            marker=marker,
-            zorder=2,
-            linewidths=0,
-            clip_on=False,
+            iterations[marked], values[marked], s=9, c=shades, marker=marker, zorder=2, linewidths=0, clip_on=False
         )
-        axes.plot([], [], marker, color="#666666", markersize=3, label=abbreviate(_named(line), 32))
     panels.logarithmic(axes, "y")
     axes.set(xlabel="iteration", ylabel="residual")
-    axes.legend(loc="best", handletextpad=0.2)
-    _legend(figure, found, by_sweep=True)
+    named = dict(zip(_short_names(found), panels.ALL_MARKERS, strict=False))
+    swept = {int(each) for line in found.history for _, _, each in line}
+    _explain(figure, panels.key(sorted({nearest(each) for each in swept}), named))
     last = min(line[-1][1] for line in found.history)
+    some = f"; {len(found)} of {len(held)} solves" if len(found) < len(held) else ""
     return (
         figure,
-        "residual against iteration by bits read",
+        f"residual against iteration by bits read{some}",
         f"{len(found)} falling curves; the least ends at {last:.1e}.",
     )
 
@@ -217,24 +235,29 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     if not _relates(found.traffic):
         return None
     figure, axes = _scatter(found, width, "traffic", "seconds")
-    names = captions.inside(found.traffic_name, "bytes")
+    names = captions.in_words(found.traffic_name)
     panels.logarithmic(axes, most=5)
     panels.logarithmic(axes, "y")
-    axes.set(xlabel=f"bytes{names}", ylabel="time in s")
-    return figure, f"time against bytes{names} by bits", _range_of(found, "seconds", "Points of the time", "s")
+    axes.set(xlabel=names, ylabel="time in s")
+    return figure, f"time against {names}{_FEWEST}", _range_of(found, "seconds", "Points of the time", "s")
 
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the error against the mean number of bits read."""
+    from matplotlib.ticker import MultipleLocator
+
     del baseline
     found = found[(found.error > 0) & (found.bits > 0)]
     if not _relates(found.bits):
         return None
     figure, axes = _scatter(found, width, "bits", "error")
-    names = captions.inside(found.error_name, "error")
+    names = captions.in_words(found.error_name)
     panels.logarithmic(axes, "y")
-    axes.set(xlabel="mean bits read", ylabel=f"error{names}")
-    return figure, f"error{names} against mean bits read", _range_of(found, "error", "Points of the error", "")
+    span = found.bits.max() - found.bits.min()
+    axes.xaxis.set_major_locator(MultipleLocator(8.0 if span > 24 else 4.0 if span > 10 else 2.0))
+    axes.set(xlabel="bits read, mean over iterations", ylabel=names)
+    text = f"{names}, against the mean of the bits read{_FEWEST}"
+    return figure, text, _range_of(found, "error", "Points of the error", "")
 
 
 TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
@@ -265,25 +288,13 @@ def _each(found: pd.DataFrame) -> list[Any]:
 
 
 def _named(line: Any) -> str:
-    return " ".join(filter(None, [line.contestant, str(line.graph) if isinstance(line.graph, str) else ""]))
-
-
-def _some_graphs(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return contestants by graph, from the fastest graph to the slowest; of many, those of few graphs, and a text."""
-    order = found.groupby("graph", dropna=False).seconds.median().sort_values().index
-    kept, text = list(order), ""
-    count = max(_LEAST_GRAPHS, panels.MOST_LINES * len(order) // max(1, len(found)))
-    if count < len(order):
-        kept = [order[place] for place in np.linspace(0, len(order) - 1, count).round().astype(int)]
-        text = f"; {count} of {len(order)} graphs"
-    places = found.graph.map({graph: place for place, graph in enumerate(kept)}) if len(order) else found.seconds
-    found = found.assign(place=places)
-    return found[found.place.notna()].sort_values(["place", "seconds"]), text
+    graph = str(line.graph) if isinstance(line.graph, str) else ""
+    return " ".join(filter(None, [line.called, graph, line.problem]))
 
 
 def _baseline(found: pd.DataFrame, baseline: str | None) -> str | None:
     """Return the contestant that speed-ups are over; None if there is one contestant alone."""
-    names: list[str] = list(dict.fromkeys(found.contestant))
+    names: list[str] = list(dict.fromkeys(found.called))
     if baseline is not None:
         match = next((name for name in names if name == baseline), None)
         match = match or next((name for name in names if baseline in name), None)
@@ -292,7 +303,7 @@ def _baseline(found: pd.DataFrame, baseline: str | None) -> str | None:
         return match
     if len(names) < 2:
         return None
-    counts = found.groupby("contestant").graph.nunique().to_dict()
+    counts = found.groupby("called").case.nunique().to_dict()
     return max(names, key=lambda name: ("fp64" in name, counts.get(name, 0)))
 
 
@@ -313,31 +324,29 @@ def _lines(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, pd.DataFram
 
 def _short_names(found: pd.DataFrame) -> list[str]:
     """Return contestants and graphs as one text each, without that of both which all have in common."""
-    graphs = [captions.graph_label(each) for each in found.graph]
-    if len(set(found.contestant)) == 1 < len(set(graphs)):
+    graphs = [captions.case_label(*each) for each in zip(found.graph, found.problem, strict=True)]
+    if len(set(found.called)) == 1 < len(set(graphs)):
         return graphs
     one_graph = len(set(graphs)) == 1
-    pairs = zip(found.contestant, graphs, strict=True)
+    pairs = zip(found.called, graphs, strict=True)
     named = [" ".join(filter(None, [str(name), "" if one_graph else graph])) for name, graph in pairs]
     return [" ".join(name.split()) for name in named]
 
 
 def _groups(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, list[int], pd.DataFrame, str]:
     """Return a panel of names below the name of their graph, the place of each line, those shown, and a text."""
-    graphs = dict.fromkeys(found.graph)
-    if len(graphs) == 1 or len(set(found.contestant)) == 1:
-        figure, axes, found, some = _lines(found, width)
+    if len(set(found.case)) == 1 or len(set(found.called)) == 1:
+        figure, axes, found, some = _lines(found.sort_values("seconds"), width)
         return figure, axes, list(range(len(found))), found, some
-    names = [" ".join(str(name).split()) for name in found.contestant]
-    found, labels, some = panels.fitting(found, names, width, more=len(graphs))
+    found, labels, some = panels.comparable(found, width)
     places, ticks, before = list[int](), list[str](), None
-    for graph, label in zip(found.graph, labels, strict=True):
-        if graph != before:
-            ticks.append(f"{abbreviate(captions.graph_label(graph), 26)}:")
-            before = graph
+    for line in _each(found):
+        if line.case != before:
+            ticks.append(f"{captions.case_label(line.graph, line.problem, 38 if width < 5 else 44)}:")
+            before = line.case
         places.append(len(ticks))
-        ticks.append(label)
-    figure, axes = _panel(width, 0.9 + panels.line_height(labels) * len(ticks))
+        ticks.append(labels[line.called])
+    figure, axes = _panel(width, 0.9 + panels.line_height(ticks) * len(ticks))
     axes.set_yticks(range(len(ticks)), ticks)
     for at, tick in enumerate(axes.yaxis.get_major_ticks()):
         tick.tick1line.set_visible(at in places)
@@ -348,7 +357,7 @@ def _groups(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, list[int],
 
 def _scatter(found: pd.DataFrame, width: float, x: str, y: str) -> tuple[Figure, Axes]:
     figure, axes = _panel(width, 2.4)
-    marker = _markers(found)
+    marker = panels.markers(found)
     for each in dict.fromkeys(marker):
         part = found[[one == each for one in marker]]
         axes.scatter(
@@ -364,33 +373,25 @@ def _scatter(found: pd.DataFrame, width: float, x: str, y: str) -> tuple[Figure,
     return figure, axes
 
 
-def _kinds(found: pd.DataFrame) -> list[str]:
-    """Return the engine of each line, or its layout where all have one engine."""
-    column = "engine" if len(set(found.engine)) > 1 else "layout"
-    return [str(each) for each in found[column]]
-
-
-def _markers(found: pd.DataFrame) -> list[str]:
-    kinds = _kinds(found)
-    by_kind = dict(zip(dict.fromkeys(kinds), itertools.cycle(_MARKERS), strict=False))
-    return [by_kind[kind] for kind in kinds]
-
-
-def _legend(figure: Figure, found: pd.DataFrame, *, marked: bool = True, by_sweep: bool = False) -> None:
+def _legend(
+    figure: Figure, found: pd.DataFrame, *, marked: bool = True, by_sweep: bool = False, mixed: bool = False
+) -> None:
     """Explain colours and, where there are several, markers, below the panel.
 
-    Colours are of the fewest bits of each contestant, or ``by_sweep`` of the bits that its sweeps read.
+    Colours are of the fewest bits of each contestant, or ``by_sweep`` of the bits that its sweeps read, which some
+    lack if ``mixed``.
     """
-    from matplotlib.lines import Line2D
+    swept = {bits for each in found.by_bits for bits in each} if by_sweep else set(found.fewest_bits)
+    bits = sorted({nearest(each) for each in swept}, reverse=True)
+    kinds = dict(zip(panels.kinds(found), panels.markers(found), strict=True))
+    named = (
+        {kind: kinds[kind] for kind in sorted(filter(None, kinds))} if 1 < len(kinds) <= len(panels.ALL_MARKERS) else {}
+    )
+    grey = {"not recorded by bits": {"color": _MIXED, "marker": "s", "linestyle": ""}} if mixed else {}
+    _explain(figure, panels.key(bits[:8], named if marked else {}, grey))
 
-    swept = {bits for each in found.by_bits for bits in each} if by_sweep else set()
-    bits = sorted({nearest(each) for each in swept or found.fewest_bits}, reverse=True)
-    entries = [Line2D([], [], color=colour(each), marker="s", linestyle="", label=f"{each} bits") for each in bits[:8]]
-    kinds = dict(zip(_kinds(found), _markers(found), strict=True))
-    if marked and 1 < len(kinds) <= len(_MARKERS):
-        entries += [
-            Line2D([], [], color="#666666", marker=m, linestyle="", label=abbreviate(k, 20))
-            for k, m in kinds.items()
-            if k
-        ]
-    panels.legend(figure, entries, below=True)
+
+def _explain(figure: Figure, entries: list[Artist]) -> None:
+    """Write a legend below the panels, which keep their height."""
+    lines = panels.legend(figure, entries, below=True)
+    figure.set_figheight(figure.get_figheight() + 0.14 * (lines - 1))

@@ -1,9 +1,9 @@
-"""Conjugate gradients with reliable updates: r and p live in few bits, x in float64, and r is found anew now and then.
+"""Conjugate gradients with reliable updates: r and p in few bits, x in float64, and r is recomputed from time to time.
 
 Reliable updates (Sleijpen and van der Vorst, "Reliable updated residuals in hybrid Bi-CG methods", Computing 56, 1996;
 Clark et al. for QUDA, 2010): whenever the recurrence's residual has fallen by a factor, r = b - A x is found in float64
-and the direction is kept, so that the answer does not depend on what few bits did to r and p. An iteration costs one
-product and passes over r, p and x; a replacement one product more, in float64.
+and the direction is kept, so that rounding r and p to few bits does not limit the accuracy of the answer. An iteration
+costs one product and passes over r, p and x; a replacement one product more, in float64.
 """
 
 from __future__ import annotations

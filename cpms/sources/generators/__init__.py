@@ -43,6 +43,15 @@ def generate(spec: str) -> Graph:
     key belongs to the generator's first argument, as in ``standin:adaptive``. NAME can be that of a plug-in:
     an entry point of the group ``cpms.generators``, ``module:function`` or ``file.py:function``.
 
+    Parameters
+    ----------
+    spec : str
+        Such as ``rmat:scale=16,seed=1``; docs/graphs.md has a table of all generators.
+
+    Returns
+    -------
+    Graph
+
     Raises
     ------
     InputError

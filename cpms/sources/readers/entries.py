@@ -1,8 +1,8 @@
 """Lines of two node ids and perhaps a number, among other fields or alone, checked before any parser sees them.
 
-The well-kept parsers are fast but forgiving: they read ``2.5`` as the id 2, skip surplus fields and
-may crash on control characters. So a compiled loop proves that a block of lines is what it should be, and reads ids and
-short numbers on the way; `fault` is its slow twin and says in words what is wrong with the line that it found. Blocks
+Parsers of libraries are fast but accept too much: they read ``2.5`` as the id 2, skip surplus fields and may crash on
+control characters. So a compiled loop checks the form of each line of a block, and reads ids and short numbers in the
+same pass. `fault` checks one line slowly, and its text says what is wrong with it. Blocks
 are read by all threads, and yielded in their order, so that the number of threads changes neither a graph nor an error.
 """
 

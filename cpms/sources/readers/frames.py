@@ -1,7 +1,7 @@
 """Tables of edges: Parquet files, data frames of pandas or Polars, tables of Arrow, and arrays of sources and targets.
 
 A column of whole numbers holds ids from 0, any other holds names, which count by first appearance (`pandas.factorize`).
-Titles settle which columns are meant as they do for edge lists in text.
+Titles decide which columns are meant, as they do for edge lists in text.
 """
 
 from __future__ import annotations

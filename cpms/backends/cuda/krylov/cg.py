@@ -1,7 +1,7 @@
 """Conjugate gradient iterations in device memory: a product and two or three passes over vectors each, as CUDA graphs.
 
 Scalars stay on the device, and x takes the steps of up to eight iterations in one pass over a ring of directions. The
-numbers of all of them reach main memory in one transfer, which is what the host waits for.
+scalars of these iterations reach main memory in one transfer, for which the host waits.
 """
 
 from __future__ import annotations

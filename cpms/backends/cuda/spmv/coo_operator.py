@@ -1,7 +1,7 @@
 """Composed sweeps on edges in COO (coordinate format), on native floats: the baselines of `cpms.engines.coo`.
 
-A sweep is a sparse product, the sum of dangling mass, the epilogue and the norms of the change, a kernel or two each; a
-CUDA graph cuda_graphs them. It reads 8 bytes an edge besides the value, and writes and reads a sum a node more than a
+A sweep is a sparse product, the sum of dangling mass, the epilogue and the norms of the change, a kernel or two each,
+which a CUDA graph replays. It reads 8 bytes an edge besides the value, and writes and reads a sum a node more than a
 fused sweep does.
 """
 

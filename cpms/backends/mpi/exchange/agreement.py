@@ -1,8 +1,7 @@
-"""Ranks compare what they were asked for before they begin: different options end in a hang or in one rank's answer.
+"""Ranks compare their options before they begin: different ones would end in a hang, or in the answer of one rank.
 
-Whoever starts a rank chooses its command line, its package and its files, so each of them may differ by mistake: a
-launcher with one part a host, a package that one host lacks the last version of, a file that was copied while it was
-written.
+The launcher of a rank chooses its command line, its package and its files, so each may differ by mistake: another
+command line on one host, an older version of the package, a file that was copied while it was written.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Edges are int32, permuted by ``default_rng(0)``, in pageable main memory before the clock starts; allocation, staging
 and copies are timed, from memory pools that the warm-up filled. The ways of all solvers take turns, so that a drift of
 the machine meets all alike. Ways through device memory are timed where the engine computes there: their certificate
-reads its residual back, so that the clock stops after the work. Compilation is not timed; `cpms.base.work_clock`.
+reads its residual back, so that the clock stops after the work. Compilation is not timed; see `cpms.base.work_clock`.
 """
 
 from __future__ import annotations

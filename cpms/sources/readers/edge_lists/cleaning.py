@@ -1,4 +1,4 @@
-"""Lines below the first edge that are none: comments, and headers that joined files repeat."""
+"""Lines below the first edge that are no edges: comments, and headers that joined files repeat."""
 
 from __future__ import annotations
 

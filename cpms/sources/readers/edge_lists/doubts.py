@@ -1,4 +1,4 @@
-"""What can be judged of an edge list's first line only when all others have been read."""
+"""Checks of an edge list's first line that need all other lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first lines of an edge list, of which its form is made out."""
+"""The first lines of an edge list, from which its form is detected."""
 
 from __future__ import annotations
 
