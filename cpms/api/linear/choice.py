@@ -268,9 +268,6 @@ def _vectors(method: str, vectors: Any, engine: str, reasons: list[str]) -> tupl
     if isinstance(vectors, str) and vectors == "auto":
         if engine == "reference":
             return (None,)
-        if method == "gmres" and engine == "cuda":
-            reasons.append("basis in fp64, as on a GPU unless vectors says otherwise")
-            return (None,)
         if method == "gmres":
             reasons.append("basis of shared exponents: as many bits of each vector as the residual asks for")
             return BLOCKS
