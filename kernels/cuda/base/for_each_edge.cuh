@@ -1,5 +1,5 @@
 // A loop over all entries of a CSR matrix with one thread an entry. Each thread finds its row by binary search in the
-// row offsets, so that the work is balanced whatever the rows are; an entry costs log2(rows) loads that caches serve.
+// row offsets, so that the work is balanced for rows of any length; an entry costs log2(rows) loads that caches serve.
 #pragma once
 #include "base/words.cuh"
 

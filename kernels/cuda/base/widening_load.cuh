@@ -1,8 +1,8 @@
 // Widening loads: the word of a packed float becomes the bits of a float64 by shifts and a mask alone.
 //
 // The result is the real value times a power of two that depends on the format, 1 / WideningLoad::unit. A sweep
-// multiplies the sum of a row by that unit once, so that no value needs an exponent correction of its own. Sums of
-// such values are exact up to 53 bits.
+// multiplies the sum of a row by that unit once, so that no value needs an exponent correction of its own. Sums of such
+// values are exact as long as they need at most 53 bits.
 #pragma once
 #include "base/segmented_storage.cuh"
 #include "base/tile_layout.cuh"

@@ -2,10 +2,10 @@
 // task in sequence.
 //
 // Entries and flags are those of spmv/csr_balanced.cu. A lane loads one index of 32; then all lanes gather for each
-// index in turn, `Each` columns a lane, so that an edge is one run of whole sectors that serves all queries. The
-// warps of a block take consecutive tasks, so that their gathers are near each other. Rows that cross tasks are
-// joined in shared memory, and those that cross blocks by carry-out. An edge costs its index once, and its values of
-// all queries.
+// index in turn, `Each` columns a lane. The values of an edge are then one run of whole sectors, which serves all
+// queries. The warps of a block take consecutive tasks, so that their gathers are near each other. Rows that cross
+// tasks are joined in shared memory, and those that cross blocks by carry-out. An edge costs its index once, and its
+// values of all queries.
 #pragma once
 #include "batch/batch.cuh"
 #include "base/float32_view.cuh"

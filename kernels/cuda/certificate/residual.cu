@@ -1,8 +1,8 @@
 // The residual G(x) - x of ranks in device memory, recomputed in float64 from the graph as it was given. A group of
 // lanes sums a row with compensation (Ogita, Rump and Oishi, Accurate sum and dot product, 2005); rows of many edges
 // are summed in pieces first. It shares nothing with the sweeps whose answers it measures but the headers of base, and
-// costs about one product in float64. Sums have a fixed order, so equal ranks give equal bits. Kernels follow one
-// another as in this file: mass of x, scale to mass 1, pieces of long rows, rows, and the join of the blocks' norms.
+// costs about one product in float64. Sums have a fixed order, so equal ranks give equal bits. The kernels run in the
+// order of this file: mass of x, scale to mass 1, pieces of long rows, rows, and the join of the blocks' norms.
 #include "base/warp.cuh"
 
 namespace cpms {

@@ -3,8 +3,8 @@
 // p' = r + beta p; x takes up to eight alpha p together. Scalars stay on the device: each pass reads those of the pass
 // before from a log, which the host fetches once for up to eight iterations.
 //
-// With r, p and q in float32, an iteration moves 8 + 12 + 12 + 6 bytes a value besides the product; where rows follow few
-// patterns, the product finds p.q, too, and the first pass is saved.
+// With r, p and q in float32, an iteration moves 8 + 12 + 12 + 6 bytes a value besides the product; where rows follow
+// few patterns, the kernel of the product also computes p.q, which saves the first pass.
 #include "base/last_block_reduce.cuh"
 #include "krylov/four_values.cuh"
 

@@ -1,5 +1,5 @@
 // Totals that ranks exchange with their values, and the all-reduce over ranks, which every rank evaluates in the same
-// order. It costs 11 numbers a rank and exchange.
+// order. An exchange sends 11 numbers for each rank.
 #pragma once
 #include "persistent/grid_sync.cuh"
 

@@ -2,9 +2,9 @@
 // counts arrivals, so a read that finds all arrivals has found the sum. The words order no other memory: the barrier's
 // own counter releases and acquires what the sweep stored, and its fence does not delay the words.
 //
-// Integer sums do not depend on order, so results are bitwise reproducible (as in the reproducible summation of
-// Demmel and Nguyen, 2013, here with three words). It saves the read of all partial values after the barrier, one
-// trip to the second-level cache, which counts where a sweep is short. At most 255 blocks take part.
+// Integer sums do not depend on order, so results are bitwise reproducible (as in the reproducible summation of Demmel
+// and Nguyen, 2013, here with three words). It saves the read of all partial values after the barrier, one trip to the
+// second-level cache, which matters where a sweep is short. At most 255 blocks take part.
 #pragma once
 #include "base/tile_layout.cuh"
 #include "persistent/grid_sync.cuh"

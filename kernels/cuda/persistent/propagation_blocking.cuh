@@ -3,8 +3,8 @@
 //
 // For graphs whose neighbours lie anywhere, each gather would read a sector for one value. Here a block stages the
 // values of a range of nodes in shared memory, and writes, for each bin, the values that the entries of the bin read,
-// one an entry, at precomputed places. No atomic operation is needed and results do not depend on order. An entry
-// costs two 16-bit indices, one write and one read of its value, however its nodes lie.
+// one an entry, at precomputed places. No atomic operation is needed and results do not depend on order. An entry costs
+// two 16-bit indices, one write and one read of its value, wherever its nodes lie in memory.
 #pragma once
 #include "persistent/sell_slices.cuh"
 

@@ -1,7 +1,7 @@
 // CSR by target from an edge list in device memory, by sorting: an edge becomes a 64-bit key, its target above its
 // source; after a radix sort, binary search finds where each row begins. Equal keys are equal edges, so the result does
-// not depend on the order of a run. Each kernel is one pass over edges or nodes; the host has keys sorted after the
-// first.
+// not depend on the order of a run. Each kernel is one pass over edges or nodes. Between the first and the second the
+// host sorts the keys (CUB's radix sort).
 #include "base/warp.cuh"
 
 namespace cpms {

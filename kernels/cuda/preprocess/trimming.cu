@@ -2,7 +2,7 @@
 // Kahn, 1962; trimming before strongly connected components, McLendon et al., 2005).
 //
 // These nodes need substitution once and no iteration. A level costs one look at all remaining nodes and a grid
-// barrier, so trimming ends when further levels cannot pay.
+// barrier, so trimming ends when a further level would cost more than it saves.
 #include "persistent/grid_sync.cuh"
 
 namespace cpms {

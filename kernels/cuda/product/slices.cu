@@ -3,9 +3,10 @@
 // Entries k of neighbouring rows lie side by side, so a warp's loads of values and columns are whole lines. Where all
 // slices are equally wide, the width is compiled in (Width > 0): loops unroll, and no row starts are read; else columns
 // are taken 8, 4, 2 and 1 at a time. Small values and offsets lie in groups of columns (column_groups.cuh), which one
-// load of a thread reads: loads of a byte each would keep the load units busy, not the memory. Offsets of compressed columns are found without reading anything before: loads
-// that wait for other loads cost more than their bytes. Cost: each slot's value and column once, and the misses of x in
-// the second-level cache; slices whose columns are far apart twice.
+// load of a thread reads: loads of a byte each would keep the load units busy, not the memory. The address of a
+// compressed offset follows from the slot alone, so no load waits for another; such a wait costs more than the bytes
+// that it would save. Cost: each slot's value and column once, and the misses of x in the second-level cache. Slices
+// whose columns are too far apart for offsets are read twice, the second time with columns in full.
 #include "product/column_groups.cuh"
 
 namespace cpms {

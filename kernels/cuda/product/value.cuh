@@ -1,8 +1,8 @@
 // Values of a matrix or vector as numbers of the type in which a product is computed.
 //
-// The accessors of base/segmented_storage.cuh return float64. Here formats whose numbers a device turns into float32 by
-// one instruction or none are converted so: a longer decoding would take more time than the loads. The values of
-// matrices are finite, since others are refused; an infinity of x is one in float32, too.
+// The accessors of base/segmented_storage.cuh return float64. Here a format is converted to float32 if a device does
+// that by one instruction or none: a longer decoding would take more time than the loads. The values of matrices are
+// finite, since others are refused; an infinity of x is one in float32, too.
 #pragma once
 #include "base/segmented_storage.cuh"
 

@@ -1,5 +1,5 @@
-// SpMV in CSR with as many entries a warp whatever the rows (load balancing as in merge-based CSR of Merrill and
-// Garland, 2016; segmented sum of Blelloch, 1993), followed by the epilogue.
+// SpMV in CSR with an equal number of entries for each warp, for rows of any length (load balancing as in merge-based
+// CSR of Merrill and Garland, 2016; segmented sum of Blelloch, 1993), followed by the epilogue.
 //
 // Entries are counted in tiles of 256; a task is `task_tiles` tiles of one warp. Every row has at least one entry:
 // that of an empty row has value 0 and refers to a value of x behind the rows that is always 0. For each eight
@@ -9,9 +9,9 @@
 // lanes, and finished rows pass through shared memory so that stores are coalesced. In memory, a lane's indices and
 // values are adjacent, as many as fill a load of 16 bytes (`arrange.for_lanes`).
 //
-// A row that crosses tasks is carried out by each; the task in which it ends waits for the others' partial sums.
-// Tasks wait only for earlier ones, which started before them. An entry costs its index, its value and one gather;
-// the flags cost a bit and a quarter more.
+// A row that crosses tasks is carried out by each; the task in which it ends waits for the others' partial sums. Tasks
+// wait only for earlier ones, which started before them. An entry costs its index, its value and one gather; the flags
+// cost 1.25 bits an entry.
 #include "spmv/carry_out.cuh"
 #include "spmv/epilogue.cuh"
 

@@ -1,7 +1,7 @@
 // The k largest of many values by filtering and merging: a block compares each value with the last entry of its own
-// list and with the best last entry of any block; the few that pass are collected in shared memory until they are
-// worth a merge (as in Shanbhag, Pirk and Madden, 2018). The block that arrives last merges the blocks' lists. Values
-// are read once.
+// list and with the best last entry of any block; the few that pass are collected in shared memory and merged into the
+// list when there are enough of them (as in Shanbhag, Pirk and Madden, 2018). The block that arrives last merges the
+// blocks' lists. Values are read once.
 #include "topk/bitonic_merge.cuh"
 
 namespace cpms {
