@@ -153,6 +153,9 @@ class Stream:
         data = self._read_at(file, begin - before, count + _STEP_BYTES)
         if len(data) < count:
             raise InputError(f"{self.label}: the file became shorter while it was read; read it again")
+        raw: Any = self.raw
+        if isinstance(raw.raw, _Metered):
+            raw.raw.count(end - begin)
         start = 0 if is_first else data.find(b"\n", 0, count) + 1
         if start == count or (start == 0 and not is_first):
             if count > _LONGEST_LINE_BYTES and start == 0:
@@ -171,9 +174,6 @@ class Stream:
         with self.reporting():
             while len(data) < count and (more := os.pread(file.fileno(), count - len(data), begin + len(data))):
                 data += more
-        raw: Any = self.raw
-        if isinstance(raw.raw, _Metered):
-            raw.raw.count(len(data))
         return data
 
     def too_long(self) -> InputError:
