@@ -127,10 +127,32 @@ def test_times_are_compared_at_one_tolerance():
     assert (line["called"], line["speedup"], line["low"], line["high"]) == ("cpms2", *(pytest.approx(2),) * 3)
 
 
-def test_a_tolerance_of_a_contestant_is_part_of_its_name():
+def test_a_looser_tolerance_of_one_contestant_is_no_speedup():
     found = observations(rows_by_tolerance({"fp64": [8], "cpms2": [4]}))
-    assert found.called.tolist() == ["fp64 tol=1e-08", "cpms2 tol=0.0001"]
-    assert not any(found.problem)
+    assert found.called.tolist() == ["fp64", "cpms2"]
+    assert found.problem.tolist() == ["tol=1e-08", "tol=0.0001"]
+    assert speedups(found, "fp64") == []
+
+
+def test_a_query_of_a_batch_takes_its_share_of_the_batch():
+    row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "query_s": 0.5}
+    batched = {**row, "cell": "1", "batch": 4, "answered": 10, "query_samples_s": [4.0, 4.0, 1.0]}
+    alone = {**row, "batch": 0, "answered": 3, "query_samples_s": [3.0, 2.0, 4.0]}
+    assert observations([alone, batched]).samples.tolist() == [[3.0, 2.0, 4.0], [1.0, 1.0, 0.5]]
+
+
+def test_runs_for_different_purposes_are_not_pooled():
+    row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "nodes": 10}
+    runs = [{"purpose": "stages", "run_s": 1.0}, {"purpose": "long", "run_s": 900.0}]
+    parts = [{"purpose": "scaling", "nodes": nodes, "run_s": float(nodes)} for nodes in (2, 1000)]
+    found = observations([{**row, "cell": str(place), **run} for place, run in enumerate([*runs, *parts])])
+    assert found.graph.tolist() == [
+        "path, stages",
+        "path, long",
+        "path, scaling to 2 nodes",
+        "path, scaling to 1,000 nodes",
+    ]
+    assert found.seconds.tolist() == [1.0, 900.0, 2.0, 1000.0]
 
 
 def test_contestants_without_times_by_bits_are_drawn_and_tiny_bars_are_stated():

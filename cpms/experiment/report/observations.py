@@ -28,7 +28,11 @@ _ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
 _TRAFFIC = ("bytes_read", "least_bytes", "bytes", "matrix_bytes", "received_bytes")
 _MEASURED = ("ok", "CONVERGED")
 _OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
-"""Parameters that state a problem where one contestant has several of their values on one graph."""
+"""Parameters that state a problem where one contestant has several of their values on one graph; a tolerance does so
+where contestants differ in it, since a looser one is no speed-up.
+"""
+_WRONG = ("add_plainly", "add_nothing")
+"""Ways to add that measure the cost of atomic additions and give wrong ranks."""
 
 
 def observations(rows: Iterable[Row]) -> pd.DataFrame:
@@ -56,6 +60,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     table = table[table.status.isin(_MEASURED)]
     if "values" in table:  # Arrays are for conversions and top-k what graphs are for solves.
         table = table.assign(graph=[f"{count} values" for count in table["values"]])
+    if "purpose" in table:  # Runs for different purposes, or over parts of a graph, solve different problems.
+        table = table.assign(graph=[_of_purpose(line) for line in table.to_dict("records")])
     differing = [
         name
         for name in _columns_of_parameters(table)
@@ -91,6 +97,13 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+def _of_purpose(line: dict[Any, Any]) -> str:
+    if not isinstance(line["purpose"], str):
+        return str(line["graph"])
+    of_part = f" to {line['nodes']:,.0f} nodes" if line["purpose"] == "scaling" else ""
+    return f"{line['graph']}, {_plain(line['purpose'])}{of_part}"
+
+
 def _split(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tuple[list[str], list[str]]:
     """Return the parameters that state a problem, and those of which each graph has one value for a contestant."""
     of_problems, of_graphs = list[str](), list[str]()
@@ -98,7 +111,7 @@ def _split(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tup
         on_graph, anywhere = dict[Any, set[str]](), dict[Any, set[str]]()
         for graph, line in lines:
             others = tuple(str(line.get(other)) for other in differing if other != name)
-            on_graph.setdefault((graph, others), set()).add(str(line.get(name)))
+            on_graph.setdefault((graph, () if name == "tol" else others), set()).add(str(line.get(name)))
             anywhere.setdefault(others, set()).add(str(line.get(name)))
         if any(len(values) > 1 for values in on_graph.values()):
             of_problems.append(name)
@@ -139,6 +152,8 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
         off = {key for key, each in held.items() if key in chosen and each is not None and not each}
         parts = [key if each is True else f"{key}={each}" for key, each in held.items() if each]
         return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
+    if name == "add" and value in _WRONG:
+        return f"{value} (wrong ranks)"
     return value if isinstance(value, str) else f"{name}={value}"
 
 
@@ -173,10 +188,20 @@ def _samples(line: dict[str, Any]) -> list[float]:
     for name, factor in _TIMES.items():
         sampled = line.get(f"{name.removesuffix('_s')}_samples_s_json")
         if sampled:
-            return [float(each) for each in json.loads(sampled) if each > 0]
+            found = json.loads(sampled)
+            sizes = _queries_of_batches(line, len(found)) if name == "query_s" else [1] * len(found)
+            return [float(each) / size for each, size in zip(found, sizes, strict=True) if each > 0]
         if line.get(name, 0) > 0:
             return [factor * float(line[name])]
     return [line["bytes"] / (1e9 * line["convert_gbps"])] if line.get("convert_gbps", 0) > 0 else []
+
+
+def _queries_of_batches(line: dict[str, Any], batches: int) -> list[int]:
+    """Return how many queries each sample is of: one, or as many as a batch has, of which the last may have fewer."""
+    size = int(line.get("batch", 0))
+    if size < 1:
+        return [1] * batches
+    return [size] * (batches - 1) + [int(line["answered"]) - size * (batches - 1)]
 
 
 def _ends(line: dict[str, Any], samples: list[float], seconds: float) -> dict[str, float]:

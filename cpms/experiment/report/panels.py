@@ -127,11 +127,12 @@ def fitting(found: pd.DataFrame, names: Sequence[str], width: float) -> tuple[pd
     return found.iloc[kept].reset_index(drop=True), [labels[place] for place in kept], text
 
 
-def comparable(found: pd.DataFrame, width: float) -> tuple[pd.DataFrame, dict[str, str], str]:
+def comparable(found: pd.DataFrame, width: float, base: str | None) -> tuple[pd.DataFrame, dict[str, str], str]:
     """Return the lines of as many cases as a page has room for, the labels of names, and a text about the others.
 
     Each case has the same contestants, so that its bars can be compared. At least four cases are kept, from the fastest
-    to the slowest, and of contestants those that this leaves room for, evenly chosen by their relative time.
+    to the slowest, and of contestants the baseline and those that this leaves room for, evenly chosen by their relative
+    time.
 
     Parameters
     ----------
@@ -139,6 +140,8 @@ def comparable(found: pd.DataFrame, width: float) -> tuple[pd.DataFrame, dict[st
         Columns ``case``, ``called``, ``problem`` and ``seconds``.
     width : float
         Of the figure, in inches.
+    base : str or None
+        The contestant that speed-ups are over.
     """
     relative = found.seconds / found.groupby("case").seconds.transform("min")
     names = list(relative.groupby(found.called).median().sort_values().index)
@@ -148,6 +151,9 @@ def comparable(found: pd.DataFrame, width: float) -> tuple[pd.DataFrame, dict[st
     of_case = int(found.groupby("case").size().max()) + 1
     shown = evenly(cases, max(min(_LEAST_CASES, len(cases)), room // of_case))
     kept = names if len(shown) * of_case <= room else evenly(names, max(2, room // len(shown) - 1))
+    if base in names and base not in kept:
+        nearest = min(range(len(kept)), key=lambda place: abs(names.index(kept[place]) - names.index(base)))
+        kept[nearest] = base
     texts = [
         f"; {len(shown)} of {len(cases)} {'graphs' if not any(found.problem) else 'graphs and problems'}"
         if len(shown) < len(cases) else "",

@@ -106,17 +106,16 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
 
     Where the times of graphs are far apart, each graph has a scale of its own.
     """
-    del baseline
     found = found[found.seconds > 0]
     if found.empty:
         return None
     longest, apart = found.prepare.max(), ""
     if longest > 10 * found.seconds.max():  # Nothing else would be seen beside it.
         apart, found = f"; preparation, up to {longest:.3g} s, is not drawn", found.assign(prepare=0.0)
-    figure, axes, places, found, some = _groups(found, width)
+    figure, axes, places, found, some = _groups(found, width, _baseline(found, baseline))
     total = found.seconds + found.prepare
     slowest = total.groupby(found.case).transform("max")
-    relative = slowest.max() > _APART * slowest.min()
+    relative = slowest.max() > _APART * slowest.min() and bool((found.groupby("case").size() > 1).any())
     unit, scale = ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
     scales = (1 / slowest if relative else scale * slowest**0).to_numpy()
     mixed = scales * np.where(found.by_bits.map(bool), 0.0, found.seconds)
@@ -154,7 +153,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     lines = speedups(found, baseline)
     if base is None or not lines:
         return None
-    over = "graphs and problems" if any(found.problem) else "graphs"
+    over = f"graphs{' and problems' if any(found.problem) else ''}"
     figure, axes, table, some = _lines(pd.DataFrame(lines).sort_values("speedup", ascending=False), width)
     several = len(set(panels.kinds(table))) < len(table)  # Else each line is named by its engine.
     marker = panels.markers(table) if several else "o" * len(table)
@@ -168,20 +167,23 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     names = [each.get_text() for each in axes.get_yticklabels()]
     panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
     _legend(figure, table, marked=several)
-    text = f"speed-up over {base}, geometric mean over {over}, with 95 % bootstrap interval{_FEWEST}{some}"
+    mean = f", geometric mean over {over}" if len(set(found.case)) > 1 else ""
+    text = f"speed-up over {base}{mean}, with 95 % bootstrap interval{_FEWEST}{some}"
     return figure, text, _range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
 
 
-_SPEED = ("speedup", "low", "high")
+_SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
+"""Columns, and a word in the names of graphs that grow with the ranks."""
 
 
 def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str, Any]]:
     """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``.
 
-    Times of one graph and of one problem on it are compared, so that a looser tolerance is no speed-up.
+    Times of one graph and of one problem on it are compared, so that a looser tolerance is no speed-up. Graphs that
+    grow with the number of ranks are left out.
     """
     base = _baseline(found, baseline)
-    found = found[found.seconds > 0]
+    found = found[(found.seconds > 0) & ~found.graph.astype(str).str.contains(_GROWS)]
     if base is None:
         return []
     samples = {line.case: line.samples for line in _each(found[found.called == base])}
@@ -190,7 +192,8 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
         if name != base:
             pairs = [(samples[line.case], line.samples) for line in _each(group)]
             first = {**group.iloc[0], "contestant": name, "graph": "", "problem": "", "case": ""}
-            lines.append({**first, **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
+            bits = {"fewest_bits": group.fewest_bits.min()}
+            lines.append({**first, **bits, **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
     return lines
 
 
@@ -333,12 +336,12 @@ def _short_names(found: pd.DataFrame) -> list[str]:
     return [" ".join(name.split()) for name in named]
 
 
-def _groups(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, list[int], pd.DataFrame, str]:
+def _groups(found: pd.DataFrame, width: float, base: str | None) -> tuple[Figure, Axes, list[int], pd.DataFrame, str]:
     """Return a panel of names below the name of their graph, the place of each line, those shown, and a text."""
     if len(set(found.case)) == 1 or len(set(found.called)) == 1:
         figure, axes, found, some = _lines(found.sort_values("seconds"), width)
         return figure, axes, list(range(len(found))), found, some
-    found, labels, some = panels.comparable(found, width)
+    found, labels, some = panels.comparable(found, width, base)
     places, ticks, before = list[int](), list[str](), None
     for line in _each(found):
         if line.case != before:

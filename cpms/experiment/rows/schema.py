@@ -188,7 +188,7 @@ step_s_json|JSON|s|time from the start of the solve to the end of each iteration
 seconds_by_bits_s_json|JSON|s|time of iterations by bits read
 sweep_s_by_bits_json|JSON|s|one sweep by bits read
 query_s|number|s|one query
-query_samples_s_json|JSON|s|samples of one query
+query_samples_s_json|JSON|s|time of each query, or of each batch of queries
 run_s|number|s|one run on the device
 run_samples_s_json|JSON|s|samples of one run
 begin_s|number|s|part of a run: start of a sweep
