@@ -78,7 +78,7 @@ class Stream:
         if isinstance(self._kept, int):
             buffered: Any = self.raw
             raw = buffered.detach()
-            (raw.file if isinstance(raw, _Metered) else raw).seek(self._kept)
+            _file_of(raw).seek(self._kept)
             if isinstance(raw, _Metered):
                 raw.count(self._kept - raw.tell())
             self.raw = self.inner = io.BufferedReader(raw)
@@ -141,8 +141,7 @@ class Stream:
 
     def _plain_file(self) -> Any | None:
         """Return the file, if it is neither compressed nor a pipe, and nothing of it is kept."""
-        raw: Any = getattr(self.raw, "raw", None)
-        file = raw.file if isinstance(raw, _Metered) else raw
+        file = _file_of(getattr(self.raw, "raw", None))
         is_plain = self.inner is self.raw and isinstance(file, io.FileIO) and hasattr(os, "pread")
         return file if is_plain and stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
 
@@ -239,6 +238,11 @@ class _Metered(io.RawIOBase):
         self._count += count
         if self._bar is not None:
             self._bar.update(count)
+
+
+def _file_of(raw: Any) -> Any:
+    """Return the file below a meter, or the raw file itself."""
+    return raw.file if isinstance(raw, _Metered) else raw
 
 
 def is_pipe(path: Path | str) -> bool:

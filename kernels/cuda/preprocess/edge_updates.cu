@@ -23,6 +23,17 @@ CPMS_DEVICE u32 count_below(const u32* ascending, u32 low, u32 high, u64 value) 
     return low;
 }
 
+// The entries of an ascending list from number `low` to before number `high`.
+struct Part {
+    u32 low, high;
+};
+
+// Returns the part of an ascending list whose values are from `begin` to below `end`.
+CPMS_DEVICE Part part_within(const u32* ascending, u32 count, u64 begin, u64 end) {
+    const u32 low = count_below<false>(ascending, 0, count, begin);
+    return {low, count_below<false>(ascending, low, count, end)};
+}
+
 // Calls `copy(begin, end)` for runs of entries, one warp a run.
 template <class Copy>
 CPMS_DEVICE void for_each_run(u64 entries, Copy copy) {
@@ -46,13 +57,11 @@ CPMS_DEVICE void find_edges(const u32* indptr, const u32* stored, const u32* sou
 CPMS_DEVICE void shift_rows(const u32* indptr, u64 entries, const u32* added, u32 added_count, const u32* removed,
                             u32 removed_count, u32* out) {
     for_each_run(entries, [&](u64 begin, u64 end) {
-        const u32 added_low = count_below<false>(added, 0, added_count, begin);
-        const u32 added_high = count_below<false>(added, added_low, added_count, end);
-        const u32 removed_low = count_below<false>(removed, 0, removed_count, begin);
-        const u32 removed_high = count_below<false>(removed, removed_low, removed_count, end);
+        const Part more = part_within(added, added_count, begin, end);
+        const Part less = part_within(removed, removed_count, begin, end);
         for (u64 row = begin + threadIdx.x % 32; row < end; row += 32) {
-            out[row] = indptr[row] + count_below<false>(added, added_low, added_high, row) -
-                       count_below<false>(removed, removed_low, removed_high, row);
+            out[row] = indptr[row] + count_below<false>(added, more.low, more.high, row) -
+                       count_below<false>(removed, less.low, less.high, row);
         }
     });
 }
@@ -62,16 +71,13 @@ CPMS_DEVICE void shift_rows(const u32* indptr, u64 entries, const u32* added, u3
 CPMS_DEVICE void merge_edges(const u32* stored, u64 edges, const u32* gone, u32 gone_count, const u32* before,
                              const u32* new_sources, u32 new_count, u32* degree, u32* out) {
     for_each_run(edges, [&](u64 begin, u64 end) {
-        const u32 gone_low = count_below<false>(gone, 0, gone_count, begin);
-        const u32 gone_high = count_below<false>(gone, gone_low, gone_count, end);
-        const u32 new_low = count_below<false>(before, 0, new_count, begin);
-        const u32 new_high = count_below<false>(before, new_low, new_count, end);
+        const Part less = part_within(gone, gone_count, begin, end), more = part_within(before, new_count, begin, end);
         for (u64 k = begin + threadIdx.x % 32; k < end; k += 32) {
-            const u32 earlier = count_below<false>(gone, gone_low, gone_high, k);
-            if (earlier < gone_high && gone[earlier] == k) {
+            const u32 earlier = count_below<false>(gone, less.low, less.high, k);
+            if (earlier < less.high && gone[earlier] == k) {
                 atomicAdd(degree + stored[k], 0xFFFFFFFFu);  // subtracts 1 modulo 2^32
             } else {
-                out[k - earlier + count_below<true>(before, new_low, new_high, k)] = stored[k];
+                out[k - earlier + count_below<true>(before, more.low, more.high, k)] = stored[k];
             }
         }
     });

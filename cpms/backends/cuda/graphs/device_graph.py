@@ -173,9 +173,9 @@ class DeviceGraph(Graph):
         Raises
         ------
         InputError
-            If a node is not in the graph, or an edge is removed more often than it is stored.
+            If a node is not in the graph, an edge is removed more often than it is stored, or edges have weights.
         UnsupportedError
-            On weights, or more edges than fit into device memory or indices of 32 bits.
+            If the edges do not fit into device memory or indices of 32 bits.
 
         Examples
         --------
