@@ -6,19 +6,23 @@ end; its error is that of one rounding unless the terms cancel. A term costs fou
 
 from __future__ import annotations
 
-from cpms.base.jit import compiled, numba
+from typing import Any
+
+from cpms.base.jit import compiled, inlined_in_loops
+
+_compiled: Any = compiled(_nrt=False)
+_inlined: Any = inlined_in_loops()
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+@_inlined
 def _added(total, error, term):  # type: ignore[no-untyped-def]
     """Return a sum with a term added to it, and the sum of its rounding errors."""
     after = total + term
-    if abs(total) >= abs(term):
-        return after, error + ((total - after) + term)
-    return after, error + ((term - after) + total)
+    larger, smaller = (total, term) if abs(total) >= abs(term) else (term, total)
+    return after, error + ((larger - after) + smaller)
 
 
-@compiled()
+@_compiled
 def add_by_key(sums, error, keys, terms):  # type: ignore[no-untyped-def]
     """Add each term to the sum of its key."""
     for k in range(len(keys)):
@@ -26,7 +30,7 @@ def add_by_key(sums, error, keys, terms):  # type: ignore[no-untyped-def]
         sums[key], error[key] = _added(sums[key], error[key], terms[k])
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+@_inlined
 def _row_product(indptr, sources, weights, powers, contributions, row):  # type: ignore[no-untyped-def]
     """Return the product of a row of P with x, from the contributions x / out-degree of its sources."""
     total = error = 0.0
@@ -39,14 +43,14 @@ def _row_product(indptr, sources, weights, powers, contributions, row):  # type:
     return total + error
 
 
-@compiled()
+@_compiled
 def row_products(indptr, sources, weights, powers, contributions, found, first, low, high):  # type: ignore[no-untyped-def]
     """Write the products of rows ``low`` to ``high`` into ``found``, whose first row is ``first``."""
     for row in range(low, high):
         found[row - first] = _row_product(indptr, sources, weights, powers, contributions, row)
 
 
-@compiled()
+@_compiled
 def divide(x, divisor, contributions, low, high):  # type: ignore[no-untyped-def]
     """Write x / divisor of nodes ``low`` to ``high`` into ``contributions``; return the mass of nodes of divisor 0."""
     total = error = 0.0
@@ -59,7 +63,7 @@ def divide(x, divisor, contributions, low, high):  # type: ignore[no-untyped-def
     return total + error
 
 
-@compiled()
+@_compiled
 def residual_norms(  # type: ignore[no-untyped-def]
     indptr, sources, weights, powers, contributions, x, damping, dangling, sink, teleport, scale, applied, low, high
 ):
@@ -77,5 +81,5 @@ def residual_norms(  # type: ignore[no-untyped-def]
         difference = abs(after - x[row])
         total, error = _added(total, error, difference)
         squares, squares_error = _added(squares, squares_error, (difference * scale) ** 2)
-        largest = max(largest, difference)
+        largest = largest if largest > difference else difference
     return total + error, squares + squares_error, largest

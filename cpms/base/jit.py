@@ -10,10 +10,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -42,8 +40,10 @@ def _check_threads() -> None:
 _check_threads()
 require_address_space(*_LIBRARIES_MIB, "Numba beside SciPy")
 import numba as numba  # noqa: E402
-from numba.core import codegen, compiler, event  # noqa: E402
+from numba.core import codegen, event  # noqa: E402
 from numba.core.runtime import nrt  # noqa: E402
+
+from cpms.base.compilation.pipelines import LinkedCompiler, LoopCompiler, load_array_functions  # noqa: E402
 
 
 class _CompilerListener(event.Listener):  # type: ignore[misc, unused-ignore]
@@ -63,8 +63,7 @@ class _NameListener(event.Listener):  # type: ignore[misc, unused-ignore]
     """Reports the functions that Numba compiles, and not those that it reads from its cache."""
 
     def on_start(self, event: Any) -> None:
-        if _without_blas:
-            _load_without_blas()
+        load_array_functions()
         work_clock.report(str(event.data["dispatcher"].py_func.__name__))
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002
@@ -75,55 +74,13 @@ event.register("numba:compile", _NameListener())  # type: ignore[no-untyped-call
 event.register("numba:compiler_lock", _CompilerListener())  # type: ignore[no-untyped-call, unused-ignore]
 
 
-class _NoEnvironment:
-    """Takes the environment of a function without machine code; only exceptions with values of their own read one."""
-
-    def set_env(self, name: str, environment: Any) -> None:
-        """Do nothing."""
-
-
-_Library: Any = codegen.JITCodeLibrary
-_passes: Any = compiler.DefaultPassBuilder
 _builders: Any = numba.core.cgutils
 _runtime: Any = nrt
 _llvm: Any = codegen.ll  # type: ignore[attr-defined, unused-ignore]
-
-
-class _LinkedLibrary(_Library):  # type: ignore[misc, unused-ignore]
-    """The code of a helper before optimisation and without machine code: its callers link and optimise it.
-
-    It relies on internals of Numba, which are alike from 0.60 to 0.68.
-    """
-
-    codegen: Any = _NoEnvironment()
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002
-        self._ensure_finalized()
-        return 0
-
-
-class _LinkedCompiler(compiler.CompilerBase):  # type: ignore[misc, unused-ignore]
-    """The compiler of helpers that LLVM inlines."""
-
-    def define_pipelines(self) -> list[Any]:
-        state = self.state
-        library: Any = _LinkedLibrary
-        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-        return [_passes.define_nopython_pipeline(state)]
-
-
 _log = logging.getLogger("cpms")
 _njit: Any = numba.njit  # Its types leave out the options of wrappers.
 _config_lock = Lock()
 _reported: set[str] = set()
-_without_blas = False
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -179,7 +136,7 @@ def inlined_in_loops(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     decorate: Callable[[Callable[..., Any]], Any] = _njit(
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
-        pipeline_class=_LinkedCompiler,
+        pipeline_class=LinkedCompiler,
         **{"forceinline": True, **options},
     )
     return decorate
@@ -242,30 +199,10 @@ def called_at(*signatures: tuple[Any, ...]) -> Any:
     return call
 
 
-def compile_without_blas() -> None:
-    """Let Numba load its array functions without SciPy's BLAS, which it imports to see whether there is one.
-
-    It loads them when it first compiles. No loop of this package multiplies matrices. Compiled code of others in this
-    process could not either, so this is for programs that run no code of others.
-    """
-    global _without_blas
-    _without_blas = True
-
-
-def _load_without_blas() -> None:
-    blas = "scipy.linalg.cython_blas"
-    if blas in sys.modules or "numba.np.arraymath" in sys.modules:
-        return
-    sys.modules[blas] = None  # type: ignore[assignment]
-    try:
-        import_module("numba.np.arraymath")
-    finally:
-        del sys.modules[blas]
-
-
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Compile with a cache in the folder that Numba finds, else in the temporary folder, else without a cache."""
     source = Path(function.__code__.co_filename)
+    options = {"pipeline_class": LoopCompiler, **options}
     # Numba would interpret an unknown home folder or an empty name relative to the current folder.
     home = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~"))  # noqa: PTH111
     if Path(home).is_absolute() or is_writable(source.parent):
@@ -343,10 +280,10 @@ def _depend_on_helpers(loop: Any) -> None:
 
 
 def _sources(function: Any, known: set[Any]) -> set[str]:
-    """Return the files of a function and of all compiled ones that it names, directly or by others."""
+    """Return the files of a function and of all compiled ones and instructions that it names, directly or by others."""
     known.add(function)
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
-    helpers = [each.py_func for each in named if hasattr(each, "py_func")]
+    helpers = [helper for each in named if (helper := getattr(each, "py_func", getattr(each, "_defn", None)))]
     further = [_sources(helper, known) for helper in helpers if helper not in known]
     return {function.__code__.co_filename}.union(*further)
 

@@ -100,14 +100,12 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command; return 0 if the solve converged, else 1."""
     from cpms.api.pagerank import pagerank
-    from cpms.base.jit import compile_without_blas
     from cpms.contracts.stopping import Stopping
     from cpms.problems.personalization import dangling_named, nodes_named
     from cpms.sources.loading import load
 
     _check(arguments)
     Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
-    compile_without_blas()
     began = time.perf_counter()
     options = {option: getattr(arguments, option) for option in (*_READ_OPTIONS, *FORM)}
     graph = load(arguments.graph, **options, progress=sys.stderr.isatty())

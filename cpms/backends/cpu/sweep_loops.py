@@ -2,7 +2,8 @@
 
 A sweep over a block of rows gathers, applies damping and teleportation, stores in the format, and sums the change.
 Factories capture integers only, so that the cache on disk finds compiled kernels. Indices are unsigned, so that Numba
-omits its test for negative ones.
+omits its test for negative ones. Stored numbers are decoded by LLVM's instructions, written here for the format alone:
+Numba would compile its own function for each accessor and its calls, which takes half of a first sweep's seconds.
 """
 
 from __future__ import annotations
@@ -11,36 +12,20 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 
+from cpms.base.compilation.instructions import bits_of, real_of, stack_reals
 from cpms.base.jit import compiled, inlined_in_loops, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.sparse.sliced import BLOCK_ROWS, SLICE
 from cpms.storage.host_loops import random_bits
 
 u64 = np.uint64
+types: Any = numba.core.types
+_literal_instruction: Any = numba.extending.intrinsic(prefer_literal=True)
+_DIGIT_BITS, _DIGIT = 6, 63
 inlined: Any = inlined_in_loops()
 summed: Any = inlined_in_loops(fastmath={"reassoc"})
-
-
-@inlined
-def _load_segments(stored, index, length, widths, read, block, units):  # type: ignore[no-untyped-def]
-    if block == 0:
-        lane, size, base = index, length, u64(0)
-    else:
-        begin = index // u64(block) * u64(block)
-        lane = index - begin
-        size = min(u64(block), length - begin)
-        base = begin * u64(units)
-    value = u64(0)
-    shift = 64
-    for k in range(read):
-        count = widths[k]
-        shift -= count * (64 // units)
-        for part in range(count):
-            unit = u64(stored[base + lane * u64(count) + u64(part)])
-            value |= unit << u64(shift + part * (64 // units))
-        base += size * u64(count)
-    return u64(value).view(np.float64)
 
 
 @inlined
@@ -52,7 +37,7 @@ def _store_segments(stored, index, length, widths, written, block, units, value,
         lane = index - begin
         size = min(u64(block), length - begin)
         base = begin * u64(units)
-    bits = np.float64(value).view(np.uint64)
+    bits = bits_of(value)
     if dropped > 0 and (bits >> u64(52)) & u64(0x7FF) != u64(0x7FF):
         half = (u64(1) << u64(dropped - 1)) - u64(1) + ((bits >> u64(dropped)) & u64(1))
         bits += half
@@ -65,27 +50,13 @@ def _store_segments(stored, index, length, widths, written, block, units, value,
             unit = bits >> u64(shift + part * (64 // units))
             stored[base + lane * u64(count) + u64(part)] = stored.dtype.type(unit)
         base += size * u64(count)
-    return u64(bits).view(np.float64)
-
-
-@inlined
-def _load_float(stored, index, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    raw = u64(stored[index])
-    if exponent_bits == 8:
-        return np.float64(np.uint32(raw << u64(23 - mantissa_bits)).view(np.float32))
-    size = raw & u64((1 << (exponent_bits + mantissa_bits)) - 1)
-    bits = size << u64(52 - mantissa_bits)
-    if size >= u64(((1 << exponent_bits) - 1) << mantissa_bits):
-        value = u64(bits | u64(0x7FF0000000000000)).view(np.float64)
-    else:
-        value = u64(bits).view(np.float64) * 2.0 ** (1024 - (1 << (exponent_bits - 1)))
-    return -value if raw >> u64(exponent_bits + mantissa_bits) else value
+    return real_of(bits)
 
 
 @inlined
 def _pack_float(value, exponent_bits, mantissa_bits, mode, noise):  # type: ignore[no-untyped-def]
     # Sweeps write finite values of either sign; infinities and NaN remain.
-    all_bits = np.float64(value).view(np.uint64)
+    all_bits = bits_of(value)
     sign = (all_bits >> u64(63)) << u64(exponent_bits + mantissa_bits)
     bits = all_bits & u64(0x7FFFFFFFFFFFFFFF)
     top = u64(((1 << exponent_bits) - 1) << mantissa_bits)
@@ -112,43 +83,95 @@ def _pack_float(value, exponent_bits, mantissa_bits, mode, noise):  # type: igno
     return sign | packed
 
 
-def _load_any(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]
-    """Return a stored value by the code that `_loads` chooses when a sweep is compiled."""
-    raise NotImplementedError
+def _decoded_float(builder: Any, raw: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Return a packed float, given as an integer of 64 bits, as float64."""
+    long, word, double = ir.IntType(64), ir.IntType(32), ir.DoubleType()
+    if exponent_bits == 8:
+        pattern = builder.trunc(builder.shl(raw, long(23 - mantissa_bits)), word)
+        return builder.fpext(builder.bitcast(pattern, ir.FloatType()), double)
+    size = builder.and_(raw, long((1 << (exponent_bits + mantissa_bits)) - 1))
+    bits = builder.shl(size, long(52 - mantissa_bits))
+    factor = ir.Constant(double, 2.0 ** (1024 - (1 << (exponent_bits - 1))))
+    finite = builder.fmul(builder.bitcast(bits, double), factor)
+    beyond = builder.bitcast(builder.or_(bits, long(0x7FF0000000000000)), double)
+    is_beyond = builder.icmp_unsigned(">=", size, long(((1 << exponent_bits) - 1) << mantissa_bits))
+    value = builder.select(is_beyond, beyond, finite)
+    sign = builder.lshr(raw, long(exponent_bits + mantissa_bits))
+    return builder.select(builder.icmp_unsigned("!=", sign, long(0)), builder.fneg(value), value)
 
 
-_load: Any = _load_any
+def _decoded_segments(builder: Any, unit_at: Any, index: Any, length: Any, block: int, read: int, widths: Any) -> Any:
+    """Return the leading segments of a value as float64; ``unit_at`` reads a unit of the stored ones."""
+    long, units = ir.IntType(64), sum(widths)
+    lane, size, base = index, length, long(0)
+    if block:
+        begin = builder.mul(builder.udiv(index, long(block)), long(block))
+        lane, rest = builder.sub(index, begin), builder.sub(length, begin)
+        size = builder.select(builder.icmp_unsigned("<", rest, long(block)), rest, long(block))
+        base = builder.mul(begin, long(units))
+    value, shift = long(0), 64
+    for count in widths[:read]:
+        shift -= count * (64 // units)
+        first = builder.add(base, builder.mul(lane, long(count)))
+        for part in range(count):
+            unit = unit_at(builder.add(first, long(part)))
+            value = builder.or_(value, builder.shl(unit, long(shift + part * (64 // units))))
+        base = builder.add(base, builder.mul(size, long(count)))
+    return builder.bitcast(value, ir.DoubleType())
 
 
-@numba.extending.overload(_load, jit_options={"forceinline": True})  # type: ignore[untyped-decorator, unused-ignore]
-def _loads(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Return the accessor of packed floats (no widths), of float64 or of several segments: none compiles all three."""
+def _decoded(context: Any, builder: Any, kind: Any, stored: Any, index: Any, length: Any, how: tuple[int, int]) -> Any:
+    """Return value ``index`` of ``length`` stored ones as float64, by the block and the `_code` of its format."""
+    long, block = ir.IntType(64), how[0]
+    data = context.make_array(kind)(context, builder, stored).data
 
-    def floats(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]  # noqa: ARG001
-        return _load_float(stored, index, first, second)
+    def unit_at(place: Any) -> Any:
+        unit = builder.load(builder.gep(data, [place]))
+        return unit if unit.type == long else builder.zext(unit, long)
 
-    def doubles(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]  # noqa: ARG001
-        return u64(stored[index]).view(np.float64)
-
-    def segments(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]  # noqa: ARG001
-        return _load_segments(stored, index, length, widths, first, second, third)
-
-    return (floats, doubles, segments)[min(len(widths), 2)]
+    segmented, *digits = (how[1] >> shift & _DIGIT for shift in range(0, how[1].bit_length(), _DIGIT_BITS))
+    if segmented:
+        return _decoded_segments(builder, unit_at, index, length, block, digits[0], digits[1:])
+    return _decoded_float(builder, unit_at(index), *digits)
 
 
-@inlined
-def _term(values, entries, k, sources, x, rows, layout, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]
-    gathered = _load(x, u64(sources[k]), rows, widths, segmented, first, second, third)
-    if layout == 2:
-        return gathered
-    return _load(values, k, entries, widths, segmented, first, second, third) * gathered
+@_literal_instruction
+def _load(typing_context, stored, index, length, block, code):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return value ``index`` of ``length`` stored ones as float64."""
+    how = block.literal_value, code.literal_value
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        stored, index, length, *_ = arguments
+        return _decoded(context, builder, signature.args[0], stored, index, length, how)
+
+    return types.float64(stored, types.uint64, types.uint64, block, code), generate
+
+
+@_literal_instruction
+def _term(typing_context, values, entries, k, sources, x, rows, layout, block, code):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return entry ``k`` of the matrix, or 1 in the pattern layout, times the value of x that it gathers."""
+    is_pattern, how = layout.literal_value == 2, (block.literal_value, code.literal_value)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        of_values, _, _, of_sources, of_x, *_ = signature.args
+        values, entries, k, sources, x, rows, *_ = arguments
+        data, long = context.make_array(of_sources)(context, builder, sources).data, ir.IntType(64)
+        at = builder.load(builder.gep(data, [k]))
+        at = at if at.type == long else builder.zext(at, long)
+        gathered = _decoded(context, builder, of_x, x, at, rows, how)
+        if is_pattern:
+            return gathered
+        return builder.fmul(_decoded(context, builder, of_values, values, k, entries, how), gathered)
+
+    count = types.uint64
+    return types.float64(values, count, count, sources, x, count, layout, block, code), generate
 
 
 @summed
-def _sums(changes, values):  # type: ignore[no-untyped-def]
+def _sums(changes, values, size):  # type: ignore[no-untyped-def]
     # The compiler orders these sums once, in vectors of partial sums: the order is the same at every call.
     change_sum = square_sum = value_sum = 0.0
-    for i in range(len(changes)):
+    for i in range(size):
         change_sum += changes[i]
         square_sum += changes[i] * changes[i]
         value_sum += values[i]
@@ -156,17 +179,25 @@ def _sums(changes, values):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _largest(changes):  # type: ignore[no-untyped-def]
+def _largest(changes, size):  # type: ignore[no-untyped-def]
+    # A choice is one instruction; Numba would compile a function for a maximum.
     a = b = c = d = 0.0
-    whole = len(changes) // 4
-    for i in range(whole):
-        a = max(a, changes[4 * i])
-        b = max(b, changes[4 * i + 1])
-        c = max(c, changes[4 * i + 2])
-        d = max(d, changes[4 * i + 3])
-    for i in range(4 * whole, len(changes)):
-        a = max(a, changes[i])
-    return max(max(a, b), max(c, d))
+    whole = size // 4 * 4
+    for i in range(0, whole, 4):
+        a = a if a > changes[i] else changes[i]
+        b = b if b > changes[i + 1] else changes[i + 1]
+        c = c if c > changes[i + 2] else changes[i + 2]
+        d = d if d > changes[i + 3] else changes[i + 3]
+    for i in range(whole, size):
+        a = a if a > changes[i] else changes[i]
+    a, c = (a if a > b else b), (c if c > d else d)
+    return a if a > c else c
+
+
+def _code(spec: tuple[int, ...], widths: tuple[int, ...]) -> int:
+    """Return a format of `sweep_kernel` without its block as one number, which instructions take as a constant."""
+    digits = (1, spec[1], *widths) if spec[0] else spec[:3]
+    return sum(digit << (_DIGIT_BITS * place) for place, digit in enumerate(digits))
 
 
 @cache
@@ -183,10 +214,10 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) ->
     ``widths`` as an array: a loop whose length is not compiled in cannot index the tuple.
     """
     segmented, first, second, third = spec
-    widths = widths if segmented else ()
-    is_double = int(len(widths) == 1)
+    block, code = (second if segmented else 0), _code(spec, widths)
+    is_double = int(segmented and len(widths) == 1)
 
-    @compiled(error_model="numpy")
+    @compiled(error_model="numpy", _nrt=False)
     def sweep(  # type: ignore[no-untyped-def]
         indptr, order, sources, values, width, divisor, x, out, sink, teleport, scalars, runs, written, dropped, mask,
         seed, low, high,
@@ -196,51 +227,53 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) ->
         sink_step = u64(len(sink) > 1)
         teleport_step = u64(len(teleport) > 1)
         row_factor, dangling, rest, to_stored, to_real = scalars
-        totals, changes, sums = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS), np.empty(SLICE)
+        totals, changes, sums = stack_reals(BLOCK_ROWS), stack_reals(BLOCK_ROWS), stack_reals(SLICE)
         l1 = l2 = linf = mass = 0.0
         for begin in range(low, high, BLOCK_ROWS):
-            size = min(BLOCK_ROWS, high - begin)
+            size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
             base = u64(begin)
             if layout == 1:
-                totals[:size] = 0.0
+                for i in range(size):
+                    totals[i] = 0.0
                 for column in range(width[1]):
                     k = u64(column) * rows + base
                     for i in range(size):
-                        totals[i] += _term(values, entries, k + u64(i), sources, x, rows, layout, widths, *spec)
+                        totals[i] += _term(values, entries, k + u64(i), sources, x, rows, layout, block, code)
             else:
-                starts = indptr[begin : begin + size + 1]
-                positions = order[begin : begin + size]
-                k = u64(starts[0])
+                k = u64(indptr[base])
                 for lead in range(0, size, SLICE):
-                    count = min(SLICE, size - lead)
-                    shortest = positions[lead]
-                    common = starts[shortest + 1] - starts[shortest] if count == SLICE else 0
+                    count = SLICE if lead + SLICE < size else size - lead
+                    common = u64(0)
+                    if count == SLICE:
+                        shortest = base + u64(order[begin + lead])
+                        common = u64(indptr[shortest + u64(1)] - indptr[shortest])
                     a = b = c = d = 0.0
-                    for _ in range(common):
-                        a += _term(values, entries, k, sources, x, rows, layout, widths, *spec)
-                        b += _term(values, entries, k + u64(1), sources, x, rows, layout, widths, *spec)
-                        c += _term(values, entries, k + u64(2), sources, x, rows, layout, widths, *spec)
-                        d += _term(values, entries, k + u64(3), sources, x, rows, layout, widths, *spec)
+                    stop = k + u64(4) * common
+                    while k < stop:
+                        a += _term(values, entries, k, sources, x, rows, layout, block, code)
+                        b += _term(values, entries, k + u64(1), sources, x, rows, layout, block, code)
+                        c += _term(values, entries, k + u64(2), sources, x, rows, layout, block, code)
+                        d += _term(values, entries, k + u64(3), sources, x, rows, layout, block, code)
                         k += u64(4)
                     sums[0], sums[1], sums[2], sums[3] = a, b, c, d
                     for i in range(count):
-                        position = positions[lead + i]
-                        end = k + u64(starts[position + 1] - starts[position] - common)
+                        position = u64(order[begin + lead + i])
+                        end = k + (u64(indptr[base + position + u64(1)] - indptr[base + position]) - common)
                         a, b = sums[i], 0.0
                         while end - k > u64(ROW_BLOCK):
                             stop = k + u64(ROW_BLOCK)
                             c = d = 0.0
                             while k < stop:
-                                c += _term(values, entries, k, sources, x, rows, layout, widths, *spec)
-                                d += _term(values, entries, k + u64(1), sources, x, rows, layout, widths, *spec)
+                                c += _term(values, entries, k, sources, x, rows, layout, block, code)
+                                d += _term(values, entries, k + u64(1), sources, x, rows, layout, block, code)
                                 k += u64(2)
                             a += c + d
                         while k + u64(2) <= end:
-                            a += _term(values, entries, k, sources, x, rows, layout, widths, *spec)
-                            b += _term(values, entries, k + u64(1), sources, x, rows, layout, widths, *spec)
+                            a += _term(values, entries, k, sources, x, rows, layout, block, code)
+                            b += _term(values, entries, k + u64(1), sources, x, rows, layout, block, code)
                             k += u64(2)
                         if k < end:
-                            a += _term(values, entries, k, sources, x, rows, layout, widths, *spec)
+                            a += _term(values, entries, k, sources, x, rows, layout, block, code)
                             k += u64(1)
                         totals[position] = a + b
             if len(sink) > 1 or len(teleport) > 1:
@@ -253,29 +286,29 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) ->
                 for i in range(size):
                     totals[i] = (row_factor * totals[i] + added) * to_stored
             if layout == 2:
-                divisors = divisor[begin : begin + size]
                 for i in range(size):
-                    totals[i] /= divisors[i]
+                    totals[i] /= divisor[base + u64(i)]
             for i in range(size):
                 j = base + u64(i)
                 back = to_real * divisor[j] if layout == 2 else to_real
-                old = _load(x, j, rows, widths, *spec)
+                old = _load(x, j, rows, block, code)
                 if is_double:
-                    out[j] = np.float64(totals[i]).view(np.uint64)
+                    out[j] = bits_of(totals[i])
                     new = totals[i]
                 elif segmented:
                     new = _store_segments(out, j, rows, runs, written, second, third, totals[i], dropped, mask)
                 else:
                     noise = random_bits(seed, j) if third == 2 else u64(0)
                     out[j] = out.dtype.type(_pack_float(totals[i], first, second, third, noise))
-                    new = _load_float(out, j, first, second)
+                    new = _load(out, j, rows, block, code)
                 totals[i] = new * back
                 changes[i] = abs(new - old) * back
-            change_sum, square_sum, total_sum = _sums(changes[:size], totals[:size])
+            change_sum, square_sum, total_sum = _sums(changes, totals, size)
             l1 += change_sum
             l2 += square_sum
             mass += total_sum
-            linf = max(linf, _largest(changes[:size]))
+            largest = _largest(changes, size)
+            linf = linf if linf > largest else largest
         return l1, l2, linf, mass
 
     return sweep
@@ -287,15 +320,15 @@ def selected_sum_kernel(spec: tuple[int, ...], widths: tuple[int, ...]) -> Any:
 
     Only dangling nodes are selected, and their divisor is 1 in the pattern layout.
     """
-    widths = widths if spec[0] else ()
+    block, code = (spec[2] if spec[0] else 0), _code(spec, widths)
 
-    @compiled()
+    @compiled(_nrt=False)
     def selected_sum(x, selected, length, low, high):  # type: ignore[no-untyped-def]
-        total = 0.0
+        rows, total = u64(length), 0.0
         for begin in range(low, high, BLOCK_ROWS):
             part = 0.0
-            for k in range(begin, min(begin + BLOCK_ROWS, high)):
-                part += _load(x, u64(selected[k]), u64(length), widths, *spec)
+            for k in range(begin, begin + BLOCK_ROWS if begin + BLOCK_ROWS < high else high):
+                part += _load(x, u64(selected[k]), rows, block, code)
             total += part
         return total
 

@@ -1,0 +1,1 @@
+"""How loops are compiled: passes of Numba, and instructions that loops share."""
