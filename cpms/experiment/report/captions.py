@@ -207,10 +207,14 @@ def graph_label(graph: object) -> str:
     --------
     >>> graph_label("standin:road_usa"), graph_label("rmat:scale=20,seed=1"), graph_label(float("nan"))
     ('road_usa*', 'rmat 20', '')
+    >>> graph_label("weblike:nodes=3000000,edges=16000000,seed=1, scaling to 2,000 nodes")
+    'weblike, 16M edges, scaling to 2,000 nodes'
     """
     if not isinstance(graph, str):
         return ""
-    return f"{graph.removeprefix('standin:')}*" if stands_in(graph) else shortened(graph)
+    name, comma, purpose = graph.partition(", ")
+    label = f"{name.removeprefix('standin:')}*" if stands_in(name) else shortened(name)
+    return f"{label}{comma}{purpose}"
 
 
 def case_label(graph: object, problem: str, most: int = 60) -> str:
@@ -223,6 +227,26 @@ def case_label(graph: object, problem: str, most: int = 60) -> str:
     """
     label = graph_label(graph)
     return ", ".join(filter(None, [abbreviate(label, max(10, most - len(problem))) if label else "", problem]))
+
+
+def case_labels(cases: Sequence[tuple[object, str]], most: int = 60) -> list[str]:
+    """Return the labels of cases, with the parameters of their graphs by which those of one label differ.
+
+    Examples
+    --------
+    >>> case_labels([("elements:points=60000,degree=2", ""), ("elements:points=60000,degree=2,numbering=random", "")])
+    ['elements, 60k points', 'elements, 60k points numbering=random']
+    >>> case_labels([("rmat:scale=20,seed=1", ""), ("rmat:scale=20,seed=2", "")])
+    ['rmat 20 seed=1', 'rmat 20 seed=2']
+    """
+    labels = [case_label(graph, problem, most) for graph, problem in cases]
+    for label in {each for each in labels if labels.count(each) > 1}:
+        alike = [place for place, each in enumerate(labels) if each == label]
+        given = [str(cases[place][0]).partition(", ")[0].partition(":")[2].split(",") for place in alike]
+        for place, parameters in zip(alike, given, strict=True):
+            own = [each for each in parameters if each and any(each not in others for others in given)]
+            labels[place] = " ".join([label, *own])
+    return labels
 
 
 def in_words(columns: Iterable[str]) -> str:

@@ -88,7 +88,7 @@ def _shows_data(axes: Axes) -> bool:
 
 def _escape(figure: Figure) -> None:
     for text in _texts(figure):
-        text.set_text(escape.mathtext(text.get_text(), _LONGEST_ENTRY))
+        text.set_text("\n".join(escape.mathtext(line, _LONGEST_ENTRY) for line in text.get_text().split("\n")))
     for axes in figure.axes:
         axes.title.set_text(_wrapped(axes.get_title(), _title_characters(figure, axes)))
     labels = [axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]

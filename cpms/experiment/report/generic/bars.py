@@ -1,0 +1,114 @@
+"""Time by precision: a bar for each contestant on each graph, stacked by the bits that its sweeps read.
+
+A solve that reads several numbers of bits, and whose rows lack the time of each, has the colour of the fewest, with a
+hatch that the legend explains. The whole of such a bar is an upper bound of the time at these bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.report import captions, panels
+from cpms.experiment.report.generic.parts import (
+    Made,
+    baseline_of,
+    each_line,
+    explain_bits,
+    lines_of_names,
+    panel,
+    range_of,
+)
+from cpms.experiment.report.page import room
+from cpms.experiment.report.palette import NEUTRAL, colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_APART = 20.0
+"""Quotient of the slowest times of graphs from which on each graph has a scale of its own."""
+_MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0.0}
+"""Of bars whose time by bits is not recorded: sweeps of several numbers of bits."""
+
+
+def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
+    """Draw the time of each contestant as a bar, stacked by the bits that were read, and its preparation.
+
+    Where the times of graphs are far apart, each graph has a scale of its own.
+    """
+    found = found[found.seconds > 0]
+    if found.empty:
+        return None
+    longest, apart = found.prepare.max(), ""
+    if longest > 10 * found.seconds.max():  # Nothing else would be seen beside it.
+        apart, found = f"; preparation, up to {longest:.3g} s, is not drawn", found.assign(prepare=0.0)
+    figure, axes, places, found, some = _groups(found, width, baseline_of(found, baseline))
+    total = found.seconds + found.prepare
+    slowest = total.groupby(found.case).transform("max")
+    relative = slowest.max() > _APART * slowest.min() and bool((found.groupby("case").size() > 1).any())
+    unit, scale = ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
+    scales = (1 / slowest if relative else scale * slowest**0).to_numpy()
+    mixed = scales * np.where(found.by_bits.map(bool), 0.0, found.seconds)
+    if mixed.any():
+        axes.barh(places, mixed, color=[colour(bits) for bits in found.fewest_bits], height=0.7, **_MIXED)
+    ends = mixed
+    for bits in sorted({bits for each in found.by_bits for bits in each}, reverse=True):
+        part = scales * np.array([each.get(bits, 0.0) for each in found.by_bits])
+        axes.barh(places, part, left=ends, color=colour(bits), height=0.7)
+        ends = ends + part
+    prepared = bool((found.prepare > 0).any())
+    if prepared:
+        axes.barh(places, scales * found.prepare, left=ends, color="none", edgecolor=NEUTRAL, height=0.7, hatch="////")
+    spread = scales * np.array([found.seconds - found.least, found.most - found.seconds]).clip(min=0)
+    if spread.any():
+        axes.errorbar(scales * found.seconds, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
+    panels.state_small(axes, (scales * total.to_numpy()).tolist(), places)
+    label = "time over the slowest of the graph" if relative else f"time in {unit}"
+    names = [each.get_text() for each in axes.get_yticklabels()]
+    panels.label_below(axes, label + ("; hatched: preparation" if prepared else ""), width, names)
+    swept = {bits for each in found.by_bits for bits in each} | {*found.fewest_bits[mixed > 0]}
+    explain_bits(figure, found, marked=False, swept=swept, others=_explained() if mixed.any() else ())
+    texts = [
+        "median time by bits read",
+        ", over the slowest time of the graph" if relative else "",
+        "; crossed: the time of each number of bits is not recorded, the colour is the fewest" if mixed.any() else "",
+        "; lines: from least to most of the samples" if spread.any() else "",
+        apart + some,
+        "; *: generated stand-in" if any(map(captions.stands_in, found.graph)) else "",
+    ]
+    return figure, "".join(texts), range_of(found, "seconds", "Bars of the time", "s")
+
+
+def _explained() -> list[Any]:
+    """Return the entry of a legend for bars whose time by bits is not recorded."""
+    from matplotlib.patches import Patch
+
+    return [Patch(facecolor=NEUTRAL, label="fewest bits of several", **_MIXED)]
+
+
+def _groups(found: pd.DataFrame, width: float, base: str | None) -> tuple[Figure, Axes, list[int], pd.DataFrame, str]:
+    """Return a panel of names below the name of their graph, the place of each line, those shown, and a text."""
+    if len(set(found.case)) == 1 or len(set(found.called)) == 1:
+        figure, axes, found, some = lines_of_names(found.sort_values("seconds"), width)
+        return figure, axes, list(range(len(found))), found, some
+    found, labels, some = room.comparable(found, width, base)
+    cases = list(dict.fromkeys(zip(found.case, found.graph, found.problem, strict=True)))
+    heads = captions.case_labels([(graph, problem) for _, graph, problem in cases], 38 if width < 5 else 44)
+    by_case = {case: head for (case, *_), head in zip(cases, heads, strict=True)}
+    places, ticks, before = list[int](), list[str](), None
+    for line in each_line(found):
+        if line.case != before:
+            ticks.append(f"{by_case[line.case]}:")
+            before = line.case
+        places.append(len(ticks))
+        ticks.append(labels[line.called])
+    figure, axes = panel(width, 0.9 + room.line_height(ticks) * len(ticks))
+    axes.set_yticks(range(len(ticks)), ticks)
+    for at, tick in enumerate(axes.yaxis.get_major_ticks()):
+        tick.tick1line.set_visible(at in places)
+        tick.label1.set_fontstyle("normal" if at in places else "italic")
+    axes.set_ylim(len(ticks) - 0.5, -0.5)
+    return figure, axes, places, found, some

@@ -1,0 +1,106 @@
+"""What templates share: names of contestants and graphs, panels of names, legends, and the range as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from cpms.base.errors import InputError
+from cpms.experiment.report import captions, panels
+from cpms.experiment.report.page import room
+from cpms.experiment.report.palette import nearest
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Made = tuple["Figure", str, str] | None
+"""A figure, the text of its caption and its alternative text; None if the observations allow none."""
+FEWEST = "; colour: fewest bits that a sweep reads"
+
+
+def range_of(found: pd.DataFrame, column: str, what: str, unit: str) -> str:
+    """Return the least and the most of a column as a sentence, with their names."""
+    ordered: list[Any] = [each for _, each in found.sort_values(column).iterrows()]
+    least, most = ordered[0], ordered[-1]
+    texts = [f"{each[column]:.3g} {unit}".strip() + f" ({_named(each)})" for each in (least, most)]
+    return f"{what} of {len(found)} contestants, from {texts[0]} to {texts[1]}."
+
+
+def each_line(found: pd.DataFrame) -> list[Any]:
+    """Return the lines of a table as named tuples."""
+    return list(found.itertuples())
+
+
+def _named(line: Any) -> str:
+    graph = str(line.graph) if isinstance(line.graph, str) else ""
+    return " ".join(filter(None, [line.called, graph, line.problem]))
+
+
+def baseline_of(found: pd.DataFrame, baseline: str | None) -> str | None:
+    """Return the contestant that speed-ups are over; None if there is one contestant alone."""
+    names: list[str] = list(dict.fromkeys(found.called))
+    if baseline is not None:
+        match = next((name for name in names if name == baseline), None)
+        match = match or next((name for name in names if baseline in name), None)
+        if match is None:
+            raise InputError(f"no contestant is called {baseline!r}; there is {', '.join(names[:12])}")
+        return match
+    if len(names) < 2:
+        return None
+    counts = found.groupby("called").case.nunique().to_dict()
+    return max(names, key=lambda name: ("fp64" in name, counts.get(name, 0)))
+
+
+def panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure of one panel, of a size in inches."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, height), layout="constrained")
+
+
+def lines_of_names(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, pd.DataFrame, str]:
+    """Return a panel with contestants along its vertical axis, those that it has room for, and a text about others."""
+    found, labels, some = room.fitting(found, short_names(found), width)
+    figure, axes = panel(width, 0.9 + room.line_height(labels) * len(found))
+    axes.set_yticks(range(len(found)), labels)
+    axes.set_ylim(len(found) - 0.5, -0.5)
+    return figure, axes, found, some
+
+
+def short_names(found: pd.DataFrame) -> list[str]:
+    """Return contestants and graphs as one text each, without that of both which all have in common."""
+    cases = list(dict.fromkeys(zip(found.graph, found.problem, strict=True)))
+    by_case = dict(zip(cases, captions.case_labels(cases), strict=True))
+    graphs = [by_case[each] for each in zip(found.graph, found.problem, strict=True)]
+    if len(set(found.called)) == 1 < len(set(graphs)):
+        return graphs
+    one_graph = len(set(graphs)) == 1
+    pairs = zip(found.called, graphs, strict=True)
+    texts = [" ".join(filter(None, [str(name), "" if one_graph else graph])) for name, graph in pairs]
+    return [" ".join(text.split()) for text in texts]
+
+
+def explain_bits(
+    figure: Figure, found: pd.DataFrame, *, marked: bool = True, swept: Iterable[float] = (), others: Sequence[Any] = ()
+) -> None:
+    """Explain colours and, where there are several, markers, below the panel.
+
+    Colours are of the bits that were ``swept``, or by default of the fewest bits of each contestant; ``others`` are
+    more entries.
+    """
+    bits = sorted({nearest(each) for each in list(swept) or found.fewest_bits}, reverse=True)
+    kinds = dict(zip(panels.kinds(found), panels.markers(found), strict=True))
+    named = (
+        {kind: kinds[kind] for kind in sorted(filter(None, kinds))} if 1 < len(kinds) <= len(panels.ALL_MARKERS) else {}
+    )
+    explain(figure, [*panels.key(bits[:8], named if marked else {}), *others])
+
+
+def explain(figure: Figure, entries: list[Artist]) -> None:
+    """Write a legend below the panels, which keep their height."""
+    lines = panels.legend(figure, entries, below=True)
+    figure.set_figheight(figure.get_figheight() + 0.14 * (lines - 1))

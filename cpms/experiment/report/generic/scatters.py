@@ -1,0 +1,158 @@
+"""Time against bytes, and error against bits: points that are named, each by its graph and by its contestant.
+
+Points of a graph are joined by lines, with a label beside one of them (`cpms.experiment.report.page.labels`): the
+graph's name, or a number that the legend explains. The legend names the contestants by their marks. Of more graphs and
+contestants than a column has room for some are shown, evenly chosen, and the caption states how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from cpms.experiment.report import captions, panels
+from cpms.experiment.report.generic.parts import FEWEST, Made, baseline_of, explain, panel, range_of
+from cpms.experiment.report.page import labels, room
+from cpms.experiment.report.page.legends import ALL_MARKERS
+from cpms.experiment.report.palette import NEUTRAL, colour, nearest
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+_MOST = {False: (6, 6), True: (9, 10)}
+"""Graphs and contestants that points are drawn of, in one column of a journal and in two."""
+_NAME = {False: 20, True: 30}
+"""Characters of a graph's name beside a point, in one column of a journal and in two."""
+_BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
+
+
+def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
+    """Draw time against bytes, coloured by bits."""
+    found = found[(found.seconds > 0) & (found.traffic > 0)]
+    if not _relates(found.traffic):
+        return None
+    found, some = _chosen(found, width, baseline)
+    size, unit = _unit(found.traffic, _BYTES), _unit(found.seconds, _SECONDS)
+    names = captions.in_words(found.traffic_name)
+    figure, axes = panel(width, 2.6)
+    axes.set(
+        xlabel=names if size == "bytes" else f"{names}, in {size}",
+        ylabel=f"time in {unit}",
+    )
+    panels.logarithmic(axes, most=5)
+    panels.logarithmic(axes, "y", most=5)
+    _points(axes, found.assign(x=found.traffic / _BYTES[size], y=found.seconds / _SECONDS[unit]), width)
+    return figure, f"time against {names}{FEWEST}{some}", range_of(found, "seconds", "Points of the time", "s")
+
+
+def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
+    """Draw the error against the mean number of bits read."""
+    from matplotlib.ticker import MultipleLocator
+
+    found = found[(found.error > 0) & (found.bits > 0)]
+    if not _relates(found.bits):
+        return None
+    found, some = _chosen(found, width, baseline)
+    names = captions.in_words(found.error_name)
+    figure, axes = panel(width, 2.6)
+    span = found.bits.max() - found.bits.min()
+    axes.xaxis.set_major_locator(MultipleLocator(8.0 if span > 24 else 4.0 if span > 10 else 2.0))
+    axes.set(xlabel="bits read, mean over iterations", ylabel=names)
+    panels.logarithmic(axes, "y")
+    found, apart = _apart(found.assign(y=found.error))
+    _points(axes, found, width)
+    text = f"{names}, against the mean of the bits read{FEWEST}{apart}{some}"
+    return figure, text, range_of(found, "error", "Points of the error", "")
+
+
+def _relates(across: pd.Series[float]) -> bool:
+    """Return whether points are enough to show how something depends on a quantity: three, not all in one place."""
+    return len(across) >= 3 and bool(across.min() < across.max())
+
+
+def _unit(values: pd.Series[float], units: dict[str, float]) -> str:
+    """Return the largest unit that the median is not below; the smallest if there is none."""
+    return next((name for name, size in units.items() if values.median() >= size), [*units][-1])
+
+
+def _chosen(found: pd.DataFrame, width: float, baseline: str | None) -> tuple[pd.DataFrame, str]:
+    """Return the points that a panel has room for, and a text about the others."""
+    return room.sample(found, baseline_of(found, baseline), *_MOST[width > 5])
+
+
+def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
+    """Draw points at ``x`` and ``y``, joined by graph, and name them all."""
+    parts = [part for _, part in found.groupby("case", sort=False)]
+    marks = _marks(found)
+    for name, part in found.groupby("called", sort=False):
+        axes.scatter(
+            part.x, part.y, s=16, c=[colour(bits) for bits in part.fewest_bits], marker=marks[str(name)],
+            linewidths=0.3, edgecolors="white", zorder=2, clip_on=False, label=str(name),
+        )  # fmt: skip
+    axes.autoscale_view()
+    for part in parts if len(parts) > 1 else ():
+        places = part[["x", "y"]].to_numpy(float)
+        for pair in labels.joined(axes.transData.transform(places)):
+            axes.plot(*places[pair].T, color="#c8c8c8", linewidth=0.6, zorder=1)
+    bits = sorted({nearest(each) for each in found.fewest_bits}, reverse=True)
+    panels.legend(axes.figure, panels.key(bits))  # type: ignore[arg-type]
+    _name(axes, parts, _contestants(found, marks), width)
+
+
+def _apart(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return points whose bits are moved sideways by graph, where those of several graphs are the same, and a text."""
+    cases = list(dict.fromkeys(found.case))
+    if len(cases) == 1 or not found[["bits", "case"]].drop_duplicates().bits.duplicated().any():
+        return found.assign(x=found.bits), ""
+    step = 0.015 * (found.bits.max() - found.bits.min())
+    moved = found.bits + step * (found.case.map(cases.index) - (len(cases) - 1) / 2)
+    return found.assign(x=moved), "; graphs are set apart sideways"
+
+
+def _marks(found: pd.DataFrame) -> dict[str, str]:
+    """Return the marker of each contestant: that of its engine or layout, or one that no other has in its colours."""
+    wanted = dict(zip(found.called, panels.markers(found), strict=True))
+    shades = {name: {*map(nearest, part.fewest_bits)} for name, part in found.groupby("called")}
+    chosen = dict[str, str]()
+    for name, marker in wanted.items():
+        taken = {chosen[other] for other in chosen if shades[other] & shades[name]}
+        chosen[name] = next((each for each in [marker, *ALL_MARKERS] if each not in taken), marker)
+    return chosen
+
+
+def _contestants(found: pd.DataFrame, marks: dict[str, str]) -> list[Artist]:
+    """Return the entries of a legend for contestants, in their colour if they have one."""
+    lines = {}
+    for name, part in found.groupby("called", sort=False):
+        shades = {colour(bits) for bits in part.fewest_bits}
+        shade = shades.pop() if len(shades) == 1 else NEUTRAL
+        lines[str(name)] = {"color": shade, "marker": marks[str(name)], "linestyle": "", "markersize": 4}
+    return panels.key(lines=lines) if len(lines) > 1 else []
+
+
+def _name(axes: Axes, parts: Sequence[pd.DataFrame], entries: list[Artist], width: float) -> None:
+    """Write the names of graphs beside their points, or numbers that the legend explains, and the legend."""
+    figure: Any = axes.figure
+    given = [(*str(part.graph.iloc[0]).partition(", ")[::2], part.problem.iloc[0]) for part in parts]
+    graphs = captions.case_labels([(graph, "") for graph, *_ in given], _NAME[width > 5])
+    names = ["\n".join(filter(None, [graph, *more])) for graph, (_, *more) in zip(graphs, given, strict=True)]
+    points = [part[["x", "y"]].to_numpy(float) for part in parts]
+    height = figure.get_figheight()
+    if entries:
+        explain(figure, entries)
+    if len(parts) == 1 or labels.place(axes, names, points):
+        return
+    numbers = [str(place) for place in range(1, 1 + len(names))]
+    numbered = {
+        f"{number} {name}".replace("\n", ", "): {"linestyle": ""} for number, name in zip(numbers, names, strict=True)
+    }
+    for more in (0.0, 0.6, 1.2, 1.8):
+        figure.legends[1:] = []
+        figure.set_figheight(height + more)
+        explain(figure, [*entries, *panels.key(lines=numbered)])
+        if labels.place(axes, numbers, points):
+            return

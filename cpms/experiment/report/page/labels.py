@@ -1,0 +1,184 @@
+"""Labels beside points: each as near to one of its points as it can be without touching marks, labels or the edge.
+
+A greedy search over candidate places, as in map labelling (Christensen, Marks and Shieber, ACM Transactions on Graphics
+14, 1995, section 3): around each point of a label there are places in twelve directions at a few distances; the
+cheapest free one is taken, those with the most crowded points first. A label that is not at its point has a leader, a
+thin line to it. Places on other labels, leaders and marks or beyond the panel are refused; lines below a label and
+leaders over marks cost. Points that have a label in common are joined by their minimum spanning tree (Prim, 1957).
+The cost is that of one layout of the figure and some thousand comparisons of rectangles a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.experiment.report.palette import NEUTRAL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Points = npt.NDArray[np.float64]
+"""Pairs of coordinates, one a line."""
+_MARK = 2.6
+"""Half of the width of a mark, in points, with its edge."""
+_DISTANCES = (3.0, 5.0, 8.0, 12.0, 17.0, 23.0, 30.0, 40.0)
+"""Of a label's nearest edge from its point, in points."""
+_LEADER = 6.0
+"""Distance from which on a label has a line to its point, in points."""
+_DIRECTIONS = 12
+_ON_LINE, _ON_MARK = 1.0, 8.0
+"""Cost in points of a sample of a line below a label, and of a mark below a leader."""
+
+
+class _Place(NamedTuple):
+    cost: float
+    box: tuple[float, float, float, float]
+    at: tuple[float, float]
+    offset: tuple[float, float]
+    distance: float
+
+
+def place(axes: Axes, texts: Sequence[str], points: Sequence[Points], *, size: float = 7.0) -> bool:
+    """Write each text beside one of its points and return whether there was room; if not, nothing is written.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        With its marks, and a figure that has its legend.
+    texts : sequence of str
+    points : sequence of array
+        Of each text, in the coordinates of the panel; other texts avoid them, and the lines that join them.
+    size : float
+        Of the text, in points.
+    """
+    figure: Any = axes.figure
+    figure.draw_without_rendering()
+    unit = figure.dpi / 72
+    edge = axes.get_window_extent().extents / unit
+    held = [axes.transData.transform(each) / unit for each in points]
+    marks = np.concatenate(held)
+    lines = np.concatenate([marks[:0], *(_sampled(pair) for each in held for pair in each[joined(each)])])
+    boxes, leaders, found = list[tuple[float, float, float, float]](), marks[:0], dict[int, _Place]()
+    crowd = [min(int((np.abs(marks - point).max(axis=1) < 20).sum()) for point in each) for each in held]
+    for which in sorted(range(len(texts)), key=lambda which: -crowd[which]):
+        extent = _extent(axes, texts[which], size)
+        places = [
+            candidate
+            for point in held[which]
+            for candidate in _candidates(point, extent, edge, marks, lines, leaders, boxes)
+        ]  # fmt: skip
+        if not places:
+            return False
+        found[which] = chosen = min(places)
+        boxes.append(chosen.box)
+        if chosen.distance > _LEADER:
+            leaders = np.concatenate([leaders, _sampled(np.array([chosen.at, _nearest(chosen.at, chosen.box)]))])
+    for which, chosen in found.items():
+        _write(axes, texts[which], chosen, size)
+    return True
+
+
+def _extent(axes: Axes, text: str, size: float) -> tuple[float, float]:
+    """Return width and height of a text in points."""
+    figure: Any = axes.figure
+    drawn = figure.text(0, 0, text, fontsize=size)
+    box = drawn.get_window_extent()
+    drawn.remove()
+    return float(box.width) * 72 / figure.dpi, float(box.height) * 72 / figure.dpi
+
+
+def joined(points: Points) -> npt.NDArray[np.int64]:
+    """Return the pairs of the points that their minimum spanning tree joins, one a line.
+
+    Examples
+    --------
+    >>> joined(np.array([[0.0, 0.0], [9.0, 0.0], [4.0, 0.0]])).tolist()
+    [[0, 2], [2, 1]]
+    """
+    pairs = []
+    nearest, distance = np.zeros(len(points), int), np.hypot(*(points - points[0]).T)
+    distance[0] = np.inf
+    for _ in points[1:]:
+        new = int(np.argmin(distance))
+        pairs.append((int(nearest[new]), new))
+        own = np.hypot(*(points - points[new]).T)
+        closer = np.isfinite(distance) & (own < distance)
+        nearest[closer], distance[closer] = new, own[closer]
+        distance[new] = np.inf
+    return np.array(pairs, dtype=int).reshape(-1, 2)
+
+
+def _nearest(point: npt.ArrayLike, box: Sequence[float]) -> tuple[float, float]:
+    """Return the place of a label's box that is nearest to its point."""
+    across, up = np.clip(point, np.array(box[:2]), np.array(box[2:]))
+    return float(across), float(up)
+
+
+def _sampled(ends: Points) -> Points:
+    """Return points about every two points of length along the line between two."""
+    start, end = ends
+    count = int(np.hypot(*(end - start)) // 2)
+    return np.asarray(start + np.linspace(0, 1, count + 2)[:, None] * (end - start))
+
+
+def _candidates(
+    point: Points, extent: tuple[float, float], edge: Points, marks: Points, lines: Points, leaders: Points,
+    boxes: Sequence[tuple[float, float, float, float]],
+) -> list[_Place]:  # fmt: skip
+    """Return the free places around a point, with their costs."""
+    width, height = extent
+    free = []
+    for distance in _DISTANCES:
+        for angle in 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS:
+            across, up = float(np.cos(angle)), float(np.sin(angle))
+            left = point[0] + (distance + _MARK) * across + (np.clip(across * 2, -1, 1) - 1) * width / 2
+            low = point[1] + (distance + _MARK) * up + (np.clip(up * 2, -1, 1) - 1) * height / 2
+            box = (float(left), float(low), float(left + width), float(low + height))
+            inside = edge[0] + 2 <= box[0] and box[2] <= edge[2] and edge[1] + 2 <= box[1] and box[3] <= edge[3]
+            covered = _within(marks, box, _MARK).any() or _within(leaders, box, 1).any()
+            if not inside or covered or any(_meet(box, other) for other in boxes):
+                continue
+            at = (float(point[0]), float(point[1]))
+            cost = distance + _ON_LINE * int(_within(lines, box, 0).sum())
+            if distance > _LEADER:
+                leader = _sampled(np.array([point, _nearest(point, box)]))
+                if any(_within(leader, other, 1).any() for other in boxes):
+                    continue
+                beyond = leader[np.abs(leader - point).max(axis=1) > 2 * _MARK]
+                apart = np.abs(marks[:, None] - beyond).max(axis=2) if len(beyond) else np.full((1, 1), np.inf)
+                cost += _ON_MARK * int((apart.min(axis=0) < _MARK).sum())
+            free.append(_Place(cost, box, at, (box[0] - at[0], box[1] - at[1]), distance))
+    return free
+
+
+def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Return whether two boxes are less than a point apart."""
+    return bool(
+        one[0] < other[2] + 1.5 and other[0] < one[2] + 1.5 and one[1] < other[3] + 0.5 and other[1] < one[3] + 0.5
+    )
+
+
+def _within(points: Points, box: Sequence[float], margin: float) -> npt.NDArray[np.bool_]:
+    low, high = np.array(box[:2]) - margin, np.array(box[2:]) + margin
+    return np.asarray(((points > low) & (points < high)).all(axis=1))
+
+
+def _write(axes: Axes, text: str, chosen: _Place, size: float) -> None:
+    """Write a text, with a line to its point if it is not beside it."""
+    figure: Any = axes.figure
+    inverse = axes.transData.inverted()
+    unit = figure.dpi / 72
+    at: tuple[float, float] = tuple(inverse.transform(np.array(chosen.at) * unit))
+    if chosen.distance > _LEADER:
+        end = inverse.transform(np.array(_nearest(chosen.at, chosen.box)) * unit)
+        axes.plot(
+            [at[0], end[0]], [at[1], end[1]], color=NEUTRAL, linewidth=0.5, zorder=1.5, scalex=False, scaley=False
+        )
+    axes.annotate(
+        text, at, chosen.offset, textcoords="offset points", fontsize=size, zorder=3, in_layout=False,
+        annotation_clip=False,
+    )  # fmt: skip

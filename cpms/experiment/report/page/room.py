@@ -1,0 +1,151 @@
+"""What a page has room for: names in few lines, and of too many contestants or graphs some, evenly chosen.
+
+A caption states how many were left out. Those that stay are comparable: each graph keeps the same contestants, the
+baseline among them. The cost is a sort of the observations.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cpms.base.text.escape import abbreviate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_LINES = 40
+"""The most bars or points in a column of names."""
+CHARACTER_IN = 0.054
+"""Width of a character of 7 points."""
+_PAGE_IN = 7.6
+"""Height of a page's column of names, below which axis, legend and caption have room."""
+_LEAST_CASES = 4
+"""Graphs in a column of names that has no room for all."""
+
+
+def wrapped(names: Sequence[str], most: int, room: int) -> list[str]:
+    r"""Return names in as few lines of about so many characters as tell them apart.
+
+    Names are in up to three lines where a page has room for that; many are abbreviated to one line if they differ then.
+
+    Examples
+    --------
+    >>> wrapped(["cuda power csr", "cuda refine csr"], 8, 40)
+    ['cuda power\ncsr', 'cuda refine\ncsr']
+    >>> wrapped(["fused refine sweeps"] * 90, 8, 40)[0]
+    'fused…ps'
+    """
+    lines = ["\n".join(textwrap.wrap(abbreviate(name, 3 * most), most + 4)) for name in names]
+    needed = max((each.count("\n") + 1 for each in lines), default=1)
+    short = [abbreviate(name, most) for name in names]
+    fits = min(len(names), room) * (0.03 + 0.12 * needed) <= _PAGE_IN
+    return short if not fits and len(set(short)) == len(set(names)) else lines
+
+
+def line_height(labels: Sequence[str]) -> float:
+    """Return the height of a name in a column of names, in inches."""
+    return 0.03 + 0.12 * max(label.count("\n") + 1 for label in labels)
+
+
+def fitting(found: pd.DataFrame, names: Sequence[str], width: float) -> tuple[pd.DataFrame, list[str], str]:
+    """Return the lines of a table that a page has room for, evenly chosen, their names, and a text about the others.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+    names : sequence of str
+        Of its lines.
+    width : float
+        Of the figure, in inches.
+    """
+    labels = wrapped(names, name_length(width), MOST_LINES)
+    room = min(MOST_LINES, int(_PAGE_IN / line_height(labels)))
+    if len(found) <= room:
+        return found.reset_index(drop=True), labels, ""
+    kept = evenly(range(len(found)), room)
+    text = f"; {room} of {len(found)} contestants, evenly chosen"
+    return found.iloc[kept].reset_index(drop=True), [labels[place] for place in kept], text
+
+
+def comparable(found: pd.DataFrame, width: float, base: str | None) -> tuple[pd.DataFrame, dict[str, str], str]:
+    """Return the lines of as many cases as a page has room for, the labels of names, and a text about the others.
+
+    Each case has the same contestants, so that its bars can be compared. At least four cases are kept, from the fastest
+    to the slowest, and of contestants the baseline and those that this leaves room for, evenly chosen by their relative
+    time.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+        Columns ``case``, ``called``, ``problem`` and ``seconds``.
+    width : float
+        Of the figure, in inches.
+    base : str or None
+        The contestant that speed-ups are over.
+    """
+    names, cases = _by_time(found)
+    labels = dict(zip(names, wrapped(names, name_length(width), MOST_LINES), strict=True))
+    room = min(MOST_LINES, int(_PAGE_IN / line_height(list(labels.values()))))
+    of_case = int(found.groupby("case").size().max()) + 1
+    most = max(min(_LEAST_CASES, len(cases)), room // of_case)
+    shown = min(most, len(cases))
+    all_fit = shown * of_case <= room
+    found, some = sample(found, base, most, len(names) if all_fit else max(2, room // shown - 1))
+    return found, labels, some
+
+
+def sample(found: pd.DataFrame, base: str | None, most_cases: int, most_names: int) -> tuple[pd.DataFrame, str]:
+    """Return the lines of so many cases and contestants at most, and a text about the others.
+
+    Cases are chosen evenly from the fastest to the slowest, contestants by their relative time; the baseline stays.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+        Columns ``case``, ``called``, ``problem`` and ``seconds``.
+    base : str or None
+        The contestant that speed-ups are over.
+    most_cases, most_names : int
+    """
+    names, cases = _by_time(found)
+    shown, kept = evenly(cases, most_cases), evenly(names, most_names)
+    if base in names and base not in kept:
+        nearest = min(range(len(kept)), key=lambda place: abs(names.index(kept[place]) - names.index(base)))
+        kept[nearest] = base
+    texts = [
+        f"; {len(shown)} of {len(cases)} {'graphs' if not any(found.problem) else 'graphs and problems'}"
+        if len(shown) < len(cases) else "",
+        f"; {len(kept)} of {len(names)} contestants, evenly chosen" if len(kept) < len(names) else "",
+    ]  # fmt: skip
+    found = found[found.case.isin(shown) & found.called.isin(kept)]
+    found = found.assign(place=found.case.map({case: place for place, case in enumerate(shown)}))
+    return found.sort_values(["place", "seconds"]).reset_index(drop=True), "".join(texts)
+
+
+def _by_time(found: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return contestants by their median time over the fastest of a case, and cases by their median time."""
+    relative = found.seconds / found.groupby("case").seconds.transform("min")
+    names = relative.groupby(found.called).median().sort_values().index
+    return [*names], [*found.groupby("case").seconds.median().sort_values().index]
+
+
+def evenly(held: Sequence[Any], most: int) -> list[Any]:
+    """Return the elements of a sequence, or as many as are allowed, evenly chosen, with the first and the last.
+
+    Examples
+    --------
+    >>> evenly("abcdefg", 3), evenly("ab", 3)
+    (['a', 'd', 'g'], ['a', 'b'])
+    """
+    if len(held) <= most:
+        return list(held)
+    return [held[int(place)] for place in np.linspace(0, len(held) - 1, most).round()]
+
+
+def name_length(width: float) -> int:
+    """Return the number of characters that a figure of so many inches has for a name at its left."""
+    return 26 if width < 5 else 40
