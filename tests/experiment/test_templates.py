@@ -162,7 +162,7 @@ def test_contestants_without_times_by_bits_are_drawn_and_tiny_bars_are_stated():
     axes = drawing.figure.axes[0]
     assert drawing.name == "time"
     assert [each.get_text() for each in axes.texts] == ["0.002"]
-    assert "not recorded by bits" in [each.get_text() for each in drawing.figure.legends[0].get_texts()]
+    assert "fewest bits of several" in [each.get_text() for each in drawing.figure.legends[0].get_texts()]
     matplotlib.pyplot.close("all")
 
 

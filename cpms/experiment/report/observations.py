@@ -215,7 +215,10 @@ def _ends(line: dict[str, Any], samples: list[float], seconds: float) -> dict[st
 
 
 def _iterations(line: dict[str, Any]) -> dict[int, float]:
-    """Return iterations by bits read; of a result without iterations, one at the bits of its values."""
+    """Return iterations by bits read; of a result without iterations, one at the bits of its values.
+
+    Results that name no storage are in float64, which engines store by default.
+    """
     counted = json.loads(line.get("iterations_by_bits_json", line.get("bits_json", "{}")))
     if isinstance(counted, list):
         return {int(bits): float(counted.count(bits)) for bits in counted}
@@ -227,8 +230,8 @@ def _iterations(line: dict[str, Any]) -> dict[int, float]:
         return {int(line["dtype"].removeprefix("float")): 1.0}
     try:
         with plugins.allowed(False):  # A row is data: it runs no code.
-            return {format_named(line["storage"]).bits(None): 1.0}
-    except (KeyError, TypeError, InputError):
+            return {format_named(line.get("storage", "fp64")).bits(None): 1.0}
+    except (TypeError, InputError):
         return {}
 
 

@@ -91,11 +91,11 @@ def label_below(axes: Axes, text: str, width: float, names: Sequence[str]) -> No
     axes.set_xlabel(text, loc="right" if 1.15 * CHARACTER_IN * len(text) > panel_in else "center")
 
 
-def state_small(axes: Axes, ends: Sequence[float], places: Sequence[float]) -> None:
-    """Write the lengths of bars that are too short to be seen beside them."""
+def state_small(axes: Axes, ends: Sequence[float], places: Sequence[float], *, share: float = 0.015) -> None:
+    """Write the lengths of bars below a share of the longest, which are too short to be seen, beside them."""
     longest = max(ends, default=0.0)
     for end, place in zip(ends, places, strict=True):
-        if 0 < end < 0.015 * longest:
+        if 0 < end < share * longest:
             axes.annotate(
                 number(float(f"{end:.2g}")), (end, place), (3, 0), textcoords="offset points", va="center", fontsize=7
             )

@@ -58,8 +58,8 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
             _figure(drawn, out),
             suffix=suffix,
             caption=f"Figures 1 to 7 of Jiang's report, and work-group sizes, on {where}: medians; lines are 95 % "
-            "bootstrap intervals where rows hold samples, as they do of whole runs; colour: bits, grey: as printed; "
-            "dotted: work-groups of the driver's choice. "
+            "bootstrap intervals where rows hold samples, as they do of whole runs. Figures 1, 4 and 6 are of "
+            f"{rows.graph_name.iloc[0]}, sums and copies of an iteration; colour: bits, grey: as printed. "
             "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing"
             + (f". Cores of {elsewhere.cpu.iloc[0]} in 6 are of another run" if len(processors) else ""),
             alt=ends(results, "ms an iteration", ["graph", "layout", "place"], "Time of an iteration", "ms"),
@@ -165,13 +165,13 @@ def _drawn(found):
         drawn += _stage_panels(found["stages"])
     if "long" in found:
         long = found["long"]
-        title = f"6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}"
+        title = f"Fig. 6: {long.iterations.iloc[0]:,} iterations, ms"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append((1.5, "7: speed-up", lambda axes: _speedup_panel(axes, found["scaling"])))
+        drawn.append((1.6, "Fig. 7: speed-up", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
-        title = f"work-groups, {found['work_groups'].graph.iloc[0]}"
-        drawn.append((1.5, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
+        title = f"work-group sizes, {found['work_groups'].graph.iloc[0]}"
+        drawn.append((1.7, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
     return drawn
 
 
@@ -206,13 +206,14 @@ def _stage_panels(stages):
         return 1e4 / result.iterations
 
     exchanged = atomic[atomic.layout == "coo_exchange"]
-    drawn = _bars(f"1 and 4: {graph}", pd.concat([naive, exchanged, serial]), ten, of_ten)
-    drawn += _bars(f"2: calc, {graph}", pd.concat([naive, serial]), _calc)
+    drawn = _bars("Fig. 1, 4: ten iterations, ms", pd.concat([naive, exchanged, serial]), ten, of_ten)
+    drawn += _bars(f"Fig. 2: sums, {graph}, ms", pd.concat([naive, serial]), _calc)
     if len(naive) and len(exchanged):
         first, second = naive.iloc[-1], exchanged.iloc[-1]
-        drawn.append((1.0, f"3: copy, {graph}, ms", lambda axes: _copies(axes, first, second)))
+        drawn.append((1.0, f"Fig. 3: copies, {graph}, ms", lambda axes: _copies(axes, first, second)))
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
-    return drawn + _bars(f"5: calc, {stages.graph.iloc[-1]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
+    title = f"Fig. 5: sums, {stages.graph.iloc[-1]}, ms"
+    return drawn + _bars(title, large, lambda r: 1e3 * r.add_s, by_sum=True)
 
 
 def _calc(result):
@@ -236,10 +237,16 @@ def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
             if run_factor is not None:
                 low, high = (run_factor(result) * end for end in median_ends(result.run_samples_s))
                 axes.plot([low, high], [place, place], color="#222222", linewidth=0.8)
-        panels.named_rows(axes, names)
-        axes.grid(visible=False)
+        _finish(axes, names, [value(result) for result in results])
 
-    return [(0.36 + 0.13 * len(names), f"{title}, ms", draw)]
+    return [(0.42 + 0.14 * len(names), title, draw)]
+
+
+def _finish(axes, names, lengths):
+    """Name bars, and state the lengths of those that are too short to be seen."""
+    panels.named_rows(axes, names)
+    panels.state_small(axes, lengths, range(len(names)), share=0.04)
+    axes.grid(visible=False)
 
 
 def _copies(axes, naive, exchanged):
@@ -250,8 +257,7 @@ def _copies(axes, naive, exchanged):
         "memcpy": naive.copy_in_memory_s,
     }
     axes.barh(range(len(values)), [1e3 * value for value in values.values()], color=colour(32), height=0.7)
-    panels.named_rows(axes, list(values))
-    axes.grid(visible=False)
+    _finish(axes, list(values), [1e3 * value for value in values.values()])
 
 
 def _speedup_panel(axes, results):
@@ -259,10 +265,9 @@ def _speedup_panel(axes, results):
     axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color=NEUTRAL, ms=4, label="printed, GPU / CPU of 4")
     for ratio, marker in zip(table.columns[-3:-1], "s^", strict=True):
         axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour(32), ms=4, label=ratio)
-    axes.set_yscale("log")
-    axes.set_xlabel("million nodes")
-    axes.set_ylabel("speed-up")
-    panels.headroom(axes, 0.9)
+    axes.set(yscale="log", xlabel="million nodes", ylabel="speed-up", xlim=(0, None))
+    axes.set_ylim(bottom=min(1.0, axes.get_ylim()[0]))
+    panels.headroom(axes, 1.2)
     panels.logarithmic(axes, "y")
     axes.legend(loc="upper left", handletextpad=0.4, borderaxespad=0)
 
@@ -275,14 +280,15 @@ def _work_group_panel(axes, results):
             markerfacecolor="white" if stage == "coo_exchange" else None, label=STAGES[stage],
         )  # fmt: skip
         for driver in results[(results.work_group == 0) & (results.layout == stage)]["ms an iteration"].head(1):
-            axes.axhline(driver, color=NEUTRAL, linestyle=":", linewidth=0.8)
+            axes.axhline(driver, color=NEUTRAL, linestyle=":", linewidth=0.8, label="of the driver's choice")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("work-items in a work-group")
     axes.set_ylabel("ms an iteration")
-    panels.headroom(axes, 1.2)
-    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0)
+    panels.headroom(axes, 1.6)
+    entries = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))  # Of both dotted lines one.
+    axes.legend(entries.values(), entries, loc="upper right", handletextpad=0.4, borderaxespad=0)
 
 
 def _name(result):

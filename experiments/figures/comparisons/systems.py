@@ -147,9 +147,14 @@ def _over(table):
     return pd.DataFrame(lines).sort_values("mean", kind="stable").reset_index(drop=True)
 
 
-def _short(line):
-    """Return the name of a system without its layout, which the marker shows, and with its number of graphs."""
-    return f"{line.system.replace(f' {line.layout}', '', 1)} ({line.graphs})"
+def _short(found):
+    """Return systems with their numbers of graphs, and with the layout if others have the rest in common."""
+    lines = list(found.itertuples())
+    without = [line.system.replace(f" {line.layout}", "", 1) for line in lines]
+    return [
+        f"{line.system if without.count(name) > 1 else name} ({line.graphs})"
+        for line, name in zip(lines, without, strict=True)
+    ]
 
 
 def _figure(over, out):
@@ -163,7 +168,7 @@ def _figure(over, out):
         for place, line in enumerate(found.itertuples()):
             panel.plot(line.ratios, [place] * len(line.ratios), "o", color="#999999", ms=2.2, alpha=0.5, mew=0)
             panels.point(panel, line.mean, place, line.bits, panels.marker(line.layout), ends=(line.low, line.high))
-        panels.named_rows(panel, [_short(line) for line in found.itertuples()])
+        panels.named_rows(panel, _short(found))
         panels.unity(panel)
         panels.logarithmic(panel)
         panel.set_title(machine)

@@ -103,18 +103,18 @@ def _means(table):
 def _figure(drawn, out):
     layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
     graphs = {layout: in_order(drawn[drawn.layout == layout].graph) for layout in layouts}
-    height = panels.rows_height(range(1 + max(map(len, graphs.values()))), 0.22, 0.55)
+    height = panels.rows_height(range(1 + max(map(len, graphs.values()))), 0.3, 0.55)
     figure, axes = panels.grid(out.width, len(layouts), height, columns=(1, 2), sharex=True)
     for panel, layout in zip(axes, layouts, strict=True):
         part, own = drawn[drawn.layout == layout], graphs[layout]
         for line in part.itertuples():
-            at = own.index(line.graph) + _offset(line.storage)
+            at = own.index(line.graph) + _offset(line.storage, line.engine)
             style = {"ends": (line.low, line.high), "size": 3.6}
             panels.point(
                 panel, line[part.columns.get_loc(RATIOS[0]) + 1], at, BITS[line.storage], MARKS[line.engine], **style
             )
         for (engine, storage), group in part.groupby(["engine", "storage"], sort=False):
-            mean, at = geometric(group[RATIOS[0]]), len(own) + _offset(storage)
+            mean, at = geometric(group[RATIOS[0]]), len(own) + _offset(storage, engine)
             style = {"ends": (mean["low"], mean["high"]), "size": 4.8}
             panels.point(panel, mean["mean"], at, BITS[storage], MARKS[engine], **style)
         for storage, group in part[part.engine == "cuda"].groupby("storage"):
@@ -130,17 +130,22 @@ def _figure(drawn, out):
         panels.named_rows(panel, [*out.names(map(shortened, own)), "geometric mean"])
         panel.axhline(len(own) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
         panel.set_title(layout.upper())
+        panel.tick_params(axis="x", labelbottom=True)
     figure.supxlabel("times faster than float64, same kernels")
     panels.legend(figure, _entries(drawn))
     return figure
 
 
-def _offset(storage):
-    return -0.17 if storage == "cpms2" else 0.17
+def _offset(storage, engine=None):
+    """Return how far from the middle of its row a mark is, in rows: each storage has a line for each of our kernels."""
+    return (-0.21 if storage == "cpms2" else 0.21) + {"cuda": -0.09, "cuda_thread_rows": 0.09}.get(engine, 0.0)
 
 
 def _entries(drawn):
-    colours = {name: {"color": panels.colour(bits), "marker": "s", "linestyle": ""} for name, bits in BITS.items()}
+    colours = {
+        f"{name}, {bits} bits": {"color": panels.colour(bits), "marker": "s", "linestyle": ""}
+        for name, bits in BITS.items()
+    }
     shapes = {NAMES[engine]: mark for engine, mark in MARKS.items() if (drawn.engine == engine).any()}
     hollow = {"color": panels.NEUTRAL, "marker": "D", "mfc": "white", "mew": 0.7, "ms": 4.5, "linestyle": ""}
     theirs = {"V100": hollow} if drawn[RATIOS[2]].notna().any() else {}

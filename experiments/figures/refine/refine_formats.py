@@ -1,11 +1,13 @@
 """What a format's bits cost in sweeps: method refine by storage, and its error against a float64 solution."""
 
+import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric
-from cpms.experiment.report.output import label
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.page import labels
 from cpms.experiment.report.palette import NEUTRAL
 from cpms.formats.formats import format_named
 from cpms.formats.quantization import quantiser
@@ -79,6 +81,19 @@ def _figure(sweeps, gathered, out):
     right.set(xlabel="bits of inner sweeps", ylabel="bytes gathered an edge", ylim=(0, None))
     right.set_xticks(sorted(set(gathered.bits)))
     graph = {"a graph": {"color": "#bbbbbb", "linewidth": 0.8}}
+    figure.get_layout_engine().set(w_pad=0.08)
     mean = {"geometric mean": {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}}
     panels.legend(figure, panels.key(table.bits, lines={**graph, **mean}))
+    _name_extremes(left, sweeps, "mantissa", "ratio")
+    _name_extremes(right, gathered, "bits", "bytes")
     return figure
+
+
+def _name_extremes(panel, table, across, value):
+    """Name the graphs with the most and with the least, beside all lines."""
+    at = np.geomspace(table[across].min(), table[across].max(), 100)
+    lines = [np.interp(at, part[across], part[value]) for _, part in table.groupby("graph", sort=False)]
+    others = np.concatenate([np.stack([at, line], axis=1) for line in lines])
+    for line in (table.loc[table[value].idxmax()], table.loc[table[value].idxmin()]):
+        place = np.array([[line[across], line[value]]], float)
+        labels.place(panel, [shortened(line.graph)], [place], others=others)

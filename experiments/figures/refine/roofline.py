@@ -25,8 +25,8 @@ def show(rows, out, beside):
     out.figure(
         _figure(table, swept, first, out),
         caption=f"Bytes that products and fused sweeps on {first.gpu} must move, a second, against gathers a second; "
-        f"ceilings of the products' run: {ceilings}; dashed: random gathers of 8 bytes. Colour: bits, marker: "
-        "layout; marks are medians",
+        f"ceilings of the products' run: {ceilings}; dashed: random gathers of 8 bytes. A point is a graph, in the "
+        "colour of the bits that are read: the median of the fastest storage of these bits",
         alt=ends(table, "of copy", ["graph", "storage"], "Share of the copy bandwidth by products")
         + (" " + ends(swept, "of copy", ["graph", "storage"], "By fused sweeps") if len(swept) else ""),
     )
@@ -50,33 +50,41 @@ def _products(row):
 
 
 def _figure(table, swept, first, out):
-    ours, library = (table[table.engine == engine] for engine in ("cuda", "cusparse"))
-    parts = {"products, engine cuda": ours, "products, cuSPARSE": library, "fused sweeps": swept}
-    parts = {title: part for title, part in parts.items() if len(part)}
+    parts = {
+        f"{'cuSPARSE' if engine == 'cusparse' else engine}, {layout}": part
+        for engine in ("cuda", "cusparse")
+        for layout, part in _fastest(table[table.engine == engine]).groupby("layout", sort=False)
+    }
+    parts |= {"fused sweeps, pattern": swept} if len(swept) else {}
     figure, axes = panels.grid(
-        out.width, len(parts), 2.5 if out.double else 2.1, columns=(1, 3), sharex=True, sharey=True
+        out.width, len(parts), 2.1 if out.double else 1.5, columns=(1, 3), sharex=True, sharey=True
     )
     for panel, (title, part) in zip(axes, parts.items(), strict=True):
-        layouts = part.layout if "layout" in part else pd.Series("pattern", part.index)
-        for (bits, layout), same in part.groupby([part.bits, layouts]):
+        for bits, same in sorted(part.groupby("bits"), reverse=True):
             panel.plot(
-                same["G gathers/s"], same["GB/s"], panels.marker(layout), color=colour(bits), ms=3, alpha=0.7, mew=0
+                same["G gathers/s"], same["GB/s"], "o", color=colour(bits), ms=3.2, mew=0.3, mec="white", clip_on=False
             )
         panel.axhline(first.copy_gbps, color=NEUTRAL, linewidth=0.7)
         panel.axvline(first.gather_8_byte_giga_per_s, color=NEUTRAL, linewidth=0.7, linestyle="--")
         panel.set_title(title)
     panels.logarithmic(axes[0])
     panels.logarithmic(axes[0], "y")
+    for panel in axes[-3:] if out.double else axes[-1:]:
+        panel.tick_params(axis="x", labelbottom=True)
     figure.supxlabel("10⁹ gathers a second")
     figure.supylabel("least bytes, GB/s")
-    both = pd.concat([table, swept])
-    layouts = {str(layout): panels.marker(layout) for layout in dict.fromkeys(ours.layout)}
     lines = {
         "copy": {"color": NEUTRAL, "linewidth": 0.7},
         "random gathers": {"color": NEUTRAL, "linewidth": 0.7, "linestyle": "--"},
     }
-    panels.legend(figure, panels.key(both.bits, layouts, lines))
+    panels.legend(figure, panels.key(pd.concat([table, swept]).bits, lines=lines))
     return figure
+
+
+def _fastest(products):
+    """Return the fastest product of each graph, layout and number of bits."""
+    ordered = products.sort_values("ms", kind="stable")
+    return ordered.drop_duplicates(["graph", "layout", "bits"]).sort_values(["layout", "graph"], kind="stable")
 
 
 _CAPTION = (

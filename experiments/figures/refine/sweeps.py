@@ -117,21 +117,27 @@ def _called(arrangement):
 
 def _figure(table, out):
     graphs, widths = list(dict.fromkeys(table.graph)), sorted(set(table.bits))
-    names = out.names(graphs, of=NEEDS)
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.26))
-    others = table[(table.storage == "fp16") & (table.arrangement != "as chosen")]
-    places = [graphs.index(graph) + panels.beside(widths.index(16), len(widths)) for graph in others.graph]
-    axes.plot(others.reached, places, "|", color="#999999", markersize=4, markeredgewidth=0.6, zorder=0)
-    for line in table[table.arrangement == "as chosen"].itertuples():
-        place = graphs.index(line.graph) + panels.beside(widths.index(line.bits), len(widths))
-        panels.point(axes, line.reached, place, line.bits, ends=(line.low, line.high), size=3.5, light=True)
-    panels.unity(axes)
-    panels.named_rows(axes, names)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("share of the limit by bytes or gathers")
-    other = {"other choices": {"color": "#999999", "marker": "|", "linestyle": ""}}
+    half = -(-len(graphs) // (2 if out.double else 1))
+    parts = [graphs[first : first + half] for first in range(0, len(graphs), half)]
+    figure, axes = panels.grid(out.width, len(parts), panels.rows_height(parts[0], 0.34), columns=(1, 2), sharex=True)
+    for panel, part in zip(axes, parts, strict=True):
+        _shares(panel, table[table.graph.isin(part)], part, widths)
+        panels.named_rows(panel, out.names(part, of=NEEDS))
+    axes[0].set_xlim(left=0)
+    figure.supxlabel("share of the limit by bytes or gathers")
+    other = {"other arrangements, 16 bits": {"color": "#999999", "marker": "|", "linestyle": ""}}
     panels.legend(figure, panels.key(widths, lines=other))
     return figure
+
+
+def _shares(panel, table, graphs, widths):
+    others = table[(table.storage == "fp16") & (table.arrangement != "as chosen")]
+    places = [graphs.index(graph) + panels.beside(widths.index(16), len(widths)) for graph in others.graph]
+    panel.plot(others.reached, places, "|", color="#999999", markersize=4, markeredgewidth=0.6, zorder=0)
+    for line in table[table.arrangement == "as chosen"].itertuples():
+        place = graphs.index(line.graph) + panels.beside(widths.index(line.bits), len(widths))
+        panels.point(panel, line.reached, place, line.bits, ends=(line.low, line.high), size=3.5, light=True)
+    panels.unity(panel)
 
 
 def _bought(table):

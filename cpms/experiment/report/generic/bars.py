@@ -49,7 +49,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     total = found.seconds + found.prepare
     slowest = total.groupby(found.case).transform("max")
     relative = slowest.max() > _APART * slowest.min() and bool((found.groupby("case").size() > 1).any())
-    unit, scale = ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
+    unit, scale = ("\u00b5s", 1e6) if total.max() < 1e-4 else ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
     scales = (1 / slowest if relative else scale * slowest**0).to_numpy()
     mixed = scales * np.where(found.by_bits.map(bool), 0.0, found.seconds)
     if mixed.any():
@@ -91,7 +91,7 @@ def _explained() -> list[Any]:
 
 def _groups(found: pd.DataFrame, width: float, base: str | None) -> tuple[Figure, Axes, list[int], pd.DataFrame, str]:
     """Return a panel of names below the name of their graph, the place of each line, those shown, and a text."""
-    if len(set(found.case)) == 1 or len(set(found.called)) == 1:
+    if 1 in (len(set(found.case)), len(set(found.called)), found.groupby("case").size().max()):
         figure, axes, found, some = lines_of_names(found.sort_values("seconds"), width)
         return figure, axes, list(range(len(found))), found, some
     found, labels, some = room.comparable(found, width, base)

@@ -7,11 +7,13 @@ contestants than a column has room for some are shown, evenly chosen, and the ca
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.parts import FEWEST, Made, baseline_of, explain, panel, range_of
 from cpms.experiment.report.page import labels, room
@@ -22,10 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-_MOST = {False: (6, 6), True: (9, 10)}
-"""Graphs and contestants that points are drawn of, in one column of a journal and in two."""
+_MOST = {False: (6, 6, 24), True: (9, 10, 54)}
+"""Graphs, contestants and points that are drawn, in one column of a journal and in two."""
 _NAME = {False: 20, True: 30}
-"""Characters of a graph's name beside a point, in one column of a journal and in two."""
+"""Characters of a line of a graph's name beside a point, in one column of a journal and in two."""
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
 
@@ -81,7 +83,9 @@ def _unit(values: pd.Series[float], units: dict[str, float]) -> str:
 
 def _chosen(found: pd.DataFrame, width: float, baseline: str | None) -> tuple[pd.DataFrame, str]:
     """Return the points that a panel has room for, and a text about the others."""
-    return room.sample(found, baseline_of(found, baseline), *_MOST[width > 5])
+    graphs, contestants, points = _MOST[width > 5]
+    kept = min(contestants, found.called.nunique())
+    return room.sample(found, baseline_of(found, baseline), max(4, min(graphs, points // kept)), kept)
 
 
 def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
@@ -138,8 +142,9 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], entries: list[Artist], widt
     """Write the names of graphs beside their points, or numbers that the legend explains, and the legend."""
     figure: Any = axes.figure
     given = [(*str(part.graph.iloc[0]).partition(", ")[::2], part.problem.iloc[0]) for part in parts]
-    graphs = captions.case_labels([(graph, "") for graph, *_ in given], _NAME[width > 5])
-    names = ["\n".join(filter(None, [graph, *more])) for graph, (_, *more) in zip(graphs, given, strict=True)]
+    graphs = captions.case_labels([(graph, "") for graph, *_ in given])
+    lines = [[*_in_lines(graph, _NAME[width > 5]), *more] for graph, (_, *more) in zip(graphs, given, strict=True)]
+    names = ["\n".join(filter(None, each)) for each in lines]
     points = [part[["x", "y"]].to_numpy(float) for part in parts]
     height = figure.get_figheight()
     if entries:
@@ -148,7 +153,8 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], entries: list[Artist], widt
         return
     numbers = [str(place) for place in range(1, 1 + len(names))]
     numbered = {
-        f"{number} {name}".replace("\n", ", "): {"linestyle": ""} for number, name in zip(numbers, names, strict=True)
+        f"{number} {' '.join(filter(None, each))}": {"linestyle": ""}
+        for number, each in zip(numbers, lines, strict=True)
     }
     for more in (0.0, 0.6, 1.2, 1.8):
         figure.legends[1:] = []
@@ -156,3 +162,9 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], entries: list[Artist], widt
         explain(figure, [*entries, *panels.key(lines=numbered)])
         if labels.place(axes, numbers, points):
             return
+
+
+def _in_lines(name: str, most: int) -> list[str]:
+    """Return a name in one line or two of so many characters; what is longer is abbreviated."""
+    first, *others = textwrap.wrap(name, most) or [""]
+    return [abbreviate(first, most), *([abbreviate(" ".join(others), most)] if others else [])]

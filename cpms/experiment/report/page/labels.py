@@ -42,7 +42,9 @@ class _Place(NamedTuple):
     distance: float
 
 
-def place(axes: Axes, texts: Sequence[str], points: Sequence[Points], *, size: float = 7.0) -> bool:
+def place(
+    axes: Axes, texts: Sequence[str], points: Sequence[Points], *, others: Points | None = None, size: float = 7.0
+) -> bool:
     """Write each text beside one of its points and return whether there was room; if not, nothing is written.
 
     Parameters
@@ -52,6 +54,8 @@ def place(axes: Axes, texts: Sequence[str], points: Sequence[Points], *, size: f
     texts : sequence of str
     points : sequence of array
         Of each text, in the coordinates of the panel; other texts avoid them, and the lines that join them.
+    others : array, optional
+        More marks, without a text.
     size : float
         Of the text, in points.
     """
@@ -60,7 +64,7 @@ def place(axes: Axes, texts: Sequence[str], points: Sequence[Points], *, size: f
     unit = figure.dpi / 72
     edge = axes.get_window_extent().extents / unit
     held = [axes.transData.transform(each) / unit for each in points]
-    marks = np.concatenate(held)
+    marks = np.concatenate([*held, *([] if others is None else [axes.transData.transform(others) / unit])])
     lines = np.concatenate([marks[:0], *(_sampled(pair) for each in held for pair in each[joined(each)])])
     boxes, leaders, found = list[tuple[float, float, float, float]](), marks[:0], dict[int, _Place]()
     crowd = [min(int((np.abs(marks - point).max(axis=1) < 20).sum()) for point in each) for each in held]
