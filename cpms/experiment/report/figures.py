@@ -26,7 +26,7 @@ _DESCRIPTION = {".pdf": "Subject", ".svg": "Description", ".png": "Description"}
 """The name that each type has for alternative text."""
 _LONGEST_NAME = 44
 """The longest name at a tick, in characters."""
-_LONGEST_ENTRY = 48
+_LONGEST_ENTRY = 52
 """The longest title or entry of a legend, in characters."""
 _LONGEST_LABEL = 160
 """The longest label of an axis or of a figure, in characters."""

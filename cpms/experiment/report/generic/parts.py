@@ -102,5 +102,5 @@ def explain_bits(
 
 def explain(figure: Figure, entries: list[Artist]) -> None:
     """Write a legend below the panels, which keep their height."""
-    lines = panels.legend(figure, entries, below=True)
+    lines = panels.legend(figure, entries, most=50, below=True)
     figure.set_figheight(figure.get_figheight() + 0.14 * (lines - 1))

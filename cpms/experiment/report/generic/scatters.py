@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-_MOST = {False: (6, 6, 24), True: (9, 10, 54)}
+_MOST = {False: (6, 6, 24), True: (9, 10, 40)}
 """Graphs, contestants and points that are drawn, in one column of a journal and in two."""
 _NAME = {False: 20, True: 30}
 """Characters of a line of a graph's name beside a point, in one column of a journal and in two."""

@@ -2,9 +2,10 @@
 
 A greedy search over candidate places, as in map labelling (Christensen, Marks and Shieber, ACM Transactions on Graphics
 14, 1995, section 3): around each point of a label there are places in twelve directions at a few distances; the
-cheapest free one is taken, those with the most crowded points first. A label that is not at its point has a leader, a
-thin line to it. Places on other labels, leaders and marks or beyond the panel are refused; lines below a label and
-leaders over marks cost. Points that have a label in common are joined by their minimum spanning tree (Prim, 1957).
+cheapest free one is taken, those with the most crowded points first. A label that finds none becomes the first, and the
+search begins anew, a few times. A label that is not at its point has a leader, a thin line to it. Places on other
+labels, leaders and marks or beyond the panel are refused; lines below a label and leaders over marks cost. Points that
+have a label in common are joined by their minimum spanning tree (Prim, 1957).
 The cost is that of one layout of the figure and some thousand comparisons of rectangles a label.
 """
 
@@ -30,6 +31,8 @@ _DISTANCES = (3.0, 5.0, 8.0, 12.0, 17.0, 23.0, 30.0, 40.0)
 _LEADER = 6.0
 """Distance from which on a label has a line to its point, in points."""
 _DIRECTIONS = 12
+_ORDERS = 6
+"""Of labels that are tried."""
 _ON_LINE, _ON_MARK = 1.0, 8.0
 """Cost in points of a sample of a line below a label, and of a mark below a leader."""
 
@@ -66,24 +69,29 @@ def place(
     held = [axes.transData.transform(each) / unit for each in points]
     marks = np.concatenate([*held, *([] if others is None else [axes.transData.transform(others) / unit])])
     lines = np.concatenate([marks[:0], *(_sampled(pair) for each in held for pair in each[joined(each)])])
-    boxes, leaders, found = list[tuple[float, float, float, float]](), marks[:0], dict[int, _Place]()
     crowd = [min(int((np.abs(marks - point).max(axis=1) < 20).sum()) for point in each) for each in held]
-    for which in sorted(range(len(texts)), key=lambda which: -crowd[which]):
-        extent = _extent(axes, texts[which], size)
-        places = [
-            candidate
-            for point in held[which]
-            for candidate in _candidates(point, extent, edge, marks, lines, leaders, boxes)
-        ]  # fmt: skip
-        if not places:
-            return False
-        found[which] = chosen = min(places)
-        boxes.append(chosen.box)
-        if chosen.distance > _LEADER:
-            leaders = np.concatenate([leaders, _sampled(np.array([chosen.at, _nearest(chosen.at, chosen.box)]))])
-    for which, chosen in found.items():
-        _write(axes, texts[which], chosen, size)
-    return True
+    order = sorted(range(len(texts)), key=lambda which: -crowd[which])
+    extents = [_extent(axes, text, size) for text in texts]
+    for _ in range(_ORDERS):
+        boxes, leaders, found = list[tuple[float, float, float, float]](), marks[:0], dict[int, _Place]()
+        for which in order:
+            places = [
+                candidate
+                for point in held[which]
+                for candidate in _candidates(point, extents[which], edge, marks, lines, leaders, boxes)
+            ]  # fmt: skip
+            if not places:
+                order = [which, *(other for other in order if other != which)]
+                break
+            found[which] = chosen = min(places)
+            boxes.append(chosen.box)
+            if chosen.distance > _LEADER:
+                leaders = np.concatenate([leaders, _sampled(np.array([chosen.at, _nearest(chosen.at, chosen.box)]))])
+        else:
+            for which, chosen in found.items():
+                _write(axes, texts[which], chosen, size)
+            return True
+    return False
 
 
 def _extent(axes: Axes, text: str, size: float) -> tuple[float, float]:

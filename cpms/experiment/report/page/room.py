@@ -101,7 +101,8 @@ def comparable(found: pd.DataFrame, width: float, base: str | None) -> tuple[pd.
 def sample(found: pd.DataFrame, base: str | None, most_cases: int, most_names: int) -> tuple[pd.DataFrame, str]:
     """Return the lines of so many cases and contestants at most, and a text about the others.
 
-    Cases are chosen evenly from the fastest to the slowest, contestants by their relative time; the baseline stays.
+    Cases that have most of the contestants are chosen evenly from the fastest to the slowest, contestants by their
+    relative time; the baseline stays.
 
     Parameters
     ----------
@@ -116,9 +117,10 @@ def sample(found: pd.DataFrame, base: str | None, most_cases: int, most_names: i
     if base in names and base not in kept:
         nearest = min(range(len(kept)), key=lambda place: abs(names.index(kept[place]) - names.index(base)))
         kept[nearest] = base
+    count = found.case.nunique()
     texts = [
-        f"; {len(shown)} of {len(cases)} {'graphs' if not any(found.problem) else 'graphs and problems'}"
-        if len(shown) < len(cases) else "",
+        f"; {len(shown)} of {count} {'graphs' if not any(found.problem) else 'graphs and problems'}"
+        if len(shown) < count else "",
         f"; {len(kept)} of {len(names)} contestants, evenly chosen" if len(kept) < len(names) else "",
     ]  # fmt: skip
     found = found[found.case.isin(shown) & found.called.isin(kept)]
@@ -127,10 +129,15 @@ def sample(found: pd.DataFrame, base: str | None, most_cases: int, most_names: i
 
 
 def _by_time(found: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Return contestants by their median time over the fastest of a case, and cases by their median time."""
+    """Return contestants by their median time over the fastest of a case, and cases by their median time.
+
+    Cases with less than half of the contestants that the fullest has are left out: they would be nearly empty.
+    """
+    counts = found.groupby("case").size()
+    full = found[found.case.isin(counts.index[2 * counts >= counts.max()])]
     relative = found.seconds / found.groupby("case").seconds.transform("min")
     names = relative.groupby(found.called).median().sort_values().index
-    return [*names], [*found.groupby("case").seconds.median().sort_values().index]
+    return [*names], [*full.groupby("case").seconds.median().sort_values().index]
 
 
 def evenly(held: Sequence[Any], most: int) -> list[Any]:

@@ -80,12 +80,13 @@ def chosen_ticks(low: float, high: float, *, digits: Sequence[float] = (1.0, 2.0
     Examples
     --------
     >>> chosen_ticks(0.9, 120), chosen_ticks(1.9, 60), chosen_ticks(1.7, 2.6)
-    ([1.0, 10.0, 100.0], [2.0, 5.0, 10.0, 20.0, 50.0], [2.0, 2.2, 2.4, 2.6])
+    ([1.0, 10.0, 100.0], [2.0, 5.0, 10.0, 20.0, 50.0], [1.8, 2.0, 2.2, 2.4, 2.6])
     """
     if not 0 < low < high or not np.isfinite(high):
         return []
-    fitting = (each for each in _sequences(low, high, digits) if LEAST_TICKS <= len(each) <= most)
-    return next(fitting, [low, high])
+    held = list(_sequences(low, high, digits))
+    thinned = [each[:: -(-len(each) // most)] for each in held if len(each) > most]
+    return next((each for each in [*held, *thinned] if LEAST_TICKS <= len(each) <= most), [low, high])
 
 
 def _sequences(low: float, high: float, digits: Sequence[float]) -> Iterator[list[float]]:
@@ -123,5 +124,5 @@ def number(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:g}"
     power = int(np.floor(np.log10(abs(value)) + 1e-9))
-    first = f"{value / 10.0**power:.4g}"
+    first = f"{value / 10.0**power:.6g}"
     return ("" if first == "1" else f"{first}\u00d7") + f"10{str(power).translate(_RAISED)}"

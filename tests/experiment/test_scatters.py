@@ -1,0 +1,127 @@
+"""Points of figures without a program are named: each by its graph and by its contestant, and no name is covered."""
+
+from __future__ import annotations
+
+import itertools
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import squareform
+
+from cpms.experiment.report.observations import observations
+from cpms.experiment.report.page.labels import joined
+from cpms.experiment.report.show import styled
+from cpms.experiment.report.style import WIDTHS
+from cpms.experiment.report.templates import TEMPLATES
+
+STORAGES = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16}
+"""The last two have one colour."""
+
+
+def rows_of(graphs, apart):
+    """Return rows of some graphs whose bytes and times are as far apart as asked."""
+    return [
+        {"cell": f"{place} {storage}", "experiment": "mine", "status": "ok", "graph": f"graph-{place}", "engine": "cpu"}
+        | {"storage": storage, "solve_s": apart**place * bits, "bytes_read": apart**place * bits * 1e6}
+        | {"error_l1": 1e-9 * apart**place / bits}
+        for place in range(graphs)
+        for storage, bits in STORAGES.items()
+    ]
+
+
+def drawn(rows, width, name):
+    with styled():
+        figure, _, _ = TEMPLATES[name](observations(rows), WIDTHS[width], None)
+        figure.draw_without_rendering()
+    return figure
+
+
+def legend_of(figure):
+    return [text.get_text().replace("\n", " ") for each in figure.legends for text in each.get_texts()]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("graphs", "apart", "name"), [(3, 5.0, "traffic"), (9, 1.003, "traffic"), (4, 1.3, "error")])
+def test_each_point_has_a_name_that_nothing_covers(width, graphs, apart, name):
+    figure = drawn(rows_of(graphs, apart), width, name)
+    (axes,) = figure.axes
+    entries, texts = legend_of(figure), [text for text in axes.texts if text.get_text()]
+    named = [text.get_text() for text in texts]
+    points = [each for each in axes.collections if isinstance(each, PathCollection)]
+    shown = len(points[0].get_offsets())
+    assert {each.get_label() for each in points} == set(STORAGES) <= set(entries)
+    assert len(set(named)) == len(named) == shown >= min(graphs, 4)
+    assert all(
+        name.startswith("graph-") or any(each.startswith(f"{name} graph-") for each in entries) for name in named
+    )
+    looks = [(to_hex(each.get_facecolor()[0]), each.get_paths()[0].vertices.tobytes()) for each in points]
+    assert len(set(looks)) == len(looks)
+    boxes = [text.get_window_extent() for text in texts]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    marks = np.concatenate([each.get_offset_transform().transform(each.get_offsets()) for each in points])
+    assert not any(box.contains(*mark) for box in boxes for mark in marks)
+    edge = axes.get_window_extent()
+    assert all(edge.x0 <= box.x0 and box.x1 <= edge.x1 and edge.y0 <= box.y0 and box.y1 <= edge.y1 for box in boxes)
+    plt.close(figure)
+
+
+def test_names_that_have_no_room_are_numbers_with_a_key():
+    rows = [
+        {**row, "graph": f"{row['graph']} of a long name in two lines, and what is done"} for row in rows_of(9, 1.0)
+    ]
+    figure = drawn(rows, "single", "traffic")
+    numbers = [text.get_text() for text in figure.axes[0].texts]
+    assert sorted(numbers) == [str(place) for place in range(1, 1 + len(numbers))]
+    assert {f"{number} graph-" for number in numbers} <= {f"{entry.partition('-')[0]}-" for entry in legend_of(figure)}
+    plt.close(figure)
+
+
+def test_graphs_whose_names_are_alike_are_told_apart():
+    rows = rows_of(2, 9.0)
+    rows = [{**row, "graph": f"rmat:scale=20,edge_factor=16,seed={row['graph'][-1]}"} for row in rows]
+    figure = drawn(rows, "single", "traffic")
+    assert {text.get_text() for text in figure.axes[0].texts} == {"rmat 20 seed=0", "rmat 20 seed=1"}
+    plt.close(figure)
+
+
+def test_bars_of_several_bits_have_the_colour_of_the_fewest_and_a_hatch_in_the_legend():
+    rows = [{**row, "iterations_by_bits": {"8": 3, "64": 2}} for row in rows_of(2, 3.0)]
+    figure = drawn(rows, "single", "time")
+    bars = [bar for bar in figure.axes[0].patches if bar.get_width() > 0]
+    assert {bar.get_hatch() for bar in bars} == {"xxxxx"}
+    assert {to_hex(bar.get_facecolor()).upper() for bar in bars} == {"#CC79A7"}
+    (legend,) = figure.legends
+    assert [patch.get_hatch() for patch in legend.get_patches()] == ["xxxxx"]
+    assert "fewest bits of several" in legend_of(figure)
+    plt.close(figure)
+
+
+def test_bars_of_results_that_name_no_storage_are_of_float64():
+    rows = [{key: value for key, value in row.items() if key != "storage"} for row in rows_of(2, 3.0)]
+    figure = drawn(rows, "single", "time")
+    assert {to_hex(bar.get_facecolor()).upper() for bar in figure.axes[0].patches if bar.get_width()} == {"#0072B2"}
+    assert legend_of(figure) == ["64 bits"]
+    plt.close(figure)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=12, unique=True))
+def test_points_of_a_graph_are_joined_by_their_minimum_spanning_tree(points):
+    places = np.array(points, float)
+    pairs = joined(places)
+    assert len(pairs) == len(points) - 1
+    reached = {0}
+    for old, new in pairs.tolist():
+        assert old in reached
+        reached.add(new)
+    assert reached == set(range(len(points)))
+    lengths = squareform([np.hypot(*(one - other)) for one, other in itertools.combinations(places, 2)] or [0.0])
+    assert np.hypot(*(places[pairs[:, 0]] - places[pairs[:, 1]]).T).sum() == pytest.approx(
+        minimum_spanning_tree(lengths[: len(points), : len(points)]).sum()
+    )
