@@ -17,15 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
+from cpms.base.compilation.repayment import Repayment
 from cpms.base.jit import compiled
 from cpms.graph.graph import Graph
 from cpms.sparse.csr import unsigned_sources
-from cpms.sparse.row_sorting import order_in_blocks
+from cpms.sparse.row_sorting import interleaved, order_in_blocks
 
 BLOCK_ROWS = 2048
 """Rows of a block; their sums fit a core's first-level cache."""
 FEWEST_ROWS = 8
 """Rows of the shortest diagonal."""
+_repays = Repayment()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +69,26 @@ def build(graph: Graph) -> Jagged:
         low, high = blocks[0] * BLOCK_ROWS, min(blocks[1] * BLOCK_ROWS, rows)
         _reorder(graph.indptr, nodes, new_numbers, sources, reordered, low, high)
 
-    threads.each(reorder, threads.ranges(-(-rows // BLOCK_ROWS), at_least=8, parts=64))
     lengths = graph.in_degree[nodes].astype(np.uint32)
+    if _repays(graph.edges):
+        threads.each(reorder, threads.ranges(-(-rows // BLOCK_ROWS), at_least=8, parts=64))
+    else:
+        reordered = new_numbers[sources[_order_of_entries(graph, nodes, lengths)]]
     starts = np.append(graph.indptr[: graph.nodes : BLOCK_ROWS], graph.edges).astype(np.uint64)
     return Jagged(nodes, lengths, starts, reordered)
 
 
-@compiled()
+def _order_of_entries(
+    graph: Graph, nodes: npt.NDArray[np.int64], lengths: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.int64]:
+    """Return the order of the entries that `_reorder` gives them."""
+    cuts = np.zeros(-(-graph.nodes // BLOCK_ROWS), np.int64)
+    last = lengths[FEWEST_ROWS - 1 :: BLOCK_ROWS]
+    cuts[: len(last)] = last
+    return interleaved(graph, nodes, cuts, BLOCK_ROWS)
+
+
+@compiled(_nrt=False)
 def _reorder(indptr, nodes, new_numbers, sources, reordered, low, high):  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         at = indptr[begin]

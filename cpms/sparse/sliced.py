@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
+from cpms.base.compilation.repayment import Repayment
 from cpms.base.jit import compiled
 from cpms.formats.formats import FP64, Format
 from cpms.graph.graph import Graph
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
-from cpms.sparse.row_sorting import order_in_blocks
+from cpms.sparse.row_sorting import interleaved, order_in_blocks
 from cpms.sparse.transition_values import edge_values
 from cpms.storage.array import SegmentedArray, convert_inplace, encode
 
@@ -28,6 +29,7 @@ BLOCK_ROWS = 1024
 """Rows of a block; their sums fit a core's first-level cache."""
 SLICE = 4
 """Rows of a slice, summed at the same time."""
+_repays = Repayment()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,8 @@ def build(graph: Graph, storage: Format | None) -> Sliced:
 
 def _reordered(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
     rows, reordered = graph.nodes, np.empty_like(entries)
+    if not _repays(graph.edges):
+        return entries[_order_of_entries(graph, order)]
 
     def reorder(blocks: tuple[int, int]) -> None:
         _reorder_rows(
@@ -85,7 +89,17 @@ def _reordered(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray
     return reordered
 
 
-@compiled()
+def _order_of_entries(graph: Graph, order: npt.NDArray[np.uint16]) -> npt.NDArray[np.int64]:
+    """Return the order of the entries that `_reorder_rows` gives them."""
+    numbers = np.arange(graph.nodes)
+    rows = numbers - numbers % BLOCK_ROWS + order
+    cuts = np.zeros(-(-graph.nodes // SLICE), np.int64)
+    whole = graph.nodes // SLICE
+    cuts[:whole] = graph.in_degree[rows[: whole * SLICE : SLICE]]
+    return interleaved(graph, rows, cuts, SLICE)
+
+
+@compiled(_nrt=False)
 def _reorder_rows(indptr, order, entries, reordered, low, high):  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, high)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.backends.cpu.node_loops import each
+from cpms.backends.cpu.trimming import by_numpy
 from cpms.base.jit import compiled
 from cpms.base.types import Floats
 from cpms.graph.graph import Graph
@@ -17,7 +18,8 @@ from cpms.sparse.csr import unsigned_sources
 
 IN_ORDER, _UPWARDS, _DOWNWARDS = 0, 1, -1
 _UNSEEN, _OPEN, _DONE = 0, 1, 2
-_compiled: Any = compiled(error_model="numpy")
+_compiled: Any = compiled(error_model="numpy", _nrt=False)
+_allocating: Any = compiled(error_model="numpy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,8 @@ class Acyclic:
     def _solved(self, right: Floats) -> Floats:
         graph, y = self.problem.graph, np.empty_like(self.inverse)
         indptr, sources = graph.indptr.view(np.uint64), graph.sources.view(self.order.dtype)
-        substitute(
+        solve = substitute if by_numpy.repays(graph.edges) else by_numpy.substitute
+        solve(
             indptr, sources, right, self.problem.damping, self.direction, self.order, self.inverse, self.factor,
             self.contribution, y,
         )  # fmt: skip
@@ -78,12 +81,17 @@ def acyclic(problem: Problem) -> Acyclic | None:
     """
     graph = problem.graph
     sources = unsigned_sources(graph)
-    order = np.empty(0, sources.dtype)
-    up, down = _directions(graph.indptr, sources)
+    order: npt.NDArray[Any] | None = np.empty(0, sources.dtype)
+    compiles = by_numpy.repays(graph.edges)
+    if compiles:
+        up, down = _directions(graph.indptr, sources)
+    else:
+        up, down = bool((sources <= graph.targets).all()), bool((sources >= graph.targets).all())
     if not (up or down):
-        order = np.empty(graph.nodes, sources.dtype)
-        if not _fill_order(graph.indptr, sources, order):
-            return None
+        order, is_known = (None, False) if compiles else by_numpy.order(graph, sources.dtype)
+        order = order if is_known else _order(graph.indptr, sources)
+    if order is None:
+        return None
     inverse, loops = inverse_degree(graph), _loops(graph)
     factor: Floats = 1.0 / (1.0 - problem.damping * loops * inverse) if loops.any() else np.ones(1)
     return Acyclic(problem, _UPWARDS if up else _DOWNWARDS if down else IN_ORDER, order, inverse, factor)
@@ -107,7 +115,12 @@ def _directions(indptr, sources):  # type: ignore[no-untyped-def]
     return up, down
 
 
-@_compiled
+def _order(indptr: npt.NDArray[Any], sources: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    order = np.empty(len(indptr) - 1, sources.dtype)
+    return order if _fill_order(indptr, sources, order) else None
+
+
+@_allocating
 def _fill_order(indptr, sources, order):  # type: ignore[no-untyped-def]
     # Depth first along in-edges: a node is done after all it depends on; meeting an open one is a cycle.
     nodes = len(order)

@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from cpms.backends.cpu.node_loops import each, scatter
 from cpms.backends.cpu.substitution import IN_ORDER, inverse_degree, substitute
+from cpms.backends.cpu.trimming import by_numpy
 from cpms.base.jit import compiled
 from cpms.base.types import Floats
 from cpms.graph.graph import Graph
 from cpms.problems.pagerank import Problem
 from cpms.sparse.csr import unsigned_sources
 
-_compiled: Any = compiled(error_model="numpy")
+_compiled: Any = compiled(error_model="numpy", _nrt=False)
 _ROW_COST = 4
 """The cost of a row beside its entries, in entries."""
 _WORTH = 0.8
@@ -74,8 +75,13 @@ class Core:
         problem, b = self.problem, np.empty(len(self.nodes))
         y, contribution = (np.zeros(problem.graph.nodes) for _ in range(2))
         self._add_inflow(self.up, contribution, y)
-        given = self.inflow, self.entering, contribution, problem.teleport_or_scalar, problem.damping, self.nodes, b
-        each(lambda low, high: _enter(*given, low, high), len(b))
+        teleport, damping = problem.teleport_or_scalar, problem.damping
+        if by_numpy.repays(len(self.entering)):
+            given = self.inflow, self.entering, contribution, teleport, damping, self.nodes, b
+            each(lambda low, high: _enter(*given, low, high), len(b))
+        else:
+            entered = by_numpy.row_sums(self.inflow, contribution[self.entering])
+            b[:] = (teleport[self.nodes] if len(teleport) > 1 else teleport) + damping * entered
         return y, b, float(b.sum())
 
     def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
@@ -104,7 +110,8 @@ class Core:
         graph = self.problem.graph
         sources = unsigned_sources(graph)
         indptr, right, damping = graph.indptr.view(np.uint64), self.problem.teleport_or_scalar, self.problem.damping
-        substitute(indptr, sources, right, damping, IN_ORDER, nodes, self.inverse, np.ones(1), contribution, y)
+        solve = substitute if by_numpy.repays(graph.edges) else by_numpy.substitute
+        solve(indptr, sources, right, damping, IN_ORDER, nodes, self.inverse, np.ones(1), contribution, y)
 
 
 def core(problem: Problem) -> Core | None:
@@ -122,7 +129,8 @@ def core(problem: Problem) -> Core | None:
         return None
     degree, most_cost = graph.out_degree, _WORTH * (graph.edges + _ROW_COST * graph.nodes)
     sources = unsigned_sources(graph)
-    up, down = _trimmed(graph, sources)
+    compiles = by_numpy.repays(graph.edges)
+    up, down = (None if compiles else by_numpy.trimmed(graph, sources.dtype)) or _trimmed(graph, sources)
     count = graph.nodes - len(up) - len(down)
     most_edges = graph.edges if count <= _SMALL_CORE * graph.nodes else most_cost - _ROW_COST * count
     # All removed edges begin at upstream nodes or end at downstream nodes.
@@ -131,21 +139,35 @@ def core(problem: Problem) -> Core | None:
         return None
     inside = np.ones(graph.nodes, np.bool_)
     inside[up] = inside[down] = False
-    nodes, starts = np.flatnonzero(inside), np.zeros(count + 1, np.int64)
-    each(lambda low, high: _count_inside(graph.indptr, sources, inside, nodes, starts, low, high), count)
-    np.cumsum(starts, out=starts)
+    nodes = np.flatnonzero(inside)
+    starts = (_starts if compiles else by_numpy.starts)(graph, sources, inside, nodes)
     if starts[-1] > most_edges:
         return None
     inflow = np.append(0, np.cumsum(graph.in_degree[nodes])) - starts
-    between, entering = (np.empty(bounds[-1], sources.dtype) for bounds in (starts, inflow))
     new_index = (np.cumsum(inside) - 1).astype(sources.dtype)
-    given = graph.indptr, sources, inside, new_index, nodes, starts, inflow, between, entering
-    each(lambda low, high: _part(*given, low, high), count)
+    if compiles:
+        between, entering = (np.empty(bounds[-1], sources.dtype) for bounds in (starts, inflow))
+        given = graph.indptr, sources, inside, new_index, nodes, starts, inflow, between, entering
+        each(lambda low, high: _part(*given, low, high), count)
+    else:
+        between, entering = by_numpy.parted(graph, sources, inside, new_index)
     smaller = Graph(starts, between.view(graph.sources.dtype), None, f"the core of {graph.name}")
     internal_degree = degree.copy()
-    _subtract_edges(graph.indptr, sources, down, internal_degree)
+    if compiles:
+        _subtract_edges(graph.indptr, sources, down, internal_degree)
+    else:
+        internal_degree -= by_numpy.ends_in(graph, down)
     degree, internal_degree, nodes = degree[nodes], internal_degree[nodes], nodes.astype(sources.dtype)
     return Core(problem, smaller, degree, internal_degree, nodes, up, down, inverse_degree(graph), inflow, entering)
+
+
+def _starts(
+    graph: Graph, sources: Any, inside: npt.NDArray[np.bool_], nodes: npt.NDArray[Any]
+) -> npt.NDArray[np.int64]:
+    """Return where rows of the core start: it counts the entries whose sources lie inside."""
+    starts = np.zeros(len(nodes) + 1, np.int64)
+    each(lambda low, high: _count_inside(graph.indptr, sources, inside, nodes, starts, low, high), len(nodes))
+    return np.cumsum(starts, out=starts)
 
 
 @_compiled

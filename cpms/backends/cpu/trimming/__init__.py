@@ -1,0 +1,1 @@
+"""Trimming of small graphs."""
