@@ -167,8 +167,7 @@ def device_code(host_backend: HostBackend) -> Callable[..., Callable[..., None]]
     """Make ``launch_NAME``, C++ beside a file of device code, a function of blocks, threads and what these take."""
 
     def make(file: str, name: str, code: str) -> Callable[..., None]:
-        shim = f'#include "{source.folder() / "host/host_emulation.hpp"}"\n'
-        library = ctypes.CDLL(str(host_backend._built(shim + source.assemble([file]) + code)))
+        library = ctypes.CDLL(str(host_backend._built(source.assemble([file]) + code)))
         host_backend._functions[name] = getattr(library, f"launch_{name}")
         return lambda *given: host_backend._run(Variant(name), *given)
 

@@ -24,6 +24,7 @@ from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime.backend import THREADS, Backend, Floats
 from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.base import work_clock
+from cpms.base.atomic_files import replacing
 from cpms.base.errors import CpmsError, UnavailableError
 
 _OPTIONS = ("-std=c++20", "-O1", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-Wno-unknown-pragmas")
@@ -145,29 +146,41 @@ class HostBackend(Backend):
         return 1 << 40
 
     def _program(self, variants: list[Variant]) -> str:
-        shim = f'#include "{source.folder() / "host/host_emulation.hpp"}"\n'
         launchers = "\n".join(
             f'extern "C" void launch_{v.symbol}(unsigned blocks, unsigned threads, void** arguments) '
             f"{{ host::launch({v.symbol}, blocks, threads, arguments); }}"
             for v in variants
         )
-        return shim + kernels.program(variants) + launchers + "\n"
+        return kernels.program(variants) + launchers + "\n"
 
     def _built(self, text: str) -> Path:
-        shim = (source.folder() / "host/host_emulation.hpp").read_text()
-        library = self._folder / f"{source.digest(shim + text)}.so"
-        if library.exists():
-            return library
-        # Other processes may build the same library, each in a folder of its own; the last one replaces the others.
+        """Return the library of a program, which begins with the header of the emulation."""
+        header = (source.folder() / "host/host_emulation.hpp").read_text()
+        library = self._folder / f"{source.digest(header + text)}.so"
+        if not library.exists():
+            self._compile(text, library, "-include", str(self._precompiled(header)))
+        return library
+
+    def _precompiled(self, text: str) -> Path:
+        """Return where a compiler's ``-include`` finds this header parsed, once for all programs of a folder."""
+        header = self._folder / f"{source.digest(' '.join(_OPTIONS) + text)}.hpp"
+        parsed = header.with_suffix(".hpp.gch")
+        if not parsed.exists():
+            with replacing(header) as own:
+                own.write_text(text)
+            self._compile(text, parsed, "-x", "c++-header")
+        return header
+
+    def _compile(self, text: str, output: Path, *options: str) -> None:
+        # Other processes may build the same file, each in a folder of its own; the last one replaces the others.
         with tempfile.TemporaryDirectory(dir=self._folder) as own:
-            code, built = Path(own) / "kernels.cpp", Path(own) / library.name
+            code, built = Path(own) / "kernels.cpp", Path(own) / output.name
             code.write_text(text)
-            command = [self._compiler, *_OPTIONS, *_CHECKS, str(code), "-o", str(built)]
+            command = [self._compiler, *_OPTIONS, *_CHECKS, *options, str(code), "-o", str(built)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
             if done.returncode:
                 raise CpmsError(f"the kernels do not compile as C++:\n{done.stderr[:4000]}")
-            built.replace(library)
-        return library
+            built.replace(output)
 
 
 def _held(argument: Any) -> Any:
