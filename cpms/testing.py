@@ -277,7 +277,7 @@ def matrices(*, max_size: int = 12) -> st.SearchStrategy[npt.NDArray[np.float64]
     Examples
     --------
     >>> from hypothesis import find
-    >>> find(matrices(), lambda matrix: matrix.shape == (2, 1)).tolist()
+    >>> find(matrices(), lambda matrix: len(matrix) > len(matrix.T)).tolist()
     [[0.0], [0.0]]
     """
     size = st.integers(1, _count("max_size", max_size, 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import igraph
 import networkx as nx
 import numpy as np
 import pytest
@@ -135,6 +134,8 @@ def test_networkx_agrees(graph, data):
 @given(graph=graphs(), damping=st.sampled_from([0.85, 0.5]), data=st.data())
 @settings(max_examples=60)
 def test_igraph_agrees(graph, damping, data):
+    import igraph  # A second: it imports Matplotlib.
+
     teleport = data.draw(st.none() | distributions(graph.nodes))
     edges = np.stack([graph.sources, graph.targets], axis=1).tolist()
     theirs = igraph.Graph(n=graph.nodes, edges=edges, directed=True)

@@ -13,7 +13,6 @@ import threading
 import warnings
 import zipfile
 
-import igraph
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -154,6 +153,8 @@ def test_dimacs(folder, edges, commented):
 @given(EDGES, st.booleans(), st.booleans(), st.booleans())
 def test_metis(folder, edges, valued, sized, commented):
     """The neighbours that igraph lists, node by node."""
+    import igraph  # A second: it imports Matplotlib.
+
     simple = igraph.Graph(7, [(s, t) for s, t, _ in edges if s != t]).simplify()
     lists = [simple.neighbors(node) for node in range(7)]
     weight = {
@@ -192,6 +193,8 @@ def test_files_that_networkx_writes(folder, edges, directed, ending, packed):
 
 @pytest.mark.parametrize("ending", [".graphml", ".gml", ".edgelist"])
 def test_files_that_igraph_writes(folder, ending):
+    import igraph  # A second: it imports Matplotlib.
+
     theirs = igraph.Graph.Erdos_Renyi(30, 0.1, directed=True)
     path = folder / f"igraph{ending}"
     writer = {".graphml": "write_graphml", ".gml": "write_gml", ".edgelist": "write_edgelist"}

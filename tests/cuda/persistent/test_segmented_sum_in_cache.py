@@ -202,13 +202,13 @@ def test_no_more_blocks_have_such_sweeps_than_a_byte_counts(host_backend, monkey
 
 
 GRAPHS = {
-    "a row over all blocks": with_rows([300_000]),
-    "rows over many blocks": with_rows([5, 90_000, 3, 0, 0, 70_000, 1, 50_000] + [9] * 4_000),
-    "long rows, few steps": with_rows([2_000, 1, 900, 3_000, 2, 2, 40, 1_500]),
-    "a step a warp": with_rows([6] * 60_000),
-    "steps full of rows": with_rows([1] * 900_000),
-    "skewed": cpms.load("rmat:scale=18,edge_factor=12,seed=1"),
-    "mesh": cpms.load("grid:rows=700,columns=900"),
+    "a row over all blocks": lambda: with_rows([300_000]),
+    "rows over many blocks": lambda: with_rows([5, 90_000, 3, 0, 0, 70_000, 1, 50_000] + [9] * 4_000),
+    "long rows, few steps": lambda: with_rows([2_000, 1, 900, 3_000, 2, 2, 40, 1_500]),
+    "a step a warp": lambda: with_rows([6] * 60_000),
+    "steps full of rows": lambda: with_rows([1] * 900_000),
+    "skewed": lambda: cpms.load("rmat:scale=18,edge_factor=12,seed=1"),
+    "mesh": lambda: cpms.load("grid:rows=700,columns=900"),
 }
 
 
@@ -216,7 +216,7 @@ GRAPHS = {
 @pytest.mark.parametrize("storage", [FP16, E5M2, FP32], ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_many_blocks_find_what_those_of_other_graphs_find(gpu_backend, name, storage):
-    graph = GRAPHS[name]
+    graph = GRAPHS[name]()
     personal = np.random.default_rng(3).random(graph.nodes)
     with current.using(gpu_backend):
         for problem in (Problem(graph), Problem(graph, teleport=personal / personal.sum())):
