@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpms import Graph
+from cpms.backends.cpu.small_graphs import trimming
 from cpms.backends.cpu.substitution import acyclic
 from cpms.backends.cpu.trimmed_core import core
-from cpms.backends.cpu.trimming import by_numpy
 from cpms.problems.pagerank import Problem
 from cpms.testing import distributions, graphs_with_a_core
 
@@ -21,13 +21,13 @@ def of_both(work):
     """Return the results of NumPy and of compiled loops."""
     found = []
     for compiles in (False, True):
-        with patch.object(by_numpy, "repays", lambda _, compiles=compiles: compiles):
+        with patch.object(trimming, "repays", lambda _, compiles=compiles: compiles):
             found.append(work())
     return found
 
 
 @given(graph=graphs_with_a_core(), data=st.data())
-def test_a_core_is_the_same_by_numpy_and_by_loops(graph, data):
+def test_a_core_is_the_same_trimming_and_by_loops(graph, data):
     problem = Problem(graph, 0.85, data.draw(st.none() | distributions(graph.nodes)))
     one, other = of_both(lambda: core(problem))
     assert (one is None) == (other is None)
@@ -48,7 +48,7 @@ def test_a_core_is_the_same_by_numpy_and_by_loops(graph, data):
 
 @pytest.mark.parametrize("way", ["up", "down", "mixed"])
 @given(nodes=st.integers(2, 40), edges=st.integers(0, 80), loops=st.booleans(), seed=st.integers(0, 99))
-def test_an_acyclic_graph_has_the_same_ranks_by_numpy_and_by_loops(way, nodes, edges, loops, seed):
+def test_an_acyclic_graph_has_the_same_ranks_trimming_and_by_loops(way, nodes, edges, loops, seed):
     rng = np.random.default_rng(seed)
     ends = np.sort(rng.integers(0, nodes, (2, edges)), axis=0)
     low, high = ends if loops else ends[:, ends[0] < ends[1]]
@@ -59,12 +59,12 @@ def test_an_acyclic_graph_has_the_same_ranks_by_numpy_and_by_loops(way, nodes, e
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("length", [by_numpy.MOST_LEVELS, by_numpy.MOST_LEVELS + 1])
+@pytest.mark.parametrize("length", [trimming.MOST_LEVELS, trimming.MOST_LEVELS + 1])
 def test_graphs_of_many_levels_are_left_to_loops(length):
     names = np.random.default_rng(1).permutation(length)
     graph = Graph.from_edges(names[:-1], names[1:], nodes=length)
-    found, is_known = by_numpy.order(graph, np.uint32)
-    assert is_known == (by_numpy.trimmed(graph, np.uint32) is not None) == (length <= by_numpy.MOST_LEVELS)
+    found, is_known = trimming.order(graph, np.uint32)
+    assert is_known == (trimming.trimmed(graph, np.uint32) is not None) == (length <= trimming.MOST_LEVELS)
     assert found is None or found.tolist() == names.tolist()
     one, other = of_both(lambda: acyclic(Problem(graph)).solve_reduced().tolist())
     assert one == other

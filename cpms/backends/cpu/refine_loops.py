@@ -630,13 +630,19 @@ _call_correct, _call_residual, _call_inner, _call_products, _call_combination = 
 
 
 @cache
-def addresses(exponent_bits: int, mantissa_bits: int, width: int, mode: int, index_bits: int) -> Any:
-    """Return the addresses of the passes over ranges of rows that `outer_steps` calls, compiled for a format.
+def passes_of(exponent_bits: int, mantissa_bits: int, width: int, mode: int) -> tuple[Any, ...]:
+    """Return the passes over ranges of rows that `outer_steps` calls, of a format.
 
     Only the inner sweep depends on the format; the others on its width at most.
     """
     inner = inner_sweep(exponent_bits, mantissa_bits, width, mode)
-    passes = _correct, _find_residual, inner, products_of_history(width), combination(width)
+    return _correct, _find_residual, inner, products_of_history(width), combination(width)
+
+
+@cache
+def addresses(exponent_bits: int, mantissa_bits: int, width: int, mode: int, index_bits: int) -> Any:
+    """Return the addresses of the passes of a format, compiled for indices of some width."""
+    passes = passes_of(exponent_bits, mantissa_bits, width, mode)
     signatures = _signatures(getattr(types, f"uint{index_bits}"))
     return np.array([address_of(*each) for each in zip(passes, signatures, strict=True)])
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from cpms.backends.cpu import refine_loops as kernels
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.node_loops import scatter
+from cpms.backends.cpu.small_graphs import outer_steps as small
 from cpms.base import threads, work_clock
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
@@ -150,8 +151,11 @@ class CpuRefinement(Refinement):
         z = self._stored(stored, history_vectors(stored) if extrapolate else 2)
         matrix, control = self._matrix, np.zeros(1, np.int64)
         digits = stored.exponent_bits, stored.mantissa_bits
-        mode, index_bits = ROUNDING_MODES[stored.rounding], 8 * matrix.sources.itemsize
-        passes = kernels.addresses(*digits, stored.width, mode, index_bits)
+        kind = *digits, stored.width, ROUNDING_MODES[stored.rounding]
+        steps, lanes, passes = small.outer_steps, 1, kernels.passes_of(*kind)
+        if small.repays(int(self._cost[-1])):
+            steps, lanes = kernels.outer_steps, self._lanes()
+            passes = kernels.addresses(*kind, 8 * matrix.sources.itemsize)
         seed = np.uint64(step_seed(stored.seed, self._sweeps))
         report = np.empty((most, kernels.COLUMNS + 1))
         arguments = (
@@ -172,9 +176,9 @@ class CpuRefinement(Refinement):
         )
 
         def lane_steps(lane: int, lanes: int) -> int:
-            return int(kernels.outer_steps(lane, self._first_ranges(lanes), *arguments, *kernels.workspace()))
+            return int(steps(lane, self._first_ranges(lanes), *arguments, *kernels.workspace()))
 
-        count = threads.run_lanes(lane_steps, self._lanes())[0]
+        count = threads.run_lanes(lane_steps, lanes)[0]
         self._sweeps += count
         return list(_as_outer_steps(report[:count], work_clock.now() - began))
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.backends.cpu.node_loops import each
-from cpms.backends.cpu.trimming import by_numpy
+from cpms.backends.cpu.small_graphs import trimming
 from cpms.base.jit import compiled
 from cpms.base.types import Floats
 from cpms.graph.graph import Graph
@@ -62,7 +62,7 @@ class Acyclic:
     def _solved(self, right: Floats) -> Floats:
         graph, y = self.problem.graph, np.empty_like(self.inverse)
         indptr, sources = graph.indptr.view(np.uint64), graph.sources.view(self.order.dtype)
-        solve = substitute if by_numpy.repays(graph.edges) else by_numpy.substitute
+        solve = substitute if trimming.repays(graph.edges) else trimming.substitute
         solve(
             indptr, sources, right, self.problem.damping, self.direction, self.order, self.inverse, self.factor,
             self.contribution, y,
@@ -82,13 +82,13 @@ def acyclic(problem: Problem) -> Acyclic | None:
     graph = problem.graph
     sources = unsigned_sources(graph)
     order: npt.NDArray[Any] | None = np.empty(0, sources.dtype)
-    compiles = by_numpy.repays(graph.edges)
+    compiles = trimming.repays(graph.edges)
     if compiles:
         up, down = _directions(graph.indptr, sources)
     else:
         up, down = bool((sources <= graph.targets).all()), bool((sources >= graph.targets).all())
     if not (up or down):
-        order, is_known = (None, False) if compiles else by_numpy.order(graph, sources.dtype)
+        order, is_known = (None, False) if compiles else trimming.order(graph, sources.dtype)
         order = order if is_known else _order(graph.indptr, sources)
     if order is None:
         return None

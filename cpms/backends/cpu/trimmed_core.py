@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.backends.cpu.node_loops import each, scatter
+from cpms.backends.cpu.small_graphs import trimming
 from cpms.backends.cpu.substitution import IN_ORDER, inverse_degree, substitute
-from cpms.backends.cpu.trimming import by_numpy
 from cpms.base.jit import compiled
 from cpms.base.types import Floats
 from cpms.graph.graph import Graph
@@ -76,11 +76,11 @@ class Core:
         y, contribution = (np.zeros(problem.graph.nodes) for _ in range(2))
         self._add_inflow(self.up, contribution, y)
         teleport, damping = problem.teleport_or_scalar, problem.damping
-        if by_numpy.repays(len(self.entering)):
+        if trimming.repays(len(self.entering)):
             given = self.inflow, self.entering, contribution, teleport, damping, self.nodes, b
             each(lambda low, high: _enter(*given, low, high), len(b))
         else:
-            entered = by_numpy.row_sums(self.inflow, contribution[self.entering])
+            entered = trimming.row_sums(self.inflow, contribution[self.entering])
             b[:] = (teleport[self.nodes] if len(teleport) > 1 else teleport) + damping * entered
         return y, b, float(b.sum())
 
@@ -110,7 +110,7 @@ class Core:
         graph = self.problem.graph
         sources = unsigned_sources(graph)
         indptr, right, damping = graph.indptr.view(np.uint64), self.problem.teleport_or_scalar, self.problem.damping
-        solve = substitute if by_numpy.repays(graph.edges) else by_numpy.substitute
+        solve = substitute if trimming.repays(graph.edges) else trimming.substitute
         solve(indptr, sources, right, damping, IN_ORDER, nodes, self.inverse, np.ones(1), contribution, y)
 
 
@@ -129,8 +129,8 @@ def core(problem: Problem) -> Core | None:
         return None
     degree, most_cost = graph.out_degree, _WORTH * (graph.edges + _ROW_COST * graph.nodes)
     sources = unsigned_sources(graph)
-    compiles = by_numpy.repays(graph.edges)
-    up, down = (None if compiles else by_numpy.trimmed(graph, sources.dtype)) or _trimmed(graph, sources)
+    compiles = trimming.repays(graph.edges)
+    up, down = (None if compiles else trimming.trimmed(graph, sources.dtype)) or _trimmed(graph, sources)
     count = graph.nodes - len(up) - len(down)
     most_edges = graph.edges if count <= _SMALL_CORE * graph.nodes else most_cost - _ROW_COST * count
     # All removed edges begin at upstream nodes or end at downstream nodes.
@@ -140,7 +140,7 @@ def core(problem: Problem) -> Core | None:
     inside = np.ones(graph.nodes, np.bool_)
     inside[up] = inside[down] = False
     nodes = np.flatnonzero(inside)
-    starts = (_starts if compiles else by_numpy.starts)(graph, sources, inside, nodes)
+    starts = (_starts if compiles else trimming.starts)(graph, sources, inside, nodes)
     if starts[-1] > most_edges:
         return None
     inflow = np.append(0, np.cumsum(graph.in_degree[nodes])) - starts
@@ -150,13 +150,13 @@ def core(problem: Problem) -> Core | None:
         given = graph.indptr, sources, inside, new_index, nodes, starts, inflow, between, entering
         each(lambda low, high: _part(*given, low, high), count)
     else:
-        between, entering = by_numpy.parted(graph, sources, inside, new_index)
+        between, entering = trimming.parted(graph, sources, inside, new_index)
     smaller = Graph(starts, between.view(graph.sources.dtype), None, f"the core of {graph.name}")
     internal_degree = degree.copy()
     if compiles:
         _subtract_edges(graph.indptr, sources, down, internal_degree)
     else:
-        internal_degree -= by_numpy.ends_in(graph, down)
+        internal_degree -= trimming.ends_in(graph, down)
     degree, internal_degree, nodes = degree[nodes], internal_degree[nodes], nodes.astype(sources.dtype)
     return Core(problem, smaller, degree, internal_degree, nodes, up, down, inverse_degree(graph), inflow, entering)
 

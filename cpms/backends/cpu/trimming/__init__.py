@@ -1,1 +1,0 @@
-"""Trimming of small graphs."""
