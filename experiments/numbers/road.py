@@ -7,8 +7,6 @@ WAYS = {
     "road": "edges in main memory to ranks there",
     "device_road": "edges and ranks on the device",
     "prepared": "a second solve of a prepared graph, ranks home",
-    "update": "edges exchanged (1e-4 of all) and solved again, ranks home",
-    "device_update": "the same on the device, ranks left there",
     "old_road": "built and certified on processors",
 }
 
@@ -99,4 +97,22 @@ def over_own_float64(rows):
         yield ratio(key, f"{_name(row)}: our float64 over `refine`, edges to ranks", [(double, own)], [row], SHOW)
 
 
-NUMBERS = [times, over_processors, over_cugraph, over_own_float64]
+def updates(rows):
+    """Yield times of updates that exchange one edge in 10,000, and their ratios to whole calls in the same run."""
+    found = _solved(rows, "gpu_updates")
+    for row, result in found.values():
+        name, key = _name(row), _name(row).replace(", ", "-").split(" ")[0]
+        what = f"{name}: 1e-4 of the edges exchanged and solved again, ranks home"
+        yield median(f"updates.{key}", what, "ms", result["update_samples_s"], [row], SHOW, 1e3)
+        what = f"{name}: the same with graph and ranks on the device"
+        yield median(f"updates.{key}.device", what, "ms", result["device_update_samples_s"], [row], SHOW, 1e3)
+        called = {"road": "edges to ranks", "call": "a call on a ready graph"}
+        for way, named in called.items():
+            pair = (result[f"{way}_samples_s"], result["update_samples_s"])
+            yield ratio(f"updates.{key}.over_{way}", f"{name}: {named} over an update", [pair], [row], SHOW)
+        sweeps = sum(result["iterations_by_bits"].values())
+        what = f"{name}: sweeps of an update, where a whole solve takes {sweeps}"
+        yield counted(f"updates.{key}.sweeps", what, "sweeps", result["update_iterations"], [row], SHOW)
+
+
+NUMBERS = [times, over_processors, over_cugraph, over_own_float64, updates]
