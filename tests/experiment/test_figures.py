@@ -50,6 +50,10 @@ def faults(figure):
         yield f"{figure.get_figwidth()} inches wide"
     if figure.get_figheight() > 9.3:
         yield f"{figure.get_figheight()} inches high"
+    for axis, names in zip(ticks.values(), labels, strict=True):
+        count = len([name for name in names if shown(name)])
+        if axis.get_scale() == "log" and 0 < count < 3:  # Inner panels of a row have none of their own.
+            yield f"{count} labelled ticks from {axis.get_view_interval()}"
     heads = [axes.title for axes in figure.axes] + [axis.label for axis in ticks.values()] + figure.texts
     entries = [text for legend in figure.legends for text in legend.get_texts()]
     for text in [*filter(shown, heads), *entries, *itertools.chain(*labels)]:

@@ -82,6 +82,20 @@ def test_names_that_have_no_room_are_numbers_with_a_key():
     plt.close(figure)
 
 
+def test_points_of_one_graph_have_its_name_above_them():
+    figure = drawn(rows_of(1, 3.0), "single", "error")
+    assert figure.axes[0].get_title() == "graph-0"
+    plt.close(figure)
+
+
+def test_graphs_with_one_point_are_drawn_where_the_others_have_all_theirs_in_one_place():
+    rows = [row for row in rows_of(3, 2.0) if row["graph"] == "graph-0" or row["storage"] == "fp16"]
+    rows = [{**row, "bits": 64, "bytes_read": 1e6} if row["graph"] == "graph-0" else row for row in rows]
+    figure = drawn(rows, "single", "traffic")
+    assert {text.get_text() for text in figure.axes[0].texts} == {"graph-0", "graph-1", "graph-2"}
+    plt.close(figure)
+
+
 def test_graphs_whose_names_are_alike_are_told_apart():
     rows = rows_of(2, 9.0)
     rows = [{**row, "graph": f"rmat:scale=20,edge_factor=16,seed={row['graph'][-1]}"} for row in rows]

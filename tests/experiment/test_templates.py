@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from cpms.base.errors import InputError
 from cpms.cli.main import main
 from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.report.observations import observations
+from cpms.experiment.report.page.room import sample
 from cpms.experiment.report.palette import PALETTE, colour
 from cpms.experiment.report.show import _matplotlib
 from cpms.experiment.report.style import WIDTHS
@@ -164,6 +166,17 @@ def test_contestants_without_times_by_bits_are_drawn_and_tiny_bars_are_stated():
     assert [each.get_text() for each in axes.texts] == ["0.002"]
     assert "fewest bits of several" in [each.get_text() for each in drawing.figure.legends[0].get_texts()]
     matplotlib.pyplot.close("all")
+
+
+def test_graphs_with_few_of_the_contestants_are_left_out_of_a_page_that_has_no_room_for_all():
+    line = {"problem": "", "engine": "cpu", "layout": ""}
+    full = [{"case": f"g{k}", "called": f"c{m}", "seconds": 1.0 + k + m, **line} for k in range(9) for m in range(20)]
+    sparse = [{"case": f"lone{k}", "called": "c3", "seconds": 4.0, **line} for k in range(9)]
+    found, some = sample(pd.DataFrame([*sparse, *full]), "c7", 4, 5)
+    assert set(found.case) == {"g0", "g3", "g5", "g8"}
+    assert "c7" in set(found.called)
+    assert (found.groupby("case").called.nunique() == 5).all()
+    assert some == "; 4 of 18 graphs; 5 of 20 contestants, evenly chosen"
 
 
 def test_rows_without_measurements_have_no_figures(rows):

@@ -170,6 +170,8 @@ def shortened(name: str) -> str:
     ('small-world, 500k nodes', 'torus 200')
     >>> shortened("stencil:points=7,side=64"), shortened("elements:points=800000,degree=2"), shortened("1000000 values")
     ('7-point 64', 'elements, 800k points', '1M values')
+    >>> shortened("banded:rows=4000000,width=1000,entries=16,seed=1")
+    'banded, 4M rows'
     >>> shortened("uniform:nodes=RANKS*20000000,edges=RANKS*80000000,seed=1")
     'uniform, 80M edges a rank'
     >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
@@ -188,7 +190,7 @@ def shortened(name: str) -> str:
     kind = given.get("family", kind)
     if "points" in given and "side" in given:
         return f"{given['points']}-point {given['side']}"
-    for counted in ("edges", "nodes", "points"):
+    for counted in ("edges", "nodes", "points", "rows"):
         if found := re.fullmatch(r"(RANKS\*)?(\d+)", given.get(counted, "")):
             return f"{kind}, {_count(int(found[2]))} {counted}{' a rank' if found[1] else ''}"
     sized = given.get("scale") or given.get("side")

@@ -168,10 +168,10 @@ def _drawn(found):
         title = f"Fig. 6: {long.iterations.iloc[0]:,} iterations, ms"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append((1.6, "Fig. 7: speed-up", lambda axes: _speedup_panel(axes, found["scaling"])))
+        drawn.append((1.5, "Fig. 7: speed-up", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-group sizes, {found['work_groups'].graph.iloc[0]}"
-        drawn.append((1.7, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
+        drawn.append((1.6, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
     return drawn
 
 
@@ -239,7 +239,7 @@ def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
                 axes.plot([low, high], [place, place], color="#222222", linewidth=0.8)
         _finish(axes, names, [value(result) for result in results])
 
-    return [(0.42 + 0.14 * len(names), title, draw)]
+    return [(0.38 + 0.135 * len(names), title, draw)]
 
 
 def _finish(axes, names, lengths):

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _APART = 20.0
 """Quotient of the slowest times of graphs from which on each graph has a scale of its own."""
+_TOO_LONG = 10.0
+"""Times of preparation over those of solves from which on these would not be seen beside it."""
 _MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0.0}
 """Of bars whose time by bits is not recorded: sweeps of several numbers of bits."""
 
@@ -43,7 +45,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     if found.empty:
         return None
     longest, apart = found.prepare.max(), ""
-    if longest > 10 * found.seconds.max():  # Nothing else would be seen beside it.
+    if longest > _TOO_LONG * found.seconds.max() or (found.prepare / found.seconds).median() > _TOO_LONG:
         apart, found = f"; preparation, up to {longest:.3g} s, is not drawn", found.assign(prepare=0.0)
     figure, axes, places, found, some = _groups(found, width, baseline_of(found, baseline))
     total = found.seconds + found.prepare

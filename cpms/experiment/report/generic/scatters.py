@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-_MOST = {False: (6, 6, 24), True: (9, 10, 40)}
+_MOST = {False: (6, 6, 24), True: (9, 8, 36)}
 """Graphs, contestants and points that are drawn, in one column of a journal and in two."""
 _NAME = {False: 20, True: 30}
 """Characters of a line of a graph's name beside a point, in one column of a journal and in two."""
@@ -37,7 +37,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     found = found[(found.seconds > 0) & (found.traffic > 0)]
     if not _relates(found.traffic):
         return None
-    found, some = _chosen(found, width, baseline)
+    found, some = _chosen(found, "traffic", width, baseline)
     size, unit = _unit(found.traffic, _BYTES), _unit(found.seconds, _SECONDS)
     names = captions.in_words(found.traffic_name)
     figure, axes = panel(width, 2.6)
@@ -58,7 +58,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     found = found[(found.error > 0) & (found.bits > 0)]
     if not _relates(found.bits):
         return None
-    found, some = _chosen(found, width, baseline)
+    found, some = _chosen(found, "bits", width, baseline)
     names = captions.in_words(found.error_name)
     figure, axes = panel(width, 2.6)
     span = found.bits.max() - found.bits.min()
@@ -81,11 +81,14 @@ def _unit(values: pd.Series[float], units: dict[str, float]) -> str:
     return next((name for name, size in units.items() if values.median() >= size), [*units][-1])
 
 
-def _chosen(found: pd.DataFrame, width: float, baseline: str | None) -> tuple[pd.DataFrame, str]:
-    """Return the points that a panel has room for, and a text about the others."""
+def _chosen(found: pd.DataFrame, across: str, width: float, baseline: str | None) -> tuple[pd.DataFrame, str]:
+    """Return the points that a panel has room for, not all in one place ``across``, and a text about the others."""
     graphs, contestants, points = _MOST[width > 5]
     kept = min(contestants, found.called.nunique())
-    return room.sample(found, baseline_of(found, baseline), max(4, min(graphs, points // kept)), kept)
+    most = max(4, min(graphs, points // kept))
+    base = baseline_of(found, baseline)
+    chosen = room.sample(found, base, most, kept)
+    return chosen if _relates(chosen[0][across]) else room.sample(found, base, most, kept, full=False)
 
 
 def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
@@ -149,7 +152,10 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], entries: list[Artist], widt
     height = figure.get_figheight()
     if entries:
         explain(figure, entries)
-    if len(parts) == 1 or labels.place(axes, names, points):
+    if len(parts) == 1:
+        axes.set_title(names[0].replace("\n", ", "))
+        return
+    if labels.place(axes, names, points):
         return
     numbers = [str(place) for place in range(1, 1 + len(names))]
     numbered = {

@@ -98,11 +98,12 @@ def comparable(found: pd.DataFrame, width: float, base: str | None) -> tuple[pd.
     return found, labels, some
 
 
-def sample(found: pd.DataFrame, base: str | None, most_cases: int, most_names: int) -> tuple[pd.DataFrame, str]:
+def sample(
+    found: pd.DataFrame, base: str | None, most_cases: int, most_names: int, *, full: bool = True
+) -> tuple[pd.DataFrame, str]:
     """Return the lines of so many cases and contestants at most, and a text about the others.
 
-    Cases that have most of the contestants are chosen evenly from the fastest to the slowest, contestants by their
-    relative time; the baseline stays.
+    Cases are chosen evenly from the fastest to the slowest, contestants by their relative time; the baseline stays.
 
     Parameters
     ----------
@@ -111,8 +112,10 @@ def sample(found: pd.DataFrame, base: str | None, most_cases: int, most_names: i
     base : str or None
         The contestant that speed-ups are over.
     most_cases, most_names : int
+    full : bool
+        Leave out cases that have less than half of the contestants that the fullest has, and would be nearly empty.
     """
-    names, cases = _by_time(found)
+    names, cases = _by_time(found, full)
     shown, kept = evenly(cases, most_cases), evenly(names, most_names)
     if base in names and base not in kept:
         nearest = min(range(len(kept)), key=lambda place: abs(names.index(kept[place]) - names.index(base)))
@@ -128,16 +131,13 @@ def sample(found: pd.DataFrame, base: str | None, most_cases: int, most_names: i
     return found.sort_values(["place", "seconds"]).reset_index(drop=True), "".join(texts)
 
 
-def _by_time(found: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Return contestants by their median time over the fastest of a case, and cases by their median time.
-
-    Cases with less than half of the contestants that the fullest has are left out: they would be nearly empty.
-    """
+def _by_time(found: pd.DataFrame, full: bool = True) -> tuple[list[str], list[str]]:
+    """Return contestants by their median time over the fastest of a case, and (``full``) cases by their median time."""
     counts = found.groupby("case").size()
-    full = found[found.case.isin(counts.index[2 * counts >= counts.max()])]
+    kept = found[found.case.isin(counts.index[2 * counts >= counts.max()])] if full else found
     relative = found.seconds / found.groupby("case").seconds.transform("min")
     names = relative.groupby(found.called).median().sort_values().index
-    return [*names], [*full.groupby("case").seconds.median().sort_values().index]
+    return [*names], [*kept.groupby("case").seconds.median().sort_values().index]
 
 
 def evenly(held: Sequence[Any], most: int) -> list[Any]:
