@@ -232,7 +232,7 @@ def case_label(graph: object, problem: str, most: int = 60) -> str:
 
 
 def case_labels(cases: Sequence[tuple[object, str]], most: int = 60) -> list[str]:
-    """Return the labels of cases, with the parameters of their graphs by which those of one label differ.
+    """Return the labels of cases; those that are alike, with a parameter of their graph that the others lack.
 
     Examples
     --------
@@ -247,7 +247,8 @@ def case_labels(cases: Sequence[tuple[object, str]], most: int = 60) -> list[str
         given = [str(cases[place][0]).partition(", ")[0].partition(":")[2].split(",") for place in alike]
         for place, parameters in zip(alike, given, strict=True):
             own = [each for each in parameters if each and any(each not in others for others in given)]
-            labels[place] = " ".join([label, *own])
+            alone = [each for each in own if sum(each in others for others in given) == 1]
+            labels[place] = " ".join([label, *(alone[:1] or own)])
     return labels
 
 

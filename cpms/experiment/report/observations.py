@@ -152,8 +152,8 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
         off = {key for key, each in held.items() if key in chosen and each is not None and not each}
         parts = [key if each is True else f"{key}={each}" for key, each in held.items() if each]
         return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
-    if name == "device" and str(value).startswith("cpu-"):  # PoCL names the processor and its instructions, too.
-        return "CPU"
+    if name == "device":  # PoCL names the processor and its instructions, too.
+        return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
     if name == "add" and value in _WRONG:
         return f"{value} (wrong ranks)"
     return value if isinstance(value, str) else f"{name}={value}"

@@ -39,7 +39,7 @@ def wrapped(names: Sequence[str], most: int, room: int) -> list[str]:
     >>> wrapped(["fused refine sweeps"] * 90, 8, 40)[0]
     'fused…ps'
     """
-    lines = ["\n".join(textwrap.wrap(abbreviate(name, 3 * most), most + 4)) for name in names]
+    lines = ["\n".join(textwrap.wrap(abbreviate(name, 3 * most + 2), most + 4)) for name in names]
     needed = max((each.count("\n") + 1 for each in lines), default=1)
     short = [abbreviate(name, most) for name in names]
     fits = min(len(names), room) * (0.03 + 0.12 * needed) <= _PAGE_IN
