@@ -8,7 +8,6 @@ the compiled ones, so results are the same to the last bit.
 from __future__ import annotations
 
 import math
-import time
 from functools import cache
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu import refine_loops as loops
+from cpms.base import work_clock
 from cpms.base.compilation.repayment import Repayment
 from cpms.precision.anderson import coefficients, is_worthwhile
 from cpms.precision.inner_stopping import inner_tolerance
@@ -49,7 +49,7 @@ def _interpreted() -> Any:
     # Python's function refuses NumPy's integers.
     functions = SimpleNamespace(sqrt=math.sqrt, frexp=math.frexp, ldexp=lambda x, power: math.ldexp(x, int(power)))
     calls = ("_call_correct", "_call_residual", "_call_inner", "_call_products", "_call_combination")
-    names = {**vars(loops), **dict.fromkeys(calls, call), "math": functions, "meet": meet, "_seconds": time.monotonic}
+    names = {**vars(loops), **dict.fromkeys(calls, call), "math": functions, "meet": meet, "_seconds": work_clock.now}
     names |= {"_coefficients": coefficients, "_is_worthwhile": is_worthwhile, "_inner_tolerance": inner_tolerance}
     for name in ("_reduce", "_report", "_shared_scale", "_plan_combination"):
         names[name] = FunctionType(getattr(loops, name).py_func.__code__, names)
