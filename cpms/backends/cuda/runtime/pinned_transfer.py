@@ -1,8 +1,8 @@
 """Transfers of large arrays between pageable memory and a device, in parts through pinned buffers.
 
 The driver copies pageable memory into a buffer of its own by one thread. Here several threads copy parts while others
-are in flight, so that a transfer takes about as long as the bus needs. Arrays of a few MB have a part for each thread, as
-far as a part is worth waking one.
+are in flight, so that a transfer takes about as long as the bus needs. Arrays of a few MB are cut into a part for each
+thread, as far as a part is worth waking one.
 """
 
 from __future__ import annotations
