@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
 from cpms.experiment.report.observations import observations
-from cpms.experiment.report.page.labels import joined
+from cpms.experiment.report.page.labels import joined, place
 from cpms.experiment.report.show import styled
 from cpms.experiment.report.style import WIDTHS
 from cpms.experiment.report.templates import TEMPLATES
@@ -121,6 +121,19 @@ def test_bars_of_results_that_name_no_storage_are_of_float64():
     figure = drawn(rows, "single", "time")
     assert {to_hex(bar.get_facecolor()).upper() for bar in figure.axes[0].patches if bar.get_width()} == {"#0072B2"}
     assert legend_of(figure) == ["64 bits"]
+    plt.close(figure)
+
+
+def test_names_without_room_may_be_left_out():
+    with styled():
+        figure, axes = plt.subplots(figsize=(1.5, 1.0))
+        axes.scatter([0, 0, 1], [0, 0, 1])
+        points = [np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])]
+        texts = ["a name that is wider than the whole panel", "b"]
+        assert not place(axes, texts, points)
+        assert axes.texts == []
+        place(axes, texts, points, all_or_none=False)
+    assert [text.get_text() for text in axes.texts] == ["b"]
     plt.close(figure)
 
 

@@ -110,8 +110,10 @@ def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> Figure:
     graphs, widths = list(dict.fromkeys(table.graph)), sorted(set(table.bits.tolist()))
     names = out.names(graphs, of=of)
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.07 + 0.05 * len(widths)))
+    of_graph = {graph: sorted(set(part.bits)) for graph, part in table.groupby("graph")}
     for line in table.to_dict("records"):
-        place = graphs.index(line["graph"]) + panels.beside(widths.index(line["bits"]), len(widths))
+        own = of_graph[line["graph"]]
+        place = graphs.index(line["graph"]) + panels.beside(own.index(line["bits"]), len(own))
         panels.point(
             axes, line["times faster"], place, line["bits"], ends=(line["low"], line["high"]), size=3.5, light=True
         )

@@ -58,7 +58,7 @@ def _figure(table, out):
         at = storages.index(row["storage"]) + 0.18 * (list(MARKS).index(row["contestant"]) - 1.5)
         panels.point(panel, row["over_copy"], at, row["bits"], MARKS[row["contestant"]], ends=interval)
     panels.named_rows(panel, storages)
-    panel.set_xscale("log")
+    panels.logarithmic(panel)
     figure.supxlabel("time over that of a copy")
     panels.legend(figure, panels.key(table.bits, MARKS))
     return figure

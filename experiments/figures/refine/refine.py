@@ -191,7 +191,7 @@ def _ratios(row):
 def _speedups(drawn, out):
     graphs = list(dict.fromkeys(drawn.graph))
     names = out.names(graphs, None if out.double else 19, of=NEEDS)
-    figure, axes = panels.grid(out.width, 2, panels.rows_height(names, 0.26), columns=(2, 2), sharey=True)
+    figure, axes = panels.grid(out.width, 2, panels.rows_height(names, 0.33), columns=(2, 2), sharey=True)
     for panel, over in zip(axes, RATIOS, strict=True):
         for line in drawn[drawn.over == over].itertuples():
             place = graphs.index(line.graph) + panels.beside(list(MARKS).index(line.storage), len(MARKS), 0.8)

@@ -94,6 +94,6 @@ def _name_extremes(panel, table, across, value):
     at = np.geomspace(table[across].min(), table[across].max(), 100)
     lines = [np.interp(at, part[across], part[value]) for _, part in table.groupby("graph", sort=False)]
     others = np.concatenate([np.stack([at, line], axis=1) for line in lines])
-    for line in (table.loc[table[value].idxmax()], table.loc[table[value].idxmin()]):
-        place = np.array([[line[across], line[value]]], float)
-        labels.place(panel, [shortened(line.graph)], [place], others=others)
+    far = table.loc[[table[value].idxmax(), table[value].idxmin()]]
+    points = [*far[[across, value]].to_numpy(float)[:, None]]
+    labels.place(panel, [*map(shortened, far.graph)], points, others=others, all_or_none=False)

@@ -63,6 +63,7 @@ def _figure(drawn, out):
                 **_style(storage, mark),
             )  # fmt: skip
         panels.unity(panel, across=True)
+        panel.locator_params(axis="y", nbins=4, min_n_ticks=3)
         panel.set_title(name)
     panels.logarithmic(axes[0])
     for panel in axes:

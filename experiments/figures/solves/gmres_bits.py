@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
+from cpms.experiment.report.captions import ends, shortened
+from cpms.experiment.report.page import labels
 from cpms.experiment.report.palette import nearest
 
 NEEDS = ["gmres_bits"]
@@ -35,12 +36,16 @@ def show(rows, out):
     panels.unity(panel, across=True)
     panel.set(xlabel="mean bits read of a basis value", ylabel="iterations over float64's")
     panels.legend(figure, panels.key(set(map(nearest, held["mean bits"])), marks))
+    at = ["mean bits", "over float64"]
+    far = held[(held["over float64"] - 1).abs() > 0.15]
+    points = [*far[at].to_numpy(float)[:, None]]
+    labels.place(panel, [*map(shortened, far.matrix)], points, others=held[at], all_or_none=False)
     out.figure(
         figure,
         caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a matrix "
         "that both solve; circles: each basis vector has as many whole bytes a value as the residual asks for, "
-        "squares: blocks of values share exponents; colour: the nearest number of bits. Counts of one run have no "
-        "spread",
+        "squares: blocks of values share exponents; colour: the nearest number of bits; named: 15 % more or fewer "
+        "iterations. Counts of one run have no spread",
         alt=ends(held, "over float64", ["matrix", "basis"], "Iterations over float64's", "times"),
     )
 

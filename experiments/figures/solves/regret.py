@@ -3,7 +3,8 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
+from cpms.experiment.report.captions import ends, shortened
+from cpms.experiment.report.page import labels
 
 NEEDS = ["regret", "regret_held"]
 ALLOWED = 1.15
@@ -33,11 +34,15 @@ def show(rows, out):
     panels.logarithmic(panel, "y")
     panel.set(xlabel="matrices, by regret", ylabel="bytes, auto over best fixed")
     panels.legend(figure, panels.key(lines=styles))
+    known = table.assign(place=places)[table.regret < float("inf")]
+    far = known[(known.regret - 1).abs() > 0.05]
+    points = [*far[["place", "regret"]].to_numpy(float)[:, None]]
+    labels.place(panel, [*map(shortened, far.matrix)], points, others=known[["place", "regret"]], all_or_none=False)
     unsolved = int((table.regret == float("inf")).sum())
     out.figure(
         figure,
-        caption="Regret of auto: bytes that its choice reads over those of the best fixed choice, a mark a matrix; "
-        "hollow: held out, when auto was written. Counts of one run"
+        caption="Regret of auto: bytes that its choice reads over those of the best fixed choice, a mark a matrix, "
+        "named if they differ by more than 5 %; hollow: held out, when auto was written. Counts of one run"
         + (f"; {unsolved} are not solved" if unsolved else ""),
         alt=ends(table[table.regret < float("inf")], "regret", ["matrix"], "Bytes over the best choice's", "times"),
     )

@@ -46,9 +46,10 @@ class _Place(NamedTuple):
 
 
 def place(
-    axes: Axes, texts: Sequence[str], points: Sequence[Points], *, others: Points | None = None, size: float = 7.0
-) -> bool:
-    """Write each text beside one of its points and return whether there was room; if not, nothing is written.
+    axes: Axes, texts: Sequence[str], points: Sequence[Points], *, others: npt.ArrayLike = (), all_or_none: bool = True,
+    size: float = 7.0,
+) -> bool:  # fmt: skip
+    """Write each text beside one of its points and return whether there was room; if not for all, none is written.
 
     Parameters
     ----------
@@ -57,8 +58,10 @@ def place(
     texts : sequence of str
     points : sequence of array
         Of each text, in the coordinates of the panel; other texts avoid them, and the lines that join them.
-    others : array, optional
+    others : array_like
         More marks, without a text.
+    all_or_none : bool
+        False for texts of which those without room may be left out.
     size : float
         Of the text, in points.
     """
@@ -67,7 +70,8 @@ def place(
     unit = figure.dpi / 72
     edge = axes.get_window_extent().extents / unit
     held = [axes.transData.transform(each) / unit for each in points]
-    marks = np.concatenate([*held, *([] if others is None else [axes.transData.transform(others) / unit])])
+    more = np.asarray(others, dtype=float).reshape(-1, 2)
+    marks = np.concatenate([*held, *([axes.transData.transform(more) / unit] if len(more) else [])])
     lines = np.concatenate([marks[:0], *(_sampled(pair) for each in held for pair in each[joined(each)])])
     crowd = [min(int((np.abs(marks - point).max(axis=1) < 20).sum()) for point in each) for each in held]
     order = sorted(range(len(texts)), key=lambda which: -crowd[which])
@@ -80,6 +84,8 @@ def place(
                 for point in held[which]
                 for candidate in _candidates(point, extents[which], edge, marks, lines, leaders, boxes)
             ]  # fmt: skip
+            if not places and not all_or_none:
+                continue
             if not places:
                 order = [which, *(other for other in order if other != which)]
                 break
