@@ -131,7 +131,7 @@ def test_names_without_room_may_be_left_out():
         points = [np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])]
         texts = ["a name that is wider than the whole panel", "b"]
         assert not place(axes, texts, points)
-        assert axes.texts == []
+        assert not list(axes.texts)
         place(axes, texts, points, all_or_none=False)
     assert [text.get_text() for text in axes.texts] == ["b"]
     plt.close(figure)
