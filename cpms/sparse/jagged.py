@@ -27,7 +27,7 @@ BLOCK_ROWS = 2048
 """Rows of a block; their sums fit a core's first-level cache."""
 FEWEST_ROWS = 8
 """Rows of the shortest diagonal."""
-_repays = Repayment()
+_repays = Repayment(1)
 
 
 @dataclass(frozen=True, eq=False)

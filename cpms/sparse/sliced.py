@@ -29,7 +29,7 @@ BLOCK_ROWS = 1024
 """Rows of a block; their sums fit a core's first-level cache."""
 SLICE = 4
 """Rows of a slice, summed at the same time."""
-_repays = Repayment()
+_repays = Repayment(2)  # The sources and the values.
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ GRAPH = cpms.load("rmat:scale=9,edge_factor=8,seed=4")
 
 
 def ranks_and_history(compiles, **options):
-    with patch.object(outer_steps, "_repays", lambda _: compiles):
+    with patch.object(outer_steps, "repays", lambda _: compiles):
         result = cpms.pagerank(GRAPH, method="refine", engine="cpu", tol=1e-12, **options)
     return result.ranks.tolist(), result.residual_l1, result.iterations, [step.residual for step in result.history]
 

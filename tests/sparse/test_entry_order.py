@@ -13,7 +13,7 @@ from cpms.base.compilation.repayment import Repayment
 from cpms.graph.graph import Graph
 from cpms.sparse import jagged, sliced
 
-BY_NUMPY, BY_LOOPS = Repayment(1 << 30, 1 << 60), Repayment(-1)
+BY_NUMPY, BY_LOOPS = Repayment(1 << 30), Repayment(0)
 
 
 @pytest.mark.parametrize("layout", [jagged, sliced])

@@ -26,6 +26,7 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 
 from cpms.backends.cpu.lane_barrier import meet
+from cpms.base.compilation.instructions import bits_of, real_of
 from cpms.base.jit import address_of, called_at, compiled, inlined_in_loops, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.formats.quantization import WIDE_EXPONENT_BITS
@@ -251,14 +252,14 @@ def _quantise(  # type: ignore[no-untyped-def]
         contribution[i] = abs(quotient)
         clamped = abs(quotient) * scale_up
         clamped = largest_finite if clamped > largest_finite else clamped
-        bits = np.float64(clamped).view(np.uint64)
+        bits = bits_of(clamped)
         noise = random_bits(seed, base + i) if mode == 2 else u64(0)
         if mode == 1:
             bits += (low_bits >> u64(1)) + ((bits >> dropped) & u64(1))
         elif mode == 2:
             bits += noise & low_bits
         packed = (bits >> dropped) - offset
-        stored_value = u64(bits & ~low_bits).view(np.float64)
+        stored_value = real_of(bits & ~low_bits)
         if exponent_bits < 11:
             multiples = (least_normal if clamped > least_normal else clamped) * to_multiples
             if mode == 1:
@@ -267,20 +268,20 @@ def _quantise(  # type: ignore[no-untyped-def]
                 multiples = np.floor(multiples + np.float64(noise >> u64(11)) * 2.0**-53)
             else:
                 multiples = np.floor(multiples)
-            small = np.float64(multiples + 4503599627370496.0).view(np.uint64) & u64(_ONE_IN_BITS - 1)
+            small = bits_of(multiples + 4503599627370496.0) & u64(_ONE_IN_BITS - 1)
             normal = clamped >= least_normal
             packed = packed if normal else small
             stored_value = stored_value if normal else multiples / to_multiples
-        sign = np.float64(quotient).view(np.uint64) >> u64(63)
+        sign = bits_of(quotient) >> u64(63)
         z[i] = z.dtype.type(packed | (sign << u64(exponent_bits + mantissa_bits)))
         loss[i] = r[i] - np.float64(internal_degree[i]) * math.copysign(stored_value * scale_down, quotient)
 
 
 @summed
-def _sums(r, loss):  # type: ignore[no-untyped-def]
+def _sums(r, loss, count):  # type: ignore[no-untyped-def]
     # The compiler orders these sums once, in vectors of partial sums: the order is the same at every call.
     size = total = lost = 0.0
-    for i in range(len(r)):
+    for i in range(count):
         size += abs(r[i])
         total += r[i]
         lost += loss[i]
@@ -299,13 +300,13 @@ def _residual_sums(r, y):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _largest(values):  # type: ignore[no-untyped-def]
+def _largest(values, count):  # type: ignore[no-untyped-def]
     # Absolute values of float64 compare like their bits as integers, and NaN is above all.
-    most = np.int64(0)
-    for i in range(len(values)):
-        bits = np.float64(values[i]).view(np.int64) & _SIZE_BITS
+    most = u64(0)
+    for i in range(count):
+        bits = bits_of(values[i]) & u64(_SIZE_BITS)
         most = bits if bits > most else most
-    return np.int64(most).view(np.float64)
+    return real_of(most)
 
 
 @summed
@@ -375,7 +376,7 @@ def _find_residual(  # type: ignore[no-untyped-def]
             squares += part_squares
             total += part_total
             mass += part_mass
-            part_linf, part_largest = _largest(block_r), _largest(totals[:size])
+            part_linf, part_largest = _largest(block_r, size), _largest(totals, size)
             linf = part_linf if part_linf > linf else linf
             largest = part_largest if part_largest > largest else largest
         line[L1], line[SQUARES], line[LINF] = l1, squares, linf
@@ -442,12 +443,12 @@ def inner_sweep(exponent_bits: int, mantissa_bits: int, width: int, mode: int) -
                     totals, block_degree, block_internal, out[begin : begin + size], begin, size, contribution, loss,
                     scale, seed, largest_finite, least_normal, to_multiples, exponent_bits, mantissa_bits, mode,
                 )  # fmt: skip
-                part_l1, part_total, part_lost = _sums(totals[:size], loss[:size])
+                part_l1, part_total, part_lost = _sums(totals, loss, size)
                 l1 += part_l1
                 total += part_total
                 lost += part_lost
                 kept += part_total - part_lost
-                part_largest = _largest(contribution[:size])
+                part_largest = _largest(contribution, size)
                 largest = part_largest if part_largest > largest else largest
             line[L1], line[SQUARES], line[LINF] = l1, kept if from_r else -1.0, 0.0
             line[LOST], line[TOTAL], line[LARGEST] = lost, total, largest
@@ -469,9 +470,9 @@ def _head(typing_context, address, k, width, shift, mask):  # type: ignore[no-un
 
 
 @summed
-def _product(a, b):  # type: ignore[no-untyped-def]
+def _product(a, b, count):  # type: ignore[no-untyped-def]
     total = np.float32(0.0)
-    for i in range(len(a)):
+    for i in range(count):
         total += a[i] * b[i]
     return np.float64(total)
 
@@ -506,7 +507,7 @@ def products_of_history(width: int) -> Any:
                 for i in range(depth + 1):
                     for j in range(i + 1):
                         one, other = (i, j) if i < depth else (j, depth)
-                        found[at] += _product(vectors[one][:size], vectors[other][:size])
+                        found[at] += _product(vectors[one], vectors[other], size)
                         at += 1
 
     return products_of_ranges

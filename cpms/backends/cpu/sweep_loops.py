@@ -3,7 +3,7 @@
 A sweep over a block of rows gathers, applies damping and teleportation, stores in the format, and sums the change.
 Factories capture integers only, so that the cache on disk finds compiled kernels. Indices are unsigned, so that Numba
 omits its test for negative ones. Stored numbers are decoded by LLVM's instructions, written here for the format alone:
-Numba would compile its own function for each accessor and its calls, which takes half of a first sweep's seconds.
+Numba would compile a function for each accessor, and spend longer on its calls than on the loops around them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Instructions that compiled loops share, written by LLVM's builder.
 
-Numba compiles its own versions of these as functions, one for each type of arguments and each loop that calls them, for
-0.05 to 0.2 s each. An instruction costs none of that.
+Numba compiles its own versions of these as functions, one for each type of arguments, which takes longer than a small
+loop does. An instruction costs none of that.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Numba optimises a function by itself, then with its helpers cheaply, so that counts of references are pruned, and then
 in full. The last pass repeats the work of the others, and loops of this package count few references: each is optimised
-once here, together with its helpers, which takes a quarter of LLVM's time off. `cpms.base.jit` loads this module after
-its checks. It relies on internals of Numba, which are alike from 0.60 to 0.68.
+once here, together with its helpers. `cpms.base.jit` loads this module after its checks. It relies on internals of
+Numba, which are alike from 0.60 to 0.68.
 """
 
 from __future__ import annotations

@@ -1,37 +1,39 @@
-"""When compiled loops repay their loading: small arrays are left to NumPy until it has handled many of them."""
+"""When compiled loops repay their loading: not for the small arrays of a process's first call."""
 
 from __future__ import annotations
 
 
 class Repayment:
-    """Counts the entries that NumPy handled in place of compiled loops, and says when the loops repay their loading.
+    """Says whether compiled loops repay their loading, from a second call or a large array on.
 
-    Loading takes a tenth of a second from a cache and seconds without one; NumPy takes up to half a microsecond longer
-    an entry. From then on loops are used, for arrays of any length.
+    Loading a loop takes time even from a cache, and far more without one. NumPy, or the interpreter, does the work of
+    one call on a small graph in less. A process that calls once never loads those loops, and one that calls again uses
+    loops alone, for arrays of any length.
 
     Parameters
     ----------
+    uses : int
+        How often a first call needs the loops.
     most : int
-        Entries of the largest array that is left to NumPy.
-    total : int
-        Entries of all those arrays together.
+        Entries of the largest array of which loops do not repay.
 
     Examples
     --------
-    >>> repays = Repayment(100, 150)
+    >>> repays = Repayment(2)
     >>> repays(90), repays(90), repays(1)
-    (False, True, True)
-    >>> Repayment(100, 150)(101)
-    True
+    (False, False, True)
+    >>> repays = Repayment(2, most=100)
+    >>> repays(101), repays(1)
+    (True, True)
     """
 
-    def __init__(self, most: int = 1 << 17, total: int = 1 << 21) -> None:
-        self._most, self._total, self._handled = most, total, 0
+    def __init__(self, uses: int, most: int = 1 << 17) -> None:
+        self._left, self._most = uses, most
 
     def __call__(self, entries: int) -> bool:
-        """Return whether loops are to handle some entries; if not, count them as handled by NumPy."""
-        if entries > self._most or self._handled + entries > self._total:
-            self._handled = self._total + 1
+        """Return whether loops are to handle some entries; if not, count a use without them."""
+        if entries > self._most or self._left == 0:
+            self._left = 0
             return True
-        self._handled += entries
+        self._left -= 1
         return False

@@ -1,8 +1,8 @@
 """Outer steps of small graphs by the interpreter: the statements of the compiled loop of passes, on one thread.
 
-That loop is a third of what a first call by `refine` compiles, and decides a few things between passes. For them the
-interpreter takes about 0.2 ms a sweep on a small graph. Python's numbers are those of compiled code, and the passes are
-the compiled ones, so results are the same to the last bit.
+That loop is a third of what a first call by `refine` compiles, and decides a few things between passes. The
+interpreter takes longer for them, but less than they take to compile. Python's numbers are those of compiled code, and
+the passes are the compiled ones, so results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -20,14 +20,7 @@ from cpms.base.compilation.repayment import Repayment
 from cpms.precision.anderson import coefficients, is_worthwhile
 from cpms.precision.inner_stopping import inner_tolerance
 
-_LEAST = 1 << 15
-"""Cost of a call beside that of its edges, in entries."""
-_repays = Repayment(total=1 << 22)
-
-
-def repays(cost: int) -> bool:
-    """Return whether the compiled loop is to do a call whose sweeps have some cost in entries."""
-    return _repays(max(cost, _LEAST))
+repays = Repayment(2)
 
 
 def outer_steps(lane: int, first_ranges: Any, control: Any, passes: tuple[Any, ...], *arguments: Any) -> int:

@@ -18,7 +18,8 @@ from cpms.graph.graph import Graph
 
 Ints = npt.NDArray[Any]
 MOST_LEVELS = 32
-repays = Repayment()
+repays = Repayment(5)
+"""Uses: the order, the core, two substitutions and what enters the core."""
 
 
 def _levels(waiting: Ints, others: Ints, left: Ints, gone: npt.NDArray[np.bool_]) -> list[Ints] | None:
