@@ -19,7 +19,7 @@ from cpms import Format, Graph, format_named
 from cpms.backends.cuda import device_engine
 from cpms.backends.cuda.kernels import source, template
 from cpms.backends.cuda.kernels.template import Variant
-from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.backend import Backend
 from cpms.backends.cuda.runtime.compile import CudaBackend, missing
 from cpms.backends.cuda.runtime.host_emulation import HostBackend, compiler
@@ -146,20 +146,13 @@ class Emulation(HostBackend):
 
 
 @pytest.fixture(scope="session")
-def host_backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostBackend]:
-    """Where CUDA kernels run on this machine's processor; skipped without a C++ compiler.
-
-    Kernels are not optimised where few launch them, on small graphs: that takes less than half the time to compile.
-    """
+def host_backend(tmp_path_factory: pytest.TempPathFactory) -> HostBackend:
+    """Where CUDA kernels run on this machine's processor; skipped without a C++ compiler."""
     if compiler() is None:
         pytest.skip("there is no C++ compiler")
     folder = tmp_path_factory.getbasetemp().parent / "cuda-kernels-on-host"
     folder.mkdir(exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        if request.config.option.markexpr != "slow":
-            plain = ("-O0" if option == "-O1" else option for option in host_emulation._OPTIONS)
-            patch.setattr(host_emulation, "_OPTIONS", tuple(plain))
-        yield Emulation(folder)
+    return Emulation(folder)
 
 
 @pytest.fixture(scope="session")

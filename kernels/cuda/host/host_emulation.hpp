@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-// Optimised also where kernels are not: a launch spends more on its switches of fibers than on its arithmetic.
+// Optimised more than kernels are: a launch spends more on its switches of fibers than on its arithmetic.
 #pragma GCC push_options
 #pragma GCC optimize("O2")
 

@@ -27,7 +27,8 @@ from cpms.base import work_clock
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import CpmsError, UnavailableError
 
-_OPTIONS = ("-std=c++20", "-O1", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-Wno-unknown-pragmas")
+# -Og: small kernels, which are launched often, take as long to compile as without an optimiser and run as with -O1.
+_OPTIONS = ("-std=c++20", "-Og", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-Wno-unknown-pragmas")
 # A device faults on a misaligned word; x86 does so with this sanitiser alone.
 _CHECKS = ("-fsanitize=alignment,bounds,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
 
@@ -156,14 +157,14 @@ class HostBackend(Backend):
     def _built(self, text: str) -> Path:
         """Return the library of a program, which begins with the header of the emulation."""
         header = (source.folder() / "host/host_emulation.hpp").read_text()
-        library = self._folder / f"{source.digest(header + text)}.so"
+        library = self._folder / f"{_digest(header + text)}.so"
         if not library.exists():
             self._compile(text, library, "-include", str(self._precompiled(header)))
         return library
 
     def _precompiled(self, text: str) -> Path:
         """Return where a compiler's ``-include`` finds this header parsed, once for all programs of a folder."""
-        header = self._folder / f"{source.digest(' '.join(_OPTIONS) + text)}.hpp"
+        header = self._folder / f"{_digest(text)}.hpp"
         parsed = header.with_suffix(".hpp.gch")
         if not parsed.exists():
             with replacing(header) as own:
@@ -181,6 +182,10 @@ class HostBackend(Backend):
             if done.returncode:
                 raise CpmsError(f"the kernels do not compile as C++:\n{done.stderr[:4000]}")
             built.replace(output)
+
+
+def _digest(text: str) -> str:
+    return source.digest(" ".join((*_OPTIONS, *_CHECKS)) + text)
 
 
 def _held(argument: Any) -> Any:
