@@ -28,6 +28,7 @@ _MOST = {False: (6, 6, 24), True: (9, 8, 36)}
 """Graphs, contestants and points that are drawn, in one column of a journal and in two."""
 _NAME = {False: 20, True: 30}
 """Characters of a line of a graph's name beside a point, in one column of a journal and in two."""
+_JOINED = "; lines: points of one graph"
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
 
@@ -48,7 +49,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     panels.logarithmic(axes, most=5)
     panels.logarithmic(axes, "y", most=5)
     _points(axes, found.assign(x=found.traffic / _BYTES[size], y=found.seconds / _SECONDS[unit]), width)
-    return figure, f"time against {names}{FEWEST}{some}", range_of(found, "seconds", "Points of the time", "s")
+    return figure, f"time against {names}{FEWEST}{_JOINED}{some}", range_of(found, "seconds", "Points of the time", "s")
 
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -67,7 +68,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     panels.logarithmic(axes, "y")
     found, apart = _apart(found.assign(y=found.error))
     _points(axes, found, width)
-    text = f"{names}, against the mean of the bits read{FEWEST}{apart}{some}"
+    text = f"{names}, against the mean of the bits read{FEWEST}{_JOINED}{apart}{some}"
     return figure, text, range_of(found, "error", "Points of the error", "")
 
 
