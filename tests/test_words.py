@@ -6,6 +6,7 @@ import ast
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,10 @@ def words_of(name: str) -> str:
     return "_".join(["", *re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name), ""]).lower()
 
 
-def private_words(name: str) -> set[str]:
+@cache
+def private_words(name: str) -> frozenset[str]:
     words = words_of(name)
-    return {private for private in PRIVATE if f"_{private}_" in words}
+    return frozenset(private for private in PRIVATE if f"_{private}_" in words)
 
 
 def names_in(path: Path) -> Iterator[tuple[int, str]]:
