@@ -1,8 +1,8 @@
 """Work split over a pool of threads, by independent parts or by lanes that wait for each other.
 
 Numba's loops and NumPy's release the interpreter lock, so threads of Python suffice, and memory is shared without
-copies. A pool of as many threads as there are processors is started once a process. Seconds of compilers are counted
-for the caller; see `cpms.base.work_clock`.
+copies. A pool of each size is started once a process. Seconds of
+compilers are counted for the caller; see `cpms.base.work_clock`.
 """
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ def _in_turn(work: Callable[[Part], Answer], parts: Sequence[Part], count: int) 
                     return
                 answers[place] = work(parts[place])
 
-    pool = _pool(max(count, available()))
-    futures = [pool.submit(take, thread) for thread in range(count)]
+    futures = [_pool(count).submit(take, thread) for thread in range(count)]
     try:
         for future in futures:
             future.result()

@@ -77,8 +77,6 @@ def lazy_transfer():
 def test_arrays_arrive_whatever_a_stream_has_done_by_then(sizes, dtype, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pinned_transfer, "_BUFFER_BYTES", 64)
-        patch.setattr(pinned_transfer, "_LEAST_BYTES", 24)
-        patch.setattr(pinned_transfer, "_ALIGNED", 8)
         transfer, stream = lazy_transfer()
         random = np.random.default_rng(seed)
         for size in sizes:

@@ -1,8 +1,7 @@
 """Transfers of large arrays between pageable memory and a device, in parts through pinned buffers.
 
 The driver copies pageable memory into a buffer of its own by one thread. Here several threads copy parts while others
-are in flight, so that a transfer takes about as long as the bus needs. Arrays of a few MB are cut into a part for each
-thread, as far as a part is worth waking one.
+are in flight, so that a transfer takes about as long as the bus needs.
 """
 
 from __future__ import annotations
@@ -20,10 +19,6 @@ from cpms.base import threads
 MIN_BYTES = 1 << 20
 """Size from which transfer in parts is faster."""
 _BUFFER_BYTES, _BUFFERS = 1 << 22, 16
-_LEAST_BYTES = 1 << 19
-"""Size of a part that is worth waking a thread."""
-_ALIGNED = 256
-"""As allocations on a device are."""
 
 
 class PinnedTransfer:
@@ -54,7 +49,7 @@ class PinnedTransfer:
                 self._move(made.data.ptr + part[0], buffer.ctypes.data, len(here), stream, to_device=True)
                 copied.record(stream)
 
-        threads.each(send, _parts(len(given)))
+        threads.each(send, threads.ranges(len(given), at_least=_BUFFER_BYTES))
         return made
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
@@ -71,7 +66,7 @@ class PinnedTransfer:
                 copied.synchronize()
                 here[:] = buffer[: len(here)]
 
-        threads.each(receive, _parts(len(taken)))
+        threads.each(receive, threads.ranges(len(taken), at_least=_BUFFER_BYTES))
         return made
 
     def _here(self) -> tuple[Any, Any]:
@@ -92,9 +87,3 @@ class PinnedTransfer:
         runtime = self._cupy.cuda.runtime
         kind = runtime.memcpyHostToDevice if to_device else runtime.memcpyDeviceToHost
         runtime.memcpyAsync(to, given, size, kind, stream.ptr)
-
-
-def _parts(nbytes: int) -> list[tuple[int, int]]:
-    """Return the parts of an array: one a thread, as far as they fit their buffers and are worth a thread."""
-    size = _ALIGNED * -(-nbytes // (_ALIGNED * threads.available()))
-    return threads.ranges(nbytes, at_least=min(max(size, _LEAST_BYTES), _BUFFER_BYTES))
