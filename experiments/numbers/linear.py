@@ -108,4 +108,18 @@ def gmres(rows):
         )
 
 
-NUMBERS = [suites, conjugate_gradients, gmres]
+def honesty(rows):
+    """Yield how many fuzzed systems each solver calls converged, and how many of those answers are not."""
+    for experiment, where in (("honesty", "processors"), ("gpu_honesty", "a GPU")):
+        cells = rows.measured(experiment)
+        systems = sum(row["systems"] for row in cells)
+        for solver in cells[0]["counts"]:
+            called, wrong = (sum(row["counts"][solver][what] for row in cells) for what in ("converged", "wrong"))
+            key = f"{experiment}.{solver.replace(' ', '-')}"
+            of = f"{solver} on {where}, of {systems:,} systems"
+            yield counted(f"{key}.called", f"called converged by {of}", "systems", called, cells, experiment)
+            what = f"of these, with a residual above the tolerance: {of}"
+            yield counted(f"{key}.wrong", what, "systems", wrong, cells, experiment)
+
+
+NUMBERS = [suites, conjugate_gradients, gmres, honesty]
