@@ -1,8 +1,9 @@
 """Compilation of loops by Numba, cached on disk if a folder is writable.
 
 Machine code is cached beside the source, else in the user's cache folder, else in a private temporary folder; without
-any, each process compiles anew, which takes seconds a loop. No other module imports Numba, so its requirements are
-checked before its import: it fails or hangs on invalid numbers of threads or too small an address space.
+any, each process compiles anew, which takes seconds a loop. Only this module imports Numba, and
+`cpms.base.compilation.pipelines`, which no other imports. So Numba's requirements are checked before its import: it
+fails or hangs on invalid numbers of threads or too small an address space.
 """
 
 from __future__ import annotations

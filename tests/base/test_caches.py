@@ -132,12 +132,15 @@ def test_downloads_are_kept_in_a_temporary_folder_and_found_there(caplog, monkey
     assert caplog.record_tuples == []
 
 
-def test_numba_is_loaded_by_one_module_alone():
+def test_numba_is_loaded_by_one_module_and_what_it_loads_after_its_checks():
     package = Path(jit.__file__).parents[1]
-    loading = [
-        path.name
-        for path in package.rglob("*.py")
-        if any(line.split()[:2] in (["import", "numba"], ["from", "numba"]) for line in path.read_text().splitlines())
-        or "from numba." in path.read_text()
-    ]
-    assert loading == ["jit.py"]
+    texts = {path.name: path.read_text() for path in package.rglob("*.py")}
+    loading = {
+        name
+        for name, text in texts.items()
+        if any(line.split()[:2] in (["import", "numba"], ["from", "numba"]) for line in text.splitlines())
+        or "from numba." in text
+    }
+    assert loading == {"jit.py", "pipelines.py"}
+    assert {name for name, text in texts.items() if "compilation.pipelines" in text} == {"jit.py"}
+    assert texts["jit.py"].index("\n_check_threads()") < texts["jit.py"].index("import LinkedCompiler")

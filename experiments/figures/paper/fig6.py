@@ -43,7 +43,8 @@ def show(rows, out, beside):
         caption=f"Whole solves on {gpu} over float64 in the same kernels and layout, medians with 95 % bootstrap "
         "intervals. Red: cpms4, orange: cpms2; circles: the faster of two kernels of ours, squares: the paper's "
         "kernel, hollow diamonds: the authors' V100, from their raw timings, which are of CSR. ELL: all graphs whose "
-        f"solves were measured{lacks}. Means are over the graphs shown. {explained(drawn.graph)}",
+        f"solves were measured{lacks}. Means are over the graphs that both kernels solved: "
+        f"{_numbers_in_common(drawn)}. {explained(drawn.graph)}",
         alt=ends(drawn, "over own fp64", ["graph", "layout", "engine", "storage"], "Speed-up of solves", "times"),
     )
 
@@ -113,7 +114,7 @@ def _figure(drawn, out):
             panels.point(
                 panel, line[part.columns.get_loc(RATIOS[0]) + 1], at, BITS[line.storage], MARKS[line.engine], **style
             )
-        for (engine, storage), group in part.groupby(["engine", "storage"], sort=False):
+        for (engine, storage), group in _in_common(part).groupby(["engine", "storage"], sort=False):
             mean, at = geometric(group[RATIOS[0]]), len(own) + _offset(storage, engine)
             style = {"ends": (mean["low"], mean["high"]), "size": 4.8}
             panels.point(panel, mean["mean"], at, BITS[storage], MARKS[engine], **style)
@@ -134,6 +135,18 @@ def _figure(drawn, out):
     figure.supxlabel("times faster than float64, same kernels")
     panels.legend(figure, _entries(drawn))
     return figure
+
+
+def _numbers_in_common(drawn):
+    """Return how many graphs the means of each layout are over."""
+    layouts = {layout: _in_common(part).graph.nunique() for layout, part in drawn.groupby("layout", sort=False)}
+    return ", ".join(f"{count} in {layout.upper()}" for layout, count in layouts.items())
+
+
+def _in_common(part):
+    """Return the lines of graphs that each kernel of a layout solved in each storage: means are of the same graphs."""
+    kinds = part.groupby("graph")[["engine", "storage"]].apply(lambda lines: len(lines.drop_duplicates()))
+    return part[part.graph.isin(kinds[kinds == kinds.max()].index)]
 
 
 def _offset(storage, engine=None):

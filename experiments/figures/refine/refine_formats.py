@@ -84,16 +84,16 @@ def _figure(sweeps, gathered, out):
     figure.get_layout_engine().set(w_pad=0.08)
     mean = {"geometric mean": {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}}
     panels.legend(figure, panels.key(table.bits, lines={**graph, **mean}))
-    _name_extremes(left, sweeps, "mantissa", "ratio")
-    _name_extremes(right, gathered, "bits", "bytes")
+    _name_extremes(left, sweeps, "mantissa", "ratio", out)
+    _name_extremes(right, gathered, "bits", "bytes", out)
     return figure
 
 
-def _name_extremes(panel, table, across, value):
+def _name_extremes(panel, table, across, value, out):
     """Name the graphs with the most and with the least, beside all lines."""
     at = np.geomspace(table[across].min(), table[across].max(), 100)
     lines = [np.interp(at, part[across], part[value]) for _, part in table.groupby("graph", sort=False)]
     others = np.concatenate([np.stack([at, line], axis=1) for line in lines])
     far = table.loc[[table[value].idxmax(), table[value].idxmin()]]
     points = [*far[[across, value]].to_numpy(float)[:, None]]
-    labels.place(panel, [*map(shortened, far.graph)], points, others=others, all_or_none=False)
+    labels.place(panel, out.names(map(shortened, far.graph)), points, others=others, all_or_none=False)

@@ -22,12 +22,13 @@ WITHOUT = {
     "hub cache": ["no hub cache"],
 }
 """What a lever of a sweep is compared with: the same without it, or the slower of two choices."""
+IN_BINS = "of the bytes alone"
 
 
 def show(rows, out, beside):
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    ends_of_sweeps = ["low", "high", "bits"]
+    ends_of_sweeps = ["low", "high", "bits", "in bins"]
     out.table(
         table.drop(columns=ends_of_sweeps),
         best={"sweep us": "least by graph,storage"},
@@ -47,7 +48,8 @@ def show(rows, out, beside):
         caption=f"Share of the limit that a sweep on {rows.gpu.iloc[0]} reaches: the time that its bytes, at the copy "
         "bandwidth of the same run, or its gathers alone take, whichever is longer, over its own. Marks: the engine's "
         "choice of arrangement by bits, with the least and the most of its samples; grey: the other arrangements at 16 "
-        "bits. Above 1 where sweeps gather in a better order than the kernel of gathers alone",
+        "bits. Above 1 where sweeps gather in a better order than the kernel of gathers alone; diamonds gather from "
+        "shared memory, which that kernel does not, so that their share is of the bytes alone",
         alt=ends(chosen, "reached", ["graph", "storage"], "Share of the limit reached"),
         of=NEEDS,
     )
@@ -96,6 +98,7 @@ def _lines(row):
             "of plain": max(_plain_bytes(row, result["bits"]) / bandwidth, result["gather_us"]) / result["sweep_us"],
             "over the default": own[result["storage"]] / result["sweep_us"],
             "bits": result["bits"],
+            "in bins": result["in_bins"],
             "low": np.fmax(moved, gathers) / result["most_us"],
             "high": np.fmax(moved, gathers) / result["least_us"],
         }
@@ -126,7 +129,8 @@ def _figure(table, out):
     axes[0].set_xlim(left=0)
     figure.supxlabel("share of the limit by bytes or gathers")
     other = {"other arrangements, 16 bits": {"color": "#999999", "marker": "|", "linestyle": ""}}
-    panels.legend(figure, panels.key(widths, lines=other))
+    marks = {IN_BINS: "D"} if (table["in bins"] & (table.arrangement == "as chosen")).any() else {}
+    panels.legend(figure, panels.key(widths, lines=other, marks=marks))
     return figure
 
 
@@ -134,9 +138,11 @@ def _shares(panel, table, graphs, widths):
     others = table[(table.storage == "fp16") & (table.arrangement != "as chosen")]
     places = [graphs.index(graph) + panels.beside(widths.index(16), len(widths)) for graph in others.graph]
     panel.plot(others.reached, places, "|", color="#999999", markersize=4, markeredgewidth=0.6, zorder=0)
-    for line in table[table.arrangement == "as chosen"].itertuples():
+    chosen = table[table.arrangement == "as chosen"]
+    for line, in_bins in zip(chosen.itertuples(), chosen["in bins"], strict=True):
         place = graphs.index(line.graph) + panels.beside(widths.index(line.bits), len(widths))
-        panels.point(panel, line.reached, place, line.bits, ends=(line.low, line.high), size=3.5, light=True)
+        ends_of = (line.low, line.high)
+        panels.point(panel, line.reached, place, line.bits, "D" if in_bins else "o", ends=ends_of, size=3.5, light=True)
     panels.unity(panel)
 
 

@@ -97,7 +97,8 @@ def _figure(table, out):
         groups = sorted((group for _, group in part.groupby("graph", sort=False)), key=lambda group: group.e.iloc[0])
         for k, group in enumerate(groups):
             abreast = 1.055 ** (k - (len(groups) - 1) / 2) if what == "ours, processors" else 1.0
-            at = group.ranks * APART.get(what, 1.0) * abreast
+            # Marks of 2 ranks are many, and lie beside each other.
+            at = group.ranks * np.where(group.ranks == 2, APART.get(what, 1.0) * abreast, 1.0)
             known = group.least.notna().all()
             error = [np.maximum(group.e - group.least, 0), np.maximum(group.most - group.e, 0)] if known else None
             if what == "ours, processors":

@@ -39,7 +39,7 @@ def show(rows, out):
     at = ["mean bits", "over float64"]
     far = held[(held["over float64"] - 1).abs() > 0.15]
     points = [*far[at].to_numpy(float)[:, None]]
-    labels.place(panel, [*map(shortened, far.matrix)], points, others=held[at], all_or_none=False)
+    labels.place(panel, out.names(map(shortened, far.matrix)), points, others=held[at], all_or_none=False)
     out.figure(
         figure,
         caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a matrix "

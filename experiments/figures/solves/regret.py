@@ -25,26 +25,32 @@ def show(rows, out):
         for held, part in table.groupby("held out")
     ]
     out.table(pd.DataFrame(summary), suffix="_summary", caption="Regret of auto by bytes read")
+    solvable = table[~table["nothing converges"]]
     figure, (panel,) = panels.grid(out.width, 1, 2.2)
     styles = {"named at first": panels.FILLED, "held out": panels.HOLLOW}
-    places = pd.Series(range(1, len(table) + 1), index=table.index)
-    for (name, style), part in zip(styles.items(), (table[~table["held out"]], table[table["held out"]]), strict=True):
+    places = pd.Series(range(1, len(solvable) + 1), index=solvable.index)
+    for (name, style), part in zip(
+        styles.items(), (solvable[~solvable["held out"]], solvable[solvable["held out"]]), strict=True
+    ):
         panel.plot(places[part.index], part.regret, label=name, **style)
     panels.unity(panel, across=True)
     panels.logarithmic(panel, "y")
     panel.set(xlabel="matrices, by regret", ylabel="bytes, auto over best fixed")
     panels.legend(figure, panels.key(lines=styles))
-    known = table.assign(place=places)[table.regret < float("inf")]
+    known = solvable.assign(place=places)[solvable.regret < float("inf")]
     far = known[(known.regret - 1).abs() > 0.05]
     points = [*far[["place", "regret"]].to_numpy(float)[:, None]]
-    labels.place(panel, [*map(shortened, far.matrix)], points, others=known[["place", "regret"]], all_or_none=False)
-    unsolved = int((table.regret == float("inf")).sum())
+    labels.place(
+        panel, out.names(map(shortened, far.matrix)), points, others=known[["place", "regret"]], all_or_none=False
+    )
+    unsolved, left_out = int((solvable.regret == float("inf")).sum()), len(table) - len(solvable)
     out.figure(
         figure,
         caption="Regret of auto: bytes that its choice reads over those of the best fixed choice, a mark a matrix, "
         "named if they differ by more than 5 %; hollow: held out, when auto was written. Counts of one run"
-        + (f"; {unsolved} are not solved" if unsolved else ""),
-        alt=ends(table[table.regret < float("inf")], "regret", ["matrix"], "Bytes over the best choice's", "times"),
+        + (f"; auto does not solve {unsolved} that a fixed choice does" if unsolved else "")
+        + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
+        alt=ends(known, "regret", ["matrix"], "Bytes over the best choice's", "times"),
     )
 
 

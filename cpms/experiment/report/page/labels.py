@@ -11,7 +11,9 @@ The cost is that of one layout of the figure and some thousand comparisons of re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -66,7 +68,8 @@ def place(
         Of the text, in points.
     """
     figure: Any = axes.figure
-    figure.draw_without_rendering()
+    with _as_they_are(figure):
+        figure.draw_without_rendering()
     unit = figure.dpi / 72
     edge = axes.get_window_extent().extents / unit
     held = [axes.transData.transform(each) / unit for each in points]
@@ -104,9 +107,28 @@ def _extent(axes: Axes, text: str, size: float) -> tuple[float, float]:
     """Return width and height of a text in points."""
     figure: Any = axes.figure
     drawn = figure.text(0, 0, text, fontsize=size)
-    box = drawn.get_window_extent()
+    with _as_they_are(figure):
+        box = drawn.get_window_extent()
     drawn.remove()
     return float(box.width) * 72 / figure.dpi, float(box.height) * 72 / figure.dpi
+
+
+@contextmanager
+def _as_they_are(figure: Any) -> Iterator[None]:
+    """Lay out texts without markup and whatever their characters are: names are escaped when a figure is saved."""
+    from matplotlib.text import Text
+
+    own = r"$\mathdefault"  # With which Matplotlib writes numbers.
+    marked_up = [text for text in figure.findobj(Text) if text.get_parse_math() and own not in text.get_text()]
+    for text in marked_up:
+        text.set_parse_math(False)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")
+            yield
+    finally:
+        for text in marked_up:
+            text.set_parse_math(True)
 
 
 def joined(points: Points) -> npt.NDArray[np.int64]:
