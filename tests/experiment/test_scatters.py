@@ -152,3 +152,41 @@ def test_points_of_a_graph_are_joined_by_their_minimum_spanning_tree(points):
     assert np.hypot(*(places[pairs[:, 0]] - places[pairs[:, 1]]).T).sum() == pytest.approx(
         minimum_spanning_tree(lengths[: len(points), : len(points)]).sum()
     )
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=4, max_size=10, unique=True))
+def test_a_name_without_a_line_to_its_point_has_one_of_its_own_points_nearest(points):
+    places = np.array(points, float)
+    parts = [places[start::3] for start in range(3)]
+    with styled():
+        figure, axes = plt.subplots(figsize=(3.0, 2.5))
+        axes.scatter(*places.T)
+        place(axes, ["one", "two", "three"], parts, all_or_none=False)
+    leaders = {tuple(np.round(line.get_xydata()[0], 9)) for line in axes.lines}
+    for text in axes.texts:
+        if tuple(np.round(text.xy, 9)) not in leaders:
+            box = text.get_window_extent()
+            screen = [axes.transData.transform(part) for part in parts]
+            low, high = np.array([box.x0, box.y0]), np.array([box.x1, box.y1])
+            near = [np.hypot(*(part - np.clip(part, low, high)).T).min() for part in screen]
+            assert int(np.argmin(near)) == ["one", "two", "three"].index(text.get_text())
+    plt.close(figure)
+
+
+def test_only_points_that_would_coincide_are_set_apart_and_by_at_most_a_mark():
+    bits = {"fp64": 64.0, "fp32": 32.0, "fp16": 16.0, "bf16": 16.0}
+    figure = drawn([{**row, "error_l1": 10.0 ** -bits[row["storage"]] * (1 + (row["storage"] == "bf16") * 1e9)}
+                    for row in rows_of(2, 1.0)], "single", "error")  # fmt: skip
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    for each in (each for each in axes.collections if isinstance(each, PathCollection)):
+        across = each.get_offsets()[:, 0] - bits[each.get_label()]
+        assert across[0] == pytest.approx(-across[1])
+        assert across[0] != 0
+        assert np.ptp(axes.transData.transform([(abs(across[0]), 1.0), (0.0, 1.0)])[:, 0]) < 4.5 * figure.dpi / 72
+    plt.close(figure)
+    figure = drawn(rows_of(2, 1000.0), "single", "error")
+    across = [each.get_offsets()[:, 0] for each in figure.axes[0].collections if isinstance(each, PathCollection)]
+    assert {*np.concatenate(across)} == {64.0, 32.0, 16.0}
+    plt.close(figure)

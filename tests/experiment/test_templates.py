@@ -186,3 +186,59 @@ def test_rows_without_measurements_have_no_figures(rows):
 def test_every_number_of_bits_has_a_colour():
     assert all(colour(bits) == shade for bits, shade in PALETTE.items())
     assert colour(2) == PALETTE[8]
+
+
+def test_the_time_of_a_conversion_is_that_of_its_bytes_read_and_written():
+    row = {"cell": "0", "experiment": "mine", "status": "ok", "values": 10, "storage": "fp32", "bytes": 80}
+    rates = {"convert_gbps": 2e-9 * 80 / 0.5, "convert_least_gbps": 2e-9 * 80, "convert_most_gbps": 2e-9 * 80 / 0.25}
+    (line,) = observations([{**row, **rates}]).itertuples()
+    assert (line.seconds, line.least, line.most) == pytest.approx((0.5, 0.25, 1.0))
+
+
+def rows_on(cases):
+    """Return rows of contestants of which each is twice as fast as the one before, and slower on its last graph."""
+    return [
+        {"cell": f"{name} {graph}", "experiment": "mine", "status": "ok", "graph": graph, "engine": "cpu"}
+        | {"storage": name, "solve_s": 2.0**-place * (1 + 9 * (graph == "d"))}
+        for place, (name, graphs) in enumerate(cases.items())
+        for graph in graphs
+    ]
+
+
+def test_means_of_speedups_are_over_the_graphs_that_all_have_and_the_caption_says_who_is_left_out():
+    rows = rows_on({"fp64": "abcd", "fp32": "abcd", "cpms2": "abc", "cpms4": "a"})
+    assert {line["called"]: line["speedup"] for line in speedups(observations(rows))} == {"fp32": 2.0, "cpms2": 4.0}
+    (drawing,) = (each for each in drawings(rows) if each.name == "speedup")
+    assert "over the same 3 graphs for all" in drawing.caption
+    assert "; 3 of 4 graphs; not ranked, since measured on other graphs: cpms4" in drawing.caption
+    matplotlib.pyplot.close("all")
+
+
+def test_contestants_with_wrong_ranks_are_not_ranked():
+    rows = [{**row, "add": row["storage"]} for row in rows_on({"add_rightly": "ab", "once": "ab", "add_nothing": "ab"})]
+    rows = [{**row, "storage": "fp64"} for row in rows]
+    assert [line["called"] for line in speedups(observations(rows), "rightly")] == ["once"]
+
+
+def test_captions_promise_an_interval_where_one_is_drawn_alone():
+    one = next(each for each in drawings(rows_on({"fp64": "a", "fp32": "a"})) if each.name == "speedup")
+    assert "interval;" in one.caption
+    assert "95 %" not in one.caption
+    matplotlib.pyplot.close("all")
+
+
+def test_errors_that_differ_are_stated_beside_speedups():
+    rows = [
+        {**row, "error_l1": 1e-9 if row["storage"] == "fp64" else 1e-3}
+        for row in rows_on(dict.fromkeys(["fp64", "fp32"], "a"))
+    ]
+    one = next(each for each in drawings(rows) if each.name == "speedup")
+    assert "not at equal errors: they are 1 to 1e+06 times" in one.caption
+    matplotlib.pyplot.close("all")
+
+
+def test_contestants_are_named_by_every_key_of_their_names():
+    row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "mpi", "solve_s": 1.0}
+    found = observations([{**row, "ranks": 1}, {**row, "cell": "1", "ranks": 2}])
+    assert found.called.tolist() == ["ranks=1", "ranks=2"]
+    assert set(found.named_by) == {"ranks"}

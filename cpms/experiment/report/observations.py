@@ -32,6 +32,7 @@ _OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
 where contestants differ in it, since a looser one is no speed-up.
 """
 _WRONG = ("add_plainly", "add_nothing")
+WRONG_RANKS = "(wrong ranks)"
 """Ways to add that measure the cost of atomic additions and give wrong ranks."""
 
 
@@ -74,7 +75,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         groups.setdefault((held.get("graph", np.nan), held.get("parameters", np.nan)), []).append(held)
     of_problems, of_graphs = _split([(graph, lines[0]) for (graph, _), lines in groups.items()], differing)
     named = [name for name in differing if name not in of_problems + of_graphs]
-    texts = [name for name in named if any(isinstance(line.get(name), str) for (line, *_) in groups.values())]
+    held_names = [name for name in named if any(name in line for (line, *_) in groups.values())]
     found = []
     for (graph, parameters), lines in groups.items():
         stated = {name: lines[0][name] for name in of_problems if name in lines[0]}
@@ -88,7 +89,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
                 "graph": graph,
                 "contestant": _words(lines[0], differing, chosen) or str(parameters),
                 "called": _words(lines[0], named, chosen) or str(parameters),
-                "named_by": ", ".join(map(_plain, texts)),
+                "named_by": ", ".join(map(_plain, held_names)),
                 "problem": problem,
                 "case": f"{graph}, {problem}" if problem else str(graph),
                 **_joined(lines),
@@ -155,7 +156,7 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
     if name == "device":  # PoCL names the processor and its instructions, too.
         return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
     if name == "add" and value in _WRONG:
-        return f"{value} (wrong ranks)"
+        return f"{value} {WRONG_RANKS}"
     return value if isinstance(value, str) else f"{name}={value}"
 
 
@@ -195,7 +196,12 @@ def _samples(line: dict[str, Any]) -> list[float]:
             return [float(each) / size for each, size in zip(found, sizes, strict=True) if each > 0]
         if line.get(name, 0) > 0:
             return [factor * float(line[name])]
-    return [line["bytes"] / (1e9 * line["convert_gbps"])] if line.get("convert_gbps", 0) > 0 else []
+    return [_converted_s(line, "convert_gbps")] if line.get("convert_gbps", 0) > 0 else []
+
+
+def _converted_s(line: dict[str, Any], rate: str) -> float:
+    """Return the seconds of a conversion: its rate counts bytes as read plus written."""
+    return float(2 * line["bytes"] / (1e9 * line[rate]))
 
 
 def _queries_of_batches(line: dict[str, Any], batches: int) -> list[int]:
@@ -213,6 +219,8 @@ def _ends(line: dict[str, Any], samples: list[float], seconds: float) -> dict[st
     for unit, factor in (("us", 1e-6), ("ms", 1e-3)):
         if line.get(f"least_{unit}", 0) > 0 and line.get(f"most_{unit}", 0) > 0:
             return {"least": factor * line[f"least_{unit}"], "most": factor * line[f"most_{unit}"]}
+    if line.get("convert_least_gbps", 0) > 0 and line.get("convert_most_gbps", 0) > 0:
+        return {"least": _converted_s(line, "convert_most_gbps"), "most": _converted_s(line, "convert_least_gbps")}
     return {"least": seconds, "most": seconds}
 
 

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from cpms.base.text.escape import abbreviate
@@ -28,6 +29,8 @@ _MOST = {False: (6, 6, 24), True: (9, 8, 36)}
 """Graphs, contestants and points that are drawn, in one column of a journal and in two."""
 _NAME = {False: 20, True: 30}
 """Characters of a line of a graph's name beside a point, in one column of a journal and in two."""
+_MARK_PT, _SHARE_OF_PANEL, _HEIGHT_PT = 4.0, 0.75, 120.0
+"""Of a mark its width in points, of a panel its share of a figure's width and about its height in points."""
 _JOINED = "; lines: points of one graph"
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
@@ -66,7 +69,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     axes.xaxis.set_major_locator(MultipleLocator(8.0 if span > 24 else 4.0 if span > 10 else 2.0))
     axes.set(xlabel="bits read, mean over iterations", ylabel=names)
     panels.logarithmic(axes, "y")
-    found, apart = _apart(found.assign(y=found.error))
+    found, apart = _apart(found.assign(y=found.error), width)
     _points(axes, found, width)
     text = f"{names}, against the mean of the bits read{FEWEST}{_JOINED}{apart}{some}"
     return figure, text, range_of(found, "error", "Points of the error", "")
@@ -111,14 +114,23 @@ def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
     _name(axes, parts, _contestants(found, marks), width)
 
 
-def _apart(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return points whose bits are moved sideways by graph, where those of several graphs are the same, and a text."""
-    cases = list(dict.fromkeys(found.case))
-    if len(cases) == 1 or not found[["bits", "case"]].drop_duplicates().bits.duplicated().any():
-        return found.assign(x=found.bits), ""
-    step = 0.015 * (found.bits.max() - found.bits.min())
-    moved = found.bits + step * (found.case.map(cases.index) - (len(cases) - 1) / 2)
-    return found.assign(x=moved), "; graphs are set apart sideways"
+def _apart(found: pd.DataFrame, width: float) -> tuple[pd.DataFrame, str]:
+    """Return points of which those of several graphs that would coincide are set apart sideways, and a text."""
+    bits, height = found.bits.to_numpy(float), np.log10(found.y.to_numpy(float))
+    mark = _MARK_PT * np.ptp(bits) / (_SHARE_OF_PANEL * 72 * width)
+    near = _MARK_PT * np.ptp(height) / _HEIGHT_PT
+    heads = list[int]()
+    for place in range(len(found)):
+        same = (head for head in heads if abs(bits[head] - bits[place]) < mark)
+        heads.append(next((head for head in same if abs(height[head] - height[place]) <= near), place))
+    moved = bits.copy()
+    for head in set(heads):
+        together = np.flatnonzero(np.array(heads) == head)
+        if len(set(found.case.iloc[together])) > 1:
+            ranks = np.arange(len(together)) - (len(together) - 1) / 2
+            moved[together] += ranks * min(mark, 2 * mark / (len(together) - 1))
+    text = "; points that would coincide are set apart sideways, by at most a mark's width"
+    return found.assign(x=moved), text if (moved != bits).any() else ""
 
 
 def _marks(found: pd.DataFrame) -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""Speed-up of each contestant over a baseline: geometric means over graphs, with bootstrap intervals."""
+"""Speed-up of each contestant over a baseline: geometric means over graphs, with bootstrap intervals.
+
+All means of a figure are over the same graphs, those that every ranked contestant has: means over different graphs do
+not tell contestants apart. Contestants that would leave too few graphs are not ranked, and the caption names them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from cpms.base.text.escape import abbreviate
-from cpms.experiment.report import panels
+from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.parts import (
     FEWEST,
     Made,
@@ -18,6 +22,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
 )
 from cpms.experiment.report.intervals import bootstrap
+from cpms.experiment.report.observations import WRONG_RANKS
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -27,7 +32,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     lines = speedups(found, baseline)
     if base is None or not lines:
         return None
-    over = f"graphs{' and problems' if any(found.problem) else ''}"
+    kept, left = _in_common(found, base)
     figure, axes, table, some = lines_of_names(pd.DataFrame(lines).sort_values("speedup", ascending=False), width)
     several = len(set(panels.kinds(table))) < len(table)  # Else each line is named by its engine.
     marker = panels.markers(table) if several else "o" * len(table)
@@ -41,31 +46,79 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     names = [each.get_text() for each in axes.get_yticklabels()]
     panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
     explain_bits(figure, table, marked=several)
-    mean = f", geometric mean over {over}" if len(set(found.case)) > 1 else ""
-    text = f"speed-up over {base}{mean}, with 95 % bootstrap interval{FEWEST}{some}"
+    count = kept.case.nunique()
+    over = f"graph{'s' if count > 1 else ''}{' and problems' if any(kept.problem) else ''}"
+    mean = f", geometric mean over the same {count} {over} for all" if count > 1 else ""
+    drawn = bool((table.low < table.high).any())
+    interval = ", with 95 % bootstrap interval" if drawn else "; the rows hold no samples for an interval"
+    text = f"speed-up over {base}{mean}{interval}{FEWEST}{_errors(kept, base)}{left}{some}"
     return figure, text, range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
 
 
 _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 """Columns, and a word in the names of graphs that grow with the ranks."""
+_SAME_ERROR = 2.0
+"""Quotient of errors from which on a caption states it."""
 
 
 def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str, Any]]:
     """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``.
 
     Times of one graph and of one problem on it are compared, so that a looser tolerance is no speed-up. Graphs that
-    grow with the number of ranks are left out.
+    grow with the number of ranks are left out, and those that not every ranked contestant has.
     """
     base = baseline_of(found, baseline)
-    found = found[(found.seconds > 0) & ~found.graph.astype(str).str.contains(_GROWS)]
     if base is None:
         return []
+    found, _ = _in_common(found, base)
     samples = {line.case: line.samples for line in each_line(found[found.called == base])}
     lines = []
-    for name, group in found[found.case.isin(samples)].groupby("called", sort=False):
+    for name, group in found.groupby("called", sort=False):
         if name != base:
             pairs = [(samples[line.case], line.samples) for line in each_line(group)]
             first = {**group.iloc[0], "contestant": name, "graph": "", "problem": "", "case": ""}
             bits = {"fewest_bits": group.fewest_bits.min()}
             lines.append({**first, **bits, **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
     return lines
+
+
+def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
+    """Return the lines of contestants with right ranks on the graphs that all have, and a text about the others.
+
+    While these graphs are under half of the most that a contestant has, the contestant without which the most are left
+    is not ranked.
+    """
+    measured = found[(found.seconds > 0) & ~found.graph.astype(str).str.contains(_GROWS)]
+    wrong = measured.called.str.contains(WRONG_RANKS, regex=False) & (measured.called != base)
+    held: dict[str, set[str]] = {str(name): set(part.case) for name, part in measured[~wrong].groupby("called")}
+    own = held.pop(base, set())
+    held = {name: cases & own for name, cases in held.items() if cases & own}
+    most = max(map(len, held.values()), default=0)
+    ranked = {name: cases for name, cases in held.items() if 2 * len(cases) >= most}
+    while ranked and 2 * len(set.intersection(*ranked.values())) < most:
+        del ranked[max(ranked, key=lambda name: (_left(ranked, name), -len(ranked[name]), name))]
+    cases = set.intersection(*ranked.values()) if ranked else set[str]()
+    count, fewer = len(set().union(*held.values())), [name for name in held if name not in ranked]
+    what = "graphs and problems" if any(found.problem) else "graphs"
+    texts = [
+        f"; {len(cases)} of {count} {what}" if len(cases) < count else "",
+        f"; not ranked, since measured on other graphs: {captions.some(fewer)}" if fewer else "",
+        f"; not ranked: {captions.some(dict.fromkeys(measured[wrong].called))}" if wrong.any() else "",
+    ]
+    return measured[measured.case.isin(cases) & measured.called.isin([base, *ranked])], "".join(texts)
+
+
+def _left(ranked: dict[str, set[str]], without: str) -> int:
+    """Return the number of graphs that all but one contestant have."""
+    others = [cases for name, cases in ranked.items() if name != without]
+    return len(set.intersection(*others)) if others else 0
+
+
+def _errors(found: pd.DataFrame, base: str) -> str:
+    """Return a text about the errors of contestants whose times are compared, where they are not the same."""
+    known = found[found.error > 0]
+    own = dict(zip(known.case[known.called == base], known.error[known.called == base], strict=True))
+    ratios = [line.error / own[line.case] for line in each_line(known) if line.case in own]
+    if not ratios or max(max(ratios), 1 / min(ratios)) < _SAME_ERROR:
+        return ""
+    return f"; not at equal errors: they are {min(ratios):.2g} to {max(ratios):.2g} times the baseline's"

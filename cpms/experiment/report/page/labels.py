@@ -3,9 +3,10 @@
 A greedy search over candidate places, as in map labelling (Christensen, Marks and Shieber, ACM Transactions on Graphics
 14, 1995, section 3): around each point of a label there are places in twelve directions at a few distances; the
 cheapest free one is taken, those with the most crowded points first. A label that finds none becomes the first, and the
-search begins anew, a few times. A label that is not at its point has a leader, a thin line to it. Places on other
-labels, leaders and marks or beyond the panel are refused; lines below a label and leaders over marks cost. Points that
-have a label in common are joined by their minimum spanning tree (Prim, 1957).
+search begins anew, a few times. A label that is not at its point has a leader, a thin line to it; one without has one
+of its own points nearest, so that it is not read as another's. Places on other labels, leaders and marks or beyond the
+panel are refused; lines below a label and leaders over marks cost. Points that have a label in common are joined by
+their minimum spanning tree (Prim, 1957).
 The cost is that of one layout of the figure and some thousand comparisons of rectangles a label.
 """
 
@@ -74,11 +75,13 @@ def place(
     edge = axes.get_window_extent().extents / unit
     held = [axes.transData.transform(each) / unit for each in points]
     more = np.asarray(others, dtype=float).reshape(-1, 2)
-    marks = np.concatenate([*held, *([axes.transData.transform(more) / unit] if len(more) else [])])
+    other = axes.transData.transform(more) / unit if len(more) else more
+    marks = np.concatenate([*held, other])
     lines = np.concatenate([marks[:0], *(_sampled(pair) for each in held for pair in each[joined(each)])])
     crowd = [min(int((np.abs(marks - point).max(axis=1) < 20).sum()) for point in each) for each in held]
     order = sorted(range(len(texts)), key=lambda which: -crowd[which])
     extents = [_extent(axes, text, size) for text in texts]
+    foreign = [np.concatenate([*held[:which], *held[which + 1 :], other]) for which in range(len(texts))]
     for _ in range(_ORDERS):
         boxes, leaders, found = list[tuple[float, float, float, float]](), marks[:0], dict[int, _Place]()
         for which in order:
@@ -86,6 +89,7 @@ def place(
                 candidate
                 for point in held[which]
                 for candidate in _candidates(point, extents[which], edge, marks, lines, leaders, boxes)
+                if candidate.distance > _LEADER or _is_own(candidate.box, held[which], foreign[which])
             ]  # fmt: skip
             if not places and not all_or_none:
                 continue
@@ -156,6 +160,12 @@ def _nearest(point: npt.ArrayLike, box: Sequence[float]) -> tuple[float, float]:
     """Return the place of a label's box that is nearest to its point."""
     across, up = np.clip(point, np.array(box[:2]), np.array(box[2:]))
     return float(across), float(up)
+
+
+def _is_own(box: Sequence[float], own: Points, foreign: Points) -> bool:
+    """Return whether the point that is nearest to a label's box is one of its own."""
+    near = [np.hypot(*(each - np.clip(each, box[:2], box[2:])).T).min(initial=np.inf) for each in (own, foreign)]
+    return bool(near[0] < near[1])
 
 
 def _sampled(ends: Points) -> Points:
