@@ -190,3 +190,19 @@ def test_only_points_that_would_coincide_are_set_apart_and_by_at_most_a_mark():
     across = [each.get_offsets()[:, 0] for each in figure.axes[0].collections if isinstance(each, PathCollection)]
     assert {*np.concatenate(across)} == {64.0, 32.0, 16.0}
     plt.close(figure)
+
+
+def test_a_name_is_not_written_where_another_mark_is_nearer():
+    figure, axes = plt.subplots(figsize=(3, 3), dpi=72)
+    axes.set(position=(0, 0, 1, 1), xlim=(0, 216), ylim=(0, 216))  # A unit is a point.
+    own, reach = np.array([100.0, 100.0]), 27.0
+    # Marks on all sides leave room for the name, but less from them to the name than from the name to its point.
+    around = [own + reach * np.array([np.cos(turn), np.sin(turn)]) for turn in np.arange(0, 6.28, 0.5)]
+    assert place(axes, ["name"], [own[None]], others=around, all_or_none=False)
+    box = axes.texts[-1].get_window_extent()
+
+    def distance(point):
+        return np.hypot(*(np.clip(point, (box.x0, box.y0), (box.x1, box.y1)) - point))
+
+    assert axes.lines or distance(own) < min(map(distance, around))
+    plt.close(figure)
