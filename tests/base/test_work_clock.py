@@ -133,10 +133,10 @@ def test_solves_take_no_longer_where_kernels_are_compiled(slow_compilers, monkey
         pytest.skip(reason)
     forget_kernels(monkeypatch, host_backend)
     with current.using(host_backend):
-        # The first call of a process leaves out loops that the second compiles.
-        results = [cpms.pagerank(GRAPH, engine=engine, method=method) for _ in range(3)]
+        # First calls of a process leave out loops that later ones compile.
+        results = [cpms.pagerank(GRAPH, engine=engine, method=method) for _ in range(8)]
     assert results[0].compile_s >= AGE_S
-    assert results[2].compile_s == 0.0
+    assert results[-1].compile_s == 0.0
     for result in results:
         assert 0.0 <= result.prepare_s + result.solve_s + result.certify_s < AGE_S
         assert all(0.0 <= step.seconds < AGE_S for step in result.history)
