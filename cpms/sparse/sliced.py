@@ -76,9 +76,9 @@ def build(graph: Graph, storage: Format | None) -> Sliced:
 
 
 def _reordered(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    rows, reordered = graph.nodes, np.empty_like(entries)
     if not _repays(graph.edges):
         return entries[_order_of_entries(graph, order)]
+    rows, reordered = graph.nodes, np.empty_like(entries)
 
     def reorder(blocks: tuple[int, int]) -> None:
         _reorder_rows(

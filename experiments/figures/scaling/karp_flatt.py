@@ -18,7 +18,7 @@ STYLE = {
     "ours, GPUs, 16 bits": {"color": panels.colour(16), "marker": "D", "linestyle": "-", "markersize": 3.5},
 }
 APART = {"ours, processors": 0.7, "ours, GPUs, float64": 1.12, "ours, GPUs, 16 bits": 1.22}
-"""Factors of ranks at which marks of ours lie beside each other."""
+"""Factors by which marks of 2 ranks of ours are moved, so that they lie beside each other."""
 LEAST_S = 0.1
 """Solves of one rank that take less are left out: there the start of a sweep is what is measured."""
 
