@@ -441,6 +441,15 @@ def test_a_file_that_changed_is_read_again_and_digests_follow(tmp_path, monkeypa
     assert one[0]["sha256"] != two[0]["sha256"]
 
 
+def test_an_object_of_a_file_that_changed_is_no_plug_in_any_more(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for read in (1, 2):
+        Path("own.py").write_text(f"import cpms\nclass Own(cpms.Fixed):\n    pass\nmine = Own({read})\n")
+        found.append(controller_of("own.py:mine"))
+    assert [plugins.called(each) for each in found] == [None, "own.py:mine"]
+
+
 def test_errors_of_code_that_is_no_plug_in_are_its_own():
     class Own(cpms.Layout):
         def slots(self, matrix):

@@ -8,6 +8,7 @@ import re
 
 import matplotlib.pyplot as plt
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from cpms.base.package_data import folder, show_programs
@@ -40,7 +41,7 @@ def drawn(monkeypatch):
 def faults(figure):
     """Yield what keeps a figure from being printed."""
     figure.draw_without_rendering()
-    renderer, page = figure.canvas.get_renderer(), figure.bbox
+    renderer, page = FigureCanvasAgg(figure).get_renderer(), figure.bbox
     ticks = {id(axis): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
     labels = [[tick.label1 for tick in axis._update_ticks() if shown(tick.label1)] for axis in ticks.values()]
     texts = [text for text in figure.findobj(Text) if shown(text)]

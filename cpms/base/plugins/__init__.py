@@ -253,8 +253,9 @@ def _loaded(group: str, name: str, home: str, attribute: str | None, kinds: Any,
         if home in _state.digests and _state.digests[home] != _digest(home):
             sys.modules.pop(_module_name(home), None)
             for changed in [key for key in _state.found if key[1] == home]:
-                _state.names.pop(id(_state.found[changed]), None)
-                del _state.found[changed]
+                before = _state.found.pop(changed)
+                for one in (before, type(before)):
+                    _state.names.pop(id(one), None)
     elif version is None:
         version = _version_of(home.partition(".")[0])
     _announce(what, home)

@@ -54,13 +54,12 @@ def grid(
     sharex, sharey : bool
         Whether the panels have one axis.
     """
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     most = columns[width > WIDTHS["single"]]
     lines = -(-count // most)
-    figure, axes = plt.subplots(
-        lines, min(most, count), figsize=(width, height * lines), squeeze=False, sharex=sharex, sharey=sharey
-    )
+    figure = Figure(figsize=(width, height * lines))
+    axes = figure.subplots(lines, min(most, count), squeeze=False, sharex=sharex, sharey=sharey)
     for unused in axes.flat[count:]:
         unused.remove()
     return figure, list(axes.flat[:count])

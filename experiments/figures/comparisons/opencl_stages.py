@@ -176,14 +176,13 @@ def _drawn(found):
 
 
 def _figure(drawn, out):
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     columns = 2 if out.double and len(drawn) > 1 else 1
     lines = [drawn[first : first + columns] for first in range(0, len(drawn), columns)]
     heights = [max(height for height, _, _ in line) for line in lines]
-    figure, grid = plt.subplots(
-        len(lines), columns, figsize=(out.width, sum(heights) + 0.3), squeeze=False, height_ratios=heights
-    )
+    figure = Figure(figsize=(out.width, sum(heights) + 0.3))
+    grid = figure.subplots(len(lines), columns, squeeze=False, height_ratios=heights)
     for axes, (_, title, draw) in zip(grid.flat, drawn, strict=False):
         draw(axes)
         axes.set_title(title)

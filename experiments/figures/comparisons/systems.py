@@ -158,10 +158,10 @@ def _short(found):
 
 
 def _figure(over, out):
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     counts = [len(found) for found in over.values()]
-    figure = plt.figure(figsize=(out.width, 1.0 + 0.125 * (max(counts) if out.double else sum(counts) + 6)))
+    figure = Figure(figsize=(out.width, 1.0 + 0.125 * (max(counts) if out.double else sum(counts) + 6)))
     shape = {"ncols": len(over)} if out.double else {"nrows": len(over), "height_ratios": counts}
     axes = figure.subplots(squeeze=False, **shape).flat
     for panel, (machine, found) in zip(axes, over.items(), strict=True):

@@ -55,10 +55,11 @@ def _lines(row):
 
 
 def _figure(graph, out):
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
-    figure, panels = plt.subplots(
-        *((1, 3) if out.double else (3, 1)), figsize=(out.width, 1.75 if out.double else 4.6),
+    figure = Figure(figsize=(out.width, 1.75 if out.double else 4.6))
+    panels = figure.subplots(
+        *((1, 3) if out.double else (3, 1)),
         gridspec_kw={"width_ratios" if out.double else "height_ratios": [5, 9, 6.5] if out.double else [5.6, 4.6, 6]},
     )  # fmt: skip
     values = [str(Fraction(value).limit_denominator(99)) for value in edge_values(graph)]

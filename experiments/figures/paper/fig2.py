@@ -27,11 +27,10 @@ def show(rows, out):
 
 
 def _figure(out):
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
-    figure, panels = plt.subplots(
-        *((1, 2) if out.double else (2, 1)), figsize=(out.width, 1.5 if out.double else 2.7), squeeze=False
-    )
+    figure = Figure(figsize=(out.width, 1.5 if out.double else 2.7))
+    panels = figure.subplots(*((1, 2) if out.double else (2, 1)), squeeze=False)
     for panel, storage in zip(panels.flat, STORAGES, strict=True):
         _picture(panel, format_named(storage))
     return figure

@@ -57,9 +57,10 @@ def baseline_of(found: pd.DataFrame, baseline: str | None) -> str | None:
 
 def panel(width: float, height: float) -> tuple[Figure, Axes]:
     """Return a figure of one panel, of a size in inches."""
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
-    return plt.subplots(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
 
 
 def lines_of_names(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, pd.DataFrame, str]:

@@ -229,6 +229,6 @@ def _write(axes: Axes, text: str, chosen: _Place, size: float) -> None:
             [at[0], end[0]], [at[1], end[1]], color=NEUTRAL, linewidth=0.5, zorder=1.5, scalex=False, scaley=False
         )
     axes.annotate(
-        text, at, chosen.offset, textcoords="offset points", fontsize=size, zorder=3, in_layout=False,
+        text, at, chosen.offset, textcoords="offset points", va="bottom", fontsize=size, zorder=3, in_layout=False,
         annotation_clip=False,
     )  # fmt: skip
