@@ -170,8 +170,8 @@ def described_plugin(plugin: object, otherwise: str | None = None) -> str:
 
     Examples
     --------
-    >>> described_plugin(3), described_plugin(shortened)
-    ('int', 'shortened')
+    >>> described_plugin([3]), described_plugin(shortened)
+    ('list', 'shortened')
     """
     name = called(plugin)
     own: str = getattr(plugin, "__name__", type(plugin).__name__)
