@@ -22,10 +22,14 @@ class StoredAs(NamedTuple):
 
 
 class ArnoldiStep(NamedTuple):
-    """What is known after a step: the residual by the least squares, and passes of Gram-Schmidt."""
+    """What is known after a step: the residual by the least squares, and passes of Gram-Schmidt.
+
+    ``bits`` are those read of one value of each basis vector, in all passes; None if all vectors were read whole.
+    """
 
     residual: float
     passes: int
+    bits: int | None = None
 
 
 class ArnoldiCycle(NamedTuple):
@@ -39,11 +43,14 @@ class ArnoldiCycle(NamedTuple):
         Steps.
     stored_as : callable
         Returns what a vector is stored in, given the relative residual of the cycle.
+    floor : float
+        Relative residual that the cycle is to reach.
     """
 
     enough: float
     most: int
     stored_as: Callable[[float], StoredAs]
+    floor: float
 
 
 CANCELLED = 0.1

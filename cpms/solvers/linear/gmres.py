@@ -4,10 +4,11 @@ Inexact Krylov theory (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003; van d
 Anal. 26, 2004): an error in basis vector j reaches the residual times the coefficient y_j, which shrinks with it. So a
 vector that is stored when the relative residual of its cycle is rho needs -log2(t / rho) bits of mantissa, t being what
 the cycle is to reach: the goal, or what the widest format below float64 can. Orthogonalisation is classical
-Gram-Schmidt over the vectors *as stored*, so that the Arnoldi relation holds for what later iterations read. Rounding
-changes the length of a vector, so its projection is divided by its squared 2-norm. A second pass follows where the
-first one cancelled most of the new vector (Daniel, Gragg, Kaufman and Stewart, Math. Comp. 30, 1976). Each cycle begins
-with b - A x in float64. An iteration reads the basis twice, or four times with the second pass.
+Gram-Schmidt over the vectors *as stored*, so that the Arnoldi relation holds for what later iterations read; vectors of
+which parts can be read alone are read in fewer bits later on (`cpms.solvers.linear.stored_basis`). Rounding changes the
+length of a vector, so its projection is divided by its squared 2-norm. A second pass follows where the first one
+cancelled most of the new vector (Daniel, Gragg, Kaufman and Stewart, Math. Comp. 30, 1976). Each cycle begins with
+b - A x in float64. An iteration reads the basis twice, or four times with the second pass.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from cpms.base.types import Floats
-from cpms.contracts.arnoldi import CANCELLED, NO_LONGER, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
-from cpms.contracts.linear_solve import SolveStatus, SolveTask, in_format, norm
+from cpms.contracts.arnoldi import NO_LONGER, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
+from cpms.contracts.linear_solve import SolveStatus, SolveTask
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
+from cpms.solvers.linear.stored_basis import StoredBasis
 
 RESTART = 100
 _PROGRESS = 1e-5
@@ -126,12 +128,13 @@ def _cycle(task: SolveTask, x: Any, steps: ArnoldiSteps, restart: int, reached: 
     def stored_as(rho: float) -> StoredAs:
         return choice(task.formats, math.ceil(-math.log2(min(0.5, floor / rho))) if rho > 0.0 else 1)
 
-    steps.begin(r, beta, ArnoldiCycle(enough, min(restart, task.size, task.recorder.left), stored_as))
+    steps.begin(r, beta, ArnoldiCycle(enough, min(restart, task.size, task.recorder.left), stored_as, floor))
     count, left = 0, beta
     while found := steps.run():
         for step in found:
             left, count = step.residual, count + 1
-            of_basis = 2 * step.passes * task.size * sum(steps.bits[:count]) // 8
+            bits = 2 * step.passes * sum(steps.bits[:count]) if step.bits is None else step.bits
+            of_basis = task.size * bits // 8
             task.recorder.add(left, steps.bits[count - 1], task.stored.bytes_read(task.read) + of_basis)
     if count:
         steps.update(x)
@@ -151,18 +154,18 @@ class VectorArnoldi(ArnoldiSteps):
         self._columns: list[Floats] = []
         self._rotations: list[tuple[float, float]] = []
         self._sides = [size]
-        self._basis = _Basis(self._task)
+        self._basis = StoredBasis(self._task.stored, self._task.formats, cycle)
         self.bits = self._basis.bits
         self._task.stored.scale(r, 1.0 / size)
-        self._basis.keep(r, cycle.stored_as(1.0))
+        self._basis.keep(r, 1.0)
 
     def run(self) -> list[ArnoldiStep]:
         """Do one step."""
         j, basis, w = len(self._columns), self._basis, self._w
         if self._ended or j >= self._cycle.most:
             return []
-        _multiply(self._task, basis.block[j], basis.block.levels[j], w)
-        entries, passes = basis.orthogonalise(w)
+        _multiply(self._task, *basis.last, w)
+        entries, passes, bits = basis.orthogonalise(w, abs(self._sides[-1]) / self._size)
         size = entries[j + 1]
         if not np.isfinite(entries).all():
             return []
@@ -174,61 +177,22 @@ class VectorArnoldi(ArnoldiSteps):
         )
         if not self._ended and j + 1 < self._cycle.most:
             self._task.stored.scale(w, 1.0 / size)
-            basis.keep(w, self._cycle.stored_as(residual / self._size))
-        return [ArnoldiStep(residual, passes)]
+            basis.keep(w, residual / self._size)
+        return [ArnoldiStep(residual, passes, bits)]
 
     def update(self, x: Any) -> None:
         """Combine the basis."""
-        count, block = len(self._columns), self._basis.block
+        count = len(self._columns)
         y = least_squares(self._columns, self._sides[:count])
         if y is None:
             return
-        task, levels = self._task, block.levels[:count]
+        task = self._task
         if task.preconditioner is None:
-            task.stored.combine(block[:count], y, x, levels)
+            self._basis.add(y, x)
             return
         correction = task.zeros()
-        task.stored.combine(block[:count], y, correction, levels)
+        self._basis.add(y, correction)
         task.stored.combine([task.preconditioner.apply(correction)], [1.0], x)
-
-
-class _Basis:
-    """The stored basis of a cycle, whose bits follow its residual, and the orthogonalisation against it."""
-
-    def __init__(self, task: SolveTask) -> None:
-        self._operator = task.stored
-        self.block = task.stored.block()
-        self.bits: list[int] = []
-        self._squares: list[Any] = []
-
-    def keep(self, v: Any, chosen: StoredAs) -> None:
-        """Store a vector of length 1."""
-        stored = in_format(self._operator, v, chosen.storage, chosen.segments)
-        self.block.add(stored, chosen.segments)
-        self.bits.append(chosen.bits)
-        if chosen.storage is None:
-            self._squares.append(1.0)
-        else:
-            # On a GPU this product runs on; its value is fetched when it is needed.
-            read = self._operator.convert(stored, None, chosen.segments)
-            self._squares.append(self._operator.dots([read], read))
-
-    def orthogonalise(self, w: Any) -> tuple[Floats, int]:
-        """Orthogonalise w against the basis; return the coefficients, the 2-norm left behind them, and the passes."""
-        count, operator = len(self.block), self._operator
-        entries, passes = np.zeros(count + 1), 0
-        while passes < 2:
-            found = operator.dots(self.block, w, self.block.levels).tolist()
-            if not isinstance(self._squares[-1], float):
-                self._squares[-1] = float(self._squares[-1].tolist()[0])
-            parts = np.asarray(found) / self._squares
-            operator.combine(self.block, -parts, w, self.block.levels)
-            entries[:count] += parts
-            passes += 1
-            entries[count] = norm(operator, w)
-            if not entries[count] < CANCELLED * math.hypot(entries[count], *parts):
-                break
-        return entries, passes
 
 
 def _multiply(task: SolveTask, v: Any, level: int | None, w: Any) -> None:

@@ -73,6 +73,7 @@ class Context:
 
 def _line(matrix: Matrix, b: Any, ladder: list[str], cell: Cell) -> dict[str, Any]:
     steps: Sequence[LinearStep]
+    bits: float | None = None
     if len(ladder) == 2:
         steps, residual = _two_formats(matrix, b, ladder, cell)
     else:
@@ -81,13 +82,15 @@ def _line(matrix: Matrix, b: Any, ladder: list[str], cell: Cell) -> dict[str, An
         )
         found = solver.solve(b, tol=cell["tol"], max_iterations=cell["max_iterations"])
         steps, residual = found.history, found.residual
-    bits = basis_bits(steps) if cell["method"] == "gmres" else sum(s.bits for s in steps) / max(1, len(steps))
+        if cell["method"] == "gmres":
+            product = PreparedSystem.of(solver.system, solver.choice, cell["engine"], None).stored.bytes_read()
+            bits = basis_bits(steps, matrix.rows, product)
     return {
         "vectors": ladder,
         "status": "CONVERGED" if residual <= cell["tol"] else "NOT CONVERGED",
         "residual": residual,
         "iterations": len(steps),
-        "mean_bits": bits,
+        "mean_bits": sum(s.bits for s in steps) / max(1, len(steps)) if bits is None else bits,
         "bytes_read": sum(step.bytes_read for step in steps),
     }
 
@@ -107,18 +110,29 @@ def _two_formats(matrix: Matrix, b: Any, ladder: list[str], cell: Cell) -> tuple
     return recorder.steps, certify.certificate(system, b, prepared.exact.to_host(x)).relative
 
 
-def basis_bits(steps: Any) -> float:
+def basis_bits(steps: Sequence[LinearStep], size: int, product: int) -> float:
     """Return the mean bits of a value that GMRES reads of its basis; a cycle ends with a residual that is exact.
+
+    An iteration reads each vector twice; what a second pass of Gram-Schmidt reads counts as more bits of these reads.
+
+    Parameters
+    ----------
+    steps : sequence of LinearStep
+    size : int
+        Values of a vector.
+    product : int
+        Bytes of the matrix that an iteration reads, as it is stored; if the basis was widened, so was the matrix,
+        and its further bytes count here as if they were the basis's.
 
     Examples
     --------
-    >>> basis_bits([LinearStep(1, 0.1, 64, 0, 0.0, False), LinearStep(2, 0.01, 16, 0, 0.0, True)])
-    48.0
+    >>> basis_bits([LinearStep(1, 0.1, 64, 107, 0.0, False), LinearStep(2, 0.01, 16, 107, 0.0, True)], 5, 7)
+    53.333333333333336
     """
-    total, values, read, length = 0, 0, 0, 0
+    bits, values, length = 0, 0, 0
     for step in steps:
-        read, length = read + step.bits, length + 1
-        total, values = total + read, values + length
+        length += 1
+        bits, values = bits + 8 * (step.bytes_read - product), values + 2 * length * size
         if step.exact:
-            read, length = 0, 0
-    return total / max(1, values)
+            length = 0
+    return bits / max(1, values)

@@ -1,0 +1,191 @@
+"""The stored basis of GMRES, whose vectors are read in as few bits as each iteration needs.
+
+Iteration j orthogonalises A v_j against all vectors before it, and reads each of them twice. Its column of the Arnoldi
+relation may miss t / rho_j (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003), rho_j being the relative residual of
+the cycle when the iteration begins, t the one that the cycle is to reach. So all vectors before it, stored in many
+bits when the residual was large, are read in -log2(t / rho_j) digits:
+
+- The term h_ij v_i of the column is smaller than A v_j, and needs log2(||A v_j|| / |h_ij|) digits fewer.
+- Errors of h_ij are none of the relation, which holds for the coefficients that were used. They cost orthogonality, and
+  what is lost in iteration j grows as residuals fall, by rho_j / rho_k until iteration k. So dot products need about
+  as many digits as the terms. Roundings of many values cancel in a sum, which spares a few.
+
+A vector is stored in segments, or as a sum of vectors in block floating point, each of which holds what the ones before
+it leave. Of both the first parts can be read alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cpms.base.types import Floats
+from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle
+from cpms.contracts.linear_operator import LinearOperator, VectorBlock
+from cpms.contracts.linear_solve import in_format, norm
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import VectorFormat
+from cpms.formats.formats import DOUBLE_BITS, SegmentFormat
+
+_SPARE = 8
+"""Digits that are kept beyond the bound, whose constants are the matrix's condition and the number of iterations."""
+_OF_DOTS = 4
+"""Digits that dot products spare."""
+
+
+class Reading(NamedTuple):
+    """A way to read a stored vector: the digits and bits of a value, and arrays with the segments read, to be added."""
+
+    digits: int
+    bits: int
+    parts: tuple[tuple[Any, int | None], ...]
+
+
+class Projection(NamedTuple):
+    """Coefficients of a projection, then the 2-norm left behind it; passes; bits read of one value of each vector."""
+
+    entries: Floats
+    passes: int
+    bits: int
+
+
+def layers_of(formats: tuple[VectorFormat | None, ...]) -> BlockFloatFormat | SegmentFormat | None:
+    """Return the format whose parts can be read alone: the only one, or the first of several block floats.
+
+    Examples
+    --------
+    >>> from cpms.formats.block_float import BFP16, BFP32
+    >>> from cpms.formats.formats import CPMS4, FP32
+    >>> layers_of((BFP16, BFP32)) is BFP16, layers_of((CPMS4,)) is CPMS4, layers_of((BFP16,)), layers_of((FP32, None))
+    (True, True, None, None)
+    """
+    first, several = formats[0], len(formats) > 1
+    if isinstance(first, BlockFloatFormat) and several:
+        return first
+    return first if isinstance(first, SegmentFormat) and first.segments > 1 and not several else None
+
+
+class StoredBasis:
+    """Vectors of length 1 as they are stored, and the orthogonalisation against them.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+    formats : tuple of format or None
+        From the fewest bits on.
+    cycle : ArnoldiCycle
+    """
+
+    def __init__(self, operator: LinearOperator, formats: tuple[VectorFormat | None, ...], cycle: ArnoldiCycle) -> None:
+        self._operator, self._cycle, self._layers = operator, cycle, layers_of(formats)
+        self._block = operator.block()
+        self._of_dots = 0 if isinstance(self._layers, SegmentFormat) else _OF_DOTS
+        self._squares: list[Any] = []
+        self.vectors: list[list[Reading]] = []
+        """The readings of each, from the fewest bits on."""
+        self.bits: list[int] = []
+        self.last: tuple[Any, int | None] = None, None
+        """The last vector as it is stored, for a product: an array, and the segments that are read of it."""
+
+    def keep(self, v: Any, rho: float) -> None:
+        """Store a vector, given the relative residual of the cycle; v is overwritten."""
+        operator = self._operator
+        if isinstance(self._layers, BlockFloatFormat):
+            readings, read = _in_sum(operator, v, self._layers, self._digits(rho))
+            self.last = read, None
+        else:
+            readings = self._whole(v, rho) if self._layers is None else self._segmented(v, self._layers, rho)
+            self.last = readings[-1].parts[0]
+            read = operator.convert(self.last[0], None, self.last[1])
+        self._block.add(*readings[-1].parts[0])
+        self.vectors.append(readings)
+        self.bits.append(readings[-1].bits)
+        # On a GPU this product runs on; its value is fetched when it is needed.
+        self._squares.append(1.0 if readings[-1].bits == DOUBLE_BITS else operator.dots([read], read))
+
+    def _digits(self, rho: float) -> float:
+        """Return the digits that vectors need when the relative residual of the cycle is ``rho``."""
+        return math.log2(rho / self._cycle.floor) + _SPARE if rho > 0.0 else 1.0
+
+    def _whole(self, v: Any, rho: float) -> list[Reading]:
+        chosen = self._cycle.stored_as(rho)
+        stored = in_format(self._operator, v, chosen.storage, chosen.segments)
+        return [Reading(0, chosen.bits, ((stored, chosen.segments),))]
+
+    def _segmented(self, v: Any, storage: SegmentFormat, rho: float) -> list[Reading]:
+        """Store a vector in segments; reads of fewer than were written cut digits, which costs one more."""
+        digits, cut = self._digits(rho), storage.rounding != "nearest"
+        written = 1
+        while written < storage.segments and storage.mantissa_kept(written) - cut < digits:
+            written += 1
+        stored = in_format(self._operator, v, storage, written)
+        return [
+            Reading(storage.mantissa_kept(count) - (cut or count < written), storage.bits(count), ((stored, count),))
+            for count in range(1, written + 1)
+        ]
+
+    def orthogonalise(self, w: Any, rho: float) -> Projection:
+        """Orthogonalise w against the basis, ``rho`` being the relative residual before this iteration."""
+        count, operator = len(self.vectors), self._operator
+        entries, passes, bits = np.zeros(count + 1), 0, 0
+        digits, size = self._digits(rho), 1.0 if self._layers is None else norm(operator, w)
+        while passes < 2:
+            block, owners, read = self._read(np.full(count, digits - self._of_dots))
+            found = np.bincount(owners, operator.dots(block, w, block.levels).tolist(), count)
+            self._squares = [each if isinstance(each, float) else float(each.tolist()[0]) for each in self._squares]
+            parts = found / self._squares
+            bits += read
+            with np.errstate(divide="ignore", invalid="ignore"):
+                block, owners, read = self._read(digits + np.log2(np.abs(parts) / size))
+            operator.combine(block, -parts[owners], w, block.levels)
+            bits += read
+            entries[:count] += parts
+            passes += 1
+            entries[count] = norm(operator, w)
+            if not entries[count] < CANCELLED * math.hypot(entries[count], *parts):
+                break
+        return Projection(entries, passes, bits)
+
+    def add(self, coefficients: Floats, x: Any) -> None:
+        """Add a combination of the first vectors to x, all bits read."""
+        chosen = [readings[-1] for readings in self.vectors[: len(coefficients)]]
+        block, owners = _joined(chosen)
+        self._operator.combine(block, coefficients[owners], x, block.levels)
+
+    def _read(self, digits: Floats) -> tuple[VectorBlock, Any, int]:
+        """Return arrays that have these digits of each vector, the vector that each is a part of, and their bits."""
+        if self._layers is None:
+            return self._block, np.arange(len(digits)), sum(self.bits)
+        chosen = [
+            next((each for each in readings if each.digits >= needed), readings[-1])
+            for readings, needed in zip(self.vectors, digits, strict=True)
+        ]
+        return *_joined(chosen), sum(reading.bits for reading in chosen)
+
+
+def _joined(chosen: Iterable[Reading]) -> tuple[VectorBlock, Any]:
+    """Return the arrays of readings one after another, and the place of the reading that each belongs to."""
+    block, owners = VectorBlock(), []
+    for place, reading in enumerate(chosen):
+        for stored, level in reading.parts:
+            block.add(stored, level)
+            owners.append(place)
+    return block, np.array(owners, np.intp)
+
+
+def _in_sum(operator: LinearOperator, v: Any, storage: BlockFloatFormat, digits: float) -> tuple[list[Reading], Any]:
+    """Return a vector as a sum of vectors in one format, and that sum in float64; v becomes what they leave."""
+    read = operator.convert(v, None)
+    parts: list[tuple[Any, int | None]] = []
+    readings: list[Reading] = []
+    while not readings or readings[-1].digits < min(digits, DOUBLE_BITS - 1):
+        stored = operator.convert(v, storage)
+        operator.combine([stored], [-1.0], v)
+        parts.append((stored, None))
+        bits = storage.width * len(parts)
+        readings.append(Reading(bits - 1, bits, tuple(parts)))
+    operator.combine([v], [-1.0], read)
+    return readings, read
