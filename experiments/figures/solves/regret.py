@@ -62,7 +62,7 @@ def _line(row):
         "matrix": row.graph,
         "held out": row.experiment.endswith("_held"),
         "auto": f"{auto['used']} {' '.join(map(str, auto['iterations_by_bits']))}",
-        "best": f"{best['method']} {' '.join(best['vectors'])}",
+        "best": " ".join([best["method"], *best["vectors"], *filter(None, [best["preconditioner"]])]),
         "auto status": auto["status"],
         "auto MB": auto["bytes_read"] / 1e6,
         "best MB": best["bytes_read"] / 1e6,
