@@ -1,4 +1,4 @@
-"""Products with matrices of one's own and conjugate gradients, on a GPU, against cuSPARSE and cuBLAS."""
+"""Products with matrices of one's own, and linear systems: on a GPU against other libraries, on processors by bits."""
 
 from statistics import median
 
@@ -108,6 +108,74 @@ def gmres(rows):
         )
 
 
+def bases(rows):
+    """Yield iterations and bits of GMRES(100) on processors by its basis, over systems that it and float64 solve."""
+    for experiment, key, where in (
+        ("gmres_bits", "listed", "matrices listed before"),
+        ("gmres_bits_held", "held", "held-out matrices"),
+        ("gmres_bits_poisson", "poisson", "7-point Laplacian of 64³ nodes"),
+    ):
+        cells = rows.measured(experiment)
+        for place, (basis, named) in enumerate((("bytes", "segments of a byte"), ("blocks", "shared exponents")), 1):
+            pairs = [(row, row["ways_found"][0], row["ways_found"][place]) for row in cells]
+            both = [pair for pair in pairs if pair[1]["status"] == pair[2]["status"] == "CONVERGED"]
+            chosen = [row for row, *_ in both]
+            counts = [few["iterations"] / full["iterations"] for _, full, few in both]
+            bits = [few["mean_bits"] for *_, few in both]
+            what = (
+                f"GMRES(100), {named}, {where}, {len(both)} of {len(cells)} systems"
+                if len(cells) > 1
+                else (f"GMRES(100), {named}, {where}")
+            )
+            name = f"basis.{key}.{basis}"
+            yield spread(
+                f"{name}.iterations",
+                f"{what}: iterations over float64's",
+                "times",
+                counts,
+                chosen,
+                "gmres_bits",
+                of="mean",
+            )
+            yield spread(f"{name}.bits", f"{what}: bits read of a value", "bits", bits, chosen, "gmres_bits", of="mean")
+
+
+def on_threads(rows):
+    """Yield whole solves by cg on two threads against SciPy's, and what `auto` loses to the best fixed choice."""
+    for experiment, key, where in (("cg_time", "tuned", ""), ("cg_time_held", "held", ", held out")):
+        cells = rows.measured(experiment)
+        pairs = [(row["ways_found"][0]["whole_samples_s"], row["ways_found"][-1]["whole_samples_s"]) for row in cells]
+        what = f"conjugate gradients on two threads against SciPy's, whole solves, {len(cells)} matrices{where}"
+        yield ratio(f"threads.{key}", what, pairs, cells, "cg_time")
+    for experiment, where in (("regret", ""), ("regret_held", ", held out")):
+        cells = rows.measured(experiment)
+        solved = [row for row in cells if any(way["status"] == "CONVERGED" for way in row["ways_found"][1:])]
+        near = sum(_regret(row) <= 1.15 for row in solved)
+        of = f"{len(cells)} matrices{where}"
+        yield counted(
+            f"{experiment}.solved", f"solved by a fixed choice, of {of}", "matrices", len(solved), cells, "regret"
+        )
+        what = f"of these, `auto` reads at most 15 % more bytes than the best fixed choice: of {of}"
+        yield counted(f"{experiment}.near", what, "matrices", near, cells, "regret")
+
+
+def _regret(row):
+    """Return the bytes that `auto` reads over those of the best fixed choice, infinite where it does not converge."""
+    auto, *fixed = row["ways_found"]
+    best = min(way["bytes_read"] for way in fixed if way["status"] == "CONVERGED")
+    return auto["bytes_read"] / best if auto["status"] == "CONVERGED" else float("inf")
+
+
+def bits_of_cg(rows):
+    """Yield iterations of conjugate gradients with r and p of 16 bits over those of float64."""
+    for rhs in ("ones", "random"):
+        cells = rows.measured("cg_bits", rhs=rhs)
+        found = [{tuple(way["vectors"]): way for way in row["ways_found"]} for row in cells]
+        values = [each["bfp16",]["iterations"] / each["fp64",]["iterations"] for each in found]
+        what = f"conjugate gradients, r and p in bfp16, b of {rhs}, {len(cells)} matrices: iterations over float64's"
+        yield spread(f"halves.{rhs}", what, "times", values, cells, "cg_bits", of="mean")
+
+
 def honesty(rows):
     """Yield how many fuzzed systems each solver calls converged, and how many of those answers are not."""
     for experiment, where in (("honesty", "processors"), ("gpu_honesty", "a GPU")):
@@ -122,4 +190,4 @@ def honesty(rows):
             yield counted(f"{key}.wrong", what, "systems", wrong, cells, experiment)
 
 
-NUMBERS = [suites, conjugate_gradients, gmres, honesty]
+NUMBERS = [suites, conjugate_gradients, gmres, bases, bits_of_cg, on_threads, honesty]

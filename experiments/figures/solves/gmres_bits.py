@@ -8,7 +8,8 @@ from cpms.experiment.report.captions import ends, shortened
 from cpms.experiment.report.page import labels
 from cpms.experiment.report.palette import nearest
 
-NEEDS = ["gmres_bits"]
+NEEDS = ["gmres_bits", "gmres_bits_held", "gmres_bits_poisson"]
+NAMED = {"gmres_bits": "listed", "gmres_bits_held": "held out", "gmres_bits_poisson": "7-point Poisson"}
 LIMITS = {"bytes": 40, "blocks": 28}
 MOST = 1.1
 
@@ -20,19 +21,23 @@ def show(rows, out):
     means = [
         {
             "basis": basis,
-            "matrices": len(part),
+            "matrices": named,
+            "systems": len(part),
             "iterations over float64's, geometric mean": float(np.exp(np.log(part["over float64"]).mean())),
             "mean bits": part["mean bits"].mean(),
             "bits allowed": LIMITS.get(basis),
             "iterations allowed": MOST,
         }
-        for basis, part in held.groupby("basis", sort=False)
+        for (named, basis), part in held.groupby(["matrices", "basis"], sort=False)
     ]
-    out.table(pd.DataFrame(means), suffix="_means", caption="Means over the matrices that float64 solves")
+    out.table(pd.DataFrame(means), suffix="_means", caption="Means over the systems that both solve")
     figure, (panel,) = panels.grid(out.width, 1, 2.3)
     marks = dict(zip(dict.fromkeys(held.basis), "osD^v", strict=False))
     for _, line in held.iterrows():
-        panels.point(panel, line["mean bits"], line["over float64"], line["mean bits"], marks[line.basis])
+        filled = line.matrices != NAMED["gmres_bits_held"]
+        panels.point(
+            panel, line["mean bits"], line["over float64"], line["mean bits"], marks[line.basis], filled=filled
+        )
     panels.unity(panel, across=True)
     panel.set(xlabel="mean bits read of a basis value", ylabel="iterations over float64's")
     panels.legend(figure, panels.key(set(map(nearest, held["mean bits"])), marks))
@@ -42,10 +47,10 @@ def show(rows, out):
     labels.place(panel, out.names(map(shortened, far.matrix)), points, others=held[at], all_or_none=False)
     out.figure(
         figure,
-        caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a matrix "
-        "that both solve; circles: each basis vector has as many whole bytes a value as the residual asks for, "
-        "squares: blocks of values share exponents; colour: the nearest number of bits; named: 15 % more or fewer "
-        "iterations. Counts of one run have no spread",
+        caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a system "
+        "that both solve, hollow if its matrix was held out; circles: as many whole bytes of each basis value are read "
+        "as the residual asks for, squares: blocks of values share exponents; colour: the nearest number of bits; "
+        "named: 15 % more or fewer iterations. Counts of one run have no spread",
         alt=ends(held, "over float64", ["matrix", "basis"], "Iterations over float64's", "times"),
     )
 
@@ -55,7 +60,9 @@ def _lines(row):
     for way in row.ways_found:
         both = first["status"] == way["status"] == "CONVERGED"
         yield {
+            "matrices": NAMED.get(row.experiment, row.experiment),
             "matrix": row.graph,
+            "right-hand side": row.rhs,
             "unknowns": row.rows,
             "basis": " ".join(way["vectors"]),
             "status": way["status"],
