@@ -56,6 +56,12 @@ def test_a_vector_keeps_its_digits_and_is_read_in_fewer(ladder, digits):
         assert np.linalg.norm(stored(basis, 0, fewer) - v) <= 2.0 ** (1 - fewer)
 
 
+def test_reads_of_fewer_segments_than_were_written_cut_and_keep_a_digit_less():
+    basis = a_basis(64, LADDERS["bytes"])
+    basis.keep(orthonormal(64, 1)[0], FLOOR * 2.0**12)
+    assert [(reading.digits, reading.bits) for reading in basis.vectors[0]] == [(-1, 8), (3, 16), (11, 24), (20, 32)]
+
+
 @pytest.mark.parametrize("ladder", LADDERS)
 @pytest.mark.parametrize("rho", [1.0, 1e-4, 1e-8])
 def test_the_relation_holds_as_far_as_the_residual_asks(ladder, rho):
