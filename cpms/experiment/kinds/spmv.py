@@ -15,9 +15,9 @@ from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.operator import Operator
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
-from cpms.experiment.device_time import Timer, ceilings, in_turn
 from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
+from cpms.experiment.timers import Timer, ceilings, in_turn
 from cpms.formats.formats import Format, format_named
 from cpms.graph.graph import Graph
 from cpms.problems.pagerank import Problem
