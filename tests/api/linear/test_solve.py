@@ -137,7 +137,7 @@ def test_blocks_are_stored_by_their_conditions():
     from cpms.solvers.linear.preconditioners import BlockJacobi
 
     blocks = [np.eye(4) * 2.0, np.diag([1.0, 1.0, 1.0, 1e-4]), np.diag([1.0, 1.0, 1.0, 1e-9]), np.eye(2)]
-    A = cpms.matrix(scipy.sparse.block_diag(blocks, format="csr"))
+    A = cpms.matrix(scipy.sparse.block_diag([scipy.sparse.coo_array(each) for each in blocks], format="csr"))
     held = BlockJacobi(LinearSystem(A.source), A.operator, block=4)
     assert held.blocks_by_bits == {16: 2, 32: 1, 64: 1}
     np.testing.assert_allclose(held.apply(A @ np.ones(14)), np.ones(14), rtol=1e-3)
