@@ -14,6 +14,7 @@ from cpms.base.errors import InputError
 from cpms.cli.main import main
 from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.report.observations import observations
+from cpms.experiment.report.page.legends import key
 from cpms.experiment.report.page.room import sample
 from cpms.experiment.report.palette import PALETTE, colour
 from cpms.experiment.report.show import _matplotlib
@@ -114,6 +115,17 @@ def test_bars_of_a_solve_add_up_to_its_time_by_the_ends_of_its_steps():
     assert observations([{**row, "step_s": [1.0, 3.0, 4.0], "bits": [64, 16, 64]}]).by_bits[0] == {64: 2.0, 16: 2.0}
 
 
+def test_bars_of_repetitions_add_up_to_their_median_and_its_preparation():
+    shared = {"cell": "", "experiment": "x", "status": "ok", "graph": "g", "bits_json": "[16, 64]"}
+    rows = [
+        {**shared, "repetition": place, "solve_s": time, "prepare_s": 10 * time, "step_s_json": f"[{time / 4}, {time}]"}
+        for place, time in enumerate([9.0, 2.0, 4.0])
+    ]
+    (line,) = observations(rows).itertuples()
+    assert line.by_bits == pytest.approx({16: 1.0, 64: 3.0})
+    assert (line.seconds, line.prepare) == (4.0, 40.0)
+
+
 def rows_by_tolerance(tolerances):
     """Return rows of two contestants; the baseline takes as many seconds as its tolerance has places."""
     at = [(storage, tol) for storage in ("fp64", "cpms2") for tol in tolerances[storage]]
@@ -181,6 +193,11 @@ def test_graphs_with_few_of_the_contestants_are_left_out_of_a_page_that_has_no_r
 
 def test_rows_without_measurements_have_no_figures(rows):
     assert list(drawings([{**row, "status": "unavailable"} for row in rows])) == []
+
+
+def test_a_legend_names_the_bits_that_were_read_where_several_share_a_colour():
+    assert [entry.get_label() for entry in key([20, 12, 16, 64])] == ["64 bits", "20, 16 bits", "12 bits"]
+    assert [entry.get_label() for entry in key(range(29, 35))] == ["29 to 34 bits"]
 
 
 def test_every_number_of_bits_has_a_colour():

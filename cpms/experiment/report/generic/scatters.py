@@ -109,8 +109,7 @@ def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
         places = part[["x", "y"]].to_numpy(float)
         for pair in labels.joined(axes.transData.transform(places)):
             axes.plot(*places[pair].T, color="#c8c8c8", linewidth=0.6, zorder=1)
-    bits = sorted({nearest(each) for each in found.fewest_bits}, reverse=True)
-    panels.legend(axes.figure, panels.key(bits))  # type: ignore[arg-type]
+    panels.legend(axes.figure, panels.key(found.fewest_bits))  # type: ignore[arg-type]
     _name(axes, parts, _contestants(found, marks), width)
 
 
