@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cpms.base.errors import InputError
 from cpms.cli.main import main
 from cpms.experiment.report.intervals import bootstrap
-from cpms.experiment.report.observations import observations
+from cpms.experiment.report.observations import _word, observations
 from cpms.experiment.report.page.legends import key
 from cpms.experiment.report.page.room import sample
 from cpms.experiment.report.palette import PALETTE, colour
@@ -189,6 +189,34 @@ def test_graphs_with_few_of_the_contestants_are_left_out_of_a_page_that_has_no_r
     assert "c7" in set(found.called)
     assert (found.groupby("case").called.nunique() == 5).all()
     assert some == "; 4 of 18 graphs; 5 of 20 contestants, evenly chosen"
+
+
+def test_plug_ins_of_the_user_are_not_left_out():
+    lines = [{"case": "g", "called": f"c{k}", "problem": "", "seconds": 1.0 + k, "own": k in (3, 8)} for k in range(20)]
+    kept = set(sample(pd.DataFrame(lines), "c5", 4, 5)[0].called)
+    assert {"c3", "c5", "c8"} < kept
+    assert len(kept) == 5
+
+
+def test_bytes_that_hardly_differ_are_not_drawn():
+    shared = {"experiment": "x", "status": "ok", "graph": "g", "engine": "cpu"}
+    for most, drawn in ((1.05, False), (2.0, True)):
+        rows = [
+            {
+                **shared,
+                "cell": name,
+                "storage": name,
+                "solve_s": 1.0 + k,
+                "bytes_read": 100.0 * (1 + k * (most - 1) / 2),
+            }
+            for k, name in enumerate(["fp64", "fp32", "fp16"])
+        ]
+        assert (TEMPLATES["traffic"](observations(rows), 3.3, None) is not None) == drawn
+
+
+def test_rules_are_named_first():
+    rule = json.dumps({"at_most": 1, "rises": {"0": 1}, "rule": "schedule"})
+    assert _word("controller_json", rule, set()) == "schedule+at_most=1+rises=0:1"
 
 
 def test_rows_without_measurements_have_no_figures(rows):

@@ -151,13 +151,18 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
         if not isinstance(held, dict):
             return "+".join(map(str, held))
         off = {key for key, each in held.items() if key in chosen and each is not None and not each}
-        parts = [key if each is True else f"{key}={each}" for key, each in held.items() if each]
+        rule = [str(held.pop("rule"))] if held.get("rule") else []
+        parts = [*rule, *(key if each is True else f"{key}={_brief(each)}" for key, each in held.items() if each)]
         return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
     if name == "device":  # PoCL names the processor and its instructions, too.
         return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
     if name == "add" and value in _WRONG:
         return f"{value} {WRONG_RANKS}"
     return value if isinstance(value, str) else f"{name}={value}"
+
+
+def _brief(value: object) -> str:
+    return ",".join(f"{key}:{each}" for key, each in value.items()) if isinstance(value, dict) else str(value)
 
 
 def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
@@ -182,6 +187,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "traffic": float(first.get(traffic, np.nan)),
         "traffic_name": traffic,
         "history": _history(first),
+        "own": any(plugins.is_reference(str(value)) for name, value in first.items() if name in PARAMETERS),
         "prepare": float(np.median([line.get("prepare_s", 0.0) for line in lines])),
     }
 
