@@ -224,3 +224,15 @@ def bits_of(storage: VectorFormat | None, read: int | None = None) -> int:
     64
     """
     return DOUBLE_BITS if storage is None else storage.bits(read)
+
+
+def vector_bytes(storage: VectorFormat | None, length: int) -> int:
+    """Return the bytes of a vector of ``length`` values in a format; of None, float64.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import format_named
+    >>> vector_bytes(None, 64), vector_bytes(format_named("mxfp4"), 64)
+    (512, 34)
+    """
+    return 8 * length if storage is None else storage.traffic(length)

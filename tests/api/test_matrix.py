@@ -100,6 +100,17 @@ def test_bytes_are_counted_as_they_are_read(stored):
     assert A.with_storage(layout="coo").nbytes == 8 * 5 + 8 * 5
 
 
+@pytest.mark.parametrize("layout", ["csr", "coo", "ell", "sell"])
+def test_engines_agree_on_bytes_and_groups_count_their_own(layout):
+    given = scipy.sparse.random_array((70, 50), density=0.1, format="csr", rng=np.random.default_rng(1))
+    for storage in ("fp16", "cpms4", "posit16", "mxfp8-e4m3", "mxfp4", "gse", "bfp21", "split-1e-6"):
+        A, B = (cpms.matrix(given, storage=storage, layout=layout, engine=engine) for engine in ("reference", "cpu"))
+        assert (A.nbytes, A.bytes_read(), A.bytes_read(1)) == (B.nbytes, B.bytes_read(), B.bytes_read(1)), storage
+        assert A.nbytes == A.bytes_read() >= A.bytes_read(1), storage
+        if layout == "csr" and not storage.startswith(("bfp", "split")):
+            assert A.bytes_read() == 4 * 71 + 4 * given.nnz + cpms.encode(given.data, storage).nbytes, storage
+
+
 def test_the_matrix_as_given_is_kept(stored):
     A = stored
     coarse = A.with_storage("e4m3")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from cpms.base.errors import InputError
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
-from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format
+from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format, vector_bytes
 from cpms.formats.codes import VectorFormat
 from cpms.solvers.linear.widening import widened
 
@@ -139,8 +139,8 @@ class VectorIterations(CgIterations):
         self._q = self._operator.empty((task.size,), "float64" if storage is None else "float32")
         self.bits = bits_of(storage)
         of_preconditioner = 0 if task.preconditioner is None else task.preconditioner.nbytes
-        vectors = 6 * self.bits // 8 + 3 * (8 if storage is None else 4) + 8
-        self.bytes_read = self._operator.bytes_read(task.read) + vectors * task.size + of_preconditioner
+        vectors = 6 * vector_bytes(storage, task.size) + (3 * (8 if storage is None else 4) + 8) * task.size
+        self.bytes_read = self._operator.bytes_read(task.read) + vectors + of_preconditioner
 
     def store_in(self, storage: VectorFormat | None) -> None:
         """Store p, and r when it is next replaced, in another format."""
