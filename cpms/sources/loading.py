@@ -151,6 +151,19 @@ def files_of(source: str) -> list[Path]:
     return [path for part in re.split(r"[:=,()]", source) if part for path in files_of(part)]
 
 
+def is_missing(source: str) -> bool:
+    """Return whether a name can only be that of a file, and there is none.
+
+    Examples
+    --------
+    >>> is_missing("atlantis.csv"), is_missing("rmat:scale=4"), is_missing("wiki-Vote")
+    (True, False, False)
+    """
+    if _is_special(source) or source in datasets.DATASETS or _is_generator(source):
+        return False
+    return datasets.locate(source) is None
+
+
 def _is_generator(text: str) -> bool:
     if ":" in text:
         return True
