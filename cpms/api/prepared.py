@@ -34,6 +34,7 @@ from cpms.backends.mpi.exchange import agreement
 from cpms.base import work_clock
 from cpms.base.compilation import first_call
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.text.keywords import checked_keywords
 from cpms.base.text.suggestions import unknown
 from cpms.base.types import Floats, Norm
 from cpms.base.validation import described, is_iterable, whole
@@ -82,6 +83,7 @@ class PageRank:
     PageRank('graph': refine on cpu, closed)
     """
 
+    @checked_keywords
     def __init__(
         self,
         graph: Graph | tuple[Any, Any],
@@ -175,6 +177,7 @@ class PageRank:
             with self._discarding("one"), first_call.begun(self.graph.edges, ends=False):
                 self._prepared("one", request)
 
+    @checked_keywords
     def solve(
         self,
         *,
@@ -218,6 +221,7 @@ class PageRank:
             )
             return self._solved(request, on_step, compiled_before_s)
 
+    @checked_keywords
     def solve_many(
         self,
         queries: Iterable[Personalization],

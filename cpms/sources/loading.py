@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cpms.base.errors import InputError
+from cpms.base.text.keywords import checked_keywords
 from cpms.base.validation import described
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.sources import datasets, readers
@@ -17,6 +18,7 @@ from cpms.sources.readers.assemble import apply
 from cpms.sources.readers.options import Columns, Header, Ids, ReadOptions, Symmetric, Weights, ZeroWeights
 
 
+@checked_keywords
 def load(
     source: str | os.PathLike[str] | Any,
     *,

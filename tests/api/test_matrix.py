@@ -155,6 +155,19 @@ def test_matrix_market_files_are_read(tmp_path, field, symmetry, dense):
     np.testing.assert_array_equal(cpms.matrix(zipped) @ np.eye(A.shape[1]), dense)
 
 
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_npz_files_of_scipy_are_read(tmp_path, layout):
+    dense = np.array([[0.5, 0.0, 3.0], [0.0, -2.0, 0.0]])
+    scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.coo_array(dense).asformat(layout))
+    np.testing.assert_array_equal(cpms.matrix(tmp_path / "a.npz") @ np.eye(3), dense)
+
+
+def npz_file(tmp_path, **arrays):
+    whole = {"format": b"csr", "shape": [2, 2], "indptr": [0, 1, 2], "indices": [0, 1], "data": [1.0, 2.0]}
+    np.savez(tmp_path / "w.npz", **{name: array for name, array in (whole | arrays).items() if array is not None})
+    return tmp_path / "w.npz"
+
+
 def test_graphs_and_triplets_are_matrices():
     graph = cpms.Graph.from_edges([0, 0, 1], [1, 2, 2])
     assert (cpms.matrix(graph) @ np.array([1.0, 10.0, 0.0])).tolist() == [0.0, 0.5, 10.5]
@@ -217,7 +230,16 @@ def complex_file(tmp_path):
         (lambda *_: cpms.matrix(7), "cannot be made of int"),
         (lambda *_: cpms.matrix("nowhere.mtx"), "nowhere.mtx: there is no such file"),
         (lambda _, path: cpms.matrix(complex_file(path)), "the matrix is complex"),
-        (lambda *_: cpms.matrix(__file__), "not a Matrix Market file"),
+        (lambda *_: cpms.matrix(__file__), "not a Matrix Market file.*scipy.io.mmwrite"),
+        (lambda _, path: cpms.matrix(npz_file(path, indptr=[0, 2, 1])), "row starts do not ascend"),
+        (lambda _, path: cpms.matrix(npz_file(path, indices=[0, 7])), "outside shape"),
+        (lambda _, path: cpms.matrix(npz_file(path, indices=[0, -1])), "count from 0"),
+        (lambda _, path: cpms.matrix(npz_file(path, data=[1.0])), "1 values for 2 entries"),
+        (lambda _, path: cpms.matrix(npz_file(path, format=b"dia")), "convert it to csr, csc or coo"),
+        (lambda _, path: cpms.matrix(npz_file(path, shape=[2, 2, 2])), "give two dimensions"),
+        (lambda _, path: cpms.matrix(npz_file(path, data=np.array([1.0, None]))), "w.npz: array data.npy is .*object"),
+        (lambda _, path: cpms.matrix(npz_file(path, data=None)), "there is no array 'data'"),
+        (lambda _, path: cpms.matrix(npz_file(path, cpms_graph=1)), "it holds a graph"),
         (lambda *_: cpms.matrix(([0], [0]), layout="sell"), "which a pattern has no values for"),
         (lambda *_: cpms.matrix(([0], [0])).matvec([1.0], read=2), "pattern without values"),
         (lambda *_: cpms.matrix([[1.0]], storage="fp16-stochastic", engine="reference"), "stochastically"),
