@@ -71,7 +71,7 @@ _HOMES = {
     "LinearStep": "contracts.linear_solve",
     "Solution": "api.linear.solution",
     "SolveStatus": "contracts.linear_solve",
-    "Solver": "api.linear.solve",
+    "Solver": "api.linear.solver",
     "dominant_eigenpair": "api.linear.eigenpair",
     "solve": "api.linear.solve",
     "pagerank": "api.pagerank",
@@ -95,8 +95,8 @@ if TYPE_CHECKING:
     from cpms.api.linear.eigenpair import dominant_eigenpair as dominant_eigenpair
     from cpms.api.linear.solution import Eigenpair as Eigenpair
     from cpms.api.linear.solution import Solution as Solution
-    from cpms.api.linear.solve import Solver as Solver
     from cpms.api.linear.solve import solve as solve
+    from cpms.api.linear.solver import Solver as Solver
     from cpms.api.matrix import StoredMatrix as StoredMatrix
     from cpms.api.matrix import matrix as matrix
     from cpms.api.pagerank import pagerank as pagerank

@@ -8,7 +8,7 @@ from typing import Any
 
 import scipy.sparse
 
-from cpms.base.errors import InputError
+from cpms.base.errors import CpmsError, InputError
 from cpms.base.validation import shortened
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.codes import CODES8, CodeFormat, ValueFormat
@@ -50,12 +50,12 @@ def given_matrix(A: Any, shape: tuple[int, int] | None) -> Matrix:
 def _refusal(A: Any) -> InputError:
     return InputError(
         f"a matrix cannot be made of {type(A).__name__}; give a sparse matrix of SciPy or CuPy, an array, triplets "
-        "(rows, columns, values), a Matrix Market file or a graph"
+        "(rows, columns, values), a .mtx or .npz file or a graph"
     )
 
 
 def _read(path: Path) -> Matrix:
-    """Read a Matrix Market file; SciPy fills in what symmetry leaves out."""
+    """Read a Matrix Market file, of which SciPy fills in what symmetry leaves out, or an ``.npz`` file of SciPy."""
     import scipy.io
 
     try:
@@ -63,7 +63,9 @@ def _read(path: Path) -> Matrix:
     except (OSError, ValueError):  # A name that no file can have.
         exists = False
     if not exists:
-        raise InputError(f"{shortened(str(path))}: there is no such file; a matrix is read from Matrix Market files")
+        raise InputError(f"{shortened(str(path))}: there is no such file; a matrix is read from .mtx and .npz files")
+    if path.suffix == ".npz":
+        return _read_npz(path)
     try:
         field = scipy.io.mminfo(path)[4]
         if field == "complex":
@@ -74,9 +76,31 @@ def _read(path: Path) -> Matrix:
     except (ValueError, OSError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: not a Matrix Market file that SciPy reads ({shortened(str(error))})") from None
+        raise InputError(
+            f"{path}: not a Matrix Market file ({shortened(str(error))}); give a .mtx file of scipy.io.mmwrite "
+            "or a .npz file of scipy.sparse.save_npz"
+        ) from None
     found = Matrix.from_scipy(read) if scipy.sparse.issparse(read) else Matrix.from_dense(read)
     return dataclasses.replace(found, values=None) if field == "pattern" else found
+
+
+def _read_npz(path: Path) -> Matrix:
+    """Read a sparse matrix that SciPy's ``save_npz`` wrote."""
+    from cpms.sources.readers.npz import arrays_of
+    from cpms.sources.readers.scipy_npz import integers, places
+
+    arrays = arrays_of(path)
+    try:
+        if "cpms_graph" in arrays:
+            raise InputError("it holds a graph; give the matrix of cpms.load")
+        shape = integers(arrays, "shape")
+        if len(shape) != 2:
+            raise InputError(f"the matrix has shape {shape.tolist()}; give two dimensions")
+        return Matrix.from_triplets(*places(arrays), arrays["data"], shape=(int(shape[0]), int(shape[1])))
+    except KeyError as error:
+        raise InputError(f"{path}: there is no array {error}; scipy.sparse.save_npz writes such files") from None
+    except CpmsError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def storage_of(storage: ValueFormat | MagnitudeSplit | str, given: Matrix) -> ValueFormat | MagnitudeSplit:

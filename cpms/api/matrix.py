@@ -18,6 +18,7 @@ import scipy.sparse.linalg
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix, storage_of
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.text.keywords import checked_keywords
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described, whole
 from cpms.contracts.linear_operator import Bound, LinearOperator
@@ -33,6 +34,7 @@ from cpms.storage.device import copy_to_host, on_device, to_device
 from cpms.storage.interchange import received
 
 
+@checked_keywords
 def matrix(
     A: Any,
     *,
@@ -50,9 +52,10 @@ def matrix(
     ----------
     A : sparse matrix, array, Graph, path or tuple
         A SciPy or CuPy sparse matrix or array; a dense array of two dimensions, whose zeros are left out; a Matrix
-        Market file (``.mtx``, ``.mtx.gz``: real, integer or pattern; general, symmetric or skew-symmetric); triplets
-        ``(rows, columns, values)``; or a graph, for its transition matrix. Any signs, any shape, rows without entries.
-        Entries of one place are added up. Complex, NaN and infinite entries are refused.
+        Market file (``.mtx``, ``.mtx.gz``: real, integer or pattern; general, symmetric or skew-symmetric) or one of
+        `scipy.sparse.save_npz`; triplets ``(rows, columns, values)``; or a graph, for its transition matrix. Any signs,
+        any shape, rows without entries. Entries of one place are added up. Complex, NaN and infinite entries are
+        refused.
     storage : format or str
         Format of the values, or its name; ``lossless`` for the one of the fewest bits in which all of them are exact,
         ``codes8`` for codes of 8 bits into a table of at most 256 values, ``bfp16``, ``bfp21`` and ``bfp32`` for

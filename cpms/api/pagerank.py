@@ -12,6 +12,7 @@ from cpms.api.request import Dangling
 from cpms.api.request import Method as Method
 from cpms.api.result import Result
 from cpms.backends.mpi.exchange import agreement
+from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats, Norm
 from cpms.contracts.status import Step
 from cpms.formats.formats import Format
@@ -19,6 +20,7 @@ from cpms.graph.graph import Graph
 from cpms.precision.controller_specs import PrecisionGiven
 
 
+@checked_keywords
 def pagerank(
     graph: Graph | Any,
     *,

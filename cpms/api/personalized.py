@@ -8,12 +8,14 @@ from typing import Any
 from cpms.api.prepared import PageRank
 from cpms.api.request import Dangling, Method, Personalization
 from cpms.api.result import Result
+from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats, Norm
 from cpms.formats.formats import Format
 from cpms.graph.graph import Graph
 from cpms.precision.controller_specs import PrecisionGiven
 
 
+@checked_keywords
 def personalized_pagerank(
     graph: Graph | Any,
     queries: Sequence[Personalization],

@@ -32,7 +32,9 @@ from cpms.api.result import Result
 from cpms.api.solving import solve
 from cpms.backends.mpi.exchange import agreement
 from cpms.base import work_clock
+from cpms.base.compilation import first_call
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.text.keywords import checked_keywords
 from cpms.base.text.suggestions import unknown
 from cpms.base.types import Floats, Norm
 from cpms.base.validation import described, is_iterable, whole
@@ -81,6 +83,7 @@ class PageRank:
     PageRank('graph': refine on cpu, closed)
     """
 
+    @checked_keywords
     def __init__(
         self,
         graph: Graph | tuple[Any, Any],
@@ -171,9 +174,10 @@ class PageRank:
             request = self._request(
                 personalization=personalization, dangling=dangling, tol=1e-10, norm="l1", max_iterations=1, start=None
             )
-            with self._discarding("one"):
+            with self._discarding("one"), first_call.begun(self.graph.edges, ends=False):
                 self._prepared("one", request)
 
+    @checked_keywords
     def solve(
         self,
         *,
@@ -217,6 +221,7 @@ class PageRank:
             )
             return self._solved(request, on_step, compiled_before_s)
 
+    @checked_keywords
     def solve_many(
         self,
         queries: Iterable[Personalization],
@@ -251,7 +256,7 @@ class PageRank:
             )
             if request.queries is None:
                 return [self._solved(request, None, compiled_before_s)]
-            with self._discarding("many"):
+            with self._discarding("many"), first_call.begun(self.graph.edges * len(request.queries)):
                 began = work_clock.now()
                 prepared = self._prepared("many", request)
                 prepare_s = work_clock.now() - began
@@ -331,7 +336,7 @@ class PageRank:
         return self._held[kind]
 
     def _solved(self, request: Request, on_step: Callable[[Step], None] | None, compiled_before_s: float) -> Result:
-        with self._discarding("one"):
+        with self._discarding("one"), first_call.begun(self.graph.edges):
             began = work_clock.now()
             prepared = self._prepared("one", request)
             prepare_s = work_clock.now() - began

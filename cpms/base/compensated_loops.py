@@ -1,4 +1,4 @@
-"""Compiled loops of compensated summation, for weights of graphs, certificates and rankings.
+"""Compiled loops of compensated summation, for weights of graphs and certificates.
 
 Neumaier's summation (ZAMM 54, 1974) adds the rounding error of each addition to a second sum, which is added at the
 end; its error is that of one rounding unless the terms cancel. A term costs four additions and a comparison.

@@ -28,6 +28,7 @@ PAGES = {
     "cpms.sources.readers": "docs/graphs.md#files",
     "cpms.sources.readers.edge_lists": "docs/graphs.md#the-form-of-an-edge-list",
     "cpms.storage": "docs/concepts/formats.md#arrays",
+    "cpms.storage.codecs": "docs/own_format.md",
 }
 """Pages on errors, with a heading, by the module that raises them or the package that it lies in."""
 

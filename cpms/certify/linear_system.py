@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cpms.base import threads
+from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.certify import linear_loops
 from cpms.problems.linear_system import LinearSystem
@@ -49,7 +50,8 @@ class Certificate:
         A lower bound of the eigenvalues of a symmetric positive definite A, as it was given.
     estimated_eigenvalue : float or None
         An estimate of the smallest eigenvalue of such an A, from the coefficients of conjugate gradients. It is no
-        bound: with few iterations it is too large.
+        bound: with few iterations it is too large. With a preconditioner M, Jacobi's or block Jacobi's, it is that of
+        M^-1 A times the least one of M, which is at most that of A.
 
     Examples
     --------
@@ -154,6 +156,55 @@ def norm(values: Floats) -> float:
         return math.inf
 
 
+def require_lower_bound(value: float, system: LinearSystem) -> None:
+    """Refuse a lower bound of the eigenvalues that lies above a diagonal entry, or of a matrix that is not symmetric.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> from cpms.sparse.matrix import Matrix
+    >>> require_lower_bound(1.0, LinearSystem(Matrix.from_dense([[2.0, -1.0], [-1.0, 2.0]])))
+    """
+    row = int(np.argmin(system.diagonal))
+    if value > system.diagonal[row]:
+        raise InputError(
+            f"smallest_eigenvalue is {value}, but row {row} of A has {system.diagonal[row]} on the diagonal, and no "
+            "diagonal entry of a symmetric matrix lies below its smallest eigenvalue; give a lower bound of that"
+        )
+    if not system.is_symmetric:
+        raise InputError(
+            "smallest_eigenvalue bounds errors of symmetric matrices, and A is not symmetric; leave it out"
+        )
+
+
+def rayleigh_quotient(b: Floats, x: Floats, found: Residual) -> float:
+    """Return an upper bound of x.Ax / x.x, which is at least the smallest eigenvalue of A; inf where it overflows.
+
+    Examples
+    --------
+    >>> from cpms.sparse.matrix import Matrix
+    >>> b, x = np.array([1.0, 1.0]), np.array([1.0, 1.0])
+    >>> quotient = rayleigh_quotient(b, x, residual(LinearSystem(Matrix.from_dense([[2.0, -1.0], [-1.0, 2.0]])), b, x))
+    >>> 1.0 <= quotient < 1.0 + 1e-12
+    True
+    """
+    largest = float(np.abs(x).max(initial=0.0))
+    if not 0.0 < largest < math.inf:
+        return math.inf
+    exponent = -math.frexp(largest)[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        y, right, values, bounds = (np.ldexp(each, exponent) for each in (x, b, found.values, found.bounds))
+        sizes = float(np.abs(y) @ (np.abs(right) + np.abs(values)))
+        rounding = 4.0 * (len(x) + 4) * 2.0**-53
+        top = float(y @ right) - float(y @ values) + float(np.abs(y) @ bounds) + rounding * sizes
+        quotient = top / float(y @ y)
+        quotient += rounding * abs(quotient) + _TINY
+    return quotient if math.isfinite(quotient) else math.inf
+
+
 def certificate(
     system: LinearSystem,
     b: Floats,
@@ -171,6 +222,12 @@ def certificate(
     of : str
         What the system's matrix is.
     smallest_eigenvalue : float, optional
+        A lower bound of the eigenvalues of a symmetric matrix.
+
+    Raises
+    ------
+    InputError
+        If ``smallest_eigenvalue`` is above the Rayleigh quotient of x, and so no lower bound.
 
     Examples
     --------
@@ -184,6 +241,11 @@ def certificate(
     if not np.isfinite(x).all():
         return Certificate(math.inf, 0.0, b_norm, math.inf, math.inf, of, smallest_eigenvalue)
     found = residual(system, b, x)
+    if smallest_eigenvalue is not None and smallest_eigenvalue > (quotient := rayleigh_quotient(b, x, found)):
+        raise InputError(
+            f"smallest_eigenvalue is {smallest_eigenvalue}, but x.Ax / x.x is {quotient:.6g} for the answer x, and the "
+            "smallest eigenvalue of A is at most that; give a lower bound of it"
+        )
     size = norm(found.values) if np.isfinite(found.values).all() and np.isfinite(found.bounds).all() else math.inf
     roundoff = norm(found.bounds) + _OF_NORMS * size if math.isfinite(size) else math.inf
     scale = system.frobenius_norm * norm(x) + b_norm

@@ -29,6 +29,7 @@ def add(parsers: Any) -> None:
     )
     parser.add_argument("what", metavar="VALUE|FILE")
     parser.add_argument("--storage", metavar="NAME", help="of a VALUE; see 'cpms formats' (cpms4)")
+    parser.add_argument("--of", metavar="NAME", help="of a .cpms FILE: its format, where that is one of your own")
 
 
 def values_last(arguments: Sequence[str]) -> Sequence[str]:
@@ -49,9 +50,11 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if is_file(arguments.what):
         if arguments.storage:
-            raise InputError(f"{arguments.what} has a format of its own; leave out --storage")
-        say(_file(Path(arguments.what)))
+            raise InputError(f"{arguments.what} has a format of its own; leave out --storage, or name it by --of")
+        say(_file(Path(arguments.what), arguments.of))
         return 0
+    if arguments.of:
+        raise InputError(f"--of names the format of a .cpms file, and {arguments.what!r} is none; use --storage")
     value = _number(arguments.what)
     if value is None:
         raise InputError(f"{arguments.what!r} is neither a number, nor a file, nor 0x and the 16 digits of a float64")
@@ -80,8 +83,8 @@ def _value(value: float, storage: Format) -> list[str]:
     head = f"{value!r} = {bits[0]} {bits[1:12]} {bits[12:]} (sign, exponent, mantissa)"
     if not isinstance(storage, SegmentFormat):
         stored = encode([value], storage)
-        width = 8 * storage.group_bytes if storage.group == 1 else storage.bits()
-        packed = int.from_bytes(stored.memory[: width // 8].tobytes(), "little") if storage.group == 1 else None
+        width = storage.bits()
+        packed = int.from_bytes(stored.memory.tobytes(), "little") if storage.group == 1 else None
         shown = "-" if packed is None else f"{packed:0{width}b}"
         rows = [[width, shown, *_error(value, float(stored.decode()[0]))]]
         return [head, "", *text_table(["bits", "stored", "value", "relative error"], rows)]
@@ -104,14 +107,16 @@ def _error(value: float, seen: float) -> tuple[str, str]:
     return repr(seen), f"{abs(seen - value) / abs(value):.2e}"
 
 
-def _file(path: Path) -> str:
+def _file(path: Path, of: str | None) -> str:
     from cpms.storage import array_file, file
 
+    if of and path.suffix != ".cpms":
+        raise InputError(f"--of names the format of a .cpms file; {path} says its own")
     if path.suffix == ".npy":
         values = file.load_values(path)
         name, nbytes = "fp64", values.nbytes
     else:
-        stored = array_file.load_array(path) if path.suffix == ".cpms" else file.load(path)
+        stored = array_file.load_array(path, format=of) if path.suffix == ".cpms" else file.load(path)
         values, name, nbytes = stored.decode().ravel(), stored.format.name, stored.nbytes
     shown = ", ".join(repr(float(value)) for value in values[:5])
     return f"{path}: {len(values):,} values in {name}, {nbytes:,} bytes: {shown}{', …' if len(values) > 5 else ''}"

@@ -34,10 +34,12 @@ def add(parsers: Any) -> None:
     parser = parsers.add_parser(
         "solve",
         help="solve a linear system with a certified answer",
-        description="Solve A x = b in few bits, and certify b - A x in float64.",
+        description="Solve A x = b in few bits, and certify b - A x in twice the precision of float64.",
         epilog="example: cpms solve stencil:points=7,side=32 --tol 1e-12",
     )
-    parser.add_argument("matrix", metavar="MATRIX", help="Matrix Market file, or stencil:points=7,side=32")
+    parser.add_argument(
+        "matrix", metavar="MATRIX", help="Matrix Market file, .npz of SciPy, or stencil:points=7,side=32"
+    )
     parser.add_argument(
         "rhs", metavar="RHS", nargs="?", help="one number a line, .npy, or Matrix Market (default: ones)"
     )
@@ -106,6 +108,8 @@ def summary(name: str, found: Any) -> dict[str, Any]:
         "method": found.method,
         "storage": found.storage,
         "vectors": list(found.vectors),
+        "preconditioner": found.preconditioner,
+        "preconditioner_storage": found.preconditioner_storage,
         "engine": found.engine,
         "reason": found.reason,
         "tol": found.tol,
@@ -127,9 +131,14 @@ def summary(name: str, found: Any) -> dict[str, Any]:
 
 def _readable(report: dict[str, Any]) -> list[str]:
     bits = ", ".join(f"{count} at {bits} bits" for bits, count in report["iterations_by_bits"].items())
+    preconditioner = (
+        f", preconditioner {report['preconditioner']} in {report['preconditioner_storage']}"
+        if report["preconditioner"]
+        else ""
+    )
     return [
         f"{shortened(report['matrix'])}: {report['unknowns']:,} unknowns, {report['method']} on {report['engine']}, "
-        f"matrix in {report['storage']}",
+        f"matrix in {report['storage']}{preconditioner}",
         report["status"],
         f"{report['iterations']} iterations ({bits or 'none'}), {report['bytes_read']:,} bytes read, "
         f"in {report['solve_s']:.3g} s; prepared in {report['prepare_s']:.3g} s, certified in "

@@ -27,7 +27,7 @@ class SolveStatus(Enum):
     'CONVERGED'
     """
 
-    CONVERGED = "converged: ||b - A x||, certified in float64 with its rounding error, is at most tol ||b||"
+    CONVERGED = "converged: ||b - A x||, certified in twice the precision of float64, is at most tol ||b||"
     MAX_ITERATIONS = "not converged within max_iterations: raise it, raise tol, or give a preconditioner"
     STAGNATED = (
         "not converged: the residual stopped falling with all values in float64; raise tol, give a preconditioner or "
@@ -42,7 +42,7 @@ class SolveStatus(Enum):
     OVERFLOW = "not converged: numbers grew beyond float64; scale rows or columns of A and b"
     UNVERIFIED = (
         "not converged: the method's float64 residual is below tol, but the certified one with its rounding error is "
-        "not; raise tol, or scale rows or columns of A"
+        "not; raise tol, scale rows or columns of A, or store A in more bits; a method of yours may use task.exact"
     )
 
 
@@ -109,7 +109,7 @@ class Recorder:
         self.other_bytes = 0
         """Read by products that belong to no iteration, such as those of residuals."""
         self.lanczos: list[tuple[float, float]] = []
-        """Of conjugate gradients without a preconditioner: r.p before each iteration, and p.Ap."""
+        """Of conjugate gradients: r.p before each iteration, and p.Ap."""
         self._most, self._scale, self._on_step, self._now, self._began = most, scale, on_step, now, now()
 
     @property
@@ -135,8 +135,13 @@ class Recorder:
 class Preconditioner(ABC):
     """An approximation of A's inverse, prepared for one matrix on one backend."""
 
+    name: str = "own"
+    storage: str = "fp64"
+    """Format of its values, or several with commas between them."""
     nbytes: int = 0
     """Bytes that an application reads besides its vectors."""
+    least: float | None = None
+    """About the least eigenvalue of the matrix of which it is the inverse, from below; None where that is not known."""
 
     @abstractmethod
     def apply(self, r: Any) -> Any:
@@ -224,3 +229,15 @@ def bits_of(storage: VectorFormat | None, read: int | None = None) -> int:
     64
     """
     return DOUBLE_BITS if storage is None else storage.bits(read)
+
+
+def vector_bytes(storage: VectorFormat | None, length: int) -> int:
+    """Return the bytes of a vector of ``length`` values in a format; of None, float64.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import format_named
+    >>> vector_bytes(None, 64), vector_bytes(format_named("mxfp4"), 64)
+    (512, 34)
+    """
+    return 8 * length if storage is None else storage.traffic(length)

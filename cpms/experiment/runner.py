@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cpms.base import plugins, threads, work_clock
+from cpms.base.compilation import first_call
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
 from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
@@ -107,6 +108,7 @@ def _run(
         if is_named:
             held = {}
         waiting = ordered([cell for key, cell in chosen.items() if held.get(key, "missing")], experiment.shuffle)
+        first_call.end()
         measuring, found = _Measuring(experiment, content, kind, noted), []
         with Bar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:

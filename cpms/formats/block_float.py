@@ -63,6 +63,11 @@ class BlockFloatFormat:
         blocks = -(-length // BLOCK_VALUES)
         return 4 * (-(-blocks // 2)) + 4 * self.width * blocks
 
+    def traffic(self, length: int, read: int | None = None) -> int:
+        """Bytes of ``length`` values that a read touches: all, exponents included."""
+        self.checked_read(read)
+        return self.nbytes(length)
+
     def checked_read(self, read: int | None) -> int:
         """Return 1, the only level there is."""
         count = 1 if read is None else whole("read", read)

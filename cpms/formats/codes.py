@@ -46,6 +46,11 @@ class CodeFormat:
         """Bytes of an array of ``length`` values, its table included."""
         return 8 * TABLE_VALUES + length
 
+    def traffic(self, length: int, read: int | None = None) -> int:
+        """Bytes of ``length`` values that a read touches: all, its table included."""
+        self.checked_read(read)
+        return self.nbytes(length)
+
     def checked_read(self, read: int | None) -> int:
         """Return 1, the only level there is."""
         count = 1 if read is None else whole("read", read)

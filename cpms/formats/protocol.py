@@ -200,9 +200,14 @@ class Format:
         return -(-require_length(length) // self.group) * self.group_bytes
 
     def bytes_read(self, read: int | None = None) -> int:
-        """Bytes of one value that a read of the first ``read`` levels touches."""
+        """Bytes of one value that a read of the first ``read`` levels touches; of groups, a share rounded up."""
         self.checked_read(read)
         return -(-self.group_bytes // self.group)
+
+    def traffic(self, length: int, read: int | None = None) -> int:
+        """Bytes of ``length`` values that a read of the first ``read`` levels touches, in whole groups."""
+        each = self.bytes_read(read)
+        return each * require_length(length) if self.group == 1 else self.nbytes(length)
 
     def mantissa_kept(self, read: int | None = None) -> int:
         """Return the mantissa bits that a cut with the same unit roundoff would keep."""

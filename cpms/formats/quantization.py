@@ -47,8 +47,8 @@ def quantiser(storage: Format) -> FloatFormat:
     width = storage.widths[0]
     if width not in HEAD_BITS:
         raise UnsupportedError(
-            f"method 'refine' reads one segment of 16 or 32 bits, and the first of {storage.name} has {width}; "
-            "use cpms2, cpms4, or a packed float such as fp16 or e5m2"
+            f"of a segment format method 'refine' reads the first segment, 16 or 32 bits, and that of {storage.name} "
+            f"has {width}; use cpms2, cpms4, a packed float such as fp16, or on engine cpu any other format"
         )
     return FloatFormat(storage.name, WIDE_EXPONENT_BITS, width - 1 - WIDE_EXPONENT_BITS, storage.rounding)
 

@@ -70,6 +70,10 @@ class SharedExponentFormat(Format):
         """Bytes of a number that are read."""
         return self.bits(read) // 8
 
+    def traffic(self, length: int, read: int | None = None) -> int:
+        """Bytes of tables, and of the segments that are read, in whole groups."""
+        return -(-length // GROUP) * (_TABLE_BYTES + GROUP * self.bytes_read(read))
+
     def unit_roundoff(self, read: int | None = None) -> float:
         """Relative to the largest number of a group: reads cut."""
         return 2.0 ** -(self.bits(read) - 5)

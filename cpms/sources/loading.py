@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cpms.base.errors import InputError
+from cpms.base.text.keywords import checked_keywords
 from cpms.base.validation import described
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.sources import datasets, readers
@@ -17,6 +18,7 @@ from cpms.sources.readers.assemble import apply
 from cpms.sources.readers.options import Columns, Header, Ids, ReadOptions, Symmetric, Weights, ZeroWeights
 
 
+@checked_keywords
 def load(
     source: str | os.PathLike[str] | Any,
     *,
@@ -149,6 +151,19 @@ def files_of(source: str) -> list[Path]:
     if (found := datasets.locate(source)) or source in datasets.DATASETS or ":" not in source:
         return [found] if found else []
     return [path for part in re.split(r"[:=,()]", source) if part for path in files_of(part)]
+
+
+def is_missing(source: str) -> bool:
+    """Return whether a name can only be that of a file, and there is none.
+
+    Examples
+    --------
+    >>> is_missing("atlantis.csv"), is_missing("rmat:scale=4"), is_missing("wiki-Vote")
+    (True, False, False)
+    """
+    if _is_special(source) or source in datasets.DATASETS or _is_generator(source):
+        return False
+    return datasets.locate(source) is None
 
 
 def _is_generator(text: str) -> bool:

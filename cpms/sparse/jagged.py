@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
-from cpms.base.compilation.repayment import Repayment
+from cpms.base.compilation import first_call
 from cpms.base.jit import compiled
 from cpms.graph.graph import Graph
 from cpms.sparse.csr import unsigned_sources
@@ -27,7 +27,6 @@ BLOCK_ROWS = 2048
 """Rows of a block; their sums fit a core's first-level cache."""
 FEWEST_ROWS = 8
 """Rows of the shortest diagonal."""
-_repays = Repayment(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +69,10 @@ def build(graph: Graph) -> Jagged:
         _reorder(graph.indptr, nodes, new_numbers, sources, reordered, low, high)
 
     lengths = graph.in_degree[nodes].astype(np.uint32)
-    if _repays(graph.edges):
-        threads.each(reorder, threads.ranges(-(-rows // BLOCK_ROWS), at_least=8, parts=64))
-    else:
+    if first_call.spares_loops():
         reordered = new_numbers[sources[_order_of_entries(graph, nodes, lengths)]]
+    else:
+        threads.each(reorder, threads.ranges(-(-rows // BLOCK_ROWS), at_least=8, parts=64))
     starts = np.append(graph.indptr[: graph.nodes : BLOCK_ROWS], graph.edges).astype(np.uint64)
     return Jagged(nodes, lengths, starts, reordered)
 

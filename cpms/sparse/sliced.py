@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
-from cpms.base.compilation.repayment import Repayment
+from cpms.base.compilation import first_call
 from cpms.base.jit import compiled
 from cpms.formats.formats import FP64, Format
 from cpms.graph.graph import Graph
@@ -29,7 +29,6 @@ BLOCK_ROWS = 1024
 """Rows of a block; their sums fit a core's first-level cache."""
 SLICE = 4
 """Rows of a slice, summed at the same time."""
-_repays = Repayment(2)  # The sources and the values.
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ def build(graph: Graph, storage: Format | None) -> Sliced:
 
 
 def _reordered(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if not _repays(graph.edges):
+    if first_call.spares_loops():
         return entries[_order_of_entries(graph, order)]
     rows, reordered = graph.nodes, np.empty_like(entries)
 

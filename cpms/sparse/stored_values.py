@@ -56,14 +56,6 @@ def stored_values(
     return encode(arrangement.spread(values), storage)
 
 
-def bytes_of(stored: StoredValues, read: int | None) -> int:
-    """Return the bytes of an array's values that a read of the first ``read`` segments touches."""
-    stored.format.checked_read(read)
-    if isinstance(stored, SegmentedArray):
-        return stored.format.bytes_read(read) * stored.length
-    return stored.nbytes
-
-
 _MOST_EXPONENT = 1022
 """Whose power of two, and that of its negative, is a normal float64."""
 

@@ -55,7 +55,7 @@ def load_array(
         shape = tuple(int(size) for size in header["shape"])
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
-            raise InputError(f"{file}: {error}; give format=") from None
+            raise InputError(f"{file}: {error}; give its format: --of NAME, or format= in Python") from None
         raise InputError(f"{file}: its header is not that of a stored array ({error})") from None
     if storage.name != header["format"]:
         raise InputError(f"{file}: holds values in {header['format']}, not {storage.name}")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.real_arrays import real_array
+from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats
 from cpms.base.validation import described, shortened, whole
 from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_of
@@ -40,6 +41,7 @@ _MOST_EXPONENT = 1022
 _INFINITE = 0x7FF0000000000000
 
 
+@checked_keywords
 def quantize(
     x: Any,
     format: Format | str,

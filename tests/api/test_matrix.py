@@ -100,6 +100,17 @@ def test_bytes_are_counted_as_they_are_read(stored):
     assert A.with_storage(layout="coo").nbytes == 8 * 5 + 8 * 5
 
 
+@pytest.mark.parametrize("layout", ["csr", "coo", "ell", "sell"])
+def test_engines_agree_on_bytes_and_groups_count_their_own(layout):
+    given = scipy.sparse.random_array((70, 50), density=0.1, format="csr", rng=np.random.default_rng(1))
+    for storage in ("fp16", "cpms4", "posit16", "mxfp8-e4m3", "mxfp4", "gse", "bfp21", "split-1e-6"):
+        A, B = (cpms.matrix(given, storage=storage, layout=layout, engine=engine) for engine in ("reference", "cpu"))
+        assert (A.nbytes, A.bytes_read(), A.bytes_read(1)) == (B.nbytes, B.bytes_read(), B.bytes_read(1)), storage
+        assert A.nbytes == A.bytes_read() >= A.bytes_read(1), storage
+        if layout == "csr" and not storage.startswith(("bfp", "split")):
+            assert A.bytes_read() == 4 * 71 + 4 * given.nnz + cpms.encode(given.data, storage).nbytes, storage
+
+
 def test_the_matrix_as_given_is_kept(stored):
     A = stored
     coarse = A.with_storage("e4m3")
@@ -142,6 +153,19 @@ def test_matrix_market_files_are_read(tmp_path, field, symmetry, dense):
     zipped = tmp_path / "b.mtx.gz"
     zipped.write_bytes(gzip.compress(path.read_bytes()))
     np.testing.assert_array_equal(cpms.matrix(zipped) @ np.eye(A.shape[1]), dense)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_npz_files_of_scipy_are_read(tmp_path, layout):
+    dense = np.array([[0.5, 0.0, 3.0], [0.0, -2.0, 0.0]])
+    scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.coo_array(dense).asformat(layout))
+    np.testing.assert_array_equal(cpms.matrix(tmp_path / "a.npz") @ np.eye(3), dense)
+
+
+def npz_file(tmp_path, **arrays):
+    whole = {"format": b"csr", "shape": [2, 2], "indptr": [0, 1, 2], "indices": [0, 1], "data": [1.0, 2.0]}
+    np.savez(tmp_path / "w.npz", **{name: array for name, array in (whole | arrays).items() if array is not None})
+    return tmp_path / "w.npz"
 
 
 def test_graphs_and_triplets_are_matrices():
@@ -206,7 +230,16 @@ def complex_file(tmp_path):
         (lambda *_: cpms.matrix(7), "cannot be made of int"),
         (lambda *_: cpms.matrix("nowhere.mtx"), "nowhere.mtx: there is no such file"),
         (lambda _, path: cpms.matrix(complex_file(path)), "the matrix is complex"),
-        (lambda *_: cpms.matrix(__file__), "not a Matrix Market file"),
+        (lambda *_: cpms.matrix(__file__), "not a Matrix Market file.*scipy.io.mmwrite"),
+        (lambda _, path: cpms.matrix(npz_file(path, indptr=[0, 2, 1])), "row starts do not ascend"),
+        (lambda _, path: cpms.matrix(npz_file(path, indices=[0, 7])), "outside shape"),
+        (lambda _, path: cpms.matrix(npz_file(path, indices=[0, -1])), "count from 0"),
+        (lambda _, path: cpms.matrix(npz_file(path, data=[1.0])), "1 values for 2 entries"),
+        (lambda _, path: cpms.matrix(npz_file(path, format=b"dia")), "convert it to csr, csc or coo"),
+        (lambda _, path: cpms.matrix(npz_file(path, shape=[2, 2, 2])), "give two dimensions"),
+        (lambda _, path: cpms.matrix(npz_file(path, data=np.array([1.0, None]))), "w.npz: array data.npy is .*object"),
+        (lambda _, path: cpms.matrix(npz_file(path, data=None)), "there is no array 'data'"),
+        (lambda _, path: cpms.matrix(npz_file(path, cpms_graph=1)), "it holds a graph"),
         (lambda *_: cpms.matrix(([0], [0]), layout="sell"), "which a pattern has no values for"),
         (lambda *_: cpms.matrix(([0], [0])).matvec([1.0], read=2), "pattern without values"),
         (lambda *_: cpms.matrix([[1.0]], storage="fp16-stochastic", engine="reference"), "stochastically"),

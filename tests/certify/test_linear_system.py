@@ -104,3 +104,25 @@ def test_facts_of_matrices_are_exact():
     assert LinearSystem(Matrix.from_dense([[0.0, 1.0], [1.0, 1.0]])).dominance == math.inf
     with pytest.raises(InputError, match="square"):
         LinearSystem(Matrix.from_dense([[1.0, 2.0]]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes, seeds, st.sampled_from([0, 10, 200]))
+def test_the_bound_of_a_rayleigh_quotient_is_above_it(size, seed, spread):
+    dense, x, b = a_system(size, seed, spread)
+    if seed % 3 == 0:  # A quotient of 0, of which rounding alone is left.
+        dense = dense - dense.T
+        b = dense @ x
+    bound = certify.rayleigh_quotient(b, x, certify.residual(LinearSystem(Matrix.from_dense(dense)), b, x))
+    exact = [Fraction(v) for v in x.tolist()]
+    rows = [sum((Fraction(a) * v for a, v in zip(row, exact, strict=True)), Fraction(0)) for row in dense.tolist()]
+    quotient = sum(u * v for u, v in zip(rows, exact, strict=True)) / sum(v * v for v in exact)
+    assert math.isinf(bound) or Fraction(bound) >= quotient
+
+
+def test_a_value_above_a_rayleigh_quotient_is_no_lower_bound():
+    system = LinearSystem(Matrix.from_dense([[2.0, -1.0], [-1.0, 2.0]]))
+    b, x = np.array([1.0, 1.0]), np.array([1.0, 1.0])
+    assert certify.certificate(system, b, x, smallest_eigenvalue=1.0).error_bound is not None
+    with pytest.raises(InputError, match=r"smallest_eigenvalue is 1\.001, but x\.Ax / x\.x is 1 "):
+        certify.certificate(system, b, x, smallest_eigenvalue=1.001)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from cli_runs import refused, run
 
+import cpms
+
 
 def test_a_stored_file_is_not_shown_in_another_format(capsys, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(5.0))
@@ -55,3 +57,47 @@ def test_inspect_takes_the_bits_of_a_value(capsys):
     assert "-2.0 = 1 " in run(capsys, "inspect", "0XC000000000000000")[1]
     assert "7ff0" in run(capsys, "inspect", "0x7ff0000000000001")[1]
     assert "16 digits" in refused(capsys, "inspect", "0x3f")
+
+
+SIGNS_OF_12_BITS = """
+import cpms, numpy as np
+
+
+class Signs(cpms.Format):
+    name = "twelve"
+
+    def bits(self, read=None):
+        return 12
+
+    def unit_roundoff(self, read=None):
+        return 0.5
+
+    def encode(self, values):
+        return np.where(np.signbit(values), 0x803, 0x003).astype(np.uint16)
+
+    def decode(self, codes, read=None):
+        return np.where(codes > 2047, -1.0, 1.0)
+"""
+
+
+def test_inspect_shows_the_bits_of_a_format_of_ones_own(capsys, tmp_path):
+    (tmp_path / "own.py").write_text(SIGNS_OF_12_BITS)
+    name = f"{tmp_path / 'own.py'}:Signs"
+    assert run(capsys, "inspect", "-1", "--storage", name)[1].split()[-4:-1] == ["12", "100000000011", "-1.0"]
+    assert "12, stored in 16" in run(capsys, "formats", name)[1]
+
+
+def test_inspect_takes_the_format_of_a_file(capsys, tmp_path):
+    (tmp_path / "own.py").write_text(SIGNS_OF_12_BITS)
+    name, file = f"{tmp_path / 'own.py'}:Signs", tmp_path / "x.cpms"
+    cpms.encode([1.0, -1.0, 1.0], cpms.format_named(name)).save(file)
+    assert "give its format: --of NAME" in refused(capsys, "inspect", file)
+    assert "3 values in twelve, 6 bytes: 1.0, -1.0, 1.0" in run(capsys, "inspect", file, "--of", name)[1]
+    assert "use --storage" in refused(capsys, "inspect", "0.1", "--of", name)
+
+
+def test_formats_count_mantissa_bits_in_one_way(capsys):
+    rows = {line.split()[0]: line.split() for line in run(capsys, "formats")[1].splitlines()[1:]}
+    for first, second in (("e4m3", "e4m3fn"), ("fp16", "tf32")):
+        assert rows[first][-2:] == rows[second][-2:]
+    assert rows["tf32"][1:5] == ["1+8+10,", "stored", "in", "32"]

@@ -27,6 +27,19 @@ def test_it_solves_files_and_writes_what_is_asked(tmp_path, capsys):
     assert (tmp_path / "t.csv").read_text().startswith("iteration,residual,bits")
 
 
+def test_the_preconditioner_that_auto_takes_is_reported(tmp_path, capsys):
+    scale = scipy.sparse.diags_array(np.geomspace(1.0, 10.0, 30))
+    scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.csr_array(scale @ A @ scale))
+    assert main(["solve", str(tmp_path / "a.npz"), "--engine", "cpu", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["preconditioner"], report["preconditioner_storage"]) == ("jacobi", "fp64")
+    assert "preconditioner jacobi: the largest diagonal entry is 1e+02 times" in report["reason"]
+    assert main(["solve", str(tmp_path / "a.npz"), "--engine", "cpu"]) == 0
+    assert "preconditioner jacobi in fp64" in capsys.readouterr().out
+    assert main(["solve", "stencil:points=5,side=9", "--engine", "cpu"]) == 0
+    assert "preconditioner" not in capsys.readouterr().out
+
+
 def test_what_is_not_certified_ends_with_1(capsys):
     command = ["solve", "stencil:points=5,side=9", "--engine", "cpu", "--max-iterations", "2", "--vectors", "fp16,fp32"]
     assert main(command) == 1

@@ -17,9 +17,9 @@ from cpms.backends.cpu import node_loops
 from cpms.backends.cpu import refinement as _cpu_refinement
 from cpms.backends.cpu.reduced_refinement import CpuTrimmedRefinement, prepared
 from cpms.backends.cpu.refinement import CpuRefinement
-from cpms.backends.cpu.small_graphs import trimming
 from cpms.backends.cpu.trimmed_core import Core, core
 from cpms.base import threads
+from cpms.base.compilation import first_call
 from cpms.certify import residual
 from cpms.contracts.status import Step
 from cpms.contracts.stopping import Stopping
@@ -48,7 +48,7 @@ def obvious_core(graph):
 
 @given(graphs_with_a_core(), st.sampled_from([1, 3, 1 << 14]), st.booleans())
 def test_the_core_is_what_is_left_when_ends_are_taken_away(graph, part_nodes, compiles):
-    by_loops = patch.object(trimming, "repays", lambda _: compiles)
+    by_loops = patch.object(first_call, "spares_loops", lambda: not compiles)
     with patch.object(node_loops, "_PART_NODES", part_nodes), by_loops:
         found, expected = core(Problem(graph)), obvious_core(graph)
     if found is None:

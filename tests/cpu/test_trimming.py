@@ -13,6 +13,7 @@ from cpms import Graph
 from cpms.backends.cpu.small_graphs import trimming
 from cpms.backends.cpu.substitution import acyclic
 from cpms.backends.cpu.trimmed_core import core
+from cpms.base.compilation import first_call
 from cpms.problems.pagerank import Problem
 from cpms.testing import distributions, graphs_with_a_core
 
@@ -21,7 +22,7 @@ def of_both(work):
     """Return the results of NumPy and of compiled loops."""
     found = []
     for compiles in (False, True):
-        with patch.object(trimming, "repays", lambda _, compiles=compiles: compiles):
+        with patch.object(first_call, "spares_loops", lambda compiles=compiles: not compiles):
             found.append(work())
     return found
 

@@ -9,6 +9,7 @@ import re
 import matplotlib.pyplot as plt
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from cpms.base.package_data import folder, show_programs
@@ -57,6 +58,10 @@ def faults(figure):
             yield f"{count} labelled ticks from {axis.get_view_interval()}"
     heads = [axes.title for axes in figure.axes] + [axis.label for axis in ticks.values()] + figure.texts
     entries = [text for legend in figure.legends for text in legend.get_texts()]
+    for legend in figure.legends:
+        looks = [look(handle) for handle in legend.legend_handles]
+        if len(set(looks)) < len(looks):
+            yield f"entries look alike: {looks}"
     for text in [*filter(shown, heads), *entries, *itertools.chain(*labels)]:
         box = text.get_window_extent(renderer)
         if box.x0 < -2 or box.y0 < -2 or box.x1 > page.x1 + 2 or box.y1 > page.y1 + 2:
@@ -65,6 +70,13 @@ def faults(figure):
         for one, other in itertools.combinations(group, 2):
             if covers(one.get_window_extent(renderer), other.get_window_extent(renderer)):
                 yield f"{one.get_text()!r} is on {other.get_text()!r}"
+
+
+def look(handle):
+    """Return what tells an entry of a legend from others."""
+    if not isinstance(handle, Line2D):
+        return handle.get_facecolor(), getattr(handle, "get_hatch", str)()
+    return handle.get_marker(), str(handle.get_color()), str(handle.get_markerfacecolor()), handle.get_linestyle()
 
 
 def shown(text):
@@ -107,6 +119,12 @@ def test_the_files_embed_their_fonts_and_hold_the_alternative_text(tmp_path):
     alt = json.loads((tmp_path / "tolerance.json").read_text())["alt"]
     assert alt in (tmp_path / "tolerance.svg").read_text()
     assert alt.encode() in (tmp_path / "tolerance.png").read_bytes()
+
+
+@pytest.mark.parametrize(("program", "table"), [("refine", "MARKS"), ("rounding", "MARKS"), ("topk", "PATTERNS")])
+def test_contestants_of_a_figure_have_marks_of_their_own(program, table):
+    marks = getattr(show._program(show_programs()[program]), table)
+    assert len(set(marks.values())) == len(marks)
 
 
 def test_few_rows_that_no_commit_explains_are_named(tmp_path):

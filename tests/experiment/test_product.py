@@ -12,6 +12,7 @@ from cpms.base.package_data import show_programs
 from cpms.experiment.kinds import product
 from cpms.experiment.report import show
 from cpms.experiment.report.output import Output
+from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.sources.matrices.stencils import POINTS, stencil
 
 CONTESTANTS = [
@@ -130,6 +131,28 @@ def test_suites_are_compared_with_their_targets(tmp_path):
         assert found[key]["met"] in (met, str(met)), key
     assert found["A: all", "16 bits, vectors in float32, times cuSPARSE's SELL in FP16"]["mean"] == pytest.approx(3.0)
     assert ("A: finite elements", "few bits, times cuSPARSE") not in found
+
+
+@pytest.mark.parametrize(("stored", "bits"), [(("codes8", "fp64"), (8, 64)), (("e4m3", "e4m3"), (8, 8))])
+def test_formats_that_are_chosen_are_stated_and_several_have_no_colour(tmp_path, monkeypatch, stored, bits):
+    rows = [
+        {
+            "status": "ok", "copy_gbps": 20.0, "experiment": "gpu_suite_a_grids", "graph": f"stencil:points={place}",
+            "contestants": [
+                product_of("cusparse", "csr", "fp64", 8.0, 100e6, bits=64),
+                product_of("cuda", "sell", "lossless", 2.0, 10e6, stored_as=stored[place], bits=bits[place]),
+            ],
+        }
+        for place in range(2)
+    ]  # fmt: skip
+    made = []
+    monkeypatch.setattr(Output, "figure", lambda _, figure, caption, **_more: made.append((figure, caption)))
+    out = Output(tmp_path, "suites", lambda _: None)
+    show._program(show_programs()["suites"]).show(pd.DataFrame(rows), out, pd.DataFrame())
+    [(figure, caption)] = made
+    assert all(f"{name} ({stored.count(name)})" in caption for name in stored)
+    means = [line.get_color() for line in figure.axes[0].lines if line.get_marker() == "D"]
+    assert means == [colour(64), colour(8) if len(set(bits)) == 1 else NEUTRAL]
 
 
 def test_baselines_are_no_engines():

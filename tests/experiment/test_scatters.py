@@ -42,6 +42,11 @@ def drawn(rows, width, name):
     return figure
 
 
+def places_across(figure):
+    points = {each.get_label(): each for each in figure.axes[0].collections if isinstance(each, PathCollection)}
+    return [across for name in STORAGES for across in points[name].get_offsets()[:, 0]]
+
+
 def legend_of(figure):
     return [text.get_text().replace("\n", " ") for each in figure.legends for text in each.get_texts()]
 
@@ -177,9 +182,12 @@ def test_only_points_that_would_coincide_are_set_apart_and_by_at_most_a_mark():
         assert across[0] == pytest.approx(-across[1])
         assert across[0] != 0
         assert np.ptp(axes.transData.transform([(abs(across[0]), 1.0), (0.0, 1.0)])[:, 0]) < 4.5 * figure.dpi / 72
-    figure = drawn(rows_of(2, 1000.0), "single", "error")
-    across = [each.get_offsets()[:, 0] for each in figure.axes[0].collections if isinstance(each, PathCollection)]
-    assert {*np.concatenate(across)} == {64.0, 32.0, 16.0}
+    figure = drawn(rows_of(1, 1.0), "single", "error")  # The last two storages have one error, on one graph.
+    across = places_across(figure)
+    assert across[2] + across[3] == pytest.approx(32.0)
+    assert across[2] != across[3]
+    apart = [{**row, "error_l1": row["error_l1"] * (1 + 30 * (row["storage"] == "bf16"))} for row in rows_of(2, 1000.0)]
+    assert {*places_across(drawn(apart, "single", "error"))} == {64.0, 32.0, 16.0}
 
 
 def test_a_name_is_not_written_where_another_mark_is_nearer():

@@ -12,7 +12,7 @@ from cpms.base.package_data import experiments, show_programs
 from cpms.experiment import config
 from cpms.experiment.kinds import spmv
 from cpms.experiment.report import show
-from cpms.formats.formats import FP32, FP64
+from cpms.formats.formats import FP32, FP64, format_named
 from cpms.graph.graph import Graph
 
 ENGINES = ["cusparse", "coo_streams", "coo_basic", "reduce_by_key"]
@@ -84,6 +84,11 @@ def test_edges_in_coo_are_16_and_12_bytes():
     graph = Graph.from_edges([0, 1, 2], [1, 0, 0])
     assert spmv.least_bytes(graph, FP64, "coo", 1) == 3 * 16 + 3 * 2 * 8
     assert spmv.least_bytes(graph, FP32, "coo", 1) == 3 * 12 + 3 * 2 * 4
+
+
+def test_groups_count_their_bytes():
+    graph = Graph.from_edges(range(64), [0] * 64, nodes=64)
+    assert spmv.least_bytes(graph, format_named("mxfp4"), "csr", 1) == 64 * 4 + 64 * 4 + 3 * 2 * 17
 
 
 def test_the_algorithm_that_a_library_chose_is_recorded():

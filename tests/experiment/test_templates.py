@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from cpms.base.errors import InputError
 from cpms.cli.main import main
 from cpms.experiment.report.intervals import bootstrap
-from cpms.experiment.report.observations import observations
+from cpms.experiment.report.observations import _word, observations
+from cpms.experiment.report.page.legends import key
 from cpms.experiment.report.page.room import sample
 from cpms.experiment.report.palette import PALETTE, colour
 from cpms.experiment.report.show import _matplotlib
@@ -114,6 +115,17 @@ def test_bars_of_a_solve_add_up_to_its_time_by_the_ends_of_its_steps():
     assert observations([{**row, "step_s": [1.0, 3.0, 4.0], "bits": [64, 16, 64]}]).by_bits[0] == {64: 2.0, 16: 2.0}
 
 
+def test_bars_of_repetitions_add_up_to_their_median_and_its_preparation():
+    shared = {"cell": "", "experiment": "x", "status": "ok", "graph": "g", "bits_json": "[16, 64]"}
+    rows = [
+        {**shared, "repetition": place, "solve_s": time, "prepare_s": 10 * time, "step_s_json": f"[{time / 4}, {time}]"}
+        for place, time in enumerate([9.0, 2.0, 4.0])
+    ]
+    (line,) = observations(rows).itertuples()
+    assert line.by_bits == pytest.approx({16: 1.0, 64: 3.0})
+    assert (line.seconds, line.prepare) == (4.0, 40.0)
+
+
 def rows_by_tolerance(tolerances):
     """Return rows of two contestants; the baseline takes as many seconds as its tolerance has places."""
     at = [(storage, tol) for storage in ("fp64", "cpms2") for tol in tolerances[storage]]
@@ -179,8 +191,41 @@ def test_graphs_with_few_of_the_contestants_are_left_out_of_a_page_that_has_no_r
     assert some == "; 4 of 18 graphs; 5 of 20 contestants, evenly chosen"
 
 
+def test_plug_ins_of_the_user_are_not_left_out():
+    lines = [{"case": "g", "called": f"c{k}", "problem": "", "seconds": 1.0 + k, "own": k in (3, 8)} for k in range(20)]
+    kept = set(sample(pd.DataFrame(lines), "c5", 4, 5)[0].called)
+    assert {"c3", "c5", "c8"} < kept
+    assert len(kept) == 5
+
+
+def test_bytes_that_hardly_differ_are_not_drawn():
+    shared = {"experiment": "x", "status": "ok", "graph": "g", "engine": "cpu"}
+    for most, drawn in ((1.05, False), (2.0, True)):
+        rows = [
+            {
+                **shared,
+                "cell": name,
+                "storage": name,
+                "solve_s": 1.0 + k,
+                "bytes_read": 100.0 * (1 + k * (most - 1) / 2),
+            }
+            for k, name in enumerate(["fp64", "fp32", "fp16"])
+        ]
+        assert (TEMPLATES["traffic"](observations(rows), 3.3, None) is not None) == drawn
+
+
+def test_rules_are_named_first():
+    rule = json.dumps({"at_most": 1, "rises": {"0": 1}, "rule": "schedule"})
+    assert _word("controller_json", rule, set()) == "schedule+at_most=1+rises=0:1"
+
+
 def test_rows_without_measurements_have_no_figures(rows):
     assert list(drawings([{**row, "status": "unavailable"} for row in rows])) == []
+
+
+def test_a_legend_names_the_bits_that_were_read_where_several_share_a_colour():
+    assert [entry.get_label() for entry in key([20, 12, 16, 64])] == ["64 bits", "20, 16 bits", "12 bits"]
+    assert [entry.get_label() for entry in key(range(29, 35))] == ["29 to 34 bits"]
 
 
 def test_every_number_of_bits_has_a_colour():

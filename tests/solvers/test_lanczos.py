@@ -24,10 +24,27 @@ def test_a_solve_estimates_the_eigenvalue_and_the_error(vectors):
     assert found.error_bound is None
 
 
+@pytest.mark.parametrize(("preconditioner", "storage"), [("jacobi", "fp64"), ("jacobi", "bf16"), ("block_jacobi", "")])
+def test_preconditioned_solves_estimate_from_below(preconditioner, storage):
+    options = {"preconditioner": preconditioner, "preconditioner_storage": storage or "fp64"}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        scale = scipy.sparse.diags_array(10.0 ** rng.uniform(-1.0, 1.0, N))
+        scaled = scale @ A @ scale
+        b = rng.standard_normal(N)
+        found = cpms.solve(scaled, b, method="cg", engine="cpu", tol=1e-9, **options)
+        dense = scaled.toarray()
+        eigenvalue = np.linalg.eigvalsh(dense)[0]
+        assert 1e-3 * eigenvalue <= found.certificate.estimated_eigenvalue <= 1.001 * eigenvalue
+        assert np.linalg.norm(found.x - np.linalg.solve(dense, b)) <= found.error_estimate
+    unscaled = cpms.solve(1e4 * A, b, method="cg", engine="cpu", block=7, **options)
+    assert 0.1 * 1e4 * LEAST <= unscaled.certificate.estimated_eigenvalue <= 1.001 * 1e4 * LEAST
+
+
 def test_there_is_no_estimate_of_others():
     b = np.ones(N)
     assert cpms.solve(A, b, method="gmres", engine="cpu").error_estimate is None
-    assert cpms.solve(A, b, method="cg", preconditioner="jacobi", engine="cpu").error_estimate is None
+    assert cpms.solve(A, b, method="cg", preconditioner="chebyshev", engine="cpu").error_estimate is None
     assert cpms.solve(A, b, method="cg", max_iterations=3, engine="cpu").error_estimate is None
     assert smallest_eigenvalue([(1.0, 1.0)]) is None
     assert smallest_eigenvalue([(1.0, 2.0), (0.5, -1.0), (1.0, 1.0)]) is None

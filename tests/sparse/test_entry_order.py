@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.base.compilation.repayment import Repayment
+from cpms.base.compilation import first_call
 from cpms.graph.graph import Graph
 from cpms.sparse import jagged, sliced
-
-BY_NUMPY, BY_LOOPS = Repayment(1 << 30), Repayment(0)
 
 
 @pytest.mark.parametrize("layout", [jagged, sliced])
@@ -23,8 +21,8 @@ def test_numpy_and_loops_give_entries_one_order(layout, nodes, edges, skew):
     ends = (rng.random((2, edges)) ** [[1], [skew]] * nodes).astype(np.int64)
     graph = Graph.from_edges(*ends, nodes=nodes)
     found = []
-    for repays in (BY_NUMPY, BY_LOOPS):
-        with patch.object(layout, "_repays", repays):
+    for by_numpy in (True, False):
+        with patch.object(first_call, "spares_loops", lambda by_numpy=by_numpy: by_numpy):
             matrix = layout.build(graph, None) if layout is sliced else layout.build(graph)
         found.append(matrix.sources)
     assert found[0].dtype == found[1].dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -204,9 +204,13 @@ def spectrum_of(system: LinearSystem) -> Spectrum | None:
     return Spectrum(1.0 - rate, 1.0 + rate) if 0.0 < rate < 1.0 and system.is_symmetrizable else None
 
 
-def preconditioner_for(system: LinearSystem, choice: Choice) -> str | None:
-    """Return the preconditioner that ``auto`` adds to its choice of a method."""
-    return "jacobi" if choice.method == "cg" and system.diagonal_spread >= _SPREAD else None
+def with_preconditioner(system: LinearSystem, choice: Choice) -> tuple[str | None, Choice]:
+    """Return the preconditioner that ``auto`` adds to its choice of a method, and the choice with the reason."""
+    spread = system.diagonal_spread
+    if choice.method != "cg" or spread < _SPREAD:
+        return None, choice
+    why = f"preconditioner jacobi: the largest diagonal entry is {spread:.2g} times the smallest"
+    return "jacobi", replace(choice, reason=f"{choice.reason}; {why}")
 
 
 def _storage(

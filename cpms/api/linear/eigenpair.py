@@ -13,9 +13,10 @@ from cpms.api.linear.arguments import at_least, positive, vector
 from cpms.api.linear.choice import chosen
 from cpms.api.linear.prepared_system import PreparedSystem
 from cpms.api.linear.solution import Eigenpair
-from cpms.api.linear.solve import OnStep
+from cpms.api.linear.solver import OnStep
 from cpms.api.matrix import StoredMatrix
 from cpms.base import work_clock
+from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats
 from cpms.certify import linear_system as certify
 from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
@@ -25,6 +26,7 @@ from cpms.solvers.linear.power_iteration import power_iteration
 _UNIT = 2.0**-53
 
 
+@checked_keywords
 def dominant_eigenpair(
     A: Any,
     *,

@@ -34,6 +34,9 @@ class Solution:
         What was used; ``vectors`` are the formats of vectors, from the fewest bits on.
     reason : str
         Why these were chosen, and what was widened on the way.
+    preconditioner, preconditioner_storage : str or None
+        Name of the preconditioner that was used, by ``auto``'s choice or yours, and format of its values; None without
+        one.
     bytes_read : int
         Of matrix and vectors in all iterations, the residuals in float64 included, by the methods' counts.
     prepare_s, solve_s, certify_s, compile_s : float
@@ -68,6 +71,8 @@ class Solution:
     compile_s: float = 0.0
     device_x: Any | None = None
     transfer_s: float = 0.0
+    preconditioner: str | None = None
+    preconditioner_storage: str | None = None
 
     def __repr__(self) -> str:
         ended = f"{self.status.name} after {self.iterations} iterations, residual {self.residual:.3g} ||b||"
@@ -80,6 +85,7 @@ class Solution:
             [
                 ("status", self.status.value),
                 ("method", f"{self.method} on {self.engine}, matrix in {self.storage}"),
+                ("preconditioner", self.preconditioned_by),
                 ("iterations", f"{self.iterations} ({by_bits})"),
                 ("certified residual over ||b||", shown(finite(self.residual))),
                 ("normwise backward error", shown(finite(self.certificate.normwise_backward_error))),
@@ -106,9 +112,15 @@ class Solution:
     def error_estimate(self) -> float | None:
         """About the most that ||x - x*||_2 may be, by an estimate of the smallest eigenvalue; no bound.
 
-        None where conjugate gradients did not find the answer, or were preconditioned.
+        None where conjugate gradients did not find the answer, or had a preconditioner other than Jacobi's and block
+        Jacobi's.
         """
         return self.certificate.error_estimate
+
+    @property
+    def preconditioned_by(self) -> str:
+        """The preconditioner with its format, such as "jacobi in fp64"; "none" without one."""
+        return "none" if self.preconditioner is None else f"{self.preconditioner} in {self.preconditioner_storage}"
 
     @property
     def iterations(self) -> int:

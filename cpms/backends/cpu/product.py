@@ -26,7 +26,7 @@ from cpms.contracts.own_codecs import codec_refusal, has_own_codec
 from cpms.contracts.product_request import ProductRequest
 from cpms.sparse.arrangement import ELL_ROWS, OWN, SLICE_ROWS, Arrangement, arranged
 from cpms.sparse.matrix import Matrix
-from cpms.sparse.stored_values import StoredValues, bytes_of, row_exponents, stored_values
+from cpms.sparse.stored_values import StoredValues, row_exponents, stored_values
 from cpms.storage.array import SegmentedArray
 from cpms.storage.block_float import STORED
 from cpms.storage.codecs import decode_range
@@ -83,7 +83,7 @@ class CpuProduct(CpuVectors):
 
     def bytes_read(self, read: int | None = None) -> int:
         """Return the bytes of indices, and of the segments that are read."""
-        values = 0 if self.values is None else bytes_of(self.values, read)
+        values = 0 if self.values is None else self.values.format.traffic(self.values.length, read)
         return self._index_bytes + values
 
     @property

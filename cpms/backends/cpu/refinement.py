@@ -20,6 +20,7 @@ from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.node_loops import scatter
 from cpms.backends.cpu.small_graphs import outer_steps as small
 from cpms.base import threads, work_clock
+from cpms.base.compilation import first_call
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
@@ -40,7 +41,8 @@ _MAX_RANGES = 64
 _THREAD_COST = 60_000
 """The entries and rows for which another thread is worthwhile, since threads wait for each other at barriers."""
 _MOST_SWEEPS = 10_000
-"""The largest number of sweeps of a call, which is the length of its report."""
+"""The largest number of sweeps of a call, which is the length of its report. The interpreter takes about as long
+between so many sweeps as the loop of passes takes to compile."""
 _NODES_OF_FEW_BITS = 1 << 17
 """The nodes from which 16 bits are worthwhile: their 32-bit values fill half of a core's own cache."""
 _NORMS: dict[Norm, int] = {"l1": 0, "l2": 1, "linf": 2}
@@ -152,8 +154,9 @@ class CpuRefinement(Refinement):
         matrix, control = self._matrix, np.zeros(1, np.int64)
         digits = stored.exponent_bits, stored.mantissa_bits
         kind = *digits, stored.width, ROUNDING_MODES[stored.rounding]
-        steps, lanes, passes = small.outer_steps, 1, kernels.passes_of(*kind)
-        if small.repays(int(self._cost[-1])):
+        if first_call.spares_loops() and self._sweeps < _MOST_SWEEPS:
+            steps, lanes, passes = small.outer_steps, 1, kernels.passes_of(*kind)
+        else:
             steps, lanes = kernels.outer_steps, self._lanes()
             passes = kernels.addresses(*kind, 8 * matrix.sources.itemsize)
         seed = np.uint64(step_seed(stored.seed, self._sweeps))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cpms.backends.cpu.node_loops import each
 from cpms.backends.cpu.small_graphs import trimming
+from cpms.base.compilation import first_call
 from cpms.base.jit import compiled
 from cpms.base.types import Floats
 from cpms.graph.graph import Graph
@@ -62,7 +63,7 @@ class Acyclic:
     def _solved(self, right: Floats) -> Floats:
         graph, y = self.problem.graph, np.empty_like(self.inverse)
         indptr, sources = graph.indptr.view(np.uint64), graph.sources.view(self.order.dtype)
-        solve = substitute if trimming.repays(graph.edges) else trimming.substitute
+        solve = trimming.substitute if first_call.spares_loops() else substitute
         solve(
             indptr, sources, right, self.problem.damping, self.direction, self.order, self.inverse, self.factor,
             self.contribution, y,
@@ -82,7 +83,7 @@ def acyclic(problem: Problem) -> Acyclic | None:
     graph = problem.graph
     sources = unsigned_sources(graph)
     order: npt.NDArray[Any] | None = np.empty(0, sources.dtype)
-    compiles = trimming.repays(graph.edges)
+    compiles = not first_call.spares_loops()
     if compiles:
         up, down = _directions(graph.indptr, sources)
     else:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cpms.backends.cpu.node_loops import each, scatter
 from cpms.backends.cpu.small_graphs import trimming
 from cpms.backends.cpu.substitution import IN_ORDER, inverse_degree, substitute
+from cpms.base.compilation import first_call
 from cpms.base.jit import compiled
 from cpms.base.types import Floats
 from cpms.graph.graph import Graph
@@ -76,12 +77,12 @@ class Core:
         y, contribution = (np.zeros(problem.graph.nodes) for _ in range(2))
         self._add_inflow(self.up, contribution, y)
         teleport, damping = problem.teleport_or_scalar, problem.damping
-        if trimming.repays(len(self.entering)):
-            given = self.inflow, self.entering, contribution, teleport, damping, self.nodes, b
-            each(lambda low, high: _enter(*given, low, high), len(b))
-        else:
+        if first_call.spares_loops():
             entered = trimming.row_sums(self.inflow, contribution[self.entering])
             b[:] = (teleport[self.nodes] if len(teleport) > 1 else teleport) + damping * entered
+        else:
+            given = self.inflow, self.entering, contribution, teleport, damping, self.nodes, b
+            each(lambda low, high: _enter(*given, low, high), len(b))
         return y, b, float(b.sum())
 
     def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
@@ -110,7 +111,7 @@ class Core:
         graph = self.problem.graph
         sources = unsigned_sources(graph)
         indptr, right, damping = graph.indptr.view(np.uint64), self.problem.teleport_or_scalar, self.problem.damping
-        solve = substitute if trimming.repays(graph.edges) else trimming.substitute
+        solve = trimming.substitute if first_call.spares_loops() else substitute
         solve(indptr, sources, right, damping, IN_ORDER, nodes, self.inverse, np.ones(1), contribution, y)
 
 
@@ -129,7 +130,7 @@ def core(problem: Problem) -> Core | None:
         return None
     degree, most_cost = graph.out_degree, _WORTH * (graph.edges + _ROW_COST * graph.nodes)
     sources = unsigned_sources(graph)
-    compiles = trimming.repays(graph.edges)
+    compiles = not first_call.spares_loops()
     up, down = (None if compiles else trimming.trimmed(graph, sources.dtype)) or _trimmed(graph, sources)
     count = graph.nodes - len(up) - len(down)
     most_edges = graph.edges if count <= _SMALL_CORE * graph.nodes else most_cost - _ROW_COST * count

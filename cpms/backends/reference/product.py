@@ -32,7 +32,7 @@ from cpms.formats import oracle
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import ValueFormat, VectorFormat
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
-from cpms.sparse.arrangement import Layout, arranged
+from cpms.sparse.arrangement import Arrangement, Layout, arranged
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import require_fitting
 from cpms.storage.array import encode, shared_exponent
@@ -100,13 +100,19 @@ class ReferenceProduct(LinearOperator):
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
-        """Bytes of the matrix as it was given."""
-        return int(self.matrix.indptr.nbytes + self.matrix.indices.nbytes + self.matrix.given_values().nbytes)
+        """Bytes of indices and values as the layout and the format would store them."""
+        return self.bytes_read()
 
     def bytes_read(self, read: int | None = None) -> int:
-        """Return the bytes of the matrix as it was given: nothing is stored in segments here."""
-        del read
-        return self.nbytes
+        """Return the bytes of indices, and of the segments that a product would read of the stored matrix."""
+        storage, exponents = self.request.storage, 2 * self.matrix.rows * (self.request.scaling == "rows")
+        values = 0 if storage is None else storage.traffic(self._arrangement.slots, read)
+        return self._arrangement.index_bytes + exponents + values
+
+    @cached_property
+    def _arrangement(self) -> Arrangement:
+        indices = self.request.indices
+        return arranged(self.matrix, self.request.layout, "32" if indices == "compressed" else indices)
 
     @staticmethod
     def refusal(request: ProductRequest) -> str | None:

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from cpms.base.validation import described
 
 _LONGEST = 40
-_CUTOFF = 0.6
+_CUTOFF, _CUTOFF_OF_SYNONYMS = 0.6, 0.8
+"""Of similarity; words that have a meaning of their own are seldom misspelled names."""
 _SYNONYMS = {
     "damping": "alpha beta d c damping-factor teleport-probability",
     "tol": "tolerance eps epsilon accuracy threshold",
@@ -79,7 +80,8 @@ def nearest(given: object, possible: Iterable[str]) -> str | None:
             return spelled[_normalised(meant)]
     import difflib
 
-    close = difflib.get_close_matches(normalised, spelled, n=1, cutoff=_CUTOFF)
+    cutoff = _CUTOFF_OF_SYNONYMS if normalised in _BY_SYNONYM else _CUTOFF
+    close = difflib.get_close_matches(normalised, spelled, n=1, cutoff=cutoff)
     return spelled[close[0]] if close else None
 
 

@@ -14,8 +14,9 @@ def add(parsers: Any) -> None:
     parser = parsers.add_parser(
         "artifact",
         help="pack rows, figures and texts of a paper",
-        description="Write a folder with the rows of DIR, their figures, a copy of cpms, a manifest, numbers for "
-        "LaTeX, the text of an artifact appendix, an environment lock, a container file and RO-Crate metadata.",
+        description="Write a folder with the rows of DIR, their plug-ins and data files, figures, a copy of cpms, a "
+        "manifest, numbers for LaTeX, the text of an artifact appendix, an environment lock, a container file and "
+        "RO-Crate metadata.",
         epilog="example: cpms artifact out --output artifact; python artifact/rebuild.py",
     )
     parser.add_argument("source", metavar="DIR", help="file or folder of rows, or the name of an experiment")
@@ -34,6 +35,9 @@ def add(parsers: Any) -> None:
         metavar="FILE.tex",
         help="a paper that takes its figures and numbers from the folder; it is compiled there",
     )
+    parser.add_argument(
+        "--force", action="store_true", help="replace an artifact; files that its manifest does not list stay"
+    )
     parser.add_argument("--width", choices=("single", "double"), default="single", help="columns of figures (single)")
 
 
@@ -42,6 +46,7 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms.experiment.artifact.pack import artifact
 
     options = {"width": arguments.width, "programs": arguments.program, "paper": arguments.paper}
+    options["force"] = arguments.force
     files = artifact(arguments.source, arguments.output, echo=say, **options)
     say(f"{len(files)} files in {arguments.output}; 'python {arguments.output / 'rebuild.py'}' draws the figures again")
     return 0

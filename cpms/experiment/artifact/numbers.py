@@ -1,8 +1,9 @@
 r"""Numbers of rows as LaTeX macros with their units, so that no number of a paper is typed.
 
-``\cpmsnumber{experiment/graph/contestant/seconds}`` prints a median, and names that the rows lack stop LaTeX. The names
-are those of the rows, with a hyphen for spaces and for characters that LaTeX reads as commands. Quartiles and ratios
-over the baseline stand beside the medians; ``\cpmsnumber{experiment/machine}`` and others print provenance.
+``\cpmsnumber{experiment/graph/contestant/seconds}`` prints a median, and names that the rows lack stop LaTeX. Graphs
+and contestants are named as in figures, with a hyphen for spaces and for characters that LaTeX reads as commands.
+Quartiles and ratios over the baseline stand beside the medians; ``\cpmsnumber{experiment/machine}`` and others print
+provenance.
 """
 
 from __future__ import annotations
@@ -73,10 +74,11 @@ def machine(row: Row) -> str:
 def _of_experiment(name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     found = observations(rows)
     for line in found.to_dict("records"):
-        at = f"{name}/{line['graph']}/{line['contestant']}"
+        at = f"{name}/{line['case'].replace(', ', ',')}/{line['called']}"
         for column, unit in _UNITS.items():
             if line[column] > 0:
-                yield _key(f"{at}/{column}"), quantity(line[column], unit)
+                is_residual = column == "error" and line["error_name"].startswith("residual")
+                yield _key(f"{at}/{'residual' if is_residual else column}"), quantity(line[column], unit)
         if len(line["samples"]) > 1:
             for part, share in (("lower-quartile", 0.25), ("upper-quartile", 0.75)):
                 yield _key(f"{at}/seconds/{part}"), quantity(float(np.quantile(line["samples"], share)), r"\,s")

@@ -1,8 +1,9 @@
 """An artifact of rows: all that a stranger needs to rebuild figures and numbers of a paper from its rows.
 
-A folder holds the rows with their configurations, the figures, a copy of this package, a manifest from each figure to
-its rows, commits and machines (with SHA-256), the numbers as LaTeX macros, the text of an artifact appendix, a lock of
-the environment, a container file and an RO-Crate. ``rebuild.py`` draws the figures anew and compares them. Figures are
+A folder holds the rows with their configurations, plug-ins and data files (`cpms.experiment.artifact.inputs`), the
+figures, a copy of this package, a manifest from each figure to its rows, commits and machines (with SHA-256), the
+numbers as LaTeX macros, the text of an artifact appendix, a lock of the environment, a container file and an RO-Crate.
+``rebuild.py`` draws the figures anew and compares them. Figures are
 those of programs that need the rows, and for experiments without a program those of
 `cpms.experiment.report.templates`. Nothing is measured; the cost is that of the figures.
 """
@@ -21,9 +22,9 @@ from typing import Any
 
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError, UnavailableError
-from cpms.base.package_data import show_programs
+from cpms.base.package_data import experiments, show_programs
 from cpms.base.text.progress import Bar
-from cpms.experiment.artifact import software, texts
+from cpms.experiment.artifact import inputs, replacement, software, texts
 from cpms.experiment.artifact.numbers import by_experiment, machine, numbers
 from cpms.experiment.artifact.paper import compiled
 from cpms.experiment.report import templates
@@ -31,6 +32,7 @@ from cpms.experiment.report.figures import ENDINGS
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.show import needs_of, show, styled
 from cpms.experiment.rows.flat import read_rows, source_folder
+from cpms.experiment.rows.outcome import measured
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.standing import Recorded, commit_of
 
@@ -61,6 +63,7 @@ def artifact(
     width: str = "single",
     programs: Sequence[Path] = (),
     paper: Path | None = None,
+    force: bool = False,
     echo: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the artifact of the rows of a file, a folder or an experiment, and return its files.
@@ -69,13 +72,15 @@ def artifact(
     ----------
     source : Path or str
     target : Path
-        A folder that is empty or does not exist.
+        A folder that is empty or does not exist; with ``force``, also an earlier artifact.
     width : str
         Of the figures: ``single`` or ``double`` column.
     programs : sequence of Path
         Programs of one's own that draw figures, as `cpms.experiment.report.show.show` takes them.
     paper : Path, optional
         A LaTeX file that inputs ``numbers`` and includes figures from ``figures``. It is copied and compiled.
+    force : bool
+        Replace an artifact. Files in its folder that its manifest does not list stay.
     echo : callable
         Called with each line for the user.
 
@@ -87,14 +92,11 @@ def artifact(
     rows = read_rows(source)
     if not rows:
         raise InputError(f"{source}: holds no rows; 'cpms run CONFIG.toml --output DIR' makes some")
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{target}: is no empty folder; give another --output")
+    others = replacement.others(target, force=force)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as made:
         _fill(Path(made) / "artifact", rows, source_folder(source), width, programs, paper, echo)
-        if target.exists():
-            target.rmdir()
-        (Path(made) / "artifact").rename(target)
+        replacement.replace(target, Path(made) / "artifact", others)
     return sorted(path for path in target.rglob("*") if path.is_file())
 
 
@@ -116,25 +118,59 @@ def _fill(
                 shutil.copy(source / copied, target / "rows")
     for program in programs:
         shutil.copy(program, target / "programs")
+    held = [path.read_bytes() for path in sorted((target / "rows").glob("*.toml"))]
+    packed, left_out = inputs.pack(rows, held, target)
+    for text in left_out:
+        echo(f"not packed: {text}")
     software.copy_package(target / "code", rows)
     began = time.perf_counter()
     figures = _draw(target, "figures", width, echo)
     written = {
         "numbers.tex": numbers(rows, figures),
-        "appendix.md": texts.appendix(rows, figures, drawn_s=time.perf_counter() - began),
+        "appendix.md": texts.appendix(
+            rows,
+            figures,
+            drawn_s=time.perf_counter() - began,
+            commands=_commands(target, rows),
+            packed=packed,
+            left_out=left_out,
+        ),
         "environment.txt": "\n".join(software.environment()) + "\n",
         "Containerfile": software.container(with_latex=paper is not None),
         "rebuild.py": _REBUILD,
-        "manifest.json": json.dumps({"width": width, "figures": figures, "paper": paper and paper.name}, indent=1)
-        + "\n",
     }
     for name, text in written.items():
         _write(target / name, text)
     if paper is not None:
         shutil.copy(paper, target)
         _compile(target / paper.name, rows, echo)
+    inside = [path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()]
+    manifest = {
+        "width": width,
+        "figures": figures,
+        "paper": paper and paper.name,
+        "inputs": [each._asdict() for each in packed],
+        "files": sorted([*inside, "manifest.json", "ro-crate-metadata.json"]),
+    }
+    _write(target / "manifest.json", json.dumps(manifest, indent=1) + "\n")
     files = sorted(path for path in target.rglob("*") if path.is_file())
     _write(target / "ro-crate-metadata.json", texts.crate(rows, target, files))
+
+
+def _commands(target: Path, rows: Sequence[Row]) -> list[str]:
+    """Return for each experiment the command that measures it again, or the reason why there is none."""
+    found = list[str]()
+    for name, own in by_experiment(rows).items():
+        files = (f"rows/{name}.toml", f"rows/{name}.config.toml")
+        shipped = name if own[0]["experiment"] in experiments() else None
+        given = next((file for file in files if (target / file).is_file()), shipped)
+        if not any(map(measured, own)):
+            found.append(f"{name}: no cell could be measured")
+        elif given is None:
+            found.append(f"{name}: its configuration is not in this folder")
+        else:
+            found.append(f"`PYTHONPATH=code python -m cpms run {given} --output new`")
+    return found
 
 
 def rebuild(folder: Path, *, echo: Callable[[str], None] = lambda _: None) -> int:

@@ -18,7 +18,9 @@ import pandas as pd
 import cpms
 from cpms.base.text import escape
 from cpms.base.text.table_text import markdown
+from cpms.experiment.artifact.inputs import Packed
 from cpms.experiment.artifact.numbers import by_experiment, machine
+from cpms.experiment.rows.outcome import measured
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.standing import commit_of
 
@@ -40,7 +42,15 @@ _TYPES = {
 """Media types by the endings of files; other files are plain text."""
 
 
-def appendix(rows: Sequence[Row], figures: Sequence[Entry], *, drawn_s: float) -> str:
+def appendix(
+    rows: Sequence[Row],
+    figures: Sequence[Entry],
+    *,
+    drawn_s: float,
+    commands: Sequence[str],
+    packed: Sequence[Packed],
+    left_out: Sequence[str],
+) -> str:
     """Return the artifact description and evaluation, in Markdown.
 
     Parameters
@@ -50,6 +60,12 @@ def appendix(rows: Sequence[Row], figures: Sequence[Entry], *, drawn_s: float) -
         Entries of the manifest.
     drawn_s : float
         Seconds in which the figures were drawn.
+    commands : sequence of str
+        For each experiment the command that measures it again, or the reason why there is none.
+    packed : sequence of Packed
+        Plug-ins and data files in the artifact.
+    left_out : sequence of str
+        Those that are not, each with the reason.
     """
     own = by_experiment(rows)
     measured_s = sum(float(row.get("cell_s", 0.0)) for row in rows)
@@ -58,7 +74,7 @@ def appendix(rows: Sequence[Row], figures: Sequence[Entry], *, drawn_s: float) -
         again = "The rows do not hold it."
     else:
         again = f"{_minutes(measured_s)} in all" + (f"; {without} rows do not hold theirs." if without else ".")
-    graphs = sorted({str(row["graph"]) for row in rows if row.get("graph")})
+    graphs = sorted({_relative(str(row["graph"])) for row in rows if row.get("graph") and measured(row)})
     systems = sorted({str(row["os"]) for row in rows if row.get("os")})
     libraries = sorted(
         {
@@ -110,11 +126,15 @@ and times within the intervals that `cpms compare` prints.
 - Operating systems: {_text("; ".join(systems)) or "not recorded"}.
 - Data: {_text(", ".join(graphs)) or "arrays of random numbers"}. Names with a colon are generators, and the others
   files or data sets, whose digests are in the rows.
+- Plug-ins and data files in this folder, at the paths that the configurations name: {_packed(packed)}.
+- Not in this folder: {_text("; ".join(left_out)) or "nothing that the configurations name"}.
 - Installation: `podman build -t artifact .`, or a virtual environment with `pip install -r environment.txt`.
 
 ### Execution
 
-`python rebuild.py` draws the figures from the rows. `cpms run` measures experiments again.
+`python rebuild.py` draws the figures from the rows. These commands, in this folder, measure experiments again:
+
+{_listed(commands)}
 
 ### Analysis
 
@@ -126,7 +146,7 @@ Exit code 0 of `rebuild.py` means that all figures and tables are those of the m
 1. Setup: `podman build -t artifact .`
 2. Execution: `podman run --rm artifact`, or `python rebuild.py`, which measures nothing and needs no network.
 3. Analysis: the exit code, and the figures in `rebuilt`.
-4. New measurements, on the hardware above: `PYTHONPATH=code python -m cpms run EXPERIMENT --output new`, then
+4. New measurements, on the hardware above: the commands of the section Execution, then
    `PYTHONPATH=code python -m cpms compare rows new`.
 
 # Figures
@@ -138,8 +158,7 @@ Exit code 0 of `rebuild.py` means that all figures and tables are those of the m
 def _elements(own: dict[str, list[Row]], figures: Sequence[Entry]) -> str:
     lines = []
     for place, (name, rows) in enumerate(own.items(), 1):
-        cells = {row["cell"] for row in rows}
-        files = [each["file"] for each in figures if cells & set(each["cells"])]
+        files = [each["file"] for each in figures if rows[0]["experiment"] in each["experiments"]]
         lines.append(["A1", f"C{place}", ", ".join(files) or f"numbers of {name}"])
     return _table("artifact", "contributions", "elements of the paper", lines=lines)
 
@@ -152,6 +171,17 @@ def _experiments(own: dict[str, list[Row]]) -> str:
         machines = "; ".join(sorted(set(map(machine, rows))))
         lines.append([name, len(rows), known.count(None), named or "none", machines])
     return _table("experiment", "rows", "of code without a commit", "commits", "machines", lines=lines)
+
+
+def _packed(packed: Sequence[Packed]) -> str:
+    """Return the plug-ins and data files of an artifact; of those without a digest in the rows, why they have none."""
+    named = [each.file if each.what in ("plug-in", "data") else f"{each.file} ({each.what})" for each in packed]
+    return _text(", ".join(named)) or "none"
+
+
+def _relative(name: str) -> str:
+    """Return the name of a graph, of an absolute path the last part."""
+    return Path(name).name if Path(name).is_absolute() else name
 
 
 def _table(*heads: str, lines: list[list[Any]]) -> str:

@@ -18,7 +18,7 @@ from pydantic import Field
 from cpms.api import product_engines
 from cpms.api.linear.choice import METHODS, own_method
 from cpms.api.linear.solution import Solution
-from cpms.api.linear.solve import Solver
+from cpms.api.linear.solver import Solver
 from cpms.base import work_clock
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.certify import linear_system as certify

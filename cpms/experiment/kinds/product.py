@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -21,8 +18,8 @@ from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.product_request import Compute
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import loadable, one_of, or_plugin
-from cpms.experiment.device_time import Timer, copy_bandwidth, in_turn
 from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.timers import Timer, WallTimer, copy_bandwidth, in_turn
 from cpms.sources import matrices
 from cpms.sparse.arrangement import INDICES, LAYOUTS, layout_of
 from cpms.sparse.matrix import Matrix
@@ -88,26 +85,6 @@ class Config(Repeated):
             for name in self.matrices
             for repetition in range(self.repetitions)
         ]
-
-
-class WallTimer:
-    """Times work in main memory, as `cpms.experiment.device_time.Timer` does work on a device."""
-
-    def __init__(self, work: Callable[[], object]) -> None:
-        self._work = work
-        work()
-        self.samples_ms: list[float] = []
-
-    def turn(self) -> None:
-        """Take one sample."""
-        began = time.perf_counter()
-        self._work()
-        self.samples_ms.append(1e3 * (time.perf_counter() - began))
-
-    def columns(self) -> dict[str, Any]:
-        """Return median, least and most, in milliseconds."""
-        samples = self.samples_ms
-        return {"median_ms": statistics.median(samples), "least_ms": min(samples), "most_ms": max(samples)}
 
 
 class Context:

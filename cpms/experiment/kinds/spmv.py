@@ -15,9 +15,9 @@ from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.operator import Operator
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
-from cpms.experiment.device_time import Timer, ceilings, in_turn
 from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
+from cpms.experiment.timers import Timer, ceilings, in_turn
 from cpms.formats.formats import Format, format_named
 from cpms.graph.graph import Graph
 from cpms.problems.pagerank import Problem
@@ -140,8 +140,8 @@ def least_bytes(graph: Graph, storage: Format, layout: str, read: int) -> int:
     >>> least_bytes(Graph.from_edges([0, 1], [1, 0]), FP64, "csr", 1)
     64
     """
-    value_bytes = storage.bytes_read(read)
     entries = graph.nodes * int(graph.in_degree.max()) if layout == "ell" else graph.edges
-    entry_bytes = {"pattern": 4, "coo": 8 + value_bytes}.get(layout, 4 + value_bytes)
+    values = 0 if layout == "pattern" else storage.traffic(entries, read)
     row_bytes = {"csr": 4, "ell": 0, "pattern": 8, "coo": 0}[layout]
-    return entries * entry_bytes + graph.nodes * (row_bytes + 2 * value_bytes)
+    indices = entries * (8 if layout == "coo" else 4) + graph.nodes * row_bytes
+    return indices + values + 2 * storage.traffic(graph.nodes, read)

@@ -29,9 +29,9 @@ from cpms.backends.cuda.spmv.padded_csr import ENTRY_BYTES, out_degree
 from cpms.base import work_clock
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import StorageName
-from cpms.experiment.device_time import Timer, ceilings, in_turn
 from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, read_options
+from cpms.experiment.timers import Timer, ceilings, in_turn
 from cpms.formats.formats import FloatFormat, format_named
 from cpms.formats.quantization import quantiser
 from cpms.precision.controllers import FLOAT64

@@ -5,8 +5,6 @@ A copy is the lower bound, since selection reads every value once. Answers are c
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from importlib import import_module, metadata
 from typing import Annotated, Any, Literal
@@ -19,7 +17,7 @@ from cpms.analysis.topk import topk
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.experiment.config import Cell, Repeated
-from cpms.experiment.device_time import Timer
+from cpms.experiment.timers import Timer, WallTimer, in_turn
 
 Found = tuple[Any, Any]
 _TAIL = -0.9
@@ -71,12 +69,11 @@ class Context:
         arrays: Any = import_module("cupy") if on_device else np
         values = pattern(arrays, cell["pattern"], cell["values"]).astype(cell["dtype"])
         contestants = _on_device(values, cell["ks"]) if on_device else _on_processors(values, cell["ks"])
-        timed: Any = Timer if on_device else _HostTimer
-        copy = _copy(values, on_device)
-        timers = [timed(work, same=name.startswith("launch")) for name, _, work in [("copy", 0, copy), *contestants]]
-        for _ in range(cell["samples"]):
-            for timer in timers:
-                timer.turn()
+        timers = [
+            Timer(work, same=name.startswith("launch")) if on_device else WallTimer(work)
+            for name, _, work in [("copy", 0, _copy(values, on_device)), *contestants]
+        ]
+        in_turn(timers, cell["samples"])
         best = arrays.argsort(-values, kind="stable")[: max(cell["ks"])]
         return {
             "bytes": int(values.nbytes),
@@ -207,27 +204,3 @@ def _torch_version() -> dict[str, str]:
         return {"version_torch": metadata.version("torch")}
     except metadata.PackageNotFoundError:
         return {}
-
-
-class _HostTimer:
-    """The counterpart of `Timer` with the host's clock."""
-
-    def __init__(self, work: Callable[[], object], *, same: bool) -> None:
-        del same
-        self._work = work
-        work()
-        self.samples_ms: list[float] = []
-
-    def turn(self) -> None:
-        """Take one sample."""
-        began = time.perf_counter()
-        self._work()
-        self.samples_ms.append(1e3 * (time.perf_counter() - began))
-
-    def columns(self) -> dict[str, Any]:
-        """Return median, minimum and maximum in milliseconds."""
-        return {
-            "median_ms": statistics.median(self.samples_ms),
-            "least_ms": min(self.samples_ms),
-            "most_ms": max(self.samples_ms),
-        }

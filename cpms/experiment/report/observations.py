@@ -151,7 +151,8 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
         if not isinstance(held, dict):
             return "+".join(map(str, held))
         off = {key for key, each in held.items() if key in chosen and each is not None and not each}
-        parts = [key if each is True else f"{key}={each}" for key, each in held.items() if each]
+        rule = [str(held.pop("rule"))] if held.get("rule") else []
+        parts = [*rule, *(key if each is True else f"{key}={_brief(each)}" for key, each in held.items() if each)]
         return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
     if name == "device":  # PoCL names the processor and its instructions, too.
         return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
@@ -160,8 +161,12 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
     return value if isinstance(value, str) else f"{name}={value}"
 
 
+def _brief(value: object) -> str:
+    return ",".join(f"{key}:{each}" for key, each in value.items()) if isinstance(value, dict) else str(value)
+
+
 def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the observation of all repetitions of a contestant; all but the samples are of the first."""
+    """Return the observation of all repetitions of a contestant; all but its times are of the first."""
     first = lines[0]
     samples = [sample for line in lines for sample in _samples(line)]
     seconds = float(np.median(samples)) if samples else np.nan
@@ -174,7 +179,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "seconds": seconds,
         "samples": samples,
         **_ends(first, samples, seconds),
-        "by_bits": _seconds_by_bits(first, counts, seconds),
+        "by_bits": _split_by_bits([_seconds_by_bits(line, counts, seconds) for line in lines], seconds),
         "bits": float(np.average([*counts], weights=[*counts.values()])) if counts else np.nan,
         "fewest_bits": min(counts, default=64),
         "error": float(first.get(error, np.nan)),
@@ -182,7 +187,8 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "traffic": float(first.get(traffic, np.nan)),
         "traffic_name": traffic,
         "history": _history(first),
-        "prepare": float(first.get("prepare_s", 0.0)),
+        "own": any(plugins.is_reference(str(value)) for name, value in first.items() if name in PARAMETERS),
+        "prepare": float(np.median([line.get("prepare_s", 0.0) for line in lines])),
     }
 
 
@@ -254,6 +260,13 @@ def _seconds_by_bits(line: dict[str, Any], counts: dict[int, float], seconds: fl
         pairs = list(zip(np.diff([0.0, *steps]).clip(min=0).tolist(), bits, strict=True))  # Rows hold when steps end.
         return {each: sum(step for step, other in pairs if other == each) for each in set(bits)}
     return dict.fromkeys(counts, seconds) if len(counts) == 1 and seconds > 0 else {}
+
+
+def _split_by_bits(parts: list[dict[int, float]], seconds: float) -> dict[int, float]:
+    """Return a time split by bits read, as the repetitions' times by bits are in the mean."""
+    shares = [{bits: each / sum(part.values()) for bits, each in part.items()} for part in parts if sum(part.values())]
+    read = {bits for share in shares for bits in share}
+    return {bits: seconds * sum(share.get(bits, 0.0) for share in shares) / len(shares) for bits in sorted(read)}
 
 
 def _history(line: dict[str, Any]) -> list[tuple[int, float, int]]:

@@ -106,7 +106,7 @@ def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
 
 
 def point(
-    axes: Axes, x: float, y: float, bits: float, marker: str = "o", *, ends: tuple[float, float] | None = None,
+    axes: Axes, x: float, y: float, bits: float | None, marker: str = "o", *, ends: tuple[float, float] | None = None,
     across: bool = True, filled: bool = True, size: float = 4.0, light: bool = False,
 ) -> None:  # fmt: skip
     """Draw a mark in the colour of its bits, and an interval through it.
@@ -115,7 +115,8 @@ def point(
     ----------
     axes : matplotlib.axes.Axes
     x, y : float
-    bits : float
+    bits : float, optional
+        None if the mark is of values of several numbers of bits: it is grey.
     marker : str
     ends : tuple of two float, optional
         Of the interval; its ends are moved to the mark where they lie beyond it.
@@ -130,7 +131,7 @@ def point(
     """
     from matplotlib.colors import to_rgba
 
-    at = x if across else y
+    at, shade = x if across else y, NEUTRAL if bits is None else colour(bits)
     error: list[list[float]] | None = None
     if ends is not None and all(np.isfinite(ends)):
         error = [[max(at - ends[0], 0.0)], [max(ends[1] - at, 0.0)]]
@@ -139,12 +140,12 @@ def point(
         y,
         xerr=error if across else None,
         yerr=None if across else error,
-        color=colour(bits),
+        color=shade,
         marker=marker,
         markersize=size,
         markerfacecolor=None if filled else "none" if ends is None else "white",
         markeredgewidth=0.7,
-        ecolor=to_rgba(colour(bits), 0.5 if light else 1.0),
+        ecolor=to_rgba(shade, 0.5 if light else 1.0),
         elinewidth=0.6 if light else 0.8,
         linestyle="",
     )

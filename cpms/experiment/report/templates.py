@@ -60,7 +60,7 @@ TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
     "traffic": traffic,
     "error": error_by_bits,
 }
-"""The templates by name; a figure's file has the name of its experiment and of its template."""
+"""The templates by name; a figure's file has the name of its experiment and of its template, but for `_called`."""
 
 
 def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None = None) -> Iterator[Drawing]:
@@ -94,4 +94,10 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
             named = f" Contestants are named by {found.named_by.iloc[0]}." if found.named_by.iloc[0] else ""
             what = f"Experiment {rows[0]['experiment']}: {made[1]}.{named}"
             caption = f"{what} {captions.provenance(rows, list(found.samples))}"
-            yield Drawing(name, made[0], caption, made[2], rows[0]["experiment"], cells)
+            yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells)
+
+
+def _called(name: str, found: pd.DataFrame) -> str:
+    """Return the name of a figure: of rows that hold no errors, the one of errors is of certified residuals."""
+    of_residuals = found.error_name[found.error > 0].str.startswith("residual").all()
+    return "residual_by_bits" if name == "error" and of_residuals else name

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from cpms.base.errors import InputError
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
-from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format
+from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format, vector_bytes
 from cpms.formats.codes import VectorFormat
 from cpms.solvers.linear.widening import widened
 
@@ -56,7 +56,7 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None) -> Solve
     recorder = task.recorder
     size = best = iterations.replace_residual()
     recorder.lanczos = []
-    product = size * size
+    product = iterations.product if isinstance(iterations, VectorIterations) else size * size
     turn = 0.0 if later is None else later.reduction * size
     stalls = 0
     while size > task.goal:
@@ -91,8 +91,7 @@ def _until(
             status = _fault(step)
             if status is not None:
                 return status, product
-            if task.preconditioner is None:
-                recorder.lanczos.append((product, step.curvature))
+            recorder.lanczos.append((product, step.curvature))
             product = step.next_product
             size = math.sqrt(step.residual_square)
             recorder.add(size, iterations.bits, iterations.bytes_read)
@@ -129,7 +128,9 @@ class VectorIterations(CgIterations):
         self._task, self._operator, self._x = task, task.stored, x
         self._r: Any = None
         self._p: Any = None
-        self._curvature = self._product = 0.0
+        self._curvature = 0.0
+        self.product = 0.0
+        """The product r.p of the iteration that follows."""
         self._set(task.formats[0])
 
     def _set(self, storage: VectorFormat | None) -> None:
@@ -139,8 +140,8 @@ class VectorIterations(CgIterations):
         self._q = self._operator.empty((task.size,), "float64" if storage is None else "float32")
         self.bits = bits_of(storage)
         of_preconditioner = 0 if task.preconditioner is None else task.preconditioner.nbytes
-        vectors = 6 * self.bits // 8 + 3 * (8 if storage is None else 4) + 8
-        self.bytes_read = self._operator.bytes_read(task.read) + vectors * task.size + of_preconditioner
+        vectors = 6 * vector_bytes(storage, task.size) + (3 * (8 if storage is None else 4) + 8) * task.size
+        self.bytes_read = self._operator.bytes_read(task.read) + vectors + of_preconditioner
 
     def store_in(self, storage: VectorFormat | None) -> None:
         """Store p, and r when it is next replaced, in another format."""
@@ -156,7 +157,7 @@ class VectorIterations(CgIterations):
             if self._p is None:
                 self._turn(r)
             else:  # The direction was made of the recurrence's residual, and is kept.
-                self._product = float(self._operator.dots([self._p], r).tolist()[0])
+                self.product = float(self._operator.dots([self._p], r).tolist()[0])
         return size
 
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:  # noqa: ARG002
@@ -177,12 +178,12 @@ class VectorIterations(CgIterations):
         curvature = self._curvature = float(operator.dots([p], q).tolist()[0])
         if not curvature > 0.0 or not math.isfinite(curvature):
             return CgStep(0.0, curvature, 0.0)
-        alpha = self._product / curvature
+        alpha = self.product / curvature
         operator.combine([p], [alpha], self._x)
         size = operator.update_and_norm(self._r, -alpha, q)
         if math.isfinite(size):
             self._turn(self._r)
-        return CgStep(size * size, curvature, self._product)
+        return CgStep(size * size, curvature, self.product)
 
     def _turn(self, r: Any) -> None:
         """Make the next direction of a residual."""
@@ -199,4 +200,4 @@ class VectorIterations(CgIterations):
                 turned = operator.convert(z, None)
                 operator.combine([self._p], [beta], turned)
                 self._p = in_format(operator, turned, self._storage)
-        self._product = float(operator.dots([self._p], r).tolist()[0])
+        self.product = float(operator.dots([self._p], r).tolist()[0])

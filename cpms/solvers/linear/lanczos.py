@@ -4,6 +4,10 @@ With steps alpha_j and ratios beta_j of r.p, conjugate gradients carry out Lancz
 tridiagonal matrix with 1/alpha_j + beta_(j-1)/alpha_(j-1) on its diagonal and sqrt(beta_j)/alpha_j beside it has the
 Ritz values as eigenvalues (Golub and Van Loan, Matrix Computations, 4th edition, section 11.3). In exact arithmetic the
 smallest is at least that of A, and near it once the solve has converged; with few bits it is an estimate, not a bound.
+
+With a preconditioner M^-1 they are Ritz values of M^-1/2 A M^-1/2. For symmetric positive definite A and M, x.Ax is at
+least the smallest eigenvalue of that matrix times x.Mx, so its product with the least eigenvalue of M is at most the
+smallest eigenvalue of A.
 """
 
 from __future__ import annotations

@@ -54,11 +54,16 @@ def inverse_diagonal(system: LinearSystem) -> Floats:
 class Jacobi(Preconditioner):
     """Multiplies by the inverse diagonal, stored in a format; None is float64."""
 
+    name = "jacobi"
+
     def __init__(self, system: LinearSystem, operator: LinearOperator, storage: VectorFormat | None = None) -> None:
         given = operator.upload(inverse_diagonal(system))
         self._operator = operator
         self._inverse = given if storage is None else operator.convert(given, storage)
         self.nbytes = int(self._inverse.nbytes)
+        self.storage = "fp64" if storage is None else storage.name
+        held = operator.to_host(operator.convert(self._inverse, None))
+        self.least = 1.0 / float(held.max()) if (held > 0.0).all() else None
 
     def apply(self, r: Any) -> Any:
         """Multiply value by value."""
@@ -81,6 +86,8 @@ class BlockJacobi(Preconditioner):
         How many blocks are stored in values of so many bits.
     """
 
+    name = "block_jacobi"
+
     def __init__(self, system: LinearSystem, operator: LinearOperator, block: int = 8) -> None:
         inverses, conditions = _inverses(system, block)
         self._size, self._block = system.size, block
@@ -96,6 +103,9 @@ class BlockJacobi(Preconditioner):
                 self._groups.append((operator.upload(mine), operator.upload(held)))
                 self.blocks_by_bits[8 * held.itemsize] = len(mine)
                 self.nbytes += held.nbytes
+        self.storage = ", ".join(f"fp{bits}" for bits in self.blocks_by_bits)
+        # Row sums bound the eigenvalues of symmetric blocks; the last block is filled up with ones.
+        self.least = 1.0 / float(np.abs(inverses).sum(axis=2).reshape(-1)[: system.size].max())
 
     def apply(self, r: Any) -> Any:
         """Multiply block by block."""
@@ -136,6 +146,8 @@ def _inverses(system: LinearSystem, block: int) -> tuple[Floats, Floats]:
 class Chebyshev(Preconditioner):
     """A polynomial in D^-1 A of a few terms, D the diagonal, for the upper part of the spectrum."""
 
+    name = "chebyshev"
+
     def __init__(self, task: SolveTask, system: LinearSystem, degree: int = 4) -> None:
         self._task, self._degree = replace(task, formats=(None,)), degree
         self._inverse = task.exact.upload(inverse_diagonal(system))
@@ -144,6 +156,8 @@ class Chebyshev(Preconditioner):
             raise InputError("preconditioner 'chebyshev' needs a symmetric positive definite matrix; leave it out")
         self._spectrum = Spectrum(max(found.least, found.most / _SMOOTHED), found.most)
         self.nbytes = degree * (task.stored.bytes_read(task.read) + 40 * task.size)
+        held = task.stored.request.storage
+        self.storage = "pattern" if held is None else held.name
 
     def apply(self, r: Any) -> Any:
         """Do a few iterations of Chebyshev's method from 0."""
@@ -159,6 +173,7 @@ class Given(Preconditioner):
 
     def __init__(self, function: Callable[[Any], Any], operator: LinearOperator) -> None:
         self._function, self._operator = function, operator
+        self.name = f"own preconditioner {getattr(function, '__name__', type(function).__name__)}"
 
     def apply(self, r: Any) -> Any:
         """Call it."""

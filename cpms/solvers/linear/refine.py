@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask, bits_of
+from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask, bits_of, vector_bytes
 from cpms.solvers.linear.stationary import Spectrum, chebyshev_corrections, jacobi_corrections, spectrum
 from cpms.solvers.linear.widening import Method, widened
 
@@ -60,7 +60,7 @@ def _stationary(task: SolveTask, x: Any, corrections: Corrections) -> SolveStatu
 def _outer(task: SolveTask, x: Any, corrections: Corrections) -> SolveStatus:
     recorder, bits = task.recorder, bits_of(task.formats[0])
     reduction = _REDUCTION.get(bits, _WIDE_REDUCTION)
-    bytes_read = task.stored.bytes_read(task.read) + (4 * 8 + bits // 8) * task.size
+    bytes_read = task.stored.bytes_read(task.read) + 4 * 8 * task.size + vector_bytes(task.formats[0], task.size)
     r, size = task.residual(x)
     while size > task.goal:
         if not math.isfinite(size):

@@ -90,16 +90,7 @@ def read(path: Path, options: ReadOptions) -> Graph:
     InputError
         If the file is corrupt, holds no graph or would not fit in memory.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            arrays = {member.removesuffix(".npy"): stored_array(archive, member) for member in archive.namelist()}
-    except CpmsError as error:
-        raise InputError(f"{path}: {error}") from error
-    except MemoryError:
-        raise
-    except Exception as error:
-        # zipfile, its decompressors and the header parser raise errors of many kinds on broken bytes
-        raise InputError(f"{path}: corrupt .npz file ({' '.join(str(error).split())})") from error
+    arrays = arrays_of(path)
     try:
         if "cpms_graph" in arrays:
             graph = _own(arrays)
@@ -111,6 +102,26 @@ def read(path: Path, options: ReadOptions) -> Graph:
         raise InputError(f"{path}: there is no array {error}; use save_npz of cpms or SciPy") from error
     except CpmsError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an ``.npz`` file by their names; none of them is pickled.
+
+    Raises
+    ------
+    InputError
+        If the file is corrupt or would not fit in memory.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {member.removesuffix(".npy"): stored_array(archive, member) for member in archive.namelist()}
+    except CpmsError as error:
+        raise InputError(f"{path}: {error}") from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        # zipfile, its decompressors and the header parser raise errors of many kinds on broken bytes
+        raise InputError(f"{path}: corrupt .npz file ({' '.join(str(error).split())})") from error
 
 
 def stored_array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
@@ -125,7 +136,7 @@ def stored_array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
         shape, dtype = array_header(file, member)
         if dtype.kind not in "biufSU" or len(shape) > 1:
             given = f"{len(shape)}-dimensional {dtype}"
-            raise InputError(f"array {member} is {given}; a graph has lists of numbers (SciPy's csr, csc or coo)")
+            raise InputError(f"array {member} is {given}; give lists of numbers, as SciPy's csr, csc or coo")
         count = shape[0] if shape else 1
         stored_bytes = archive.getinfo(member).file_size - file.tell()
         if count < 0 or count * dtype.itemsize != stored_bytes:

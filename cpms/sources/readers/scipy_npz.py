@@ -32,26 +32,16 @@ def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> Graph:
     KeyError
         If an array is missing.
     """
-    layout = "".join(map(str, np.char.decode(arrays["format"].astype("S"), "latin-1")))
-    shape, data = integers(arrays, "shape"), arrays["data"]
+    layout, shape, data = layout_of(arrays), integers(arrays, "shape"), arrays["data"]
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
         raise InputError(f"the matrix has shape {shape.tolist()}; a graph needs a square one")
     if data.dtype.kind not in "biuf":
         raise InputError(f"the matrix holds {data.dtype}; edges need real weights")
     nodes = int(shape[0])
     require_memory(graph_bytes(nodes, len(data), weighted=True), f"{nodes:,} nodes and {len(data):,} entries")
-    if layout == "coo":
-        rows, columns = integers(arrays, "row"), integers(arrays, "col")
-    elif layout in ("csr", "csc"):
-        indptr, columns = integers(arrays, "indptr"), integers(arrays, "indices")
-        check_rows(indptr, columns, nodes)
-        rows = np.repeat(np.arange(nodes), np.diff(indptr))
-        if layout == "csc":
-            rows, columns = columns, rows
-    else:
-        raise InputError(f"the matrix is stored as {layout!r}; convert it to csr, csc or coo")
-    if len(data) != len(rows):
-        raise InputError(f"{len(data)} values for {len(rows)} entries")
+    if layout in ("csr", "csc"):
+        check_rows(integers(arrays, "indptr"), integers(arrays, "indices"), nodes)
+    rows, columns = places(arrays)
     weights = None if data.dtype.kind == "b" and data.all() else data.astype(np.float64)
     if weights is not None and options.weights == "auto":
         least = weights > 0 if options.zero_weights == "refuse" else weights >= 0
@@ -65,6 +55,36 @@ def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> Graph:
         weights=f"the values of the entries, {data.dtype}" if valued else None,
     )
     return assemble(rows, columns, weights, options, nodes=nodes, name=name, label=f"graph {name}", record=record)
+
+
+def layout_of(arrays: Arrays) -> str:
+    """Return the layout that the arrays are in, such as "csr"."""
+    return "".join(map(str, np.char.decode(arrays["format"].astype("S"), "latin-1")))
+
+
+def places(arrays: Arrays) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return row and column of each entry of a matrix in CSR, CSC or COO, one each for a value; not their range.
+
+    Raises
+    ------
+    InputError
+        If the matrix has another layout, its rows are not in order, or there are more values or fewer.
+    KeyError
+        If an array is missing.
+    """
+    layout, values = layout_of(arrays), len(arrays["data"])
+    if layout == "coo":
+        first, second = integers(arrays, "row"), integers(arrays, "col")
+    elif layout in ("csr", "csc"):
+        starts, second = integers(arrays, "indptr"), integers(arrays, "indices")
+        if not len(starts) or starts[0] != 0 or starts[-1] != len(second) or (starts[1:] < starts[:-1]).any():
+            raise InputError(f"row starts do not ascend from 0 to {len(second)}")
+        first = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    else:
+        raise InputError(f"the matrix is stored as {layout!r}; convert it to csr, csc or coo")
+    if values != len(first):
+        raise InputError(f"{values} values for {len(first)} entries")
+    return (second, first) if layout == "csc" else (first, second)
 
 
 def integers(arrays: Arrays, key: str) -> npt.NDArray[Any]:

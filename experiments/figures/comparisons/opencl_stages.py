@@ -60,7 +60,8 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
             caption=f"Figures 1 to 7 of Jiang's report, and work-group sizes, on {where}: medians; lines are 95 % "
             "bootstrap intervals where rows hold samples, as they do of whole runs. Figures 1, 4 and 6 are of "
             f"{rows.graph_name.iloc[0]}, sums and copies of an iteration; colour: bits, grey: as printed. "
-            "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing"
+            "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing. Driver's: "
+            "work-groups of the size that the driver chooses"
             + (f". Cores of {elsewhere.cpu.iloc[0]} in 6 are of another run" if len(processors) else ""),
             alt=ends(results, "ms an iteration", ["graph", "layout", "place"], "Time of an iteration", "ms"),
             of=[experiment, *(elsewhere.experiment.unique() if len(processors) else ())],
@@ -272,22 +273,22 @@ def _speedup_panel(axes, results):
 
 
 def _work_group_panel(axes, results):
-    sized = results[results.work_group > 0]
-    for stage, cells in sized.groupby("layout", sort=False):
-        axes.plot(
-            cells.work_group, cells["ms an iteration"], panels.marker(stage), linestyle="-", ms=4, color=colour(32),
-            markerfacecolor="white" if stage == "coo_exchange" else None, label=STAGES[stage],
-        )  # fmt: skip
-        for driver in results[(results.work_group == 0) & (results.layout == stage)]["ms an iteration"].head(1):
-            axes.axhline(driver, color=NEUTRAL, linestyle=":", linewidth=0.8, label="of the driver's choice")
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    """Draw times by size; what the driver chooses itself is a mark at the right, of which the size is not known."""
+    sizes = np.sort(results[results.work_group > 0].work_group.unique())
+    own = 1.5 + np.log2(sizes[-1])
+    for stage, cells in results.groupby("layout", sort=False):
+        style = {"marker": panels.marker(stage), "ms": 4, "color": colour(32)}
+        style |= {"markerfacecolor": "white"} if stage == "coo_exchange" else {}
+        sized, driver = cells[cells.work_group > 0], cells[cells.work_group == 0]
+        axes.plot(np.log2(sized.work_group), sized["ms an iteration"], label=STAGES[stage], **style)
+        axes.plot([own] * len(driver), driver["ms an iteration"], linestyle="", **style)
+    ticks = sizes[:: -(-len(sizes) // 5)]
+    axes.set_xticks([*np.log2(ticks), own], [*(f"{size:g}" for size in ticks), "driver's"])
     axes.set_ylim(bottom=0)
     axes.set_xlabel("work-items in a work-group")
     axes.set_ylabel("ms an iteration")
-    panels.headroom(axes, 1.6)
-    entries = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))  # Of both dotted lines one.
-    axes.legend(entries.values(), entries, loc="upper right", handletextpad=0.4, borderaxespad=0)
+    panels.headroom(axes, 0.9)
+    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0)
 
 
 def _name(result):

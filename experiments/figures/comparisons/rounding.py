@@ -7,7 +7,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
-from cpms.experiment.report.palette import nearest
+from cpms.experiment.report.palette import PALETTE, nearest
 from cpms.formats.formats import format_named
 
 NEEDS = ["rounding_cpu", "rounding_blocks_cpu"]
@@ -21,7 +21,7 @@ def show(rows, out, beside):
         [
             {
                 "storage": _called(row),
-                "bits": nearest(format_named(row["storage"]).bits(None)),
+                "bits": format_named(row["storage"]).bits(None),
                 "values": row["values"],
                 "copy_ms": row["copy"]["median_ms"],
                 **result,
@@ -41,13 +41,17 @@ def show(rows, out, beside):
         _figure(table, out),
         caption="Time of rounding an array to a format over that of a copy of it in one run, medians; lines: least to "
         "most of the samples. Formats of blocks are rounded in small arrays, since two contestants take one block "
-        "after the other; colour: bits of the format, the nearest that has one",
+        "after the other. Colour: bits of the format; those of fewer than 8 bits have the colour of 8, and their names "
+        "end in the bits",
         alt=ends(table, "over_copy", ["storage", "contestant"], "Time of rounding over copy"),
     )
 
 
 def _called(row):
-    return f"{row['storage']}, GPU" if row.get("device") == "cuda" else row["storage"]
+    """Return the name of a format, with its bits where its colour is that of more, and where it was rounded."""
+    bits = format_named(row["storage"]).bits(None)
+    few = f"{bits} bits" if bits < min(PALETTE) else ""
+    return ", ".join(filter(None, [row["storage"], few, "GPU" if row.get("device") == "cuda" else ""]))
 
 
 def _figure(table, out):
@@ -60,5 +64,5 @@ def _figure(table, out):
     panels.named_rows(panel, storages)
     panels.logarithmic(panel)
     figure.supxlabel("time over that of a copy")
-    panels.legend(figure, panels.key(table.bits, MARKS))
+    panels.legend(figure, panels.key(map(nearest, table.bits), MARKS))
     return figure

@@ -32,9 +32,9 @@ def show(rows, out):
         out.figure(
             _figure(lines, drawn, out),
             suffix=suffix,
-            caption=f"The k largest of {lines['values'].max():,} values on {device}: share of the copy bandwidth by "
-            "the order of the values, and times of all contestants for the first order; lines from least to most "
-            "of the samples; colour: bits",
+            caption=f"The k largest of {lines['values'].max():,} values of type {lines['type'].iloc[0]} on {device}: "
+            "share of the copy bandwidth by the order of the values, and times of all contestants for the first order; "
+            "lines from least to most of the samples; colour: bits",
             alt=ends(lines, "share", ["pattern", "k"], "Share of the copy bandwidth"),
             of=[experiment],
         )

@@ -23,9 +23,11 @@ def show(rows, out):
     )
     out.figure(
         _figure(rows, out),
-        caption="Conversion in place: bytes read plus written in a second over those of a copy of the same array in "
-        "one run, medians; lines: least to most of the samples, where the rows hold them. Blocked formats permute "
-        "within cache lines, planes across the array",
+        caption="Conversion in place: bytes read plus written in a second over those of a copy of the same array, "
+        "medians; lines: least to most of the samples, where the rows hold them. Each format has a copy of its own, in "
+        "the run that converts: the line at 1 is the median of each, and titles state from which to which rate these "
+        "go, since other work shares the processors' memory. Blocked formats permute within cache lines, planes across "
+        "the array",
         alt=ends(
             pd.concat([table.assign(ratio=table[f"{way} / copy"], way=way) for way in WAYS]),
             "ratio", ["storage", "device", "way"], "Rate of conversion over copy",
@@ -36,6 +38,12 @@ def show(rows, out):
 def _device(row):
     gpu = row.get("gpu")
     return gpu if isinstance(gpu, str) and row.experiment == "gpu_conversion" else f"{row.threads:g} threads, {row.cpu}"
+
+
+def _rates(gbps):
+    """Return the least and the most of rates in GB/s, in three digits."""
+    least, most = (f"{float(f'{end:.3g}'):g}" for end in (gbps.min(), gbps.max()))
+    return f"{least} GB/s" if least == most else f"{least} to {most} GB/s"
 
 
 def _figure(rows, out):
@@ -53,7 +61,7 @@ def _figure(rows, out):
                 panels.point(panel, ratio, at, 64, mark, ends=interval)
         panels.unity(panel)
         panels.named_rows(panel, storages)
-        panel.set_title(device)
+        panel.set_title(f"{device}; copies: {_rates(rows[rows.device == device].copy_gbps)}")
         panel.set_xlim(left=0)
     figure.supxlabel("rate over that of a copy")
     panels.legend(figure, panels.key(marks=dict(WAYS.values())))

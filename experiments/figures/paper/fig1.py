@@ -16,7 +16,8 @@ from cpms.sparse.transition_values import edge_values
 NEEDS = ["gpu_spmv"]
 EDGES = [(1, 0), (2, 0), (0, 1), (0, 2), (1, 2), (4, 2), (2, 4), (3, 4)]
 """From a node to a node."""
-PADDED, GREYS, OF_NO_ROW = "#ffffff", ("#c4c4c4", "#e2e2e2"), "#f6f6f6"
+PADDED, GREYS, OF_NO_ROW = "#ffffff", ("#a8a8a8", "#dedede"), "#ffffff"
+"""Of padding, of rows by turns, and of numbers that belong to no row."""
 
 
 def show(rows, out):
@@ -35,7 +36,8 @@ def show(rows, out):
         _figure(graph, out),
         caption=f"A matrix of {graph.nodes} rows and {graph.edges} entries, and how CSR and ELL store it: values 1 / "
         "out-degree of the source, their columns, and in CSR where each row begins. Rows of ELL are padded to the "
-        "longest, with zeros in their own column (white); greys tell rows apart. Drawn from the arrays of the layouts",
+        "longest, with zeros in their own column (white). Small numbers are those of rows, and above the matrix of "
+        "columns; of rows with entries every other one is darker. Drawn from the arrays of the layouts",
         alt=f"A {graph.nodes} by {graph.nodes} matrix above two groups of arrays: CSR with {graph.edges} values, "
         f"{graph.edges} columns and {graph.nodes + 1} row pointers; ELL with {graph.nodes} rows of "
         f"{int(graph.in_degree.max())} values and columns each, of which some are padding.",
@@ -57,58 +59,71 @@ def _lines(row):
 def _figure(graph, out):
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(out.width, 1.75 if out.double else 4.6))
+    figure = Figure(figsize=(out.width, 1.9 if out.double else 5.0))
     panels = figure.subplots(
         *((1, 3) if out.double else (3, 1)),
-        gridspec_kw={"width_ratios" if out.double else "height_ratios": [5, 9, 6.5] if out.double else [5.6, 4.6, 6]},
+        gridspec_kw={"width_ratios" if out.double else "height_ratios": [5.6, 9, 6.5] if out.double else [6.2, 5, 6.6]},
     )  # fmt: skip
-    values = [str(Fraction(value).limit_denominator(99)) for value in edge_values(graph)]
+    values = [_text(value) for value in edge_values(graph)]
     stored = ell.build(graph, FP64)
     width, nodes = stored.width, stored.rows
-    _matrix(panels[0], graph, values)
-    ends = np.repeat(np.arange(graph.nodes), np.diff(graph.indptr))
+    shades = _shades(graph)
+    _matrix(panels[0], graph, values, shades)
+    rows = np.repeat(np.arange(graph.nodes), np.diff(graph.indptr))
+    of_row = [shades[row] for row in rows]
     _arrays(
         panels[1],
         "CSR",
-        [("values", values, ends), ("columns", graph.sources, ends), ("rows begin", graph.indptr, None)],
+        {graph.indptr[row : row + 2].mean(): row for row in rows},
+        [("values", values, of_row), ("columns", graph.sources, of_row), ("rows begin", graph.indptr, None)],
     )
-    decoded = stored.values.decode()  # noqa: PD011
-    shown = [str(Fraction(value).limit_denominator(99)) if value else "0" for value in decoded]
+    decoded = stored.values.decode().reshape(width, nodes)  # noqa: PD011
     parts = [
-        (
-            f"{name} {k + 1}",
-            held[k * nodes : (k + 1) * nodes],
-            np.where(decoded[k * nodes : (k + 1) * nodes] > 0, np.arange(nodes), -1),
-        )
-        for name, held in (("values", shown), ("columns", stored.sources))
-        for k in range(width)
+        (f"{name} {k + 1}", held, [shades[row] if decoded[k, row] > 0 else PADDED for row in range(nodes)])
+        for name, arrays in (("values", decoded), ("columns", stored.sources.reshape(width, nodes)))
+        for k, held in enumerate([[_text(value) for value in line] if name == "values" else line for line in arrays])
     ]
-    _arrays(panels[2], "ELL", parts)
+    _arrays(panels[2], "ELL", {row + 0.5: row for row in range(nodes)}, parts)
     return figure
 
 
-def _shade(row):
-    """Return the grey of a row of the matrix, by turns; white for padding."""
-    return PADDED if row == -1 else GREYS[int(row) % len(GREYS)]
+def _text(value):
+    return str(Fraction(value).limit_denominator(99))
 
 
-def _matrix(panel, graph, values):
+def _shades(graph):
+    """Return the grey of each row, by turns among those with entries, so that neighbours in CSR differ."""
+    turns = np.cumsum(np.diff(graph.indptr) > 0) - 1
+    return [GREYS[turn % len(GREYS)] for turn in turns]
+
+
+def _matrix(panel, graph, values, shades):
     for k in range(graph.nodes + 1):
         panel.plot([0, graph.nodes], [k, k], color="#dddddd", linewidth=0.5)
         panel.plot([k, k], [0, graph.nodes], color="#dddddd", linewidth=0.5)
     for row in range(graph.nodes):
+        _number(panel, row + 0.5, -0.35, row)
+        _number(panel, -0.35, row + 0.5, row)
         for place in range(graph.indptr[row], graph.indptr[row + 1]):
-            _box(panel, graph.sources[place], row, values[place], _shade(row))
-    _frame(panel, "matrix", graph.nodes, graph.nodes)
+            _box(panel, graph.sources[place], row, values[place], shades[row])
+    _frame(panel, "matrix", graph.nodes, graph.nodes, left=-0.7)
 
 
-def _arrays(panel, title, parts):
+def _arrays(panel, title, rows, parts):
+    """Draw arrays one below the other, with the numbers of ``rows`` above them, by their places."""
     longest = max(len(held) for _, held, _ in parts)
-    for line, (name, held, ends) in enumerate(parts):
+    for place, row in rows.items():
+        _number(panel, place, -0.35, row)
+    panel.text(-0.3, -0.35, "row", ha="right", va="center", fontsize=7, color=NEUTRAL)
+    for line, (name, held, shades) in enumerate(parts):
         panel.text(-0.3, line + 0.5, name, ha="right", va="center", fontsize=7)
         for place, value in enumerate(held):
-            _box(panel, place, line, value, OF_NO_ROW if ends is None else _shade(ends[place]))
+            _box(panel, place, line, value, OF_NO_ROW if shades is None else shades[place])
     _frame(panel, title, longest, len(parts), left=-3.0)
+
+
+def _number(panel, x, y, number):
+    panel.text(x, y, str(number), ha="center", va="center", fontsize=7, color=NEUTRAL)
 
 
 def _box(panel, x, y, text, shade):
@@ -116,9 +131,9 @@ def _box(panel, x, y, text, shade):
     panel.text(x + 0.5, y + 0.5, str(text), ha="center", va="center", fontsize=7)
 
 
-def _frame(panel, title, width, height, left=-0.2):
+def _frame(panel, title, width, height, left):
     panel.set_xlim(left, width + 0.2)
-    panel.set_ylim(height + 0.1, -0.1)
+    panel.set_ylim(height + 0.1, -0.7)
     panel.set_aspect("equal")
     panel.set_title(title, fontsize=8, pad=3)
     panel.set_xticks([])

@@ -14,16 +14,33 @@ def show(rows, out):
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     out.table(
-        table.drop(columns=["least ms", "most ms"]),
+        table.drop(columns=["asked", "least ms", "most ms"]),
         best={"ms": "least by matrix"},
         caption="Products: times faster than the first contestant, and the bytes that they must move",
     )
     out.figure(
         _figure(table, out),
-        caption="Time of a product over that of the first contestant, against the bytes that it must move an entry: "
-        "medians, lines from the least to the most of the samples; colour: bits, marker: layout, or the library",
+        caption=f"Time of a product over that of {_first(table)}, against the bytes that it must move an entry: "
+        "medians, lines from the least to the most of the samples; colour: bits, marker: layout, or the library. "
+        f"{_storages(table)}",
         alt=ends(table, "times faster", ["matrix", "storage"], "Times faster than the first contestant", "times"),
     )
+
+
+def _first(table):
+    """Return the name of the first contestant."""
+    return " ".join(table.iloc[0][["engine", "layout", "asked"]])
+
+
+def _storages(table):
+    """Return what is stored in each number of bits, as sentences; of a choice for each matrix, what it chose, too."""
+    lossless = ", ".join(dict.fromkeys(table[table.asked == "lossless"].storage))
+    bits = "; ".join(
+        f"{bits:g} bits, {', '.join(dict.fromkeys(part.asked))}"
+        for bits, part in table.sort_values("bits", ascending=False, kind="stable").groupby("bits", sort=False)
+    )
+    chosen = f" Lossless is the shortest format that holds all values of a matrix, here {lossless}." if lossless else ""
+    return f"Storages: {bits}.{chosen}"
 
 
 def _figure(table, out):
@@ -44,7 +61,7 @@ def _figure(table, out):
         panel.set_title(shown)
         panel.set_ylim(bottom=0)
     figure.supxlabel("bytes to move an entry")
-    figure.supylabel("time over the first")
+    figure.supylabel(f"time over {_first(table)}")
     panels.legend(figure, panels.key(table.bits, marks))
     return figure
 
@@ -57,6 +74,7 @@ def _lines(row):
             "engine": c["engine"],
             "layout": c["layout"],
             "indices": c["indices"],
+            "asked": c["storage"],
             "storage": c["stored_as"],
             "bits": c["bits"],
             "compute": c["compute"],

@@ -4,7 +4,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import geometric
-from cpms.experiment.report.palette import NEUTRAL
+from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.rows.products import FAMILIES, fastest, is_product
 
 NEEDS = [f"gpu_suite_{suite}_{part}" for suite in "ab" for part in ("grids", "irregular")]
@@ -38,12 +38,24 @@ def show(rows, out, beside):
     )
     out.figure(
         _figure(table, out),
-        caption="Products by suite of matrices: times faster than cuSPARSE's fastest algorithm in CSR. Grey dots are "
-        "matrices, diamonds geometric means with 95 % bootstrap intervals over them; colour: bits of values",
+        caption="Products by suite of matrices: times faster than cuSPARSE's fastest algorithm in CSR. Dots are "
+        "matrices, diamonds geometric means with 95 % bootstrap intervals over them, grey where matrices are stored in "
+        "several numbers of bits; a row without marks: no matrix of the suite was measured; colour: bits of values"
+        f"{_choices(table)}",
         alt="; ".join(
             f"{product}, {suite}: {mean:.2f} times" for suite in summary for product, mean in summary[suite].items()
         ),
     )
+
+
+def _choices(table):
+    """Return as what each suite's matrices are stored where the format is chosen for each, as a text for a caption."""
+    chosen = table[table["product"].str.contains("lossless")].drop_duplicates(["experiment", "matrix"])
+    texts = [
+        f"{_title(suite)} " + ", ".join(f"{name} ({count})" for name, count in part["stored as"].value_counts().items())
+        for suite, part in chosen.groupby("experiment", sort=False)
+    ]
+    return f". Lossless is the shortest format that holds all values of a matrix: {'; '.join(texts)}" if texts else ""
 
 
 def _targets(rows, beside):
@@ -160,16 +172,17 @@ def _figure(table, out):
             part = table[(table.experiment == suite) & (table["product"] == product)]
             if len(part):
                 found = geometric(part["times faster"])
-                dots = part["times faster"]
-                panel.plot(dots, [place] * len(dots), "o", color="#999999", ms=2.5, alpha=0.6, mew=0)
+                several = len(set(part.bits)) > 1
+                for bits, dots in part.groupby("bits")["times faster"]:
+                    panel.plot(dots, [place] * len(dots), "o", color=colour(bits), ms=3, alpha=0.6, mew=0)
                 ends_of = (found["low"], found["high"])
-                panels.point(panel, found["mean"], place, part.bits.iloc[0], "D", ends=ends_of)
+                panels.point(panel, found["mean"], place, None if several else part.bits.iloc[0], "D", ends=ends_of)
         panels.unity(panel)
         panels.named_rows(panel, products)
         panel.set_title(_title(suite))
     panels.logarithmic(axes[0])
     figure.supxlabel("times faster than cuSPARSE")
-    dot = {"a matrix": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.5}}
+    dot = {"a matrix": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 3}}
     panels.legend(figure, panels.key(table.bits, {"geometric mean": "D"}, dot))
     return figure
 

@@ -16,7 +16,7 @@ NEEDS = ["gpu_refine"]
 BESIDE = ["gpu_speedup", "table2"]
 DAMPING = 0.85
 WHOLE, ALONE = ", all nodes", ", bits alone"
-MARKS = {"auto": "D", "e5m2": "o", "fp16": "o", "fp16" + ALONE: "X", "cpms4-nearest": "s", "fp32": "o"}
+MARKS = {"auto": "D", "e5m2": "v", "fp16": "o", "fp16" + ALONE: "X", "cpms4-nearest": "s", "fp32": "^"}
 """Contestants of the figure of speed-ups, and their markers."""
 RATIOS = {"over fused fp64": ("cuda_fused", "pattern"), "over cuSPARSE": ("cusparse", "csr")}
 HEADLINE = ("over best own fp64", "over cuSPARSE", "over CSR or COO")
@@ -203,7 +203,7 @@ def _speedups(drawn, out):
         panels.named_rows(panel, names)
         panels.logarithmic(panel, most=5)
         panel.set_xlabel(over)
-    marks = {"fp16, fp32, e5m2": "o", "cpms4-nearest": "s", "fp16, bits alone": "X"}
+    marks = {name: MARKS[name] for name in ("fp32", "fp16", "fp16" + ALONE, "cpms4-nearest", "e5m2")}
     auto = {"auto": {**panels.HOLLOW, "marker": MARKS["auto"]}}
     panels.legend(figure, panels.key(drawn.bits, marks, auto))
     figure.supxlabel("speed-up of a whole solve")

@@ -1,14 +1,20 @@
 """Bytes a second of each product, and of fused sweeps, against the copy and gather ceilings of their runs."""
 
+import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.page import labels, room
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 NEEDS = ["gpu_spmv"]
 BESIDE = ["gpu_sweeps"]
+_NAMED = 6
+"""Graphs of a panel whose points are named."""
+_OF_GRAPH = {"color": "#c8c8c8", "linewidth": 0.6, "zorder": 1}
+"""The line through the points of a graph."""
 
 
 def show(rows, out, beside):
@@ -26,7 +32,9 @@ def show(rows, out, beside):
         _figure(table, swept, first, out),
         caption=f"Bytes that products and fused sweeps on {first.gpu} must move, a second, against gathers a second; "
         f"ceilings of the products' run: {ceilings}; dashed: random gathers of 8 bytes. A point is a graph, in the "
-        "colour of the bits that are read: the median of the fastest storage of these bits",
+        "colour of the bits that are read: the median of the fastest storage of these bits. Lines join the points of a "
+        f"graph; of each panel at most {_NAMED} graphs, evenly chosen by their gathers a second, are named where there "
+        "is room",
         alt=ends(table, "of copy", ["graph", "storage"], "Share of the copy bandwidth by products")
         + (" " + ends(swept, "of copy", ["graph", "storage"], "By fused sweeps") if len(swept) else ""),
     )
@@ -57,13 +65,15 @@ def _figure(table, swept, first, out):
     }
     parts |= {"fused sweeps, pattern": swept} if len(swept) else {}
     figure, axes = panels.grid(
-        out.width, len(parts), 2.1 if out.double else 1.5, columns=(1, 3), sharex=True, sharey=True
+        out.width, len(parts), 2.3 if out.double else 1.65, columns=(1, 3), sharex=True, sharey=True
     )
     for panel, (title, part) in zip(axes, parts.items(), strict=True):
         for bits, same in sorted(part.groupby("bits"), reverse=True):
             panel.plot(
                 same["G gathers/s"], same["GB/s"], "o", color=colour(bits), ms=3.2, mew=0.3, mec="white", clip_on=False
             )
+        for _, same in part.groupby("graph"):
+            panel.plot(*same.sort_values("bits")[["G gathers/s", "GB/s"]].to_numpy().T, **_OF_GRAPH)
         panel.axhline(first.copy_gbps, color=NEUTRAL, linewidth=0.7)
         panel.axvline(first.gather_8_byte_giga_per_s, color=NEUTRAL, linewidth=0.7, linestyle="--")
         panel.set_title(title)
@@ -74,11 +84,25 @@ def _figure(table, swept, first, out):
     figure.supxlabel("10⁹ gathers a second")
     figure.supylabel("least bytes, GB/s")
     lines = {
+        "a graph": _OF_GRAPH,
         "copy": {"color": NEUTRAL, "linewidth": 0.7},
         "random gathers": {"color": NEUTRAL, "linewidth": 0.7, "linestyle": "--"},
     }
     panels.legend(figure, panels.key(pd.concat([table, swept]).bits, lines=lines))
+    for panel, part in zip(axes, parts.values(), strict=True):
+        _name(panel, part, first, out)
     return figure
+
+
+def _name(panel, part, first, out):
+    """Write the names of some graphs beside their points, and not on the ceilings."""
+    points = {graph: same[["G gathers/s", "GB/s"]].to_numpy(float) for graph, same in part.groupby("graph")}
+    named = room.evenly(sorted(points, key=lambda graph: points[graph][:, 0].max()), _NAMED)
+    others = [point for graph, same in points.items() if graph not in named for point in same]
+    low, high = np.geomspace(*panel.get_xlim(), 80), np.geomspace(*panel.get_ylim(), 80)
+    others += [(across, first.copy_gbps) for across in low] + [(first.gather_8_byte_giga_per_s, up) for up in high]
+    names = out.names(map(shortened, named), 20)
+    labels.place(panel, names, [points[graph] for graph in named], others=others, all_or_none=False)
 
 
 def _fastest(products):

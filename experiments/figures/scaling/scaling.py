@@ -40,9 +40,10 @@ def show(rows, out, beside):
     several = ours[(ours.program != "serial") & (ours.ranks > 1)]
     out.figure(
         _figure(table2, several, out),
-        caption="Karp-Flatt metric of the times that Agrawal, Shendre and Goka print, as printed and as it is defined, "
-        f"against their serial program and against one process; and speed-up of our ranks on {machine}, with 95 % "
-        "bootstrap intervals; colour: bits, grey: as printed",
+        caption="Karp-Flatt metric of the times that Agrawal, Shendre and Goka print: as printed, and as it is "
+        "defined, which depends on what speed-ups are over, their serial program or one process of theirs (figure "
+        f"karp_flatt has the latter alone); and speed-up of our ranks over one rank on {machine}, with 95 % bootstrap "
+        "intervals; colour: bits, grey: as printed",
         alt=ends(table2[table2.p > 1], "e", ["p"], "Karp-Flatt metric as defined")
         + (" " + ends(several, "psi, one rank", ["graph", "program"], "Our speed-up", "times") if len(several) else ""),
         of=NEEDS,
@@ -144,7 +145,7 @@ def _figure(table2, several, out):
     figure, axes = panels.grid(out.width, 2 if len(several) else 1, 2.2, columns=(1, 2))
     lines = {
         "as printed": ("e, printed", {"color": NEUTRAL, "marker": "o", "linestyle": "--"}),
-        "as defined": ("e", {"color": colour(64), "marker": "s"}),
+        "defined, over serial": ("e", {"color": colour(64), "marker": "s"}),
         "defined, over one process": ("e, one process", {"color": colour(64), "marker": "^", "mfc": "white"}),
     }
     for name, (column, style) in lines.items():

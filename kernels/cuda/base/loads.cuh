@@ -10,7 +10,7 @@ namespace cpms {
 // Cache policies of loads.
 struct Default {};    // all caches
 struct ReadOnly {};   // all caches, by the read-only path: no thread writes these data during the kernel
-struct Streaming {};  // evict first: the data are read once
+struct Streaming {};  // evict first: the data are read once in a sweep
 struct InOrder {};    // all caches, as Default, but loads keep their order in the program
 struct LastUse {};    // no allocation in the first-level cache: the data are not read again
 

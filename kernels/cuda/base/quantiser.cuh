@@ -1,8 +1,9 @@
 // Quantiser Q of inner sweeps: rounds a scaled value to a packed float, and saturates at the largest finite number.
 //
 // All values of a vector share one power-of-two scale, as in block floating point, so that formats with few exponent
-// bits suffice for residuals of any size. Formats of at most 32 bits are rounded by way of float32: that double
-// rounding changes what is sent by one unit at most, and the receiver accounts for the value that was sent.
+// bits suffice for residuals of any size. Formats of at most 8 exponent bits are rounded by way of float32, unless they
+// round at random, or towards zero with 23 mantissa bits. That double rounding changes a stored value by one unit at
+// most, and the lost mass is computed from the value as stored.
 #pragma once
 #include "base/widening_load.cuh"
 
@@ -10,8 +11,9 @@ namespace cpms {
 
 // The exponent of the scale with which a vector of this largest absolute value is stored;
 // cpms/formats/quantization.py derives it. `top` is the exponent bias less the headroom: 3 powers of two, or 1 with at
-// most 4 exponent bits, by which values may exceed `largest`. No bound says that this suffices; larger values saturate,
-// and the rest counts as rounding error.
+// most 4 exponent bits. The scaled largest value is below 2^top and the largest finite number almost 2^(bias + 1), so a
+// value may grow nearly 2^(headroom + 1) times before it saturates. No bound says that this suffices; the part of a
+// value that saturation cuts off counts as rounding error.
 CPMS_DEVICE int shared_exponent(bool scaled, int top, double largest) {
     const int field = (int)(bits_of(largest) >> 52 & 0x7FF);
     if (!scaled || field == 0 || field == 0x7FF) return 0;
@@ -111,7 +113,7 @@ struct QuantiserOf<PackedFloat<E, M, rounding>> {
 struct QuantiserSettings {
     u32 scaled;  // whether values have a power-of-two scale
     int top;     // exponent bias less the headroom
-    u64 seed;
+    u64 seed;    // of stochastic rounding; seed_of in pagerank/persistent_refine.cu derives each vector's seed from it
 };
 
 }  // namespace cpms

@@ -1,4 +1,5 @@
-// Widening loads: the word of a packed float becomes the bits of a float64 by shifts and a mask alone.
+// Widening loads: the word of a packed float becomes the bits of a float64 by shifts and a mask, by one conversion for
+// formats that are prefixes of a half, and by one more multiplication for 2 exponent bits.
 //
 // The result is the real value times a power of two that depends on the format, 1 / WideningLoad::unit. A sweep
 // multiplies the sum of a row by that unit once, so that no value needs an exponent correction of its own. Sums of such
@@ -52,7 +53,8 @@ struct WideningLoad<PackedFloat<E, M, rounding>> {
     }
     static CPMS_DEVICE double unit() {
         if constexpr (is_half_prefix<E, M>) return 1.0;
-        // Small enough for a multiplication by the power of two of a scale.
+        // With 2 exponent bits the unit would be 2^1022, whose product with a scale's power of two can overflow; values
+        // are therefore multiplied by 2^10, and the unit is 2^1012.
         constexpr u64 exponent = 1023 + 1023 - ((1 << (E - 1)) - 1) - (E == 2 ? 10 : 0);
         return value_of(exponent << 52);
     }

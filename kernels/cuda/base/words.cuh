@@ -106,8 +106,8 @@ CPMS_DEVICE float about_one_over(u32 number) {
 #endif
 }
 
-// 1 / number, correct to the last bit or the one before, by Newton's method from an approximate reciprocal: two fused
-// multiply-adds in place of a division.
+// 1 / number, correct to the last bit or the one before: two steps of Newton's method from an approximate reciprocal,
+// which are four fused multiply-adds in place of a division.
 CPMS_DEVICE double reciprocal(u32 number) {
 #if defined(__CUDA_ARCH__)
     const double d = (double)number;

@@ -27,7 +27,7 @@ CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* tolerance
         Run<number> run[together][history_length];
 #pragma unroll
         for (int t = 0; t < together; ++t) {
-            // or the zeros behind the nodes
+            // or the zeros past the last node
             const u8* const at = mine.template at<number>(sent, smaller(row + t * warps, nodes.count));
 #pragma unroll
             for (int k = 0; k < history_length; ++k)

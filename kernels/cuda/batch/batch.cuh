@@ -16,7 +16,7 @@ struct BatchEdges {
 };
 
 // The columns of a batch: `stride` numbers a node, of which a launch uses `used`; both are multiples of Each. A row
-// of zeros lies behind the nodes of a gathered matrix.
+// of zeros lies past the last node of a gathered matrix.
 struct Columns {
     u32 stride, used;
 };

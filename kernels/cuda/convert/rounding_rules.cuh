@@ -21,7 +21,7 @@ struct RoundingRule {
     u64 limit;     // bits of the largest number of a group, at its largest scale
     double step;   // the smallest positive number
     double steps;  // 1 / step
-    u32 dropped;   // bits of float64's mantissa behind the last place of a normal number; of a posit without regime
+    u32 dropped;   // bits of float64's mantissa after the last place of a normal number; of a posit without regime
     u32 least;     // exponent field, in float64, of the smallest normal number
     u32 saturates;  // whether the format itself turns what lies beyond the largest number into it
     u32 signless;   // whether zero and NaN have no sign
@@ -74,7 +74,7 @@ struct PositRule {
             const int run = (field - 1023) >> 2;
             const int cut = (int)rule.dropped + (run >= 0 ? run + 2 : 1 - run);
             const u64 digits = size - (1023ull << 52);  // modulo 2^64: exponent, then fraction
-            // Of a code without digits behind its regime, the last bit ends the regime.
+            // Of a code without digits after its regime, the last bit ends the regime.
             const u64 odd = cut == 54 ? (u64)(run < 0) : digits >> cut & 1;
             return ((digits + (1ull << (cut - 1)) - 1 + odd) >> cut << cut) + (1023ull << 52);
         });

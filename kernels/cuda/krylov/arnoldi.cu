@@ -1,10 +1,10 @@
 // Arnoldi's method on stored vectors without the host: classical Gram-Schmidt against the basis as it is stored, Givens
 // rotations of the Hessenberg matrix, and the next vector, scaled and stored.
 //
-// A step is a product, dot products, their sums, a combination with a rotation, and a store, one launch each for vectors
-// of one format. How many vectors there are is read from device memory, and so is whether the launch is to do anything:
-// the host queues steps ahead, and those behind the last one do nothing. A second pass of Gram-Schmidt consists of the
-// same launches in another mode. Cost: the basis twice a pass, and five vectors of float64.
+// A step is a product, dot products, their sums, a combination with a rotation, and a store, one launch each for
+// vectors of one format. How many vectors there are is read from device memory, and so is whether the launch is to do
+// anything: the host queues steps ahead, and those after the last one do nothing. A second pass of Gram-Schmidt
+// consists of the same launches in another mode. Cost: the basis twice a pass, and five vectors of float64.
 #include "base/last_block_reduce.cuh"
 #include "krylov/stored_values.cuh"
 
@@ -18,7 +18,7 @@ constexpr int any_mode = 3;
 struct ArnoldiState {
     double mode;     // 0: a first pass goes on; 1: a second pass is to be made; 2: the cycle has ended
     double columns;  // that are finished
-    double square;   // of the 2-norm of w behind a pass
+    double square;   // of the 2-norm of w after a pass
     double size;     // its 2-norm
     double side;     // of the least squares, whose size is that of the residual
     double enough;   // the size at which a cycle ends
@@ -54,7 +54,7 @@ struct Arnoldi {
 CPMS_DEVICE bool idle(const Arnoldi& a) { return a.mode != any_mode && a.state->mode != (double)a.mode; }
 
 // Calls work(j, values) for vectors of a slab, some at a time, which are loaded before the first of them is used; those
-// behind the last repeat it.
+// after the last repeat it.
 template <class V, int R, class Work>
 CPMS_DEVICE void for_each_vector(const u8* slab, u64 stride, int count, u64 first, u64 padded, Work work) {
     constexpr int together = sizeof(FourStored<V, R>) <= 24 ? 8 : 4;

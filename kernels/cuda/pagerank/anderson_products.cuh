@@ -150,7 +150,7 @@ struct HistoryValues<PackedFloat<E, M, rounding>> {
     }
 };
 
-// Words of a few adjacent nodes; behind the last node, that of the last node.
+// Words of a few adjacent nodes; after the last node, that of the last node.
 template <int Together>
 CPMS_DEVICE Run<4 * Together> load_words(const u32* words, u32 first, u32 count) {
     if (first + Together <= count) return load_run_bytes<4 * Together>((const u8*)(words + first), ReadOnly{});

@@ -1,13 +1,14 @@
 // Deferred update of the iterate x. Inner sweeps write the quantised residual and nothing else; every few sweeps one
 // pass adds their weighted sum to x.
 //
-// A 16-bit sweep then writes 3 bytes a node in place of 11. The pass reads the stored vectors once more and x once.
+// A 16-bit sweep then moves 3 bytes a node (it writes 2 of z and reads 1 of the degree) in place of 11 (4 more of the
+// correction read and 4 written). The pass reads the stored vectors once more, and reads and writes x once.
 #pragma once
 #include "pagerank/anderson.cuh"
 
 namespace cpms {
 
-constexpr u32 max_deferred = 17;
+constexpr u32 max_deferred = 17;  // 16 sweeps between two updates (deferred_depth), and the vector before them
 
 // The vectors `first` to `last` that were sent and are not in x yet. Vector 0 is in x already, except at the beginning
 // of an outer step with error feedback.
@@ -16,6 +17,7 @@ struct DeferredUpdate {
     double weight[max_deferred];  // of stored values
     u32 first, last;
 
+    // All threads of the block take part; the weights hold for all of them afterwards.
     template <class Q>
     CPMS_DEVICE void prepare(u32 last_place) {
         __syncthreads();
@@ -35,9 +37,9 @@ CPMS_DEVICE double stored_value(const Run<8>& values, int node) {
     return WideningLoad<Q>::value(word);
 }
 
-// Adds the sent vectors to x, and, at the end of an outer step, the rounding errors that nodes keep; returns x's mass
-// then, and the part of it that no edge carries. Before the end, the last vector, which the next sweep reads, becomes
-// the first.
+// Adds the sent vectors to x, and, at the end of an outer step, the rounding errors that nodes keep. At that end it
+// returns this thread's part of the mass of x, and of the mass that no edge carries; the caller sums both over the
+// grid. Before the end, the last vector, which the next sweep reads, becomes the first.
 template <class Q, bool Core, bool is_final>
 CPMS_NOINLINE GridReduce<2, 0> apply_deferred(Nodes nodes, SentHistory history, const DeferredUpdate& deferred,
                                               double* contributions, const double* rounding_error) {

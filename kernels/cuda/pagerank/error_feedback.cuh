@@ -4,7 +4,7 @@
 // Without it, a float64 residual sweep has to find that error again. With it, an outer step can continue to the last
 // digits of float64. The iterate x is the sum of all that was sent, and its residual is the sum of the kept errors
 // and of the last vector sent. That holds for a rounded initial guess, too, so the first sweep may be an inner sweep.
-// A sweep reads and writes 8 bytes a node more than without error feedback.
+// A sweep reads 8 bytes a node and writes 8 bytes a node more than without error feedback.
 #pragma once
 #include "pagerank/deferred_update.cuh"
 #include "pagerank/sweep_epilogues.cuh"
@@ -23,7 +23,9 @@ struct RoundedStart {
 //
 // The kept error is not damped. So that the sum of r is damped as usual, 1 / damping times the kept errors are taken
 // from the lost mass: damping (sent + lost) + kept = damping times the sum of r. All of r that this moves goes where
-// teleport goes, and there it only scales x, which is linear in the teleport.
+// teleport goes, and there it only scales x, which is linear in the teleport. That takes w = v, and a format of at
+// least 5 exponent bits, so that dangling values are stored; the host checks both (PersistentGraph.of and
+// CudaRefinement._may_feed_back).
 template <class Q, bool Personal, bool Core, bool ByteDegrees>
 struct ErrorFeedbackEpilogue {
     static constexpr u32 prefetch_rows = 4;
@@ -162,8 +164,8 @@ template <class Q>
 constexpr u32 deferred_depth = Q::bytes > 2 ? 8 : 16;
 static_assert(deferred_depth<PackedFloat<5, 2, Rounding::nearest>> < max_deferred, "no room for what is sent");
 
-// Whether the residual suffices for another inner sweep: the next sweep should not end far below the tolerance. A
-// sweep is taken to reduce the residual by the factor of the last one, and at least by the damping factor.
+// Whether another inner sweep runs: ||r||_1 exceeds the tolerance, and the next sweep would not end below `damping`
+// times the tolerance. The prediction for that sweep is the reduction by the last one times a margin of `slower`.
 CPMS_DEVICE bool inner_continues(double now, double previous, double tolerance, double damping) {
     constexpr double slower = 1.25;
     const double factor = slower * now / previous;

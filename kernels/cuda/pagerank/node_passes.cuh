@@ -5,8 +5,8 @@
 
 namespace cpms {
 
-// Adds correction / degree to the contributions, if there is a correction; returns the mass of x and the part of it
-// that no edge carries.
+// Adds correction / degree to the contributions, if there is a correction. It returns this thread's part of the mass
+// of x, and of the mass that no edge carries; the caller sums both over the grid.
 template <bool Core = false>
 CPMS_DEVICE GridReduce<2, 0> apply_correction(const Nodes& nodes, double* contributions, const float* correction) {
     GridReduce<2, 0> found{{0.0, 0.0}};

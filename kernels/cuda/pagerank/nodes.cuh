@@ -7,7 +7,9 @@
 
 namespace cpms {
 
-// Arrays over nodes. Kernels never touch elements behind the nodes.
+// Arrays over nodes, of exactly `count` elements without padding: kernels never read past the last node. `sink` and
+// `teleport` are the distributions w of dangling mass and v of teleport, each of sum 1 over all nodes; `count` is the
+// number of rows of this device; `damping` lies between 0 and 1.
 struct Nodes {
     const u32* degree;  // out-degree, 0 for dangling nodes
     const double *sink, *teleport;
@@ -15,13 +17,14 @@ struct Nodes {
     u32 count;
     double damping;
     const u32* internal_degree;  // where Core: out-edges to nodes of the core; the flow of the others is lost
-    // The same numbers as bytes, 255 for larger ones; see Degree.
+    // The same numbers as bytes, where 255 stands for 255 and more; null unless the strategy has byte_degrees.
     const u8 *degree_bytes, *internal_degree_bytes;
 
     CPMS_DEVICE double inverse(u32 degree_of_node) const { return degree_of_node ? reciprocal(degree_of_node) : 1.0; }
 };
 
-// A degree. Sweeps over large graphs read it as one byte; few degrees exceed that.
+// A degree, read as one byte by strategies that have byte_degrees, since few degrees exceed that, and as a word by the
+// others.
 template <bool ByteDegrees>
 struct Degree {
     u32 number;
@@ -57,7 +60,8 @@ struct NodeSink<true> {
     static CPMS_DEVICE void prefetch(const Nodes& nodes, u32 row) { prefetch_l2(nodes.sink + row * nodes.sink_stride); }
     CPMS_DEVICE double of(double mass, double) const { return mass * sink; }
 };
-// The inflow of teleport in residual sweeps, beside `before`, which contains all of it unless Personal.
+// It adds a node's teleport inflow in residual sweeps to the inflow `before`; unless Personal, `before` contains it
+// already.
 template <bool Personal>
 struct NodeTeleport {
     CPMS_DEVICE NodeTeleport() {}
@@ -113,8 +117,8 @@ struct InternalDegree<true, ByteDegrees> {
     CPMS_DEVICE u32 of(u32, const Nodes& nodes, u32 node) const { return count.value(nodes.internal_degree, node); }
 };
 
-// The inflow of lost or dangling mass and of teleport where it is uniform. It lies in shared memory, so that the
-// beginning of a sweep does not wait for loads.
+// The values of the distributions w (sink) and v (teleport) at every node, where they are uniform; an inflow is such a
+// value times a mass. They lie in shared memory, so that the beginning of a sweep does not wait for loads.
 struct UniformInflow {
     double sink, teleport;
 
@@ -140,6 +144,7 @@ CPMS_DEVICE void for_each_node(u32 count, Load load, Work work) {
     }
 }
 
+// The values that a pass over nodes loads of one node; `contribution` is the per-edge value that the pass works on.
 template <bool Core>
 struct NodeState {
     u32 degree;

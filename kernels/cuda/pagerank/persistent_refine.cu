@@ -4,8 +4,8 @@
 //
 // With G(x) = damping P x + teleport and r_0 = G(x) - x, an inner sweep is r_{k+1} = damping P r_k, and the next outer
 // step begins at x + r_0 + r_1 + ...; z_k = Q(r_k / degree) is what neighbours read. A launch runs outer steps as long
-// as residuals meet their predictions; then the host decides anew. An inner sweep reads 8, 16 or 32 bits an edge in
-// place of 64.
+// as residuals meet their predictions; then the host decides anew. An inner sweep gathers a value of 8, 16
+// or 32 bits an edge in place of one of 64; indices cost the same in both kinds of sweeps.
 #include "pagerank/error_feedback.cuh"
 #include "pagerank/refine_request.cuh"
 #include "persistent/fixed_point_allreduce.cuh"
@@ -27,7 +27,8 @@ template <class Inner, class Q>
 constexpr Update update_for =
     QuantiserOf<Q>::Type::stores_dangling && !fixed_point_totals<Inner> ? Update::defer : Update::accumulate;
 
-// Epilogue of an inner sweep under a policy, and what it updates besides the quantised residual.
+// Epilogue of an inner sweep under a policy, and the vector that it updates besides the quantised residual: the
+// correction, or the rounding errors that nodes keep.
 template <Update update, class Q, bool Personal, bool Core, bool ByteDegrees>
 struct PolicyEpilogue {
     using Type = InnerEpilogue<Q, Personal, Core, ByteDegrees, update == Update::accumulate>;
@@ -39,13 +40,15 @@ struct PolicyEpilogue<Update::error_feedback, Q, Personal, Core, ByteDegrees> {
     static CPMS_DEVICE double* updates(const RefineVectors& vectors) { return vectors.residual; }
 };
 
-// A block barrier behind a branch of one thread. ptxas 13 may let that thread arrive at the barrier alone and
+// A block barrier after a branch of one thread. ptxas 13 may let that thread arrive at the barrier alone and
 // continue alone, and lose the values that its warp holds in uniform registers; the warp barrier prevents it.
 CPMS_DEVICE void sync_block() {
     __syncwarp();
     __syncthreads();
 }
 
+// All threads of the grid call it with equal arguments. `start` is read with error feedback alone, report_to is the
+// buffer of SweepLog, and `ranks` is OneDevice or Ranks.
 template <Update update, class Q, bool Personal, bool Core, class Residual, class Inner, class RanksOrOne>
 CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
                                    const RefineRequest& request, const RoundedStart& start, RefineVectors vectors,
@@ -54,7 +57,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
     constexpr bool several = RanksOrOne::several;
     static_assert(!several || !fixed_point_totals<Inner>, "ranks add up float64 totals");
     constexpr bool feeds_back = update == Update::error_feedback, defers = update != Update::accumulate;
-    // Whether dangling nodes are quantised, so that their values count for the largest one.
+    // Whether z holds values of dangling nodes, so that they count for the largest value, from which the scale follows.
     constexpr bool with_dangling = feeds_back || QuantiserOf<Q>::Type::stores_dangling;
     constexpr u32 deferrals = feeds_back ? deferred_depth<Q> : anderson_depth;  // sweeps between updates of x
     using InnerEnd = PolicyEpilogue<update, Q, Personal, Core, Inner::byte_degrees>;
@@ -194,8 +197,9 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                 }
                 sync_block();
             }
-            // Places in the history of the vectors that the sweep reads and writes. Where nothing combines or adds
-            // stored vectors, two places are used in turn. A rounded initial guess lies in the last place.
+            // `place` counts the sweeps since vector 0 of the history was made; `from` and `to` are the places there of
+            // the vectors that the sweep reads and writes. Where nothing combines or adds stored vectors, two places
+            // are used in turn. A rounded initial guess lies in the last place.
             const u32 place = report.count - outer.history_begin, place_mask = !defers && outer.vectors == 2 ? 1 : ~0u;
             const u32 from = from_rounded ? deferrals : place & place_mask,
                       to = from_rounded ? 0 : (place + 1) & place_mask;

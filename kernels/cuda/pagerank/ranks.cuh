@@ -1,7 +1,7 @@
 // The ranks of a solve on several GPUs of one host, for persistent kernels: the all-reduce over ranks, and the exchange
 // of the values that other ranks read (one-sided, by symmetric memory as in NVSHMEM; persistent/peer_signals.cuh).
 //
-// A rank holds some rows; a vector is its own values and, behind them, those that it reads of others. An exchange costs
+// A rank holds some rows; a vector is its own values and, past them, those that it reads of others. An exchange costs
 // one remote write a value, at most 45 totals and one flag a pair of ranks, and no barrier of the grid: the block that
 // is last to write signals for all. Ranks add up totals in the order of ranks, so all of them decide alike.
 //

@@ -8,26 +8,34 @@
 
 namespace cpms {
 
+// Inner sweeps reduce ||r||_1 by inner_reduction, between 0 and 1. The launch ends when the residual is below
+// `tolerance` in `norm`, or exceeds noise_tolerance times its prediction.
 struct RefineRequest {
     double inner_reduction, tolerance, noise_tolerance;
     double inner_reach, inner_noise;  // see inner_tolerance
     u32 norm;                         // 0, 1, 2: l1, l2, linf
-    u32 max_sweeps;                   // residual and inner sweeps of the launch
-    u32 max_inner_sweeps;             // inner sweeps of an outer step; inner_max_iterations derives it
+    u32 max_sweeps;                   // residual and inner sweeps of the launch; the log has room for them
+    u32 max_inner_sweeps;             // of an outer step (inner_max_iterations); 0 for a residual sweep alone;
+                                      // with error feedback it only decides whether another outer step begins
     QuantiserSettings settings;
 };
 
-// Vectors of the iteration, padded, since passes take a few adjacent nodes at a time. A contribution is x / degree (x
-// on dangling nodes), as every edge of a node reads the same quotient. The two arrays swap at residual sweeps.
+// Vectors of the iteration, padded by at least one zero past the last node, since passes take a few adjacent nodes at a
+// time and padding entries of rows gather that zero; no pass may write another value there. A contribution is x /
+// degree (x on dangling nodes), as every edge of a node reads the same quotient. The two arrays swap at residual
+// sweeps.
 struct RefineVectors {
     double *contributions, *next_contributions;
-    double* residual;    // r / degree; with error feedback the rounding errors that nodes keep
-    float* correction;   // where inner sweeps accumulate it
+    double* residual;    // r / degree; with error feedback, from the quantisation on, the rounding error that each node
+                         // keeps, per edge
+    float* correction;   // as mass, not divided by the degree; null where the update is deferred
     u32 has_correction;  // whether earlier outer steps left a correction
     SentHistory history;
 };
 
-// State of an outer step, in shared memory, since sweeps leave few registers.
+// State of an outer step, in shared memory, since sweeps leave few registers. Its first numbers are ||r||_1 of this
+// step's residual sweep, of the one before it, the one predicted for the next one, and the one at which inner sweeps
+// end.
 struct OuterState {
     double l1, previous_l1, predicted_l1, tolerance;
     u32 residual_sweep;  // sweeps up to the residual sweep

@@ -8,7 +8,8 @@ namespace cpms {
 
 // Scalars of an inner sweep that reads z times 2^read and writes it times 2^written. Widened values lack a power of
 // two, WideningLoad::unit; `factor` and `unscale` contain it. inverse_scale is used where Quantiser::scaled_in_float32
-// makes it a normal number.
+// makes it a normal number. damped_lost is damping times the mass that the vector read has lost, and `common` the part
+// of it that flows to each node where w is uniform.
 struct InnerFactors {
     double factor, damped_lost, common, scale, unscale;
     float inverse_scale;  // 1 / scale
@@ -27,8 +28,9 @@ struct InnerFactors {
 };
 
 // The correction c, where inner sweeps accumulate it; nothing where the update is deferred. Since it is rounded to
-// float32, default plans never reduce the residual below 8e-6 of it (cpms/precision/refinement_policy.py), and the next
-// residual sweep measures the rest. A summand below 2^-126 becomes 0; all of them together are below 2^-94.
+// float32, default plans reduce ||r||_1 in an outer step to no less than 8e-6 of its value at the start of the step
+// (cpms/precision/refinement_policy.py), and the next residual sweep measures the rest. A summand below 2^-126 becomes
+// 0; those of one sweep over fewer than 2^32 nodes add up to less than 2^-94.
 template <bool Accumulates>
 struct CorrectionSum {
     float correction;
@@ -46,14 +48,15 @@ struct CorrectionSum<false> {
 };
 
 // Inner sweep: r = damping (2^-read sum + lost w); c += r, where accumulated; z = Q(r / degree). `lost` is the mass
-// that the edges of the vector read do not carry. It flows to nodes as dangling mass does, by the sink distribution w,
+// that the edges of the vector read do not carry (damped_lost of InnerFactors; the member `lost` is that of the vector
+// written). It flows to nodes as dangling mass does, by the sink distribution w,
 // so that rounding moves mass of r and loses none. The mass lost by z is computed from z as stored: that covers
 // saturation and the error of the approximate reciprocal, too.
 template <class Q, bool Personal, bool Core = false, bool ByteDegrees = false, bool Accumulates = true>
 struct InnerEpilogue {
     static constexpr u32 prefetch_rows = Personal                      ? 4
                                          : ByteDegrees && !Accumulates ? 32
-                                                                       : 8;  // rows whose operands share a sector
+                                                                       : 8;  // rows whose operands share a 32-byte sector
     struct Operands {
         Degree<ByteDegrees> degree;
         CorrectionSum<Accumulates> correction;

@@ -39,7 +39,8 @@ CPMS_DEVICE int exponent_of(double number) {
 // Each number has three words, and each of them counts up to 255 blocks in its top byte.
 
 // A block's part of a sum of about 2^exponent, as multiples of 2^(exponent - 11), then of 2^(exponent - 58), then of
-// 2^(exponent - 105). A part takes at most 48 of the 56 bits of a word, so that 255 of them cannot overflow.
+// 2^(exponent - 105). `word` is the place of a word among the three. A part is at most 2^47 in size, so that 255 of
+// them stay below 2^55 and cannot overflow the 56 bits of a word.
 //
 // A part beyond 2^(exponent + 36) is clamped. The exponent is that of ||r||_1 one sweep before, so r must have grown
 // 2^36 times in a sweep. Then the totals are wrong, and no inner sweep detects that; the next residual sweep does,
@@ -71,8 +72,9 @@ struct FixedPointSum {
     }
 };
 
-// A block's part of a maximum: a histogram bucket. Buckets are quarters of octaves near the expected value and wider
-// ones beyond, and a byte of a word counts the blocks in a bucket.
+// A block's part of a maximum: a histogram bucket. Near the expected value a bucket is an exponent with the first two
+// mantissa bits, so that its upper bound is at most 25 % above its values; buckets beyond are wider. A byte of a word
+// counts the blocks in a bucket.
 struct FixedPointMax {
     int expected, word;
     static constexpr u32 nothing = 0, below = 1, near = 2, above = 18, far_above = 19, beyond = 20;
@@ -113,8 +115,9 @@ struct FixedPointAllReduce {
         if (half < 2) before[half][at] = load_relaxed(grid.words(half) + at);
     }
 
-    // As GridReduce::all_reduce, for sums of about `size`. The maximum is an upper bound: at most a quarter of an
-    // octave above it near `expected`, and the first of the sums far above that.
+    // As GridReduce::all_reduce, for sums of about `size`, ||r||_1 of the sweep before; `expected` is the largest |r /
+    // degree| of that sweep. Both are equal in all blocks. The maximum is an upper bound: at most 25 % above it near
+    // `expected`, and the first of the sums far above that.
     template <class Overlapped>
     CPMS_DEVICE void all_reduce(const Grid& grid, GridReduce<4, 1>& of, double size, double expected,
                                 Overlapped overlapped) {

@@ -17,7 +17,7 @@ struct PropagationBlocking {
     const u32* block_begins;  // first octet of each block, and the end of the last; multiples of 2^log2_run
     const u32* first_ranges;  // range of that octet
     u32 log2_run;             // see octet_targets
-    u32 range, values;        // nodes in a range; values of all nodes, including the zeros behind them
+    u32 range, values;        // nodes in a range; values of all nodes, including the zeros past them
     SellSlices slices;
     u8* binned;
 };
@@ -30,8 +30,8 @@ struct BinningStep {
     Run<each * 2> local_indices[in_flight];
     u32 target[in_flight];
 
-    // Parts behind `octet`, of which there are `count`: the one at `base`, and others at distances of the block's
-    // size.
+    // Loads some of the `count` parts that begin with `octet`: the one at `base`, and others at distances of the
+    // block's size.
     CPMS_DEVICE void load(const PropagationBlocking& to, u32 octet, u32 base, u32 count) {
 #pragma unroll
         for (u32 j = 0; j < in_flight; ++j) {

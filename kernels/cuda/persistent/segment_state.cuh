@@ -24,6 +24,7 @@ struct Transpose<double> {
     using Staged = double;
     static CPMS_DEVICE u32 position(u32 entry) { return entry + entry / 16 * 2; }
 };
+// Values of 8 bits are staged as 16, so that a lane's eight are one load of 16 bytes, whose banks need no gap.
 struct NarrowTranspose {
     using Staged = u16;
     static CPMS_DEVICE u32 position(u32 entry) { return entry; }
@@ -84,7 +85,7 @@ struct RowSums {
 
 // Shared memory of the warps: the range, if any, whose first row waits for other warps' carry-out, with this warp's
 // part of that row. Its size is that of the block's warps only, since the first-level cache has the rest. A buffer
-// holds a transposed tile of float64, which has a gap of two words behind each 16 entries but the last.
+// holds a transposed tile of float64, which has a gap of two words after each 16 entries but the last.
 constexpr int workspace_bytes = (tile_entries + tile_entries / 8 - 2) * sizeof(double);
 struct alignas(16) Workspace {
     double pending_sum[persistent_warps];
@@ -113,8 +114,9 @@ struct EpiloguePrefetch {
     u32 row_ends, ends_before, rows_ended;
     typename Epilogue::Operands operands[early];
 
-    // Operands of further rows are prefetched into the second-level cache, a sector at a time, unless they are there
-    // anyhow.
+    // `row` is the row of the tile's first entry, and `flags` the lane's flag word (see Edges); a lane loads the
+    // operands of `early` rows in advance. Operands of further rows are prefetched into the second-level cache, a
+    // sector at a time, unless they are there anyhow.
     template <bool prefetches = true>
     CPMS_DEVICE void load(u32 flags, u32 row, u32 rows, const Epilogue& epilogue) {
         const u32 lane = threadIdx.x % 32;
@@ -144,9 +146,9 @@ struct EpiloguePrefetch {
 struct SegmentState {
     u32 row;
     bool open;
-    const bool began_open = open;
-    u32 row_ends = 0;  // of a lane in the last tile
-    double carry = 0.0;
+    const bool began_open = open;  // `open` at the start of the range
+    u32 row_ends = 0;              // of a lane in the last tile
+    double carry = 0.0;            // partial sum of the open row, equal in all lanes
 
     CPMS_DEVICE bool first_row_ended() const { return began_open && !open; }
     // All lanes take part.

@@ -33,7 +33,8 @@ CPMS_DEVICE void sum_tile(u8* buffer,
         prefetched, [&](int k) { return WideningLoad<F>::value(mine, k); }, (double*)buffer, epilogue, completed);
 }
 
-// One sweep. `upcoming` has begun before. InFlight bounds the loads of partial sums that are in flight at once, since
+// One sweep. IndexPrefetch::begin has run before, in the barrier before the sweep; `values` gives a node's value: an
+// address, or HubValues. InFlight bounds the loads of partial sums that are in flight at once, since
 // they take registers from the values gathered meanwhile.
 template <class F, int InFlight = 8, class Values, class Epilogue>
 CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Values values, Workspace& workspace,

@@ -11,8 +11,9 @@ namespace cpms {
 
 constexpr int operand_bytes = 40;  // upper bound of sizeof(Epilogue::Operands)
 
-// A warp's range, the same in every sweep (see WarpRange), and the range in which the row began that continues in the
-// next block, if one does.
+// A warp's range, the same in every sweep (see WarpRange): its tiles from `begin` to `end`, the row of its first entry,
+// and the range in which that row begins. The ranges of this block from `beyond` on hold a row that continues in the
+// next block; without one, `beyond` is `none`.
 struct WarpTask {
     u32 begin, end, row, first, beyond;
 };

@@ -16,7 +16,7 @@ struct SellSlices {
     const u32* window_bins;    // bin of each window
     const u32* value_begins;   // of each bin, in octets of values, and the end of the last; multiples of 4
     const u32* chunk_begins;   // first chunk of each window, and the end of the last
-    const u32* first_rows;     // row of that chunk; behind the last window, the number of rows
+    const u32* first_rows;     // row of that chunk; after the last window, the number of rows
     const Pair* warp_starts;   // first slice, and its first column group, of each warp of each block
     // Column groups of each slice, and a bit at a warp's last slice of a window; a warp has at least one slice in each.
     const u32* slice_words;
@@ -188,7 +188,7 @@ struct WindowRows {
             }
         }
     }
-    // Carries the chunks behind the last row that ended. The warp that finished the first row does it.
+    // Carries the chunks after the last row that ended. The warp that finished the first row does it.
     CPMS_DEVICE void carry_open(const SellSlices& of, u32 window_chunks, const double* sums, OpenRow& open) const {
         __syncwarp();
         double sum = 0.0;

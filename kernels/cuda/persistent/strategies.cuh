@@ -9,7 +9,8 @@
 
 namespace cpms {
 
-// Direct gather from caches. Fewer carry-outs in flight leave registers for a kernel that has much other state.
+// Direct gather from caches. carry_outs_in_flight bounds the partial sums of other ranges that a lane loads at once;
+// fewer leave registers for a kernel that has much other state.
 template <int carry_outs_in_flight>
 struct DirectGatherWith {
     static constexpr bool byte_degrees = true;
@@ -77,7 +78,7 @@ struct HubCacheGather {
     static constexpr bool byte_degrees = false;
     const Edges& edges;
     Workspace& workspace;
-    u32 hub_bytes, values;  // hub_bytes of shared memory; values of all nodes, including the zeros behind them
+    u32 hub_bytes, values;  // hub_bytes of shared memory; values of all nodes, including the zeros past them
     IndexPrefetch upcoming;
 
     template <class F>

@@ -5,7 +5,8 @@
 // A panel is a run of 256-entry tiles that one block processes, one range a warp. It lists the octets of nodes that
 // its entries read. While a panel is summed, the values of the next one and the list of the one after it are in
 // flight. A block takes consecutive panels, so that only its first row needs carry-out from other blocks. An entry
-// costs 2 bytes of index; an octet of a panel costs 4 bytes of list and its values once.
+// costs 2 bytes of index and 2 bits of flags and row counts; an octet of a panel costs 4 bytes of list and its values
+// once.
 #pragma once
 #include "base/shared_staging.cuh"
 #include "persistent/segmented_sum.cuh"
@@ -14,10 +15,10 @@ namespace cpms {
 
 struct Panels {
     const u32* block_panels;   // first panel of each block, and the end of the last
-    const Quad* ranges;        // of each warp in each panel: first tile, number of tiles, row of its first entry
+    const Quad* ranges;        // of each warp in each panel: first tile, number of tiles, row of its first entry; 0
     const u32* list_begins;    // of each panel in `lists`, and the end of the last; multiples of 4
     const u32* lists;          // octets of nodes
-    const u16* local_indices;  // of each entry's value among those of its panel
+    const u16* local_indices;  // of each entry's value among those of its panel, in the order of entries
     const u16* row_end_flags;
     const u32* first_blocks;    // block in which the first row of each block begins
     u32 capacity, tiles, rows;  // octets of a list at most
@@ -153,7 +154,7 @@ CPMS_DEVICE void tiled_gather(const Panels& panels, PanelPrefetch& upcoming, con
         for (int k = 0; k < 3; ++k) begins[k] = begins[k + 1];
         begins[3] = load_word(panels.list_begins + smaller(panel + 4, last), ReadOnly{});
         const u32 tile = upcoming.range.word[0], tiles = upcoming.range.word[1], first_row = upcoming.range.word[2];
-        SegmentState rows{first_row, true};
+        SegmentState rows{first_row, true};  // as if open, so that one warp finishes all rows that cross ranges
         upcoming.range = load_word(PanelPrefetch::range_of(panels, smaller(panel + 1, last - 1)), ReadOnly{});
         if (panel > first && in_block == panel % warps) finish_boundary_rows(boundary, parity ^ 1, epilogue);
         if (!ready) {

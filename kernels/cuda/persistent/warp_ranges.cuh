@@ -13,10 +13,11 @@ namespace cpms {
 // Padded CSR in tiles, and its ranges of tiles: warp w processes ranges w, w + warps, and so on. All warps are resident
 // and none waits for a later range, so every wait ends. The first `block_ranges` warps of a block begin with one range
 // each: all warps, or fewer where there are fewer ranges than warps. Within a tile, indices are permuted so that a
-// lane's eight are two wide loads: the four from 128 * half + 4 * lane are entries 32 * (4 * half + k) + lane.
+// lane's eight are two wide loads: the four from 128 * half + 4 * lane are entries 32 * (4 * half + k) + lane, for half
+// 0 or 1 and k from 0 to 3. A padding entry names a place past the last node, whose value is always 0.
 struct Edges {
     const u32* sources;
-    const u16* row_end_flags;  // of each lane's eight: a bit where a row ends; above, the row ends of lanes before it
+    const u16* row_end_flags;  // of a lane's eight: bits 0 to 7 where a row ends, from bit 8 the row ends before
     const u32* range_begins;  // first tile of each range, and the end of the last
     const u32* first_rows;    // row of its first entry
     const u32* first_ranges;  // range in which that row begins

@@ -1,7 +1,7 @@
 // Level-scheduled substitution (Anderson and Saad, 1989; Naumov, 2011) over the nodes outside the trimmed core, where
 // the matrix is triangular: y = damping P y + v with teleport v, of which x is a multiple.
 //
-// Levels upstream of the core come first, then their inflow to the core; downstream, the levels behind the core, then
+// Levels upstream of the core come first, then their inflow to the core; downstream, the levels after the core, then
 // x. Each edge is read once in float64, in place of once a sweep. A level costs a grid barrier, or a block barrier if
 // it is narrow.
 #include "base/loads.cuh"
@@ -142,7 +142,7 @@ CPMS_DEVICE double solve_levels(const Levels& levels, u32 from, u32 to, double* 
         const bool one_block_next = is_narrow(level_end, level_end_next), block_sync = one_block && one_block_next;
         const RowRange rows_third(level_end_next, level_end_third, is_narrow(level_end_next, level_end_third));
         u32 level_end_fourth;
-        // A fence waits for all outstanding loads of a thread, so these loads are issued behind it.
+        // A fence waits for all outstanding loads of a thread, so these loads are issued after it.
         const auto prefetch_rows = [&] {
             row_prefetch_next.entries(levels.sources);
             row_prefetch_third.bounds(levels.indptr, degrees, rows_third.row, rows_third.limit);

@@ -1,6 +1,6 @@
 // Block floating point as a format of product/value.cuh: 32 values share an exponent (cpms/formats/block_float.py).
 //
-// Memory begins with the blocks' exponents, two to a word; behind them each block has `Width` words, whose fields of a
+// Memory begins with the blocks' exponents, two to a word; past them each block has `Width` words, whose fields of a
 // sign and a magnitude follow one another from the lowest bit on (FRSZ2's shape). A warp that reads 32 neighbouring
 // values reads one exponent and Width words.
 #pragma once

@@ -1,7 +1,7 @@
 // Slices of SELL-32 whose columns are taken in groups: entries of a row in neighbouring columns lie side by side.
 //
 // A slice of w columns is divided into groups of `Group` of them, then of half as many, and so on: 7 columns into 4, 2
-// and 1 where Group is 8 or 4. Slot c of a group of s columns is s * lane + c behind the group's first one. A thread so
+// and 1 where Group is 8 or 4. Slot c of a group of s columns is s * lane + c after the group's first one. A thread so
 // loads up to 8 values or offsets at once (cpms/backends/cuda/product/column_groups.py stores them so). Terms are added
 // column by column as without groups. Cost: registers for the loaded values, those of up to 32 columns where the width
 // is compiled in.

@@ -63,7 +63,7 @@ struct Decode<PackedFloat<E, M, rounding>> {
     }
 };
 
-// Bytes of a value where the values of neighbouring slots can be loaded as one run, which begin `first` bytes behind the
+// Bytes of a value where the values of neighbouring slots can be loaded as one run, which begin `first` bytes after the
 // array's begin; 0 bytes where a format keeps the parts of a value apart.
 template <class F>
 struct InRuns {
@@ -119,8 +119,8 @@ struct Widening {
     static constexpr bool fits = false;
 };
 
-// One shift aligns the mantissa with that of a float64, and one product with a power of two corrects the exponent: exact,
-// subnormals included. Conversions between float32 and float64 have a quarter of the rate of products.
+// One shift aligns the mantissa with that of a float64, and one product with a power of two corrects the exponent:
+// exact, subnormals included. Conversions between float32 and float64 have a quarter of the rate of products.
 template <int E, int M, Rounding rounding>
 struct Widening<PackedFloat<E, M, rounding>> {
     static constexpr bool fits = 1 + E + M <= 16 && E < 11;

@@ -11,7 +11,7 @@ namespace cpms {
 
 template <class Real>
 struct Coo {
-    // The padding behind the edges has the last target, value 0, and a source at which x is always 0.
+    // The padding past the last edge has the last target, value 0, and a source at which x is always 0.
     const u32 *targets, *sources;
     const Real *values, *x;
     // two a task: of the row in which it begins, if that ends in it, and of the row in which it ends

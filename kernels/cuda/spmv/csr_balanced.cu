@@ -2,7 +2,7 @@
 // CSR of Merrill and Garland, 2016; segmented sum of Blelloch, 1993), followed by the epilogue.
 //
 // Entries are counted in tiles of 256; a task is `task_tiles` tiles of one warp. Every row has at least one entry:
-// that of an empty row has value 0 and refers to a value of x behind the rows that is always 0. For each eight
+// that of an empty row has value 0 and refers to a value of x past the last row that is always 0. For each eight
 // entries, `row_end_flags` holds one bit an entry at which a row ends, and above these bits the number of rows that
 // ended before in the tile. Lanes gather adjacent entries, so that neighbouring edges share a transaction, and
 // transpose the products in shared memory. Then each lane sums eight consecutive entries, a segmented scan joins the
@@ -11,7 +11,7 @@
 //
 // A row that crosses tasks is carried out by each; the task in which it ends waits for the others' partial sums. Tasks
 // wait only for earlier ones, which started before them. An entry costs its index, its value and one gather; the flags
-// cost 1.25 bits an entry.
+// and counts of row ends cost 2 bits an entry.
 #include "spmv/carry_out.cuh"
 #include "spmv/epilogue.cuh"
 

@@ -1,7 +1,7 @@
 // SpMV in ELL (Bell and Garland, 2009), two rows a thread: entry k of row j lies at k * length + j. The epilogue
 // follows.
 //
-// Padding refers to a value of x behind the rows that is always 0. Loads are coalesced, and padding costs as much as
+// Padding refers to a value of x past the last row that is always 0. Loads are coalesced, and padding costs as much as
 // entries do.
 #include "spmv/epilogue.cuh"
 
@@ -58,7 +58,7 @@ CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const
     double fresh[rows_each];
 #pragma unroll
     for (u32 j = 0; j < rows_each; ++j) {
-        // Values behind the rows stay 0. The clamp keeps the index of a personalised teleport within its array.
+        // Values past the last row stay 0. The clamp keeps the index of a personalised teleport within its array.
         const u32 clamped = row + j < rows ? row + j : rows - 1;
         const double value = row_epilogue.template value<true>(clamped, sum[j]);
         fresh[j] = row + j < rows ? value : 0.0;

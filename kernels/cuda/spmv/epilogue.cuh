@@ -16,7 +16,7 @@ struct Epilogue {
     u32 sink_stride, teleport_stride;  // 0 or 1
     const u32* divisor;                // one a row, or null
     u8* out;
-    u32 length;  // values in x and out, including the zeros behind the rows
+    u32 length;  // values in x and out, including the zeros past the last row
     u64 seed;
 };
 

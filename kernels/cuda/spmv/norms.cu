@@ -17,7 +17,7 @@ CPMS_DEVICE Run<4 * run_values> divisors(const u32* divisor, u32 first) {
 }
 
 // result: L1 norm of the change, its sum of squares, mass of the new vector, largest change. `length` is a multiple
-// of 256; values behind the rows are 0 in both vectors.
+// of 256; values past the last row are 0 in both vectors.
 template <class F, int W, int R, bool Pattern>
 CPMS_DEVICE void difference(const u8* fresh, const u8* old, const u32* divisor, u32 length, double to_real,
                             double* partials, u32* counter, double* result) {

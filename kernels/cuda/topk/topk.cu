@@ -181,7 +181,7 @@ CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, con
     }
 }
 
-// The few values before and behind whole tiles.
+// The few values before and after whole tiles.
 template <class Real, int K, class Key>
 CPMS_DEVICE void select_rest(const Real* values, u32 count, const Tiles& tiles, u32 k, const GridState& grid,
                              Selection<Key, K>& selection) {

@@ -126,9 +126,16 @@ def test_preconditioners_reduce_iterations_of_a_scaled_system(preconditioner):
     inverse = 1.0 / A.diagonal()
     given = (lambda r: inverse * r) if preconditioner == "own" else preconditioner
     without = cpms.solve(A, ONES, method="cg", engine="cpu")
+    names = {
+        "jacobi": "jacobi in fp32",
+        "block_jacobi": "block_jacobi in fp32",
+        "own": "own preconditioner <lambda> in fp64",
+    }
+    assert without.preconditioned_by == "none"
     for method in ("cg", "gmres"):
         found = cpms.solve(A, ONES, method=method, preconditioner=given, preconditioner_storage="fp32", engine="cpu")
         assert found.converged
+        assert found.preconditioned_by == names.get(preconditioner, f"chebyshev in {found.storage}")
         assert found.iterations < 0.5 * without.iterations
 
 
@@ -137,7 +144,7 @@ def test_blocks_are_stored_by_their_conditions():
     from cpms.solvers.linear.preconditioners import BlockJacobi
 
     blocks = [np.eye(4) * 2.0, np.diag([1.0, 1.0, 1.0, 1e-4]), np.diag([1.0, 1.0, 1.0, 1e-9]), np.eye(2)]
-    A = cpms.matrix(scipy.sparse.block_diag(blocks, format="csr"))
+    A = cpms.matrix(scipy.sparse.block_diag([scipy.sparse.coo_array(each) for each in blocks], format="csr"))
     held = BlockJacobi(LinearSystem(A.source), A.operator, block=4)
     assert held.blocks_by_bits == {16: 2, 32: 1, 64: 1}
     np.testing.assert_allclose(held.apply(A @ np.ones(14)), np.ones(14), rtol=1e-3)
@@ -191,6 +198,9 @@ def test_eigenpairs_are_certified():
         ({"engine": "scipy"}, "engine"),
         ({"inner": "sor", "method": "refine"}, "not known"),
         ({"smallest_eigenvalue": -1.0}, "positive"),
+        ({"smallest_eigenvalue": 4.5}, r"row 0 of A has 4.0 on the diagonal"),
+        ({"smallest_eigenvalue": 1.0}, r"x.Ax / x.x is 0.07"),
+        ({"tolerance": 1e-8}, "solve: argument 'tolerance' is not known; did you mean tol?"),
     ],
 )
 def test_bad_input_is_a_sentence(options, sentence):
@@ -202,5 +212,7 @@ def test_bad_input_is_a_sentence(options, sentence):
 def test_matrices_without_solutions_are_refused():
     with pytest.raises(InputError, match="square"):
         cpms.solve(np.ones((2, 3)), np.ones(2), engine="cpu")
+    with pytest.raises(InputError, match="A is not symmetric"):
+        cpms.solve([[2.0, 1.0], [0.0, 2.0]], np.ones(2), smallest_eigenvalue=1.0, engine="cpu")
     with pytest.raises(InputError, match="on the diagonal"):
         cpms.solve([[0.0, 1.0], [1.0, 0.0]], np.ones(2), method="jacobi", engine="cpu")

@@ -16,11 +16,8 @@ import numpy as np
 
 from cpms.backends.cpu import refine_loops as loops
 from cpms.base import work_clock
-from cpms.base.compilation.repayment import Repayment
 from cpms.precision.anderson import coefficients, is_worthwhile
 from cpms.precision.inner_stopping import inner_tolerance
-
-repays = Repayment(2)
 
 
 def outer_steps(lane: int, first_ranges: Any, control: Any, passes: tuple[Any, ...], *arguments: Any) -> int:

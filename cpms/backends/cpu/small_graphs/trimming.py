@@ -12,14 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.base.compilation.repayment import Repayment
 from cpms.base.types import Floats
 from cpms.graph.graph import Graph
 
 Ints = npt.NDArray[Any]
 MOST_LEVELS = 32
-repays = Repayment(5)
-"""Uses: the order, the core, two substitutions and what enters the core."""
 
 
 def _levels(waiting: Ints, others: Ints, left: Ints, gone: npt.NDArray[np.bool_]) -> list[Ints] | None:

@@ -54,7 +54,7 @@ def in_cache_costs(entries: padded_csr.PaddedCsr, sources: Any, value_bytes: int
 
     Parameters
     ----------
-    entries : Slots
+    entries : PaddedCsr
     sources : device array of uint32
         By entry.
     value_bytes : int

@@ -3,7 +3,7 @@
 An outer step computes the residual in float64; inner sweeps solve for the correction in a few bits, with alternating
 Anderson acceleration (Pratapa, Suryanarayana and Pask, 2016) or error feedback. The kernel decides itself when steps
 end, so a launch runs many of them without the host. Inner sweeps of graphs beyond the device's cache write the
-quantised residual alone, and x is updated every eight sweeps: 3 bytes a node of 16-bit sweeps in place of 11. See
+quantised residual alone, and x is updated every eight sweeps: a 16-bit sweep moves 3 bytes a node in place of 11. See
 ``pagerank/persistent_refine.cu``.
 """
 

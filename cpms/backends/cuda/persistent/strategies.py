@@ -132,7 +132,7 @@ class StrategyData(NamedTuple):
     def of(
         cls,
         edges: WarpRanges,
-        slots: padded_csr.PaddedCsr,
+        entries: padded_csr.PaddedCsr,
         nodes: int,
         value_bytes: int = MAX_STAGED_BYTES,
         request: StrategyRequest = AUTO,
@@ -152,7 +152,7 @@ class StrategyData(NamedTuple):
             return cls(in_cache=InCache())
         if edges.shape != SHARED_MEMORY_SHAPE:
             return cls()
-        choice = _Choice(edges, slots, nodes, edges.nbytes > current().cache_bytes)
+        choice = _Choice(edges, entries, nodes, edges.nbytes > current().cache_bytes)
         return cls._in_shared_memory(choice, value_bytes, request)
 
     @classmethod
@@ -229,7 +229,7 @@ class _Choice:
     """Builds one strategy, where it is required or worthwhile."""
 
     edges: WarpRanges
-    slots: padded_csr.PaddedCsr
+    entries: padded_csr.PaddedCsr
     nodes: int
     exceeds_cache: bool
 
@@ -243,14 +243,14 @@ class _Choice:
         )
         if not is_worthwhile:
             return None
-        return PropagationBlocking.of(self._sources, self.slots, self.nodes, blocks, value_bytes)
+        return PropagationBlocking.of(self._sources, self.entries, self.nodes, blocks, value_bytes)
 
     def panels(self, *, required: bool | None) -> Panels | None:
         if not self._may(required, PANEL_SHARED_BYTES):
             return None
         if not (required or tiled_gather.is_worthwhile(self._sources)):
             return None
-        return Panels.of(self._sources, self.edges.row_end_flags, self.slots, self.edges.blocks)
+        return Panels.of(self._sources, self.edges.row_end_flags, self.entries, self.edges.blocks)
 
     def hub_cache(self, *, required: bool | None) -> HubCache | None:
         if not self._may(required, HUB_SHARED_BYTES):
@@ -268,4 +268,4 @@ class _Choice:
 
     @cached_property
     def _scattered(self) -> bool:
-        return propagation_blocking.is_scattered(self._sources, self.slots.edges)
+        return propagation_blocking.is_scattered(self._sources, self.entries.edges)

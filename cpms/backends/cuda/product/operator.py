@@ -42,7 +42,7 @@ from cpms.sparse.arrangement import Arrangement, arranged
 from cpms.sparse.compressed_indices import CompressedIndices, compressed, worth_compressing
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.row_blocks import row_blocks
-from cpms.sparse.stored_values import StoredValues, bytes_of, row_exponents, stored_values
+from cpms.sparse.stored_values import StoredValues, row_exponents, stored_values
 from cpms.storage.block_float import STORED
 
 _LAYOUTS = ("csr", "ell", "sell")
@@ -121,7 +121,7 @@ class CudaProduct(CudaVectors):
 
     def bytes_read(self, read: int | None = None) -> int:
         """Return the bytes of indices, and of the segments that are read."""
-        values = 0 if self.values is None else bytes_of(self.values, read)
+        values = 0 if self.values is None else self.values.format.traffic(self.values.length, read)
         return self._index_bytes + values
 
     @property

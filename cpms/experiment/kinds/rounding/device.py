@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cpms import engines
-from cpms.experiment.device_time import Timer, in_turn
+from cpms.experiment.timers import Timer, in_turn
 from cpms.formats.formats import Format
 from cpms.storage.quantize import quantize
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import statistics
 import time
 from importlib import metadata
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
-from cpms.experiment.config import Cell, Repeated
-from cpms.experiment.config_types import StorageName
+from cpms.experiment.config import Cell
+from cpms.experiment.kinds import conversion
 from cpms.experiment.kinds.rounding.contestants import Work, by_cast, by_gfloat, by_pychop, module
 from cpms.experiment.kinds.rounding.device import measured_on_device
 from cpms.formats.formats import format_named
@@ -28,32 +28,11 @@ from cpms.storage.quantize import quantize
 _PACKAGES = ("pychop", "gfloat", "ml_dtypes")
 
 
-class Config(Repeated):
-    """The fields of such an experiment."""
+class Config(conversion.Config):
+    """The fields of such an experiment: those of conversions."""
 
-    storages: list[StorageName] = Field(min_length=1)
     sizes: list[Annotated[int, Field(ge=GROUP)]] = Field(min_length=1)
     samples: int = Field(default=7, ge=1)
-    device: Literal["cpu", "cuda"] = "cpu"
-
-    def cells(self) -> list[Cell]:
-        """Return one cell a size, repetition and format."""
-        return [
-            {
-                "values": size,
-                "storage": storage,
-                "samples": self.samples,
-                "repetition": repetition,
-                **({} if self.device == "cpu" else {"device": self.device}),
-            }
-            for size in self.sizes
-            for repetition in range(self.repetitions)
-            for storage in self.storages
-        ]
-
-    def resolved(self, cell: Cell) -> Cell:
-        """Return a cell with its device."""
-        return {"device": "cpu", **cell}
 
 
 class Context:

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 
 from cpms.api.linear.choice import chosen, vector_format
 from cpms.api.linear.prepared_system import PreparedSystem
-from cpms.api.linear.solve import Solver
+from cpms.api.linear.solver import Solver
 from cpms.base import work_clock
 from cpms.certify import linear_system as certify
 from cpms.contracts.linear_solve import LinearStep, Recorder, SolveTask

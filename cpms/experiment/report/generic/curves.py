@@ -9,7 +9,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.generic.parts import Made, each_line, explain, panel, short_names
-from cpms.experiment.report.palette import colour, nearest
+from cpms.experiment.report.palette import colour
 
 _MOST_HISTORIES = 6
 _MARKS_OF_HISTORY = 10
@@ -40,7 +40,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     axes.set(xlabel="iteration", ylabel="residual")
     named = dict(zip(short_names(found), panels.ALL_MARKERS, strict=False))
     swept = {int(each) for line in found.history for _, _, each in line}
-    explain(figure, panels.key(sorted({nearest(each) for each in swept}), named))
+    explain(figure, panels.key(swept, named))
     last = min(line[-1][1] for line in found.history)
     some = f"; {len(found)} of {len(held)} solves" if len(found) < len(held) else ""
     return (

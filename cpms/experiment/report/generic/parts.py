@@ -10,7 +10,6 @@ import pandas as pd
 from cpms.base.errors import InputError
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.page import room
-from cpms.experiment.report.palette import nearest
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -93,12 +92,12 @@ def explain_bits(
     Colours are of the bits that were ``swept``, or by default of the fewest bits of each contestant; ``others`` are
     more entries.
     """
-    bits = sorted({nearest(each) for each in list(swept) or found.fewest_bits}, reverse=True)
+    bits = sorted({*(list(swept) or found.fewest_bits)}, reverse=True)
     kinds = dict(zip(panels.kinds(found), panels.markers(found), strict=True))
     named = (
         {kind: kinds[kind] for kind in sorted(filter(None, kinds))} if 1 < len(kinds) <= len(panels.ALL_MARKERS) else {}
     )
-    explain(figure, [*panels.key(bits[:8], named if marked else {}), *others])
+    explain(figure, [*panels.key(bits, named if marked else {}), *others])
 
 
 def explain(figure: Figure, entries: list[Artist]) -> None:

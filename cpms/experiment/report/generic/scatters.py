@@ -31,6 +31,8 @@ _NAME = {False: 20, True: 30}
 """Characters of a line of a graph's name beside a point, in one column of a journal and in two."""
 _MARK_PT, _SHARE_OF_PANEL, _HEIGHT_PT = 4.0, 0.75, 120.0
 """Of a mark its width in points, of a panel its share of a figure's width and about its height in points."""
+_LEAST_SPREAD = 1.1
+"""Of the most bytes over the least: figures of nearly equal bytes would show differences that mean nothing."""
 _JOINED = "; lines: points of one graph"
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
@@ -39,7 +41,7 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
 def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw time against bytes, coloured by bits."""
     found = found[(found.seconds > 0) & (found.traffic > 0)]
-    if not _relates(found.traffic):
+    if not _relates(found.traffic) or found.traffic.max() < _LEAST_SPREAD * found.traffic.min():
         return None
     found, some = _chosen(found, "traffic", width, baseline)
     size, unit = _unit(found.traffic, _BYTES), _unit(found.seconds, _SECONDS)
@@ -67,11 +69,12 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     figure, axes = panel(width, 2.6)
     span = found.bits.max() - found.bits.min()
     axes.xaxis.set_major_locator(MultipleLocator(8.0 if span > 24 else 4.0 if span > 10 else 2.0))
-    axes.set(xlabel="bits read, mean over iterations", ylabel=names)
+    several = bool((found.bits != found.fewest_bits).any())
+    axes.set(xlabel="bits read, mean over iterations" if several else "bits read", ylabel=names)
     panels.logarithmic(axes, "y")
     found, apart = _apart(found.assign(y=found.error), width)
     _points(axes, found, width)
-    text = f"{names}, against the mean of the bits read{FEWEST}{_JOINED}{apart}{some}"
+    text = f"{names}, against {'the mean of ' if several else ''}the bits read{FEWEST}{_JOINED}{apart}{some}"
     return figure, text, range_of(found, "error", "Points of the error", "")
 
 
@@ -109,13 +112,12 @@ def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
         places = part[["x", "y"]].to_numpy(float)
         for pair in labels.joined(axes.transData.transform(places)):
             axes.plot(*places[pair].T, color="#c8c8c8", linewidth=0.6, zorder=1)
-    bits = sorted({nearest(each) for each in found.fewest_bits}, reverse=True)
-    panels.legend(axes.figure, panels.key(bits))  # type: ignore[arg-type]
+    panels.legend(axes.figure, panels.key(found.fewest_bits))  # type: ignore[arg-type]
     _name(axes, parts, _contestants(found, marks), width)
 
 
 def _apart(found: pd.DataFrame, width: float) -> tuple[pd.DataFrame, str]:
-    """Return points of which those of several graphs that would coincide are set apart sideways, and a text."""
+    """Return points of which those that would coincide are set apart sideways, and a text."""
     bits, height = found.bits.to_numpy(float), np.log10(found.y.to_numpy(float))
     mark = _MARK_PT * np.ptp(bits) / (_SHARE_OF_PANEL * 72 * width)
     near = _MARK_PT * np.ptp(height) / _HEIGHT_PT
@@ -126,9 +128,8 @@ def _apart(found: pd.DataFrame, width: float) -> tuple[pd.DataFrame, str]:
     moved = bits.copy()
     for head in set(heads):
         together = np.flatnonzero(np.array(heads) == head)
-        if len(set(found.case.iloc[together])) > 1:
-            ranks = np.arange(len(together)) - (len(together) - 1) / 2
-            moved[together] += ranks * min(mark, 2 * mark / (len(together) - 1))
+        ranks = np.arange(len(together)) - (len(together) - 1) / 2
+        moved[together] += ranks * min(mark, 2 * mark / max(1, len(together) - 1))
     text = "; points that would coincide are set apart sideways, by at most a mark's width"
     return found.assign(x=moved), text if (moved != bits).any() else ""
 

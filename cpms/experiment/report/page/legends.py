@@ -57,12 +57,18 @@ def markers(found: pd.DataFrame) -> list[str]:
 def key(
     bits: Iterable[float] = (), marks: dict[str, str] | None = None, lines: dict[str, dict[str, Any]] | None = None
 ) -> list[Artist]:
-    """Return the entries of a legend: squares in the colours of bits, marks by name, and lines by name and style."""
+    """Return the entries of a legend: squares in the colours of bits, marks by name, and lines by name and style.
+
+    Numbers of bits that share a colour share an entry.
+    """
     from matplotlib.lines import Line2D
 
+    alike: dict[str, list[float]] = {}
+    for each in sorted(set(bits), reverse=True):
+        alike.setdefault(colour(each), []).append(each)
     squares = [
-        Line2D([], [], color=colour(each), marker="s", linestyle="", label=f"{each:g} bits")
-        for each in sorted(set(bits), reverse=True)
+        Line2D([], [], color=shade, marker="s", linestyle="", label=f"{_listed(numbers)} bits")
+        for shade, numbers in alike.items()
     ]
     named = [
         Line2D([], [], color=NEUTRAL, marker=each, linestyle="", markersize=5, label=name)
@@ -70,6 +76,10 @@ def key(
     ]
     styled = [Line2D([], [], label=name, **style) for name, style in (lines or {}).items()]
     return [*squares, *named, *styled]
+
+
+def _listed(falling: Sequence[float]) -> str:
+    return f"{falling[-1]:g} to {falling[0]:g}" if len(falling) > 3 else ", ".join(f"{each:g}" for each in falling)
 
 
 def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: bool = False) -> int:

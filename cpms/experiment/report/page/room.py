@@ -103,12 +103,13 @@ def sample(
 ) -> tuple[pd.DataFrame, str]:
     """Return the lines of so many cases and contestants at most, and a text about the others.
 
-    Cases are chosen evenly from the fastest to the slowest, contestants by their relative time; the baseline stays.
+    Cases are chosen evenly from the fastest to the slowest, contestants by their relative time; the baseline and
+    plug-ins of the user's own stay.
 
     Parameters
     ----------
     found : pandas.DataFrame
-        Columns ``case``, ``called``, ``problem`` and ``seconds``.
+        Columns ``case``, ``called``, ``problem``, ``seconds`` and, of plug-ins, ``own``.
     base : str or None
         The contestant that speed-ups are over.
     most_cases, most_names : int
@@ -117,9 +118,13 @@ def sample(
     """
     names, cases = _by_time(found, full)
     shown, kept = evenly(cases, most_cases), evenly(names, most_names)
-    if base in names and base not in kept:
-        nearest = min(range(len(kept)), key=lambda place: abs(names.index(kept[place]) - names.index(base)))
-        kept[nearest] = base
+    own = set(found[found.own].called) if "own" in found else set()
+    staying = [name for name in names if name == base or name in own]
+    for name in staying:
+        free = [place for place in range(len(kept)) if kept[place] not in staying]
+        if name not in kept and free:
+            nearest = min(free, key=lambda place: abs(names.index(kept[place]) - names.index(name)))
+            kept[nearest] = name
     count = found.case.nunique()
     texts = [
         f"; {len(shown)} of {count} {'graphs' if not any(found.problem) else 'graphs and problems'}"

@@ -1,13 +1,15 @@
-"""Times by CUDA events; short work is launched several times between two events.
+"""Times of work in main memory by the host's clock, and of work on a device by CUDA events.
 
-Events exclude the host, whose launches would dominate work below a millisecond. ``ceilings`` measures the two limits
-that sweeps are compared with: copy bandwidth and random gathers.
+Short work on a device is launched several times between two events. Events exclude the host, whose launches would
+dominate work below a millisecond. ``ceilings`` measures the two limits that sweeps are compared with: copy bandwidth
+and random gathers.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cpms.backends.cuda.runtime.current import current
@@ -17,8 +19,33 @@ _SHORT_MS = 1.0
 _SHORT_REPEATS = 10
 
 
+class WallTimer:
+    """Times one piece of work in main memory again and again.
+
+    Parameters
+    ----------
+    work : callable
+        Runs once before the first sample.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        work()
+        self.samples_ms: list[float] = []
+
+    def turn(self) -> None:
+        """Take one sample."""
+        began = time.perf_counter()
+        self._work()
+        self.samples_ms.append(1e3 * (time.perf_counter() - began))
+
+    def columns(self) -> dict[str, Any]:
+        """Return median, minimum and maximum in milliseconds."""
+        return _summary(self.samples_ms)
+
+
 class Timer:
-    """Times one piece of work again and again.
+    """Times one piece of work on the current device again and again.
 
     Parameters
     ----------
@@ -51,9 +78,7 @@ class Timer:
     def columns(self) -> dict[str, Any]:
         """Return median, minimum and maximum in milliseconds, and the number of launches in a sample."""
         return {
-            "median_ms": statistics.median(self.samples_ms),
-            "least_ms": min(self.samples_ms),
-            "most_ms": max(self.samples_ms),
+            **_summary(self.samples_ms),
             "launches_a_sample": self._repeats,
             "as_one_graph": self._graph is not None,
         }
@@ -74,7 +99,11 @@ class Timer:
             self._work()
 
 
-def in_turn(timers: list[Timer], samples: int) -> None:
+def _summary(samples_ms: list[float]) -> dict[str, Any]:
+    return {"median_ms": statistics.median(samples_ms), "least_ms": min(samples_ms), "most_ms": max(samples_ms)}
+
+
+def in_turn(timers: Sequence[WallTimer | Timer], samples: int) -> None:
     """Take ``samples`` samples of each timer, in turn, so that drifts of the clock affect all alike."""
     for _ in range(samples):
         for timer in timers:

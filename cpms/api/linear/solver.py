@@ -1,0 +1,347 @@
+"""`cpms.Solver`: linear systems in few bits, with a certified answer.
+
+This module checks arguments, brings vectors into the memory of the engine and scales them, runs a method of
+`cpms.solvers.linear`, and asks `cpms.certify.linear_system` for a proof of its answer. A method that ends above the
+certified tolerance is run again from where it ended, with a smaller goal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cpms.api import product_engines
+from cpms.api.given_matrix import given_matrix
+from cpms.api.linear.arguments import at_least, positive, vector
+from cpms.api.linear.choice import (
+    DIAGONAL,
+    INNER,
+    Choice,
+    OwnMethod,
+    called_back,
+    chosen,
+    own_method,
+    own_name,
+    require_method,
+    spectrum_of,
+    vector_format,
+    with_preconditioner,
+)
+from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of
+from cpms.api.linear.solution import Solution
+from cpms.api.matrix import StoredMatrix
+from cpms.base import work_clock
+from cpms.base.errors import InputError
+from cpms.base.text.keywords import checked_keywords
+from cpms.base.types import Floats
+from cpms.certify import linear_system as certify
+from cpms.certify.linear_system import Certificate
+from cpms.contracts.linear_solve import LinearStep, Preconditioner, Recorder, SolveStatus, SolveTask
+from cpms.formats.codes import VectorFormat
+from cpms.problems.linear_system import LinearSystem
+from cpms.solvers.linear.cg import cg
+from cpms.solvers.linear.gmres import RESTART, gmres
+from cpms.solvers.linear.lanczos import smallest_eigenvalue
+from cpms.solvers.linear.preconditioners import inverse_diagonal
+from cpms.solvers.linear.refine import chebyshev, jacobi, refine
+from cpms.solvers.linear.widening import Method
+
+_BELOW = 0.9
+"""The goal of a method's own residual, over the certified tolerance."""
+_GOALS = 3
+"""Goals that are tried, each a tenth of the one before, until the certificate agrees."""
+_FALL_BACK = (SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, SolveStatus.DIVERGED)
+"""Statuses of a method that ``auto`` chose after which GMRES goes on."""
+
+OnStep = Callable[[LinearStep], None]
+
+
+class Solver:
+    """A matrix that is prepared once and solved with often.
+
+    Parameters
+    ----------
+    A : matrix
+        What `cpms.matrix` takes; square. Of a `cpms.StoredMatrix`, the matrix as it was given.
+    method : {"auto", "cg", "gmres", "jacobi", "chebyshev", "refine"}, callable, or the name of a plug-in
+        A callable gets a `cpms.contracts.linear_solve.SolveTask` and x, which it improves in place, and returns a
+        `cpms.SolveStatus`; its answer is certified as any other. ``auto`` takes cg for a symmetric matrix with a
+        positive diagonal, and Jacobi's preconditioner where diagonal entries differ tenfold; chebyshev where a diagonal
+        similarity makes A symmetric; jacobi where the diagonal dominates rows twofold or its rate is estimated to be
+        fast; else gmres; and goes on with gmres where A turns out not to be as it looked.
+    storage : format or str
+        Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact, and fp32 beside fp64 where
+        these are more than 32 and vectors have no more.
+    vectors : format, str or tuple
+        Of the vectors that products and updates read, or several, from the fewest bits on: each is tried when the one
+        before fails; float64 is the last. ``bytes`` and ``blocks`` let GMRES choose the bits of each basis vector.
+    engine, layout : str
+        As in `cpms.matrix`; layout ``auto`` is sell on ``cuda``, but csr where the longest row has more than 32 times
+        the mean's entries, and csr elsewhere.
+    read : int, optional
+        Segments of the matrix's values that iterations read.
+    preconditioner : {"jacobi", "block_jacobi", "chebyshev"}, callable or None
+        A callable gets a residual in the engine's memory and returns an array of the same shape.
+    preconditioner_storage : format or str
+        What a Jacobi preconditioner is stored in; a block Jacobi one chooses by the conditions of its blocks.
+    block : int
+        Rows of a block of block Jacobi.
+    inner : {"auto", "cg", "gmres", "jacobi", "chebyshev"}, callable, or the name of a plug-in
+        The method inside ``refine``; ``auto`` chooses as ``method`` does.
+    restart : int
+        Basis vectors of a cycle of GMRES.
+    smallest_eigenvalue : float, optional
+        A positive lower bound of the eigenvalues of a symmetric A, for error bounds. It is taken on trust, but refused
+        where a diagonal entry, or the Rayleigh quotient of an answer, lies below it.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range, or A is not square.
+    UnavailableError, UnsupportedError
+        If the engine cannot run here, or has no such method, format or layout.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> solver = cpms.Solver([[4.0, -1.0], [-1.0, 4.0]], method="cg")
+    >>> [solver.solve(b).x.round(9).tolist() for b in ([3.0, 3.0], [7.0, 2.0])]
+    [[1.0, 1.0], [2.0, 1.0]]
+    """
+
+    @checked_keywords
+    def __init__(
+        self,
+        A: Any,
+        *,
+        method: str | OwnMethod = "auto",
+        storage: Any = "auto",
+        vectors: Any = "auto",
+        engine: str = "auto",
+        layout: str = "auto",
+        read: int | None = None,
+        preconditioner: str | Callable[[Any], Any] | None = None,
+        preconditioner_storage: Any = "fp64",
+        block: int = 8,
+        inner: str | OwnMethod = "auto",
+        restart: int = RESTART,
+        smallest_eigenvalue: float | None = None,
+    ) -> None:
+        began = work_clock.now()
+        self.system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
+        self.engine = product_engines.chosen(engine)
+        self.choice: Choice = chosen(self.system, method, storage, vectors, self.engine, layout)
+        self._chosen_by_auto = isinstance(method, str) and method == "auto"
+        self._own = {} if self.choice.own is None else {self.choice.method: self.choice.own}
+        self._smallest = None if smallest_eigenvalue is None else positive("smallest_eigenvalue", smallest_eigenvalue)
+        if self._smallest is not None:
+            certify.require_lower_bound(self._smallest, self.system)
+        self._restart = at_least(1, "restart", restart)
+        self._inner = self._inner_of(inner)
+        self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, read)
+        self._preconditioner: Preconditioner | None = None
+        held = vector_format(preconditioner_storage)
+        if preconditioner is None and self._chosen_by_auto:
+            preconditioner, self.choice = with_preconditioner(self.system, self.choice)
+        self._preconditioner = self._preconditioner_of(preconditioner, held, at_least(1, "block", block))
+        self._inverse: Any = None
+        if {self.choice.method, self._inner} & set(DIAGONAL):
+            self._inverse = self._prepared.exact.upload(inverse_diagonal(self.system))
+        self.prepare_s = work_clock.now() - began
+
+    @checked_keywords
+    def solve(
+        self,
+        b: Any,
+        *,
+        tol: float = 1e-10,
+        x0: Any | None = None,
+        max_iterations: int | None = None,
+        on_step: OnStep | None = None,
+    ) -> Solution:
+        """Return a certified solution of A x = b.
+
+        Parameters
+        ----------
+        b : array_like, shape (n,)
+            In main or device memory.
+        tol : float
+            The certified ||b - A x||_2 + its rounding error are to be at most ``tol`` ||b||_2.
+        x0 : array_like, shape (n,), optional
+            The start; 0 by default.
+        max_iterations : int, optional
+            10 n by default, from 1,000 to 100,000.
+        on_step : callable, optional
+            Called with a `cpms.LinearStep` after each iteration.
+
+        Raises
+        ------
+        InputError
+            If ``b`` or ``x0`` has another length or numbers that are not finite, or an argument is out of range.
+        """
+        asked, compiled = positive("tol", tol), work_clock.compiled_s()
+        size = self.system.size
+        right, start = vector("b", b, size), None if x0 is None else vector("x0", x0, size)
+        most = (
+            max(1000, min(10 * size, 100_000))
+            if max_iterations is None
+            else at_least(0, "max_iterations", max_iterations)
+        )
+        b_norm = certify.norm(right)
+        if math.isinf(b_norm):
+            raise InputError("the norm of b is beyond float64; divide b by a power of two, and multiply x by it")
+        if b_norm == 0.0:
+            return self._solution(np.zeros(size), right, asked, Recorder(0, 1.0, None, work_clock.now), 0.0, compiled)
+        # Scaled by a power of two, so that norms neither overflow nor vanish; nothing is rounded.
+        exponent = math.frexp(float(np.abs(right).max()))[1]
+        scaled_norm = certify.norm(np.ldexp(right, -exponent))
+        moment = work_clock.now()
+        exact = self._prepared.exact
+        x = exact.upload(np.zeros(size) if start is None else np.ldexp(start, -exponent))
+        held = exact.upload(np.ldexp(right, -exponent))
+        began = work_clock.now()
+        recorder = Recorder(most, scaled_norm, on_step, work_clock.now)
+        task = SolveTask(
+            exact,
+            self._prepared.stored,
+            held,
+            _BELOW * asked * scaled_norm,
+            recorder,
+            self.choice.vectors,
+            self._prepared.read,
+            self._preconditioner,
+        )
+        found = self._run(task, x, right, asked, exponent, began, compiled)
+        return replace(found, transfer_s=began - moment)
+
+    def _run(
+        self, task: SolveTask, x: Any, right: Floats, tol: float, exponent: int, began: float, compiled: float
+    ) -> Solution:
+        certify_s = 0.0
+        for attempt in range(_GOALS):
+            status = self._status(task, x, task.goal * 0.1**attempt)
+            moment = work_clock.now()
+            found, certificate = self._certified(x, right, exponent)
+            certify_s += work_clock.now() - moment
+            if (
+                certificate.meets(tol)
+                or status is not SolveStatus.CONVERGED
+                or certificate.roundoff > certificate.residual
+            ):
+                break
+        status = _certified_status(status, certificate, tol)
+        if status is SolveStatus.CONVERGED:
+            certificate = replace(certificate, estimated_eigenvalue=self._estimated(task.recorder))
+        seconds = work_clock.now() - began - certify_s
+        return self._solution(
+            found, right, tol, task.recorder, seconds, compiled, (status, certificate, certify_s, x, exponent)
+        )
+
+    def _status(self, task: SolveTask, x: Any, goal: float) -> SolveStatus:
+        task = replace(task, goal=goal)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            status = self._method(self.choice.method)(task, x)
+            stalled = status is SolveStatus.STAGNATED and self.choice.method in DIAGONAL
+            if self._chosen_by_auto and (stalled or status in _FALL_BACK) and self.choice.method != "gmres":
+                task.recorder.notes.append(f"{self.choice.method} ended {status.name.lower()}: gmres went on")
+                task.recorder.lanczos = []
+                status = self._method("gmres")(task.widest, x)
+        return status
+
+    def _certified(self, x: Any, right: Floats, exponent: int) -> tuple[Floats, Certificate]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.ldexp(self._prepared.exact.to_host(x), exponent)
+            return found, self._certificate(right, found)
+
+    def _certificate(self, right: Floats, x: Floats) -> Certificate:
+        return certify.certificate(self.system, right, x, smallest_eigenvalue=self._smallest)
+
+    def _estimated(self, recorder: Recorder) -> float | None:
+        """Return an estimate of the smallest eigenvalue of A, or of a number below it."""
+        least = 1.0 if self._preconditioner is None else self._preconditioner.least
+        of_preconditioned = smallest_eigenvalue(recorder.lanczos)
+        return None if of_preconditioned is None or least is None else of_preconditioned * least
+
+    def _solution(
+        self,
+        x: Floats,
+        right: Floats,
+        tol: float,
+        recorder: Recorder,
+        seconds: float,
+        compiled: float,
+        found: Any = None,
+    ) -> Solution:
+        if found is None:
+            found = SolveStatus.CONVERGED, self._certificate(right, x), 0.0, None, 0
+        status, certificate, certify_s, on_device, exponent = found
+        choice, device, preconditioner = self.choice, None, self._preconditioner
+        if self._prepared.exact.memory == "device":
+            device = self._prepared.exact.upload(x) if on_device is None or exponent else on_device
+        return Solution(
+            x,
+            status,
+            certificate,
+            tol,
+            tuple(recorder.steps),
+            choice.method if choice.method != "refine" else f"refine with {self._inner}",
+            "pattern" if choice.storage is None else choice.storage.name,
+            tuple("fp64" if each is None else each.name for each in choice.vectors),
+            self.engine,
+            "; ".join([choice.reason, *recorder.notes]),
+            sum(step.bytes_read for step in recorder.steps) + recorder.other_bytes,
+            self.prepare_s,
+            max(seconds, 0.0),
+            certify_s,
+            work_clock.compiled_s() - compiled,
+            device,
+            preconditioner=None if preconditioner is None else preconditioner.name,
+            preconditioner_storage=None if preconditioner is None else preconditioner.storage,
+        )
+
+    def _method(self, name: str) -> Method:
+        if name in self._own:
+            return called_back(self._own[name])
+        if name == "cg":
+            return cg
+        if name == "gmres":
+            return partial(gmres, restart=self._restart)
+        if name == "jacobi":
+            return partial(jacobi, inverse_diagonal=self._inverse)
+        if name == "chebyshev":
+            return partial(chebyshev, inverse_diagonal=self._inverse, interval=spectrum_of(self.system))
+        return partial(refine, inner=self._method(self._inner))
+
+    def _inner_of(self, inner: str | OwnMethod) -> str:
+        if self.choice.method != "refine":
+            return ""
+        if inner == "auto":
+            return chosen(self.system, "auto", "fp64", "fp64", self.engine).method
+        if (own := own_method(inner)) is not None:
+            self._own[own_name(inner)] = own
+            return own_name(inner)
+        require_method(inner, (*INNER, "auto"), "inner method")
+        return str(inner)
+
+    def _preconditioner_of(self, given: Any, storage: VectorFormat | None, block: int) -> Preconditioner | None:
+        if given is not None and self.choice.method in DIAGONAL:
+            raise InputError(
+                f"method={self.choice.method!r} takes no preconditioner; it divides by the diagonal itself"
+            )
+        prepared = self._prepared
+        none = Recorder(1, 1.0, None, work_clock.now)
+        task = SolveTask(prepared.exact, prepared.stored, None, 0.0, none, read=prepared.read)
+        return preconditioner_of(given, task, self.system, storage, block)
+
+
+def _certified_status(status: SolveStatus, certificate: Certificate, tol: float) -> SolveStatus:
+    if certificate.meets(tol):
+        return SolveStatus.CONVERGED
+    if not math.isfinite(certificate.bound):
+        return SolveStatus.OVERFLOW
+    return SolveStatus.UNVERIFIED if status is SolveStatus.CONVERGED else status
