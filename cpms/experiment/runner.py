@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from cpms.experiment.conditions import ordered, pinned
 from cpms.experiment.rows import changed, configured, outcome, outliers, rows
 from cpms.experiment.rows.machine import ranges
 from cpms.experiment.rows.provenance import provenance
+from cpms.sources.loading import is_missing
 
 _NAME = re.compile("[0-9a-f]{6,16}")
 """What the name of a cell, or its beginning, looks like."""
@@ -66,8 +67,8 @@ def run(
     Raises
     ------
     InputError
-        If the configuration is wrong, no cell is chosen, or the output cannot be written; at the end, if the graph of a
-        cell was not there or was wrong.
+        If the configuration is wrong, no cell is chosen, none of their graphs is there, or the output cannot be
+        written; at the end, if the graph of a cell was not there or was wrong.
     UnavailableError, UnsupportedError
         At the end, if no cell could be measured.
     """
@@ -93,6 +94,8 @@ def _run(
         for name, cell in chosen.items():
             echo(f"{name}: " + ", ".join(f"{key}={value}" for key, value in cell.items()))
         return target
+    if not target.exists():
+        _require_graphs(path, chosen.values())
     by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen.values())]
     required = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
     required |= {"outliers": experiment.outliers}
@@ -103,11 +106,12 @@ def _run(
         threads.limited(experiment.threads),
         pinned(experiment.affinity),
     ):
-        configured.save_copy(output, experiment.name, content)
         held = {key: changed.why(file.done[key], experiment, cell) for key, cell in chosen.items() if key in file.done}
         if is_named:
             held = {}
         waiting = ordered([cell for key, cell in chosen.items() if held.get(key, "missing")], experiment.shuffle)
+        _require_graphs(path, chosen.values() if waiting else ())
+        configured.save_copy(output, experiment.name, content)
         first_call.end()
         measuring, found = _Measuring(experiment, content, kind, noted), []
         with Bar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
@@ -121,6 +125,19 @@ def _run(
     return target
 
 
+def _require_graphs(path: Path, cells: Iterable[config.Cell]) -> None:
+    """Refuse cells all of whose graphs are files that do not exist, before a row is written."""
+    names = list(dict.fromkeys(str(cell["graph"]) for cell in cells if isinstance(cell.get("graph"), str)))
+    if not names or not all(map(is_missing, names)):
+        return
+    files = "is no such file" if len(names) == 1 else "are no such files"
+    beside = "; it lies beside the configuration" if all((path.parent / name).exists() for name in names) else ""
+    hint = f"{beside}: 'cd {path.parent}' first" if beside else "; check the name"
+    raise InputError(
+        f"{path}: {outcome.some(names)}: there {files} in {Path.cwd()}, the folder that paths are relative to{hint}"
+    )
+
+
 def _repeated(held: dict[str, str | None]) -> str:
     """Return the numbers of recorded cells that ran again, with the reasons."""
     counts = Counter(reason for reason in held.values() if reason)
@@ -132,7 +149,9 @@ def _raise_failures(path: Path, found: list[rows.Row]) -> None:
     bad = [row for row in found if row["status"] == outcome.BAD_INPUT]
     if bad:
         reasons = outcome.some([row["reason"] for row in bad])
-        raise InputError(f"{path}: {counted(len(bad), 'cell')} could not run: {reasons}")
+        missing = any(isinstance(row.get("graph"), str) and is_missing(row["graph"]) for row in bad)
+        where = f"; paths are relative to {Path.cwd()}" if missing else ""
+        raise InputError(f"{path}: {counted(len(bad), 'cell')} could not run: {reasons}{where}")
     if found and not any(map(outcome.measured, found)):
         reason = outcome.why_not(found[0])
         kind = UnavailableError if reason["status"] == "unavailable" else UnsupportedError

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cpms.base.text.terminal import say
+from cpms.cli.results.sources import rows_named
 
 
 def add(parsers: Any) -> None:
@@ -47,6 +48,6 @@ def call(arguments: argparse.Namespace) -> int:
 
     options = {"width": arguments.width, "programs": arguments.program, "paper": arguments.paper}
     options["force"] = arguments.force
-    files = artifact(arguments.source, arguments.output, echo=say, **options)
+    files = artifact(rows_named(arguments.source), arguments.output, echo=say, **options)
     say(f"{len(files)} files in {arguments.output}; 'python {arguments.output / 'rebuild.py'}' draws the figures again")
     return 0

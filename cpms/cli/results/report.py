@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cpms.base.text.terminal import say
+from cpms.cli.results.sources import rows_named
 
 
 def add(parsers: Any) -> None:
@@ -31,7 +32,7 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms.experiment.report.html_report import html_report
     from cpms.experiment.rows.flat import read_rows
 
-    rows = read_rows(arguments.source)
+    rows = read_rows(rows_named(arguments.source))
     if not rows:
         raise InputError(f"{arguments.source}: holds no rows; 'cpms run CONFIG.toml --output DIR' makes some")
     page = html_report(rows, title=arguments.title, baseline=arguments.baseline)

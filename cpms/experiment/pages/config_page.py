@@ -134,6 +134,11 @@ A key with a dot, such as `contestants.engine`, is a key of each table in that l
 to cpms, or leaves the thing out. Keys that a kind does not have are refused, and the nearest one is named. Cells are
 named by a hash of their own parameters, so rows stay valid while a configuration grows.
 
+Paths in a configuration, of graphs, matrices and plug-ins, are relative to the folder in which `cpms run` is called,
+not to that of the configuration. If none of the graphs is there, nothing runs and no row is written. If some are there,
+the others get rows with the status `bad input`, the error at the end names them, and the next run tries them again;
+`cpms rows NAME --prune` removes such rows, and those of cells that the configuration no longer has.
+
 ## Keys of every kind
 
 """

@@ -128,9 +128,20 @@ def read_rows(source: Path | str) -> list[Row]:
     InputError
         If the source does not exist.
     """
-    path = _found(source)
-    held = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    held = files_of_rows(source)
     return list({(row["experiment"], row["cell"]): row for file in held for row in files.read(file)}.values())
+
+
+def files_of_rows(source: Path | str) -> list[Path]:
+    """Return the files of `read_table`'s sources: that file, or all files of rows in that folder.
+
+    Raises
+    ------
+    InputError
+        If the source does not exist.
+    """
+    path = _found(source)
+    return sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
 
 
 def source_folder(source: Path | str) -> Path:

@@ -89,6 +89,8 @@ def opened(path: Path, measured: Row | None = None, *, experiment: str | None = 
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InputError(f"{path}: another run is writing it; wait for that, or give another --output") from None
+        if not path.exists() or not os.path.samestat(os.fstat(descriptor), path.stat()):
+            raise InputError(f"{path}: another command has replaced it just now; run this one again")
         content = path.read_bytes()
         recorded, whole = _parsed(path, content)
         if whole == len(content) and content and not content.endswith(b"\n"):

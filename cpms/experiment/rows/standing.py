@@ -14,6 +14,8 @@ from cpms.experiment.rows.configured import Cells, of_rows
 from cpms.experiment.rows.outcome import measured
 from cpms.experiment.rows.provenance import repository
 
+_FEW = 3
+"""Names of cells or graphs that a sentence holds."""
 CLEAN, NOT_COMMITTED, CHANGED, QUOTED = "clean", "code not committed", "config changed", "quoted"
 
 
@@ -74,10 +76,10 @@ class Recorded:
             others = [row for row in own if self.standing(row) == CHANGED]
             if others and any(map(measured, present)):
                 gone |= {(experiment, row["cell"]) for row in others}
-                named = ", ".join(repr(row["cell"]) for row in others)
                 left_out.append(
-                    f"left out: {counted(len(others), 'row')} of {experiment}, whose configuration has changed since: "
-                    f"{named}"
+                    f"left out: {counted(len(others), 'row')} of {experiment}, whose configuration has changed since"
+                    f"{_named(others)}; 'cpms rows {self.source / experiment}.jsonl --prune' removes cells that it no "
+                    "longer has"
                 )
             elif others:
                 notes.append(f"rows of {experiment} are of an earlier configuration")
@@ -111,6 +113,15 @@ class Recorded:
     def _cells_of(self, experiment: str) -> Cells | None:
         present = of_rows(self.source, experiment)
         return None if present is None else Cells(present)
+
+
+def _named(others: Sequence[rows.Row]) -> str:
+    """Return the graphs of rows, or of few rows the names of their cells."""
+    if len(others) <= _FEW:
+        return ": " + ", ".join(repr(row["cell"]) for row in others)
+    graphs = list(dict.fromkeys(str(row["graph"]) for row in others if row.get("graph")))
+    more = f" and {len(graphs) - _FEW} more" if len(graphs) > _FEW else ""
+    return f": on {', '.join(graphs[:_FEW])}{more}" if graphs else ""
 
 
 def committed(row: rows.Row) -> bool:
