@@ -75,9 +75,9 @@ symmetric|text||which half of a symmetric file is read
 weights|text||how weights of edges are used
 engine|text||engine that ran it
 method|text||method that was asked for
-used|text||method that was chosen
+used|text||method that solved, of auto the chosen one
 storage|text||format of the stored values
-stored_as|text||format that was chosen
+stored_as|text||format of the stored values that was used, of auto the chosen one
 storages_json|JSON||formats of a cell
 engines_json|JSON||engines of a cell
 layout|text||layout of the sparse matrix
@@ -88,7 +88,9 @@ devices|integer|1|number of devices
 devices_json|JSON||devices of a cell
 vectors|text||format of the vectors of a product
 vectors_json|JSON||formats of the vectors
-preconditioner|text||preconditioner
+vectors_as_json|JSON||formats of the vectors that were used, of auto the chosen ones
+preconditioner|text||preconditioner that was asked for
+preconditioner_used|text||preconditioner that was used, of auto the chosen one, and its format
 rhs|text||right-hand side
 compute|text||format of arithmetic
 policy_json|JSON||controller of precision

@@ -22,7 +22,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
 )
 from cpms.experiment.report.intervals import bootstrap
-from cpms.experiment.report.observations import WRONG_RANKS
+from cpms.experiment.report.observations import WRONG_RANKS, cases_in_words, of_systems
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -47,12 +47,23 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
     explain_bits(figure, table, marked=several)
     count = kept.case.nunique()
-    over = f"graph{'s' if count > 1 else ''}{' and problems' if any(kept.problem) else ''}"
-    mean = f", geometric mean over the same {count} {over} for all" if count > 1 else ""
+    mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else ""
     drawn = bool((table.low < table.high).any())
     interval = ", with 95 % bootstrap interval" if drawn else "; the rows hold no samples for an interval"
     text = f"speed-up over {base}{mean}{interval}{FEWEST}{_errors(kept, base)}{left}{some}"
     return figure, text, range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
+
+
+def _counted(found: pd.DataFrame) -> str:
+    """Return how many graphs there are, or matrices, and how many problems on each, in words."""
+    graphs, problems = found.graph.nunique(), found.problem.nunique() if any(found.problem) else 0
+    one, many = ("matrix", "matrices") if of_systems(found) else ("graph", "graphs")
+    if not problems:
+        return f"{graphs} {one if graphs == 1 else many}"
+    if graphs * problems != found.case.nunique():
+        return f"{found.case.nunique()} {cases_in_words(found)}"
+    of_sides = all(each.startswith("rhs=") and " " not in each for each in found.problem)
+    return f"{graphs} {one if graphs == 1 else many} and {problems} {'right-hand sides' if of_sides else 'problems'}"
 
 
 _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
@@ -99,7 +110,7 @@ def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
         del ranked[max(ranked, key=lambda name: (_left(ranked, name), -len(ranked[name]), name))]
     cases = set.intersection(*ranked.values()) if ranked else set[str]()
     count, fewer = len(set().union(*held.values())), [name for name in held if name not in ranked]
-    what = "graphs and problems" if any(found.problem) else "graphs"
+    what = cases_in_words(found)
     texts = [
         f"; {len(cases)} of {count} {what}" if len(cases) < count else "",
         f"; not ranked, since measured on other graphs: {captions.some(fewer)}" if fewer else "",
