@@ -56,7 +56,7 @@ def test_the_commands_of_the_page_run_it(own, capsys):
     }
     assert all(len(each["sha256"]) == 64 for each in rows[0]["plugins"])
     assert main(SHOW_CONFIG.split()) == 0
-    assert {"own_time.pdf", "own_residual_by_bits.svg", "own_error.png"} <= {path.name for path in Path("out").iterdir()}
+    assert {"own_time.pdf", "own_residual.svg", "own_residual_by_bits.png"} <= {path.name for path in Path("out").iterdir()}
     assert main(SHOW_PROGRAM.split()) == 0
     assert {path.suffix for path in Path("out").glob("bits.*")} == {".pdf", ".svg", ".png", ".json"}
     assert json.loads(Path("out/bits.json").read_text())["plugins"][0]["group"] == "show_programs"
