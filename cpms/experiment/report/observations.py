@@ -105,7 +105,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
 
 def of_systems(found: pd.DataFrame) -> bool:
     """Return whether observations are of linear systems."""
-    return set(found.kind) == {"linear"}
+    return "kind" in found and set(found.kind) == {"linear"}
 
 
 def cases_in_words(found: pd.DataFrame) -> str:
