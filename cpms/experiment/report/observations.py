@@ -50,8 +50,9 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         ``called`` is the contestant without its problem and without what is chosen for each graph, and ``named_by``
         lists what it names. ``kind`` of the experiment; ``engine`` and ``layout``;
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
-        ``bits``, their mean over the iterations, and ``fewest_bits``; ``error`` and ``error_name``; ``traffic`` in
-        bytes and ``traffic_name``; ``history``, pairs of a residual and bits. Missing numbers are NaN.
+        ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
+        ``error`` and ``error_name``; ``traffic`` in bytes and ``traffic_name``; ``history``, pairs of a residual and
+        bits. Missing numbers are NaN.
 
     Examples
     --------
@@ -224,6 +225,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "by_bits": _split_by_bits([_seconds_by_bits(line, counts, seconds) for line in lines], seconds),
         "bits": float(np.average([*counts], weights=[*counts.values()])) if counts else np.nan,
         "fewest_bits": min(counts, default=64),
+        "stored": str(first.get("stored_as", f"{min(counts, default=64)} bits")),
         "error": float(first.get(error, np.nan)),
         "error_name": error,
         "traffic": float(first.get(traffic, np.nan)),
