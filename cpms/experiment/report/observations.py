@@ -93,6 +93,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         found.append(
             {
                 "graph": graph,
+                "parameters": str(parameters),
                 "contestant": contestants[_key(lines[0], differing)] or str(parameters),
                 "called": called[_key(lines[0], named)] or str(parameters),
                 "named_by": ", ".join(map(_plain, held_names)),
@@ -114,6 +115,41 @@ def cases_in_words(found: pd.DataFrame) -> str:
     if of_systems(found):
         return "systems"
     return "graphs and problems" if any(found.problem) else "graphs"
+
+
+class Names:
+    """Names of contestants for people, as figures have them, of the text that `cpms.experiment.rows.series` keeps.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Of any experiments.
+
+    Examples
+    --------
+    >>> row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 2.0}
+    >>> rows = [{**row, "storage": "cpms2", "tol": 1e-6}, {**row, "cell": "1", "storage": "fp64", "tol": 1e-6}]
+    >>> Names(rows).of("mine", "path", "cpu cpms2 tol=1e-06")
+    ('path', 'cpms2')
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        by_experiment: dict[str, list[Row]] = {}
+        for row in rows:
+            by_experiment.setdefault(row["experiment"], []).append(row)
+        self._found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        for experiment, own in by_experiment.items():
+            for line in observations(own).to_dict("records"):
+                held = self._found.setdefault((experiment, line["parameters"]), set())
+                held.add((line["called"], line["problem"]))
+
+    def of(self, experiment: str, graph: str, parameters: str) -> tuple[str, str]:
+        """Return the case and the contestant; as they are given if rows measured nothing of them."""
+        found = self._found.get((experiment, parameters), set())
+        if len(found) != 1:
+            return graph, parameters
+        ((called, problem),) = found
+        return ", ".join(filter(None, [graph, problem])), called
 
 
 def _of_purpose(line: dict[Any, Any]) -> str:
