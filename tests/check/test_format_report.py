@@ -3,6 +3,9 @@
 # ruff: noqa: ARG002, ARG005
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -209,3 +212,8 @@ def test_the_command_line_reports_and_refuses(capsys):
     assert main(["check", "tests/none.py:F", "--no-plugins"]) == 2
     assert "--no-plugins refuses" in capsys.readouterr().err
     assert (E4M3FN.has_negative_zero, E4M3FNUZ.has_negative_zero) == (True, False)
+
+
+def test_the_page_of_laws_names_each_with_its_meaning():
+    page = (Path(__file__).parents[2] / "docs" / "laws.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \| \w", page, re.MULTILINE) == [law.__name__ for law in cpms.check.FORMAT_LAWS]
