@@ -13,12 +13,12 @@ from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
 from cpms.base.types import Floats
 from cpms.base.validation import whole
-from cpms.check.corner_patterns import corner_arrays, fitting
 from cpms.check.format_laws import FORMAT_LAWS, LawError
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 from cpms.formats.oracle import bits_of, split, value_of
 from cpms.storage.array import SegmentedArray, encode
 from cpms.storage.codecs import compiled_loops
+from cpms.storage.corner_patterns import corner_arrays, fitting
 
 _CHUNK = 1 << 17
 _ALL_CODES = 16

@@ -27,11 +27,11 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError, UnavailableError
 from cpms.base.validation import described, whole
-from cpms.check.corner_patterns import corner_arrays
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_named, format_of, names
 from cpms.graph.graph import Graph
 from cpms.sources.fuzzed_systems import KINDS, Fuzzed, fuzzed
+from cpms.storage.corner_patterns import corner_arrays
 
 try:
     from hypothesis import strategies as st

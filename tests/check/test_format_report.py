@@ -11,11 +11,11 @@ import pytest
 
 import cpms
 from cpms.check import check_format
-from cpms.check.corner_patterns import corner_arrays
 from cpms.cli.main import main
 from cpms.formats.microscaling import MicroscalingFormat
 from cpms.formats.minifloats import E2M1FN, E4M3FN, E4M3FNUZ, MiniFloatFormat
 from cpms.formats.posits import PositFormat
+from cpms.storage.corner_patterns import corner_arrays
 
 BASE = MiniFloatFormat("base", 5, 10)
 

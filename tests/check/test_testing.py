@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 import cpms
-from cpms.check.corner_patterns import corner_arrays, special_values
 from cpms.sources.fuzzed_systems import KINDS
+from cpms.storage.corner_patterns import corner_arrays, special_values
 from cpms.testing import (
     bit_patterns,
     block_float_formats,
