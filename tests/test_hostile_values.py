@@ -349,7 +349,7 @@ CALLS = [
     ("quantize", cpms.quantize, {"x": [0.1, 0.2], "format": "fp16", "rounding": None, "seed": 0}),
     ("encode_counted", cpms.encode_counted, {"values": [0.1, 0.2], "format": "fp16", "overflow": "inf"}),
     ("load_array", cpms.load_array, {"path": "missing.cpms"}),
-    ("float_arrays", testing.float_arrays, {"min_size": 0, "max_size": 3}),
+    ("float_arrays", testing.float_arrays, {"min_size": 0, "max_size": 3, "near": "fp16"}),
     ("segment_formats", testing.segment_formats, {"max_block": 3}),
     ("float_formats", testing.float_formats, {"roundings": ("zero",), "scaled": None}),
     ("graphs", testing.graphs, {"max_nodes": 3, "weighted": None}),

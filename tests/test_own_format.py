@@ -18,7 +18,7 @@ from cpms.storage.device import to_device
 
 PAGE = (Path(__file__).parents[1] / "docs" / "own_format.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE, re.DOTALL)
-PROGRAM, FIGURE, FAST, ON_DEVICE = (text for kind, text in BLOCKS if kind == "python")
+PROGRAM, FIGURE, FAST, ON_DEVICE, PAIR = (text for kind, text in BLOCKS if kind == "python")
 (CONFIG,) = (text for kind, text in BLOCKS if kind == "toml")
 CHECK, RUN, SHOW_CONFIG, SHOW_PROGRAM = re.findall(r"^cpms (.*)$", PAGE, re.MULTILINE)
 
@@ -27,6 +27,7 @@ CHECK, RUN, SHOW_CONFIG, SHOW_PROGRAM = re.findall(r"^cpms (.*)$", PAGE, re.MULT
 def own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log16.py").write_text(PROGRAM + FAST + ON_DEVICE)
+    (tmp_path / "pair12.py").write_text(PAIR)
     (tmp_path / "own.toml").write_text(CONFIG + "max_iterations = 60\n")
     (tmp_path / "bits.py").write_text(FIGURE)
     return tmp_path
@@ -56,7 +57,9 @@ def test_the_commands_of_the_page_run_it(own, capsys):
     }
     assert all(len(each["sha256"]) == 64 for each in rows[0]["plugins"])
     assert main(SHOW_CONFIG.split()) == 0
-    assert {"own_time.pdf", "own_residual.svg", "own_error.png"} <= {path.name for path in Path("out").iterdir()}
+    assert {"own_time.pdf", "own_residual.svg", "own_residual_by_bits.png"} <= {
+        path.name for path in Path("out").iterdir()
+    }
     assert main(SHOW_PROGRAM.split()) == 0
     assert {path.suffix for path in Path("out").glob("bits.*")} == {".pdf", ".svg", ".png", ".json"}
     assert json.loads(Path("out/bits.json").read_text())["plugins"][0]["group"] == "show_programs"
@@ -72,6 +75,29 @@ def test_engine_cpu_takes_its_codec(own):
     check.products_are_within_their_bound(cpms.matrix(dense, storage=fast, engine="cpu"))
     graph = cpms.generate("uniform:nodes=200,edges=900,seed=1")
     assert cpms.pagerank(graph, method="power", storage=fast, engine="cpu").status.name == "CONVERGED"
+
+
+def test_pairs_of_12_bits_take_three_bytes_and_run_where_the_page_says(own):
+    pair = cpms.format_named("pair12.py:Pair12")
+    assert check.check_format(pair, patterns=20_000).holds
+    assert (cpms.encode(np.ones(1000), pair).nbytes, cpms.encode(np.ones(1000), "pair12.py:E5M6").nbytes) == (
+        1500,
+        2000,
+    )
+    graph = cpms.generate("uniform:nodes=200,edges=900,seed=1")
+    reference, cpu = (
+        cpms.pagerank(graph, method="power", layout="csr", storage=pair, engine=engine, tol=1e-8)
+        for engine in ("reference", "cpu")
+    )
+    assert cpu.status.name == "CONVERGED"
+    np.testing.assert_allclose(cpu.ranks, reference.ranks, atol=1e-12)
+
+
+def test_engine_auto_names_the_engine_of_a_format_without_a_compiled_codec(own, capsys):
+    rank = ["rank", "uniform:nodes=200,edges=900,seed=1", "--method", "power", "--storage", "log16.py:Log16"]
+    assert main(rank) == 2
+    assert "or use engine reference" in capsys.readouterr().err
+    assert main([*rank, "--engine", "reference"]) == 0
 
 
 def test_engine_cuda_takes_its_codec(own, device):

@@ -18,6 +18,7 @@ from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 from cpms.formats.oracle import bits_of, split, value_of
 from cpms.storage.array import SegmentedArray, encode
 from cpms.storage.codecs import compiled_loops
+from cpms.storage.corner_patterns import corner_arrays, fitting
 
 _CHUNK = 1 << 17
 _ALL_CODES = 16
@@ -68,6 +69,7 @@ class FormatReport:
     seconds: float
     laws: list[str]
     failures: list[Counterexample] = field(default_factory=list)
+    corners: int = 0
 
     @property
     def holds(self) -> bool:
@@ -80,9 +82,10 @@ class FormatReport:
 
     def lines(self) -> list[str]:
         """Return the report as text."""
-        rate = self.patterns / self.seconds / 1e6 if self.seconds else 0.0
+        rate = (self.patterns + self.corners) / self.seconds / 1e6 if self.seconds else 0.0
         laws = "1 law" if len(self.laws) == 1 else f"{len(self.laws)} laws"
-        found = [f"{self.format}: {self.patterns:,} patterns, {laws}, {self.seconds:.2f} s, {rate:.2f} M/s"]
+        tried = f"{self.patterns:,} patterns, {self.corners:,} corner patterns, {laws}"
+        found = [f"{self.format}: {tried}, {self.seconds:.2f} s, {rate:.2f} M/s"]
         for failure in self.failures:
             found += [f"{failure.law}: {failure.text}"]
             for what in ("value", "got", "expected"):
@@ -104,13 +107,17 @@ def check_format(
     seed: int = 0,
     progress: Callable[[int], object] = lambda _: None,
 ) -> FormatReport:
-    """Try the laws of formats on bit patterns: random ones, ordinary numbers, special ones, and all codes of 16 bits.
+    """Try the laws of formats on bit patterns: corner patterns, random ones, ordinary numbers, all codes of 16 bits.
+
+    Corner patterns are NaN with all payloads of one bit and of leading ones, infinities, zeros, subnormal numbers,
+    powers of two, the values where the format's rounding changes, ties, and neighbours of these: near every code of 12
+    bits, else near numbers of all sizes.
 
     Parameters
     ----------
     format : Format or str
     patterns : int
-        Numbers of float64 that each law is tried on.
+        Numbers of float64 that each law is tried on, beside the corner patterns.
     laws : iterable of str, optional
         Names of laws, all of `FORMAT_LAWS` by default.
     seed : int
@@ -133,17 +140,25 @@ def check_format(
     rng = np.random.default_rng(seed)
     if not isinstance(storage, SegmentFormat | FloatFormat):
         compiled_loops(storage)  # Refuses facts that are none, and compiles before the clock starts.
-    began, done = time.perf_counter(), 0
-    for values in _patterns(storage, count, rng):
+    began, done, corners = time.perf_counter(), 0, 0
+
+    def hold(values: Floats, for_twins: Floats) -> None:
         for name, law in chosen.items():
             if name not in failures:
                 try:
-                    law(storage, values[: len(values) // _TWIN_SHARE] if name == "codecs_agree" else values)
+                    law(storage, for_twins if name == "codecs_agree" else values)
                 except LawError as error:
                     failures[name] = _counterexample(storage, name, law, error)
+
+    for values in _patterns(storage, count, rng):
+        hold(values, values[: len(values) // _TWIN_SHARE])
         done += len(values)
         progress(done)
-    return FormatReport(storage.name, done, time.perf_counter() - began, list(chosen), list(failures.values()))
+    for values in corner_arrays(storage):
+        hold(values, values)
+        corners += len(np.unique(values.view(np.uint64)))
+    seconds = time.perf_counter() - began
+    return FormatReport(storage.name, done, seconds, list(chosen), list(failures.values()), corners)
 
 
 def _laws(names: Iterable[str] | None) -> dict[str, Callable[..., None]]:
@@ -157,22 +172,15 @@ def _laws(names: Iterable[str] | None) -> dict[str, Callable[..., None]]:
 
 
 def _patterns(storage: Format, count: int, rng: np.random.Generator) -> Iterable[Floats]:
-    special = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 0.1, -0.1])
-    yield _fitting(storage, special)
+    yield fitting(storage, np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 0.1, -0.1]))
     if storage.group == 1 and storage.levels == 1 and storage.bits() <= _ALL_CODES:
         codes = np.arange(2 ** storage.bits()).astype(storage.code_type)
-        yield _fitting(storage, SegmentedArray(codes.view(np.uint8), len(codes), storage).decode())
+        yield fitting(storage, SegmentedArray(codes.view(np.uint8), len(codes), storage).decode())
     for begin in range(0, count, _CHUNK):
         size = min(_CHUNK, count - begin)
-        yield _fitting(storage, rng.integers(0, 2**64, size // 2, dtype=np.uint64).view(np.float64))
+        yield fitting(storage, rng.integers(0, 2**64, size // 2, dtype=np.uint64).view(np.float64))
         size -= size // 2
-        yield _fitting(storage, rng.standard_normal(size) * np.exp2(rng.integers(-20, 20, size)))
-
-
-def _fitting(storage: Format, values: Floats) -> Floats:
-    """Return what a format can be asked to store."""
-    values = values if storage.has_nan else values[~np.isnan(values)]
-    return values if storage.has_nan or storage.group == 1 else values[np.isfinite(values)]
+        yield fitting(storage, rng.standard_normal(size) * np.exp2(rng.integers(-20, 20, size)))
 
 
 def _counterexample(storage: Format, name: str, law: Callable[..., None], error: LawError) -> Counterexample:

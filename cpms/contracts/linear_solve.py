@@ -118,7 +118,10 @@ class Recorder:
         return self._most - len(self.steps)
 
     def add(self, residual: float, bits: int, bytes_read: int, *, exact: bool = False) -> None:
-        """Append an iteration."""
+        """Append an iteration: the residual's 2-norm, bits of a value of the vectors, and bytes of matrix and vectors.
+
+        ``exact`` says that the residual is b - A x in float64, not a recurrence's.
+        """
         step = LinearStep(
             len(self.steps) + 1, residual / self._scale, bits, bytes_read, self._now() - self._began, exact
         )
@@ -195,6 +198,13 @@ class SolveTask:
         self.exact.apply(x, r, alpha=-1.0, epilogue=Epilogue(add=self.b))
         self.recorder.other_bytes += self.exact.bytes_read()
         return r, norm(self.exact, r)
+
+    def bytes_read(self, vectors: int, bits: int = DOUBLE_BITS) -> int:
+        """Return the bytes of a product with the stored matrix, and of so many vectors whose values have ``bits``.
+
+        Methods count each vector once for each verb that reads it; what is written is not counted.
+        """
+        return self.stored.bytes_read(self.read) + vectors * bits * self.size // 8
 
     def zeros(self) -> Any:
         """Return a vector of zeros."""

@@ -37,7 +37,9 @@ def codec_refusal(name: str, takes: TakesCodecs, storage: Any) -> str | None:
         what = f"{storage.name}, a format with a codec of its own"
         return f"engine {name} has no code for {what}; use reference, cpu or cuda"
     if takes == "numba" and storage.numba_codec() is None:
-        return f"engine {name} needs the codec of {storage.name} in Numba; give it a numba_codec, or use reference"
+        return (
+            f"engine {name} needs the codec of {storage.name} in Numba; give it a numba_codec, or use engine reference"
+        )
     if takes == "cuda" and storage.group > 1:
         return f"engine {name} has no groups of numbers as {storage.name} has; use cpu"
     if takes == "cuda" and storage.cuda_codec() is None:

@@ -23,7 +23,7 @@ from cpms.base.validation import described
 from cpms.experiment import config
 from cpms.experiment.conditions import ordered, pinned
 from cpms.experiment.rows import changed, configured, outcome, outliers, rows
-from cpms.experiment.rows.machine import ranges
+from cpms.experiment.rows.machine import load_average, ranges
 from cpms.experiment.rows.provenance import provenance
 from cpms.sources.loading import is_missing
 
@@ -203,6 +203,7 @@ class _Measuring:
         """Measure a cell."""
         # The digest precedes the load, so that a file that changes in between is measured again.
         files_digest = changed.files_digest(cell)
+        load = load_average()
         began, compiled_before_s = time.perf_counter(), work_clock.compiled_s()
         try:
             found = outcome.tried(lambda: self._measured(cell))
@@ -224,6 +225,7 @@ class _Measuring:
             "parameters": changed.parameters(experiment, cell),
             "graph_digest": graph.digest(cell["graph"]) if graph else None,
             "graph_files_digest": files_digest,
+            **({} if load is None else {"load_average_before": load}),
             **provenance(self._config_sha256, experiment.threads),
             **({"plugins": plugins.as_columns(self._noted)} if self._noted else {}),
         }

@@ -3,6 +3,9 @@
 # ruff: noqa: ARG002, ARG005
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,6 +15,7 @@ from cpms.cli.main import main
 from cpms.formats.microscaling import MicroscalingFormat
 from cpms.formats.minifloats import E2M1FN, E4M3FN, E4M3FNUZ, MiniFloatFormat
 from cpms.formats.posits import PositFormat
+from cpms.storage.corner_patterns import corner_arrays
 
 BASE = MiniFloatFormat("base", 5, 10)
 
@@ -146,6 +150,45 @@ def test_a_counterexample_is_shrunk_and_shown_field_by_field():
         check_format(type("NoBound", (Halves,), {"unit_roundoff": lambda self, read=None: None})(None))
 
 
+class HighBitsOfFloat32(cpms.Format):
+    """A sign, 8 bits of exponent and 11 of mantissa; it rounds twice, and a NaN's payload carries into the sign."""
+
+    name, min_normal, max_finite = "f20", 2.0**-126, float(np.array(0x7F7FF000, np.uint32).view(np.float32))
+
+    def bits(self, read=None):
+        return 20
+
+    def unit_roundoff(self, read=None):
+        return 2.0**-12
+
+    def encode(self, values):
+        bits = values.astype(np.float32).view(np.uint32)
+        return ((bits + 0x7FF + (bits >> 12 & 1)) >> 12).astype(np.uint32)
+
+    def decode(self, codes, read=None):
+        return (codes << np.uint32(12)).view(np.float32).astype(np.float64)
+
+
+def test_corner_patterns_find_what_random_ones_miss():
+    report = check_format(HighBitsOfFloat32(), patterns=1000)
+    failures = {failure.law: failure for failure in report.failures}
+    assert set(failures) == {"specials_are_kept", "relative_error"}
+    assert failures["specials_are_kept"].value["number"] == "nan"
+    assert 0.0 < float(failures["relative_error"].value["number"]) < 2.0**-126
+    assert f"1,011 patterns, {report.corners:,} corner patterns" in report.lines()[0]
+
+
+def test_corner_patterns_are_ties_and_their_neighbours():
+    for name, tie in (("fp32", 1 + 2.0**-24), ("fp16-scaled", 1 + 2.0**-11), ("cpms4-nearest", 1 + 2.0**-5)):
+        found = np.concatenate(list(corner_arrays(cpms.format_named(name))))
+        assert np.isin([tie, -tie, np.nextafter(tie, 2.0), np.nextafter(tie, 0.0)], found).any(), name
+    least = cpms.FP16.min_normal * 2.0**-11
+    found = np.concatenate(list(corner_arrays(cpms.FP16)))
+    assert np.isin([least, np.nextafter(least, 1.0), np.nextafter(least, 0.0), 65520.0], found).all()
+    groups = [array.reshape(-1, 32) for array in corner_arrays(cpms.format_named("mxfp4"))]
+    assert sum(np.isnan(group).sum() for group in groups[0]) == sum(np.isnan(groups[0]).any(axis=1))
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -169,3 +212,8 @@ def test_the_command_line_reports_and_refuses(capsys):
     assert main(["check", "tests/none.py:F", "--no-plugins"]) == 2
     assert "--no-plugins refuses" in capsys.readouterr().err
     assert (E4M3FN.has_negative_zero, E4M3FNUZ.has_negative_zero) == (True, False)
+
+
+def test_the_page_of_laws_names_each_with_its_meaning():
+    page = (Path(__file__).parents[2] / "docs" / "laws.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \| \w", page, re.MULTILINE) == [law.__name__ for law in cpms.check.FORMAT_LAWS]

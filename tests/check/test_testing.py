@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 import cpms
 from cpms.sources.fuzzed_systems import KINDS
+from cpms.storage.corner_patterns import corner_arrays, special_values
 from cpms.testing import (
     bit_patterns,
     block_float_formats,
@@ -48,6 +49,9 @@ def mantissa(bits):
         lambda bits: exponent(bits) == 0 and bin(mantissa(bits)).count("1") > 10,
         lambda bits: 0 < exponent(bits) < 0x7FF and mantissa(bits) == 0,
         lambda bits: 0 < exponent(bits) < 0x7FF and mantissa(bits) == ONES,
+        lambda bits: bits in (EXPONENT | ONES, 1 << 63 | EXPONENT | ONES),
+        # A tie of a format that keeps the bits above the lowest one, and its neighbours.
+        *(lambda bits, step=step: 2**10 <= (bits + step) & -(bits + step) < 2**40 for step in (-1, 1)),
         lambda bits: 1000 < exponent(bits) < 1040 and bin(mantissa(bits)).count("1") > 10,
     ],
 )
@@ -64,6 +68,11 @@ def test_bit_patterns_are_64_bits(bits):
 def test_arrays_have_the_size_asked_for(values):
     assert values.dtype == np.float64
     assert 2 <= len(values) <= 9
+
+
+def test_arrays_near_a_format_hold_its_corner_patterns():
+    corners = {*np.concatenate([*corner_arrays(cpms.E5M2)][1:]).tolist()} - {*special_values().tolist()}
+    assert find(float_arrays(near="e5m2"), lambda values: len(corners.intersection(values)) > 1, settings=FIND).size
 
 
 @pytest.mark.parametrize(

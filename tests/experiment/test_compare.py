@@ -167,6 +167,39 @@ def test_json_is_the_same_comparison(tmp_path, capsys):
     assert all(each["low"] <= each["ratio"] <= each["high"] for each in found["comparisons"])
 
 
+@pytest.mark.parametrize(("busier", "warned"), [(0.4, False), (0.6, True)])
+def test_loads_of_both_runs_are_printed_and_a_busier_machine_is_warned_of(busier, warned, tmp_path, capsys):
+    before = file_of_rows(tmp_path / "a.jsonl", 1.0, load_average_before=1.0 + busier)
+    after = file_of_rows(tmp_path / "b.jsonl", 0.6, load_average_before=1.0)
+    assert main(["compare", before, after]) == 0
+    said = capsys.readouterr().out
+    assert f"median: {1 + busier:.2f} in BEFORE, 1.00 in AFTER" in said
+    assert ("warning: BEFORE ran on a busier machine" in said) == warned
+    assert main(["compare", before, file_of_rows(tmp_path / "c.jsonl", 1.0)]) == 0
+    assert "load average" not in capsys.readouterr().out
+
+
+def test_of_too_few_samples_each_run_states_what_it_has_left(tmp_path, capsys):
+    row = {"experiment": "x", "status": "ok", "graph": "g", "cell": "0"}
+    for name, samples in (("a", [1.0, 1.01, 1.02, 1.01, 5.0, 6.0]), ("b", [1.0, 1.1, 1.2])):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({**row, "solve_samples_s": samples}) + "\n")
+    assert main(["compare", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]) == 0
+    assert "too few samples: before 4 of 6 left, 2 set aside; after 3\n" in capsys.readouterr().out
+
+
+def test_contestants_are_named_as_in_figures(tmp_path, capsys):
+    row = {"experiment": "x", "status": "ok", "graph": "spd.mtx", "solve_samples_s": [1.0, 1.1, 1.2, 1.3, 1.4]}
+    row |= {"engine": "cpu", "vectors": ["fp64"], "tol": 1e-10}
+    rows = [
+        {**row, "cell": f"{m} {rhs}", "method": m, "rhs": rhs} for m in ("cg", "gmres") for rhs in ("ones", "random")
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    assert main(["compare", str(tmp_path / "a.jsonl"), str(tmp_path / "a.jsonl")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:5]]
+    assert lines[0][:5] == ["x", "spd.mtx,", "rhs=ones", "cg", "solve"]
+    assert [line[3] for line in lines] == ["cg", "cg", "gmres", "gmres"]
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

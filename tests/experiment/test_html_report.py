@@ -61,6 +61,17 @@ def rows_of(name):
     return read_rows(name)
 
 
+def test_contestants_are_named_as_in_figures():
+    row = {"experiment": "x", "status": "ok", "graph": "spd.mtx", "engine": "cpu", "solve_s": 1.0}
+    rows = [
+        {**row, "cell": f"{m} {rhs}", "method": m, "rhs": rhs} for m in ("cg", "gmres") for rhs in ("ones", "random")
+    ]
+    page = Page(html_report([*rows, {**row, "cell": "none", "method": "cg", "status": "bad input"}]))
+    assert page.heads[0][:3] == ["graph", "contestant", "status"]
+    assert [line[:2] for line in page.lines[:2]] == [["spd.mtx, rhs=ones", "cg"], ["spd.mtx, rhs=random", "cg"]]
+    assert page.lines[-1][:2] == ["spd.mtx", "cpu cg"]
+
+
 def test_numbers_of_the_page_are_those_of_the_rows():
     rows = rows_of("table2")
     page, table = Page(html_report(rows)), flatten(rows)

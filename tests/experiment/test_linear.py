@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 import scipy.io
@@ -12,7 +13,11 @@ from cpms import InputError
 from cpms.base.package_data import show_programs
 from cpms.experiment.kinds import honesty, linear, vector_bits
 from cpms.experiment.report import show
+from cpms.experiment.report.generic.parts import baseline_of
+from cpms.experiment.report.observations import observations
 from cpms.experiment.report.output import Output
+from cpms.experiment.report.templates import drawings
+from cpms.sources.matrices.stencils import stencil
 
 WAYS = [{"method": "cg", "engine": "scipy"}, {"engine": "cpu"}, {"method": "cg", "engine": "cpu", "vectors": ["bf16"]}]
 
@@ -99,3 +104,59 @@ def test_names_of_nothing_are_refused():
         )
     with pytest.raises((ValidationError, InputError), match="no such file"):
         config(matrices=["nothing.mtx"])
+
+
+def row_of(graph, rhs, ways):
+    named = [
+        dict(zip(("method", "storage", "vectors", "used", "stored_as", "vectors_as"), way, strict=True)) for way in ways
+    ]
+    lines = [{**way, "status": "CONVERGED", "solve_s": 1.0, "engine": "cpu", "history": []} for way in named]
+    cell = {"experiment": "x", "cell": f"{graph} {rhs}", "status": "ok", "kind": "linear", "graph": graph, "rhs": rhs}
+    return {**cell, "ways_found": lines}
+
+
+PLAIN = ("cg", "fp64", ["fp64"], "cg", "fp64", ["fp64"])
+AUTO = ("auto", "auto", ["auto"], "cg", "fp32", ["fp32"])
+
+
+def test_figures_name_what_auto_took_on_all_systems_alike():
+    others = [
+        PLAIN,
+        ("auto", "auto", ["auto"], "cg", "e4m3", ["fp32"]),
+        ("my.py:cg", "auto", ["auto"], "my.py:cg", "fp64", ["fp64"]),
+    ]
+    rows = [row_of("a", rhs, [PLAIN, AUTO, others[2]]) for rhs in ("ones", "random")]
+    assert list(observations(rows).called)[:3] == [
+        "cg fp64 fp64",
+        "auto (cg, A fp32, vectors fp32)",
+        "my.py:cg auto (A fp64, vectors fp64)",
+    ]
+    rows += [row_of("b", rhs, others) for rhs in ("ones", "random")]
+    found = observations(rows)
+    assert set(found.called) == {"cg fp64 fp64", "auto (cg, vectors fp32)", "my.py:cg auto (A fp64, vectors fp64)"}
+    assert baseline_of(found.iloc[::-1], None) == "cg fp64 fp64"
+    (drawing,) = (each for each in drawings(rows) if each.name == "speedup")
+    assert "over the same 2 matrices and 2 right-hand sides for all" in drawing.caption
+    (drawing,) = (each for each in drawings(rows[:-1]) if each.name == "speedup")
+    assert "over the same 3 systems for all" in drawing.caption
+
+
+def test_labels_that_would_be_alike_are_those_that_were_asked_for():
+    ways = [("auto", "fp32", ["auto"], "cg", "fp32", ["fp32"]), ("auto", "auto", ["fp32"], "cg", "fp32", ["fp32"])]
+    others = [
+        ("auto", "fp32", ["auto"], "gmres", "fp32", ["fp64"]),
+        ("auto", "auto", ["fp32"], "gmres", "fp64", ["fp32"]),
+    ]
+    found = observations([row_of("a", "ones", ways), row_of("b", "ones", others)])
+    assert set(found.called) == {"fp32 auto", "auto fp32"}
+
+
+def test_rows_name_what_was_used(tmp_path):
+    path = tmp_path / "scaled.npz"
+    scale = scipy.sparse.diags_array(np.geomspace(1.0, 10.0, 81))
+    scipy.sparse.save_npz(path, scipy.sparse.csr_array(scale @ stencil(5, 9) @ scale))
+    given = config(matrices=[str(path)], ways=[{"engine": "cpu"}, *WAYS[:1]])
+    (cell,) = given.cells()
+    ours, scipys = linear.Context(given).measure(cell)["ways_found"]
+    assert (ours["used"], ours["vectors_as"], ours["preconditioner_used"]) == ("cg", ["fp32"], "jacobi in fp64")
+    assert (scipys["vectors_as"], scipys["preconditioner_used"]) == (["fp64"], "none")

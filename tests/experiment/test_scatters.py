@@ -61,7 +61,7 @@ def test_each_point_has_a_name_that_nothing_covers(width, graphs, apart, name):
     points = [each for each in axes.collections if isinstance(each, PathCollection)]
     shown = len(points[0].get_offsets())
     assert {each.get_label() for each in points} == set(STORAGES) <= set(entries)
-    assert len(set(named)) == len(named) == shown >= min(graphs, 4)
+    assert len(set(named)) == len(named) == shown >= (min(graphs, 4) if apart > 1.1 else 2)
     assert all(
         name.startswith("graph-") or any(each.startswith(f"{name} graph-") for each in entries) for name in named
     )
@@ -102,6 +102,21 @@ def test_graphs_whose_names_are_alike_are_told_apart():
     rows = [{**row, "graph": f"rmat:scale=20,edge_factor=16,seed={row['graph'][-1]}"} for row in rows]
     figure = drawn(rows, "single", "traffic")
     assert {text.get_text() for text in figure.axes[0].texts} == {"rmat 20 seed=0", "rmat 20 seed=1"}
+
+
+@pytest.mark.parametrize(("apart", "shown"), [(1.0, 2), (3.0, 4)])
+def test_fewer_graphs_are_drawn_where_points_of_several_would_coincide(apart, shown):
+    rows = rows_of(5, apart)
+    figure = drawn(rows, "single", "error")
+    points = [each for each in figure.axes[0].collections if isinstance(each, PathCollection)]
+    assert {len(each.get_offsets()) for each in points} == {shown}
+
+
+def test_of_graphs_with_the_same_bytes_one_is_drawn():
+    rows = [{**row, "bytes_read": 5e6 * (1 + (row["graph"] == "graph-0"))} for row in rows_of(4, 2.0)]
+    figure, text, _ = TEMPLATES["traffic"](observations(rows), WIDTHS["single"], None)
+    assert [each.get_text() for each in figure.axes[0].texts if each.get_text()] == ["graph-0", "graph-1"]
+    assert "without 2 that have the bytes of one drawn" in text
 
 
 def test_bars_of_several_bits_have_the_colour_of_the_fewest_and_a_hatch_in_the_legend():

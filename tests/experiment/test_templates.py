@@ -58,7 +58,6 @@ def test_figures_have_their_width_and_legible_text(rows, width):
         drawing.figure.canvas.draw()
         texts = drawing.figure.findobj(matplotlib.text.Text)
         assert min(text.get_fontsize() for text in texts if text.get_text()) >= 7
-        matplotlib.pyplot.close(drawing.figure)
 
 
 def test_bars_are_the_medians_of_the_rows_in_the_colours_of_bits(rows):
@@ -67,8 +66,6 @@ def test_bars_are_the_medians_of_the_rows_in_the_colours_of_bits(rows):
     assert {matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in bars} <= {*PALETTE.values(), "#000000"}
     seconds = [row["solve_s"] for row in rows if row["storage"] == "fp64" and row["graph"] == rows[0]["graph"]]
     assert np.median(seconds) in observations(rows).seconds.tolist()
-    for figure in found.values():
-        matplotlib.pyplot.close(figure)
 
 
 @settings(max_examples=25)
@@ -107,7 +104,6 @@ def test_baselines_are_named(rows):
         list(drawings(rows, baseline="posit"))
     with pytest.raises(InputError, match="single or double"):
         list(drawings(rows, width="triple"))
-    matplotlib.pyplot.close("all")
 
 
 def test_bars_of_a_solve_add_up_to_its_time_by_the_ends_of_its_steps():
@@ -169,19 +165,27 @@ def test_runs_for_different_purposes_are_not_pooled():
     assert found.seconds.tolist() == [1.0, 900.0, 2.0, 1000.0]
 
 
-def test_contestants_without_times_by_bits_are_drawn_and_tiny_bars_are_stated():
+@pytest.mark.parametrize("times", [1.0, 30.0, 33.0, 2000.0])
+def test_times_that_are_decades_apart_are_dots_on_a_logarithmic_axis(times):
     row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 4.0}
-    fast = {**row, "cell": "1", "engine": "cuda", "solve_s": 0.002, "iterations_by_bits": {"16": 3, "64": 1}}
-    drawing = next(drawings([{**row, "storage": "fp64"}, {**fast, "storage": "cpms4"}]))
-    axes = drawing.figure.axes[0]
+    fast = {"cell": "1", "engine": "cuda", "solve_s": 4.0 / times, "iterations_by_bits": {"16": 3, "64": 1}}
+    drawing = next(drawings([{**row, "storage": "fp64"}, {**row, **fast, "storage": "cpms4"}]))
+    axes, dots = drawing.figure.axes[0], times > 10**1.5
     assert drawing.name == "time"
-    assert [each.get_text() for each in axes.texts] == ["0.002"]
+    assert axes.get_xscale() == ("log" if dots else "linear")
+    assert ("hollow where several" in drawing.caption) == dots
+    marks = {line.get_xdata()[0]: line for line in axes.lines if line.get_marker() == "o"}
+    bars = [bar.get_width() for bar in axes.patches if bar.get_width() > 0]
+    assert sorted(marks if dots else bars) == pytest.approx([4.0 / times, 4.0])
+    if dots:
+        hollow = marks[min(marks)]
+        assert (hollow.get_color(), hollow.get_markerfacecolor()) == (colour(16), "none")
+        assert marks[4.0].get_markerfacecolor() == colour(64)
     assert "fewest bits of several" in [each.get_text() for each in drawing.figure.legends[0].get_texts()]
-    matplotlib.pyplot.close("all")
 
 
 def test_graphs_with_few_of_the_contestants_are_left_out_of_a_page_that_has_no_room_for_all():
-    line = {"problem": "", "engine": "cpu", "layout": ""}
+    line = {"problem": "", "engine": "cpu", "layout": "", "kind": ""}
     full = [{"case": f"g{k}", "called": f"c{m}", "seconds": 1.0 + k + m, **line} for k in range(9) for m in range(20)]
     sparse = [{"case": f"lone{k}", "called": "c3", "seconds": 4.0, **line} for k in range(9)]
     found, some = sample(pd.DataFrame([*sparse, *full]), "c7", 4, 5)
@@ -256,7 +260,35 @@ def test_means_of_speedups_are_over_the_graphs_that_all_have_and_the_caption_say
     (drawing,) = (each for each in drawings(rows) if each.name == "speedup")
     assert "over the same 3 graphs for all" in drawing.caption
     assert "; 3 of 4 graphs; not ranked, since measured on other graphs: cpms4" in drawing.caption
-    matplotlib.pyplot.close("all")
+
+
+def caption_of_speedup(rows):
+    return next(each.caption for each in drawings(rows) if each.name == "speedup")
+
+
+@pytest.mark.parametrize("graphs", ["a", "abc"])
+def test_captions_of_speedups_count_the_graphs_and_those_that_grow_with_the_ranks(graphs):
+    grown = ["uniform:nodes=RANKS*5,edges=RANKS*9,seed=1", "rmat:scale=4+LOG2RANKS"]
+    count = "on 1 graph (a)" if graphs == "a" else "over the same 3 graphs for all"
+    for more in range(3):
+        caption = caption_of_speedup(rows_on({storage: [*graphs, *grown[:more]] for storage in ("fp64", "fp32")}))
+        assert count in caption
+        assert ["grow" not in caption, "1 graph grows with" in caption, "2 graphs grow with" in caption][more]
+
+
+def test_bits_of_the_problem_are_told_apart_and_formats_of_a_choice_are_stated():
+    rows = [
+        {**row, "dtype": "float64" if row["graph"] == "a" else "float32"} for row in rows_on({"x": "ab", "y": "ab"})
+    ]
+    rows = [{**row, "cell": f"{row['cell']}{k}", "k": k} for row in rows for k in (5, 10)]
+    found = {line["called"]: line["fewest_bits"] for line in speedups(observations(rows), "x")}
+    assert found == {"y, 64 bits": 64, "y, 32 bits": 32}
+    assert "2 of 64 bits and 2 of 32 bits" in caption_of_speedup(rows)
+    chosen = rows_on({"fp64": "abc", "lossless": "abc"})
+    for row in chosen:
+        few = row["storage"] == "lossless" and row["graph"] != "a"
+        row |= {"stored_as": "codes8", "bits": 8} if few else {"stored_as": "fp64", "bits": 64}
+    assert "; by graph: lossless as codes8 (2), fp64 (1);" in caption_of_speedup(chosen).replace(". Cont", "; Cont")
 
 
 def test_contestants_with_wrong_ranks_are_not_ranked():
@@ -269,7 +301,6 @@ def test_captions_promise_an_interval_where_one_is_drawn_alone():
     one = next(each for each in drawings(rows_on({"fp64": "a", "fp32": "a"})) if each.name == "speedup")
     assert "interval;" in one.caption
     assert "95 %" not in one.caption
-    matplotlib.pyplot.close("all")
 
 
 def test_errors_that_differ_are_stated_beside_speedups():
@@ -279,7 +310,6 @@ def test_errors_that_differ_are_stated_beside_speedups():
     ]
     one = next(each for each in drawings(rows) if each.name == "speedup")
     assert "not at equal errors: they are 1 to 1e+06 times" in one.caption
-    matplotlib.pyplot.close("all")
 
 
 def test_contestants_are_named_by_every_key_of_their_names():

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph
 from cpms.base import package_data
+from cpms.base.errors import InputError
 from cpms.base.package_data import code_digest, experiments, folder
 from cpms.experiment import config
 from cpms.experiment.kinds import pagerank
@@ -61,6 +62,7 @@ def test_a_row_says_what_measured_what_where(here):
     assert row["kernel"].split()[0]
     assert row["affinity"] == machine.machine()["affinity"]
     assert row["compile_s"] >= 0.0
+    assert row["load_average_before"] >= 0.0
 
 
 def test_what_digests_say_is_no_part_of_the_name_of_a_cell(here):
@@ -69,6 +71,15 @@ def test_what_digests_say_is_no_part_of_the_name_of_a_cell(here):
     [cell] = config.read(Path("x.toml")).cells()
     assert row["cell"] == rows.cell_key(cell)
     assert not {"parameters", "graph_digest", "graph_files_digest", "code_digest"} & cell.keys()
+
+
+def test_rows_of_every_kind_hold_the_load_before_the_cell(here, monkeypatch):
+    (here / "x.toml").write_text('name = "x"\nkind = "graphs"\ngraphs = ["g.txt", "missing.txt"]\n')
+    loads = iter((3.5, 4.5))
+    monkeypatch.setattr("os.getloadavg", lambda: (next(loads), 0.0, 0.0))
+    with pytest.raises(InputError):
+        said_by_run()
+    assert [row["load_average_before"] for row in recorded()] == [3.5, 4.5]
 
 
 @pytest.mark.slow

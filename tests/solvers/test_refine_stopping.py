@@ -197,9 +197,7 @@ def test_where_rounding_feeds_slow_modes_power_iteration_is_not_much_faster(
 ):
     graph = one_that_sends_much(seed)
     power = cpms.pagerank(graph, engine="cpu", damping=damping)
-    most = (
-        3 * power.iterations
-    )  # Sums are added in the order that LLVM chooses: one case takes 2.3 to 2.7 times as many.
+    most = 3 * power.iterations  # Of versions of LLVM, which order sums, one case takes 2.3 to 2.7 times as many.
     result = cpms.pagerank(graph, method="refine", storage=storage, engine="cpu", damping=damping, max_iterations=most)
     assert power.converged
     assert result.converged

@@ -7,6 +7,7 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from cpms.base.errors import InputError
@@ -15,8 +16,12 @@ from cpms.base.text.text_table import text_table
 
 if TYPE_CHECKING:
     from cpms.experiment.report.compare import Comparison
+    from cpms.experiment.report.observations import Names
+    from cpms.experiment.rows.rows import Row
     from cpms.experiment.rows.series import Series
 
+_DRIFT = 0.5
+"""Difference of the load averages of two runs from which on a warning is printed, in processes."""
 _WORST = 40
 """The most series that are listed as text."""
 
@@ -27,7 +32,8 @@ def add(parsers: Any) -> None:
         "compare",
         help="compare the times of two runs",
         description="Compare the measurements that two files or folders of rows have in common: the ratio of times "
-        "AFTER / BEFORE with its interval, a rank test, and a conclusion. Of runs on different machines it says so.",
+        "AFTER / BEFORE with its interval, a rank test, and a conclusion. It says so if the machines of the runs, or "
+        "their loads, differ.",
         epilog="exit codes: 0 nothing is slower, 1 something is slower after correction for the number of tests, "
         "2 bad input. example: cpms compare before.jsonl after.jsonl",
     )
@@ -45,19 +51,25 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.experiment.report.compare import compare, mean_ratio, significant
+    from cpms.experiment.report.observations import Names
 
-    (before, machine), (after, other) = (_read(path, arguments) for path in (arguments.before, arguments.after))
+    runs = [_rows(path, arguments.experiment) for path in (arguments.before, arguments.after)]
+    paths = arguments.before, arguments.after
+    before, after = (_series(path, rows, arguments.quantity) for path, rows in zip(paths, runs, strict=True))
+    (machine, other), loads = map(_machines, runs), [_load(rows) for rows in runs]
     found = compare(before, after, alpha=arguments.alpha, margin=arguments.margin)
     slower = significant(found, "slower", alpha=arguments.alpha)
     if arguments.json:
-        report = {"machines": [machine, other], "comparisons": [_as_json(each) for each in found]}
+        report = {"machines": [machine, other], "loads": loads, "comparisons": [_as_json(each) for each in found]}
         say(*json.dumps(report, indent=2).splitlines())
         return int(bool(slower))
     if machine != other:
         say(f"The rows are of different machines: {machine}; {other}")
+    say(*_on_loads(loads))
     worst = sorted(found, key=lambda each: -abs(math.log(each.ratio)))[:_WORST]
     heads = ["experiment", "graph", "contestant", "quantity", "ratio", "interval", "p", "conclusion"]
-    say(*text_table(heads, [_line(each) for each in worst]))
+    names = Names([*runs[0], *runs[1]])
+    say(*text_table(heads, [_line(each, names) for each in worst]))
     if len(found) > len(worst):
         say(f"{len(found) - len(worst)} more lie nearer to 1; --json lists all")
     mean, low, high = mean_ratio(found)
@@ -70,30 +82,61 @@ def call(arguments: argparse.Namespace) -> int:
     return int(bool(slower))
 
 
-def _read(path: Path, arguments: argparse.Namespace) -> tuple[list[Series], str]:
-    """Return the series of a file or folder that are asked for, and the machines that they are of."""
+def _rows(path: Path, experiment: str | None) -> list[Row]:
+    """Return the rows of a file or folder, the last one of each cell, of an experiment or of all."""
     from cpms.experiment.rows import rows
-    from cpms.experiment.rows.series import series_of
 
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder; give a file of rows, or the folder of a run")
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     found = list({(row["experiment"], row["cell"]): row for file in files for row in rows.read(file)}.values())
-    found = [row for row in found if arguments.experiment in (None, row["experiment"])]
-    made = [each for each in series_of(found) if arguments.quantity in ("all", each.quantity)]
+    return [row for row in found if experiment in (None, row["experiment"])]
+
+
+def _series(path: Path, found: list[Row], quantity: str) -> list[Series]:
+    """Return the series of rows of a quantity, or of all."""
+    from cpms.experiment.rows.series import series_of
+
+    held = list(series_of(found))
+    made = [each for each in held if quantity in ("all", each.quantity)]
     if not made:
-        held = ", ".join(dict.fromkeys(each.quantity for each in series_of(found))) or "none"
-        raise InputError(f"{path}: holds no measurement of {arguments.quantity!r}; it has {held}; give --quantity")
-    machines = dict.fromkeys(str(row.get("gpu") or row.get("cpu", "unknown")) for row in found)
-    return made, ", ".join(machines)
+        named = ", ".join(dict.fromkeys(each.quantity for each in held)) or "none"
+        raise InputError(f"{path}: holds no measurement of {quantity!r}; it has {named}; give --quantity")
+    return made
 
 
-def _line(each: Comparison) -> list[str]:
-    experiment, graph, contestant, quantity = each.before.key
+def _machines(found: list[Row]) -> str:
+    return ", ".join(dict.fromkeys(str(row.get("gpu") or row.get("cpu", "unknown")) for row in found))
+
+
+def _load(found: list[Row]) -> float | None:
+    """Return the median of the load averages of rows; None if they hold none."""
+    held = [row["load_average_before"] for row in found if isinstance(row.get("load_average_before"), int | float)]
+    return median(held) if held else None
+
+
+def _on_loads(loads: list[float | None]) -> list[str]:
+    """Return the load averages of both runs as a line, and a warning if they differ much."""
+    if None in loads:
+        return []
+    before, after = (float(each or 0.0) for each in loads)
+    lines = [f"load average before a cell, median: {before:.2f} in BEFORE, {after:.2f} in AFTER"]
+    if abs(after - before) > _DRIFT:
+        busier = "AFTER" if after > before else "BEFORE"
+        lines.append(
+            f"warning: {busier} ran on a busier machine, so differences may be of the machine and not of the code; "
+            "measure both again, in turns"
+        )
+    return lines
+
+
+def _line(each: Comparison, names: Names) -> list[str]:
+    experiment, *key, quantity = each.before.key
+    graph, contestant = names.of(experiment, *key)
     tested = not math.isnan(each.p_value)
     interval = f"{each.low:.3f} to {each.high:.3f}" if tested else ""
     p_value = f"{each.p_value:.1e}" if tested else ""
-    return [experiment, graph, contestant, quantity, f"{each.ratio:.3f}", interval, p_value, each.conclusion]
+    return [experiment, graph, contestant, quantity, f"{each.ratio:.3f}", interval, p_value, each.sentence]
 
 
 def _as_json(each: Comparison) -> dict[str, Any]:

@@ -119,6 +119,8 @@ def _of_cpms(solver: Solver, b: Any, way: dict[str, Any], cell: Cell) -> dict[st
         **way,
         "used": f"{way['engine']} {way['method']}" if way["engine"] in LIBRARIES else found.method,
         "stored_as": found.storage,
+        "vectors_as": list(found.vectors),
+        "preconditioner_used": found.preconditioned_by,
         "reason": found.reason,
         "status": found.status.name,
         "residual": found.residual if math.isfinite(found.residual) else None,
@@ -142,6 +144,7 @@ def _refused(way: dict[str, Any], reason: str) -> dict[str, Any]:
     nothing = {"iterations": 0, "iterations_by_bits": {}, "bytes_read": 0, "history": []}
     times = dict.fromkeys(("solve_s", "certify_s", "whole_s"), 0.0)
     known = {"used": way["method"], "stored_as": way["storage"], "reason": reason, "status": "REFUSED"}
+    known |= {"vectors_as": way["vectors"], "preconditioner_used": way["preconditioner"] or "none"}
     return {**way, **known, "residual": None, **nothing, **times}
 
 
@@ -165,6 +168,8 @@ def _of_scipy(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[s
         **way,
         "used": f"scipy {way['method']}",
         "stored_as": "fp64",
+        "vectors_as": ["fp64"],
+        "preconditioner_used": "none",
         "reason": "",
         "status": status if residual <= cell["tol"] or info else "WRONG",
         "residual": residual if math.isfinite(residual) else None,

@@ -6,7 +6,6 @@ A cell is one solve after a warm-up. Repetitions are the outer loop, so that con
 from __future__ import annotations
 
 import itertools
-import os
 import resource
 import sys
 import time
@@ -203,12 +202,11 @@ class Context:
             for _ in range(self._config.warmup):
                 _solve(graph, cell)
             self._warm.add(contestant)
-        load_average, busy_s, began = os.getloadavg()[0], time.process_time(), time.monotonic()
+        busy_s, began = time.process_time(), time.monotonic()
         result = _solve(graph, cell)
         busy = (time.process_time() - busy_s) / (time.monotonic() - began)
         return {
             "warmup": self._config.warmup,
-            "load_average_before": load_average,
             "busy_cores": busy,
             **_columns(graph, result, cell),
             **self._accuracy(result, cell),

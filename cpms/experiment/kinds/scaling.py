@@ -5,7 +5,6 @@ Every count of ranks is a launch of ``mpiexec``; launches alternate, and their s
 
 from __future__ import annotations
 
-import os
 import statistics
 from typing import Annotated, Any
 
@@ -60,7 +59,6 @@ class Context:
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time the serial program and each number of ranks."""
         launch.mpiexec()
-        load_average = os.getloadavg()[0]
         graph = self.graph.load(cell["graph"], **read_options(cell))
         contestants: list[_Contestant] = [_Serial(graph, cell)]
         contestants += [_Ranks(cell, local, ranks) for local in cell["local"] for ranks in cell["ranks"]]
@@ -72,7 +70,6 @@ class Context:
             "stand_in_for": graph.stand_in_for,
             "nodes": graph.nodes,
             "edges": graph.edges,
-            "load_average_before": load_average,
             **launch.versions(),
             "results": [contestant.columns() for contestant in contestants],
         }

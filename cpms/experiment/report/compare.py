@@ -43,6 +43,8 @@ class Comparison(NamedTuple):
     conclusion : str
     outliers : int
         Samples of both series that were set aside.
+    kept : (int, int)
+        Samples of each series that were compared.
     """
 
     before: Series
@@ -53,6 +55,28 @@ class Comparison(NamedTuple):
     p_value: float
     conclusion: Conclusion
     outliers: int = 0
+    kept: tuple[int, int] = (0, 0)
+
+    @property
+    def sentence(self) -> str:
+        """The conclusion; of too few samples, how many each run has left.
+
+        Examples
+        --------
+        >>> base = Series("mine", "path", "cpu", "solve", "s", (1.0, 1.01, 1.02, 1.03, 1.0, 5.0))
+        >>> compare([base._replace(samples=(1.0, 1.01, 1.0, 1.02, 5.0))], [base])[0].sentence
+        'too few samples: before 4 of 5 left, 1 set aside'
+        """
+        if self.conclusion != "too few samples":
+            return self.conclusion
+        texts = []
+        for name, series, kept in zip(("before", "after"), (self.before, self.after), self.kept, strict=True):
+            count = len(series.samples)
+            if kept < LEAST_SAMPLES:
+                texts.append(
+                    f"{name} {kept} of {count} left, {count - kept} set aside" if kept < count else f"{name} {kept}"
+                )
+        return f"{self.conclusion}: {'; '.join(texts)}"
 
 
 def compare(
@@ -93,11 +117,12 @@ def compare(
 def _compared(before: Series, after: Series, alpha: float, margin: float) -> Comparison:
     sign = -1.0 if before.higher_is_better else 1.0
     x, y = (sign * _kept_logs(each.samples) for each in (before, after))
+    kept = len(x), len(y)
     outliers = len(before.samples) + len(after.samples) - len(x) - len(y)
     differences = np.sort(np.subtract.outer(y, x).ravel())
     ratio = math.exp(float(np.median(differences)))
     if min(len(x), len(y)) < LEAST_SAMPLES:
-        return Comparison(before, after, ratio, math.nan, math.nan, math.nan, "too few samples", outliers)
+        return Comparison(before, after, ratio, math.nan, math.nan, math.nan, "too few samples", outliers, kept)
     from scipy import stats
 
     spread = math.sqrt(len(x) * len(y) * (len(x) + len(y) + 1) / 12.0)
@@ -108,7 +133,7 @@ def _compared(before: Series, after: Series, alpha: float, margin: float) -> Com
     faster = min(1.0, 2.0 * float(stats.mannwhitneyu(y + shift, x, alternative="less").pvalue))
     p_value = min(slower, faster)
     conclusion: Conclusion = "no difference" if p_value > alpha else "slower" if slower < faster else "faster"
-    return Comparison(before, after, ratio, low, high, p_value, conclusion, outliers)
+    return Comparison(before, after, ratio, low, high, p_value, conclusion, outliers, kept)
 
 
 def _kept_logs(samples: Sequence[float]) -> Floats:

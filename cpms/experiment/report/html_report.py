@@ -22,6 +22,7 @@ from cpms.base.text import escape
 from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
 from cpms.experiment.report import figures, templates
+from cpms.experiment.report.observations import Names
 from cpms.experiment.report.show import styled
 from cpms.experiment.rows.flat import flatten
 from cpms.experiment.rows.rows import Row
@@ -34,7 +35,7 @@ NUMBERS = (
     *("matrix_bytes", "least_bytes", "bytes", "prepare_s", "nodes", "edges"),
 )
 """Columns of numbers in the tables of the page; those that an experiment's rows lack are left out."""
-TEXTS = ("graph", "parameters", "status")
+TEXTS = ("graph", "contestant", "status")
 _PROVENANCE = (
     *("time_utc", "gpu", "cpu", "git_commit", "git_dirty", "code_digest", "config_sha256", "cpms_version"),
     *(
@@ -159,7 +160,15 @@ def _section(name: str, rows: list[Row], baseline: str | None, shapes: Iterator[
                 )
     heading = f'<h2 id="{_anchor(name)}">{escape.html(name)}</h2>'
     shown = f'<div class="figures">{"".join(drawn)}</div>'
-    return f"<section>{heading}{shown}{_table(name, flatten(rows), numbers)}</section>"
+    return f"<section>{heading}{shown}{_table(name, _named(name, rows), numbers)}</section>"
+
+
+def _named(name: str, rows: list[Row]) -> pd.DataFrame:
+    """Return rows of an experiment as a table in which graphs and contestants are named as in figures."""
+    table, names = flatten(rows), Names(rows)
+    pairs = zip(map(_text, table.graph), map(_text, table.parameters), strict=True)
+    found = [names.of(name, graph, parameters) for graph, parameters in pairs]
+    return table.assign(graph=[case for case, _ in found], contestant=[called for _, called in found])
 
 
 def _inline(picture: str, shapes: Iterator[str]) -> str:

@@ -31,6 +31,9 @@ _OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
 """Parameters that state a problem where one contestant has several of their values on one graph; a tolerance does so
 where contestants differ in it, since a looser one is no speed-up.
 """
+_CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
+"""Parameters of linear solves, each with the column of what ``auto`` took, and a word before that in labels."""
+_AUTO = ("auto", '["auto"]')
 _WRONG = ("add_plainly", "add_nothing")
 WRONG_RANKS = "(wrong ranks)"
 """Ways to add that measure the cost of atomic additions and give wrong ranks."""
@@ -45,10 +48,11 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         ``graph`` and ``contestant`` (the parameters that differ within the rows). Times are comparable within a
         ``case``: a graph and the ``problem`` that is solved on it, such as a tolerance, where a contestant has several.
         ``called`` is the contestant without its problem and without what is chosen for each graph, and ``named_by``
-        lists what it names. ``engine`` and ``layout``;
+        lists what it names. ``kind`` of the experiment; ``engine`` and ``layout``;
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
-        ``bits``, their mean over the iterations, and ``fewest_bits``; ``error`` and ``error_name``; ``traffic`` in
-        bytes and ``traffic_name``; ``history``, pairs of a residual and bits. Missing numbers are NaN.
+        ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
+        ``error`` and ``error_name``; ``traffic`` in bytes and ``traffic_name``; ``history``, pairs of a residual and
+        bits. Missing numbers are NaN.
 
     Examples
     --------
@@ -76,6 +80,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     of_problems, of_graphs = _split([(graph, lines[0]) for (graph, _), lines in groups.items()], differing)
     named = [name for name in differing if name not in of_problems + of_graphs]
     held_names = [name for name in named if any(name in line for (line, *_) in groups.values())]
+    firsts = [lines[0] for lines in groups.values()]
+    contestants, called = _labels(firsts, differing, chosen), _labels(firsts, named, chosen)
     found = []
     for (graph, parameters), lines in groups.items():
         stated = {name: lines[0][name] for name in of_problems if name in lines[0]}
@@ -87,8 +93,9 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         found.append(
             {
                 "graph": graph,
-                "contestant": _words(lines[0], differing, chosen) or str(parameters),
-                "called": _words(lines[0], named, chosen) or str(parameters),
+                "parameters": str(parameters),
+                "contestant": contestants[_key(lines[0], differing)] or str(parameters),
+                "called": called[_key(lines[0], named)] or str(parameters),
                 "named_by": ", ".join(map(_plain, held_names)),
                 "problem": problem,
                 "case": f"{graph}, {problem}" if problem else str(graph),
@@ -96,6 +103,53 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(found)
+
+
+def of_systems(found: pd.DataFrame) -> bool:
+    """Return whether observations are of linear systems."""
+    return "kind" in found and set(found.kind) == {"linear"}
+
+
+def cases_in_words(found: pd.DataFrame) -> str:
+    """Return a word for the cases of observations: graphs, with problems on each or without, or linear systems."""
+    if of_systems(found):
+        return "systems"
+    return "graphs and problems" if any(found.problem) else "graphs"
+
+
+class Names:
+    """Names of contestants for people, as figures have them, of the text that `cpms.experiment.rows.series` keeps.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Of any experiments.
+
+    Examples
+    --------
+    >>> row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 2.0}
+    >>> rows = [{**row, "storage": "cpms2", "tol": 1e-6}, {**row, "cell": "1", "storage": "fp64", "tol": 1e-6}]
+    >>> Names(rows).of("mine", "path", "cpu cpms2 tol=1e-06")
+    ('path', 'cpms2')
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        by_experiment: dict[str, list[Row]] = {}
+        for row in rows:
+            by_experiment.setdefault(row["experiment"], []).append(row)
+        self._found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        for experiment, own in by_experiment.items():
+            for line in observations(own).to_dict("records"):
+                held = self._found.setdefault((experiment, line["parameters"]), set())
+                held.add((line["called"], line["problem"]))
+
+    def of(self, experiment: str, graph: str, parameters: str) -> tuple[str, str]:
+        """Return the case and the contestant; as they are given if rows measured nothing of them."""
+        found = self._found.get((experiment, parameters), set())
+        if len(found) != 1:
+            return graph, parameters
+        ((called, problem),) = found
+        return ", ".join(filter(None, [graph, problem])), called
 
 
 def _of_purpose(line: dict[Any, Any]) -> str:
@@ -119,6 +173,30 @@ def _split(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tup
         elif any(len(values) > 1 for values in anywhere.values()):
             of_graphs.append(name)
     return of_problems, of_graphs
+
+
+def _labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[str]]) -> dict[tuple[str, ...], str]:
+    """Return contestants in words; of linear solves by ``auto``, with what it took on every graph alike."""
+    plain = {_key(line, names): _words(line, names, chosen) for line in lines}
+    taken = dict[tuple[str, ...], dict[str, set[str]]]()
+    found = dict(plain)
+    for line in lines:
+        key = _key(line, names)
+        free = [name for name in names if line.get(name) in _AUTO and name in _CHOSEN and "used" in line]
+        if not free:
+            continue
+        for name in free:
+            column, word = _CHOSEN[name]
+            text = word + _word(column, line[column], set()) if column in line else ""
+            taken.setdefault(key, {}).setdefault(name, set()).add(text)
+        alike = ", ".join(text for texts in taken[key].values() if len(texts) == 1 for text in texts if text)
+        asked = _words(line, [name for name in names if name not in free], chosen)
+        found[key] = f"{asked} auto{f' ({alike})' if alike else ''}".strip()
+    return found if len(set(found.values())) == len(set(plain.values())) else plain
+
+
+def _key(line: dict[str, Any], names: list[str]) -> tuple[str, ...]:
+    return tuple(str(line.get(name)) for name in names)
 
 
 def _words(line: dict[str, Any], names: list[str], chosen: dict[str, set[str]]) -> str:
@@ -174,6 +252,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
     error = next((name for name in _ERRORS if first.get(name, 0) > 0), "")
     traffic = next((name for name in _TRAFFIC if first.get(name, 0) > 0), "")
     return {
+        "kind": first.get("kind", ""),
         "engine": first.get("engine", first.get("name", "")),
         "layout": first.get("layout", ""),
         "seconds": seconds,
@@ -182,6 +261,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "by_bits": _split_by_bits([_seconds_by_bits(line, counts, seconds) for line in lines], seconds),
         "bits": float(np.average([*counts], weights=[*counts.values()])) if counts else np.nan,
         "fewest_bits": min(counts, default=64),
+        "stored": str(first.get("stored_as", f"{min(counts, default=64)} bits")),
         "error": float(first.get(error, np.nan)),
         "error_name": error,
         "traffic": float(first.get(traffic, np.nan)),

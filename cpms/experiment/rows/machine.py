@@ -67,6 +67,14 @@ def _affinity() -> str | None:
     return ranges(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
+def load_average() -> float | None:
+    """Return the processes that ran or waited to run in the last minute, in the mean; None where that is unknown."""
+    try:
+        return os.getloadavg()[0]
+    except (OSError, AttributeError):
+        return None
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """Return numbers as ranges, in the notation of ``taskset``.
 

@@ -73,11 +73,14 @@ columns|integer|1|columns of the matrix
 entries|integer|1|entries of the matrix
 symmetric|text||which half of a symmetric file is read
 weights|text||how weights of edges are used
+duplicates|text||repeated edges: keep each, drop all but the first, or sum their weights
+ids|text||nodes: keep, all ids up to the largest; compact, those of edges alone
+read_options_json|JSON||options with which the file of the graph was read
 engine|text||engine that ran it
 method|text||method that was asked for
-used|text||method that was chosen
+used|text||method that solved, of auto the chosen one
 storage|text||format of the stored values
-stored_as|text||format that was chosen
+stored_as|text||format of the stored values that was used, of auto the chosen one
 storages_json|JSON||formats of a cell
 engines_json|JSON||engines of a cell
 layout|text||layout of the sparse matrix
@@ -88,7 +91,9 @@ devices|integer|1|number of devices
 devices_json|JSON||devices of a cell
 vectors|text||format of the vectors of a product
 vectors_json|JSON||formats of the vectors
-preconditioner|text||preconditioner
+vectors_as_json|JSON||formats of the vectors that were used, of auto the chosen ones
+preconditioner|text||preconditioner that was asked for
+preconditioner_used|text||preconditioner that was used, of auto the chosen one, and its format
 rhs|text||right-hand side
 compute|text||format of arithmetic
 policy_json|JSON||controller of precision
@@ -250,9 +255,9 @@ exchange_64_bits_link_share|number|1|share of the link's bandwidth that an excha
 exchange_16_bits_link_share|number|1|share of the link's bandwidth that an exchange of 16 bits uses
 link_bytes_per_s|number|bytes/s|copies between neighbouring devices, all at a time
 busy_cores|number|1|processor time over time
-load_average_before|number|1|load of the machine before
+load_average_before|number|1|processes that ran or waited to run in the minute before the cell, in the mean
 empty_rows|integer|1|rows without entries
-self_loops|integer|1|edges from a node to itself
+self_loops|text||edges from a node to itself: keep or drop; of kind graphs their number
 row_quantiles_json|JSON|1|quantiles of the row lengths
 row_histogram_json|JSON|1|rows by length, from powers of two
 column_quantiles_json|JSON|1|quantiles of the column lengths

@@ -167,6 +167,30 @@ def test_a_solver_is_prepared_once_and_starts_warm():
     assert "certified" in cold._repr_html_()
 
 
+def test_an_own_method_that_reads_rounded_values_is_called_thrice_and_not_verified():
+    A = scipy.sparse.csr_array(laplacian() * (1.0 + 1.0 / 3000.0))
+    calls = []
+
+    def from_rounded_values(task, x):
+        calls.append(task.goal)
+        r, step = task.zeros(), task.zeros()
+        for _ in range(2000):
+            r[...] = task.b
+            task.stored.apply(x, r, alpha=-1.0, beta=1.0)
+            step[...] = r
+            task.exact.combine([step], [0.2], x)
+        size = float(task.exact.dots([r], r)[0]) ** 0.5
+        task.recorder.add(size, bits=64, bytes_read=task.bytes_read(vectors=3))
+        return SolveStatus.CONVERGED
+
+    found = cpms.solve(A, ONES, method=from_rounded_values, storage="fp16", engine="cpu", tol=1e-6)
+    assert found.status is SolveStatus.UNVERIFIED
+    assert "store A in more bits" in found.status.value
+    np.testing.assert_allclose(calls, calls[0] * np.array([1.0, 0.1, 0.01]))
+    of_matrix = cpms.matrix(A, storage="fp16", engine="cpu").operator.bytes_read()
+    assert {step.bytes_read for step in found.history} == {of_matrix + 3 * 8 * 256}
+
+
 def test_eigenpairs_are_certified():
     A = scipy.sparse.csr_array(np.diag([1.0, -3.0, 2.0]) + 0.1)
     found = cpms.dominant_eigenpair(A, tol=1e-12, engine="cpu")

@@ -1,5 +1,7 @@
 """Time by precision: a bar for each contestant on each graph, stacked by the bits that its sweeps read.
 
+Times that are decades apart are dots on a logarithmic axis, since parts of a bar have no length there.
+
 A solve that reads several numbers of bits, and whose rows lack the time of each, has the colour of the fewest, with a
 hatch that the legend explains. The whole of such a bar is an upper bound of the time at these bits.
 """
@@ -13,6 +15,7 @@ import pandas as pd
 
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.parts import (
+    FEWEST,
     Made,
     baseline_of,
     each_line,
@@ -34,10 +37,12 @@ _TOO_LONG = 10.0
 """Times of preparation over those of solves from which on these would not be seen beside it."""
 _MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0.0}
 """Of bars whose time by bits is not recorded: sweeps of several numbers of bits."""
+_DECADES = 10**1.5
+"""Quotient of the longest and the shortest bar from which on dots on a logarithmic axis are drawn."""
 
 
 def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
-    """Draw the time of each contestant as a bar, stacked by the bits that were read, and its preparation.
+    """Draw the time of each contestant as a bar, stacked by the bits that were read, and its preparation, or as a dot.
 
     Where the times of graphs are far apart, each graph has a scale of its own.
     """
@@ -53,6 +58,34 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     relative = slowest.max() > _APART * slowest.min() and bool((found.groupby("case").size() > 1).any())
     unit, scale = ("\u00b5s", 1e6) if total.max() < 1e-4 else ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
     scales = (1 / slowest if relative else scale * slowest**0).to_numpy()
+    lengths = scales * total
+    if lengths.max() > _DECADES * lengths.min():
+        what, entries, below = _dots(axes, places, found, scales)
+    else:
+        what, entries, below = _bars(axes, places, found, scales)
+    label = "time over the slowest of the graph" if relative else f"time in {unit}"
+    names = [each.get_text() for each in axes.get_yticklabels()]
+    panels.label_below(axes, label + below, width, names)
+    swept = found.fewest_bits if not axes.patches else _swept(found)
+    explain_bits(figure, found, marked=False, swept=swept, others=entries)
+    texts = [
+        "median time",
+        ", over the slowest time of the graph" if relative else "",
+        what,
+        "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
+        apart + some,
+        "; *: generated stand-in" if any(map(captions.stands_in, found.graph)) else "",
+    ]
+    return figure, "".join(texts), range_of(found, "seconds", "Points of the time", "s")
+
+
+def _swept(found: pd.DataFrame) -> set[int]:
+    """Return the bits that bars have colours of."""
+    return {bits for each in found.by_bits for bits in each} | {*found.fewest_bits[~found.by_bits.map(bool)]}
+
+
+def _bars(axes: Axes, places: list[int], found: pd.DataFrame, scales: Any) -> tuple[str, list[Any], str]:
+    """Draw bars, and return a text for the caption, entries of the legend, and a text for the label below."""
     mixed = scales * np.where(found.by_bits.map(bool), 0.0, found.seconds)
     if mixed.any():
         axes.barh(places, mixed, color=[colour(bits) for bits in found.fewest_bits], height=0.7, **_MIXED)
@@ -67,21 +100,29 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     spread = scales * np.array([found.seconds - found.least, found.most - found.seconds]).clip(min=0)
     if spread.any():
         axes.errorbar(scales * found.seconds, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
-    panels.state_small(axes, (scales * total.to_numpy()).tolist(), places)
-    label = "time over the slowest of the graph" if relative else f"time in {unit}"
-    names = [each.get_text() for each in axes.get_yticklabels()]
-    panels.label_below(axes, label + ("; hatched: preparation" if prepared else ""), width, names)
-    swept = {bits for each in found.by_bits for bits in each} | {*found.fewest_bits[mixed > 0]}
-    explain_bits(figure, found, marked=False, swept=swept, others=_explained() if mixed.any() else ())
-    texts = [
-        "median time by bits read",
-        ", over the slowest time of the graph" if relative else "",
-        "; crossed: the time of each number of bits is not recorded, the colour is the fewest" if mixed.any() else "",
-        "; lines: from least to most of the samples" if spread.any() else "",
-        apart + some,
-        "; *: generated stand-in" if any(map(captions.stands_in, found.graph)) else "",
-    ]
-    return figure, "".join(texts), range_of(found, "seconds", "Bars of the time", "s")
+    text = "; crossed: the time of each number of bits is not recorded, the colour is the fewest" if mixed.any() else ""
+    return f" by bits read{text}", _explained() if mixed.any() else [], "; hatched: preparation" if prepared else ""
+
+
+def _dots(axes: Axes, places: list[int], found: pd.DataFrame, scales: Any) -> tuple[str, list[Any], str]:
+    """Draw dots on a logarithmic axis, and return what `_bars` returns.
+
+    Beside the longest of bars that are decades apart the others would not be seen.
+    """
+    several = [len(each) != 1 for each in found.by_bits]
+    for place, line, factor, hollow in zip(places, each_line(found), scales, several, strict=True):
+        ends = (factor * line.least, factor * line.most) if line.least < line.most else None
+        panels.point(axes, factor * line.seconds, place, line.fewest_bits, ends=ends, filled=not hollow)
+    axes.grid(axis="y")
+    panels.logarithmic(axes, most=5)
+    entries = panels.key(lines={"fewest bits of several": panels.HOLLOW}) if any(several) else []
+    longest = found.prepare.max()
+    return (
+        f"{FEWEST}{', hollow where several are read' if any(several) else ''}"
+        f"{f'; preparation, up to {longest:.3g} s, is not drawn' if longest > 0 else ''}",
+        entries,
+        "",
+    )
 
 
 def _explained() -> list[Any]:

@@ -51,7 +51,7 @@ def baseline_of(found: pd.DataFrame, baseline: str | None) -> str | None:
     if len(names) < 2:
         return None
     counts = found.groupby("called").case.nunique().to_dict()
-    return max(names, key=lambda name: ("fp64" in name, counts.get(name, 0)))
+    return max(names, key=lambda name: ("fp64" in name.partition("auto (")[0], counts.get(name, 0)))
 
 
 def panel(width: float, height: float) -> tuple[Figure, Axes]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-_MOST = {False: (6, 6, 24), True: (9, 8, 36)}
+_MOST = {False: (6, 6, 18), True: (9, 8, 32)}
 """Graphs, contestants and points that are drawn, in one column of a journal and in two."""
 _NAME = {False: 20, True: 30}
 """Characters of a line of a graph's name beside a point, in one column of a journal and in two."""
@@ -33,6 +33,8 @@ _MARK_PT, _SHARE_OF_PANEL, _HEIGHT_PT = 4.0, 0.75, 120.0
 """Of a mark its width in points, of a panel its share of a figure's width and about its height in points."""
 _LEAST_SPREAD = 1.1
 """Of the most bytes over the least: figures of nearly equal bytes would show differences that mean nothing."""
+_TOGETHER = 2
+"""Points of several graphs that may coincide."""
 _JOINED = "; lines: points of one graph"
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
@@ -43,7 +45,8 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     found = found[(found.seconds > 0) & (found.traffic > 0)]
     if not _relates(found.traffic) or found.traffic.max() < _LEAST_SPREAD * found.traffic.min():
         return None
-    found, some = _chosen(found, "traffic", width, baseline)
+    found, same = _of_own_bytes(found)
+    found, some = _chosen(found, ("traffic", "seconds"), width, baseline)
     size, unit = _unit(found.traffic, _BYTES), _unit(found.seconds, _SECONDS)
     names = captions.in_words(found.traffic_name)
     figure, axes = panel(width, 2.6)
@@ -54,7 +57,11 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     panels.logarithmic(axes, most=5)
     panels.logarithmic(axes, "y", most=5)
     _points(axes, found.assign(x=found.traffic / _BYTES[size], y=found.seconds / _SECONDS[unit]), width)
-    return figure, f"time against {names}{FEWEST}{_JOINED}{some}", range_of(found, "seconds", "Points of the time", "s")
+    return (
+        figure,
+        f"time against {names}{FEWEST}{_JOINED}{same}{some}",
+        range_of(found, "seconds", "Points of the time", "s"),
+    )
 
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -64,7 +71,9 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     found = found[(found.error > 0) & (found.bits > 0)]
     if not _relates(found.bits):
         return None
-    found, some = _chosen(found, "bits", width, baseline)
+    found, some = _chosen(found, ("bits", "error"), width, baseline)
+    if not _relates(found.bits):
+        return None
     names = captions.in_words(found.error_name)
     figure, axes = panel(width, 2.6)
     span = found.bits.max() - found.bits.min()
@@ -78,6 +87,24 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     return figure, text, range_of(found, "error", "Points of the error", "")
 
 
+def _of_own_bytes(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return graphs and problems with bytes that no single other one has, and a text about those that are left out.
+
+    The points of the others would lie on and between its points.
+    """
+    bytes_of = {
+        str(case): {*part.traffic.map(lambda size: f"{size:.2g}")} for case, part in found.groupby("case", sort=False)
+    }
+    kept = list[str]()
+    for case in sorted(bytes_of, key=lambda case: -len(bytes_of[case])):
+        if not any(bytes_of[case] <= bytes_of[other] for other in kept):
+            kept.append(case)
+    left, chosen = len(bytes_of) - len(kept), found[found.case.isin(kept)]
+    if left == 0 or not _relates(chosen.traffic):
+        return found, ""
+    return chosen, f"; without {left} that have the bytes of one drawn"
+
+
 def _relates(across: pd.Series[float]) -> bool:
     """Return whether points are enough to show how something depends on a quantity: three, not all in one place."""
     return len(across) >= 3 and bool(across.min() < across.max())
@@ -88,14 +115,46 @@ def _unit(values: pd.Series[float], units: dict[str, float]) -> str:
     return next((name for name, size in units.items() if values.median() >= size), [*units][-1])
 
 
-def _chosen(found: pd.DataFrame, across: str, width: float, baseline: str | None) -> tuple[pd.DataFrame, str]:
-    """Return the points that a panel has room for, not all in one place ``across``, and a text about the others."""
+def _chosen(
+    found: pd.DataFrame, columns: tuple[str, str], width: float, baseline: str | None
+) -> tuple[pd.DataFrame, str]:
+    """Return the points that a panel has room for, not all in one place across, and a text about the others.
+
+    They are of fewer graphs, but of two at least, while more of several graphs than `_TOGETHER` would coincide.
+    """
     graphs, contestants, points = _MOST[width > 5]
     kept = min(contestants, found.called.nunique())
-    most = max(4, min(graphs, points // kept))
+    most = max(3, min(graphs, points // kept))
     base = baseline_of(found, baseline)
-    chosen = room.sample(found, base, most, kept)
-    return chosen if _relates(chosen[0][across]) else room.sample(found, base, most, kept, full=False)
+    full = _relates(room.sample(found, base, most, kept)[0][columns[0]])
+    chosen = room.sample(found, base, most, kept, full=full)
+    for fewer in range(most - 1, 1, -1):
+        if _together(chosen[0], columns, width) <= _TOGETHER:
+            break
+        other = room.sample(found, base, fewer, kept, full=full)
+        chosen = other if _relates(other[0][columns[0]]) else chosen
+    return chosen
+
+
+def _together(found: pd.DataFrame, columns: tuple[str, str], width: float) -> int:
+    """Return how many points of several graphs coincide in the fullest place."""
+    across, up = (found[column].to_numpy(float) for column in columns)
+    across = across if columns[0] == "bits" else np.log10(across)
+    groups = _heads(across, np.log10(up), width)
+    return max(
+        (int((groups == head).sum()) for head in set(groups) if len(set(found.case[groups == head])) > 1), default=0
+    )
+
+
+def _heads(across: Any, up: Any, width: float) -> Any:
+    """Return of each point the place of the first one that it coincides with."""
+    mark = _MARK_PT * np.ptp(across) / (_SHARE_OF_PANEL * 72 * width)
+    near = _MARK_PT * np.ptp(up) / _HEIGHT_PT
+    heads = list[int]()
+    for place in range(len(across)):
+        same = (head for head in heads if abs(across[head] - across[place]) < mark)
+        heads.append(next((head for head in same if abs(up[head] - up[place]) <= near), place))
+    return np.array(heads)
 
 
 def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
@@ -118,16 +177,12 @@ def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
 
 def _apart(found: pd.DataFrame, width: float) -> tuple[pd.DataFrame, str]:
     """Return points of which those that would coincide are set apart sideways, and a text."""
-    bits, height = found.bits.to_numpy(float), np.log10(found.y.to_numpy(float))
+    bits = found.bits.to_numpy(float)
     mark = _MARK_PT * np.ptp(bits) / (_SHARE_OF_PANEL * 72 * width)
-    near = _MARK_PT * np.ptp(height) / _HEIGHT_PT
-    heads = list[int]()
-    for place in range(len(found)):
-        same = (head for head in heads if abs(bits[head] - bits[place]) < mark)
-        heads.append(next((head for head in same if abs(height[head] - height[place]) <= near), place))
+    heads = _heads(bits, np.log10(found.y.to_numpy(float)), width)
     moved = bits.copy()
     for head in set(heads):
-        together = np.flatnonzero(np.array(heads) == head)
+        together = np.flatnonzero(heads == head)
         ranks = np.arange(len(together)) - (len(together) - 1) / 2
         moved[together] += ranks * min(mark, 2 * mark / max(1, len(together) - 1))
     text = "; points that would coincide are set apart sideways, by at most a mark's width"

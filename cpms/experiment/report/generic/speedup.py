@@ -22,7 +22,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
 )
 from cpms.experiment.report.intervals import bootstrap
-from cpms.experiment.report.observations import WRONG_RANKS
+from cpms.experiment.report.observations import WRONG_RANKS, cases_in_words, of_systems
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -47,16 +47,32 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
     explain_bits(figure, table, marked=several)
     count = kept.case.nunique()
-    over = f"graph{'s' if count > 1 else ''}{' and problems' if any(kept.problem) else ''}"
-    mean = f", geometric mean over the same {count} {over} for all" if count > 1 else ""
+    first = captions.case_label(*kept[["graph", "problem"]].iloc[0])
+    kind = "array" if first.endswith("values") else "system" if of_systems(kept) else "graph"
+    one = f", on 1 {kind}{f' ({first})' if first else ''}"
+    mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
     drawn = bool((table.low < table.high).any())
     interval = ", with 95 % bootstrap interval" if drawn else "; the rows hold no samples for an interval"
-    text = f"speed-up over {base}{mean}{interval}{FEWEST}{_errors(kept, base)}{left}{some}"
+    text = f"speed-up over {base}{mean}{interval}{FEWEST}{_stored(kept)}{_errors(kept, base)}{left}{some}"
     return figure, text, range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
+
+
+def _counted(found: pd.DataFrame) -> str:
+    """Return how many graphs there are, or matrices, and how many problems on each, in words."""
+    graphs, problems = found.graph.nunique(), found.problem.nunique() if any(found.problem) else 0
+    one, many = ("matrix", "matrices") if of_systems(found) else ("graph", "graphs")
+    if not problems:
+        return f"{graphs} {one if graphs == 1 else many}"
+    if graphs * problems != found.case.nunique():
+        return f"{found.case.nunique()} {cases_in_words(found)}"
+    of_sides = all(each.startswith("rhs=") and " " not in each for each in found.problem)
+    return f"{graphs} {one if graphs == 1 else many} and {problems} {'right-hand sides' if of_sides else 'problems'}"
 
 
 _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 """Columns, and a word in the names of graphs that grow with the ranks."""
+_MOST_STORED = 4
+"""Contestants whose formats a caption states."""
 _SAME_ERROR = 2.0
 """Quotient of errors from which on a caption states it."""
 
@@ -65,7 +81,8 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
     """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``.
 
     Times of one graph and of one problem on it are compared, so that a looser tolerance is no speed-up. Graphs that
-    grow with the number of ranks are left out, and those that not every ranked contestant has.
+    grow with the number of ranks are left out, and those that not every ranked contestant has. Where the bits are those
+    of the problem, such as the type of an array, each contestant has an observation for each number of them.
     """
     base = baseline_of(found, baseline)
     if base is None:
@@ -73,13 +90,35 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
     found, _ = _in_common(found, base)
     samples = {line.case: line.samples for line in each_line(found[found.called == base])}
     lines = []
-    for name, group in found.groupby("called", sort=False):
+    by_problem = _bits_are_of_problems(found)
+    parts = found.assign(bits_of=found.fewest_bits if by_problem else 0)
+    for (name, bits_of), group in parts.groupby(["called", "bits_of"], sort=False):
         if name != base:
             pairs = [(samples[line.case], line.samples) for line in each_line(group)]
-            first = {**group.iloc[0], "contestant": name, "graph": "", "problem": "", "case": ""}
+            called = f"{name}, {bits_of:g} bits" if by_problem else name
+            first = {**group.iloc[0], "contestant": called, "called": called, "graph": "", "problem": "", "case": ""}
             bits = {"fewest_bits": group.fewest_bits.min()}
             lines.append({**first, **bits, **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
     return lines
+
+
+def _bits_are_of_problems(found: pd.DataFrame) -> bool:
+    """Return whether graphs or problems differ in their bits, and on each all contestants have the same."""
+    return len(set(found.fewest_bits)) > 1 and found.drop_duplicates(["case", "fewest_bits"]).case.is_unique
+
+
+def _stored(found: pd.DataFrame) -> str:
+    """Return a text about contestants that store several formats, or read several numbers of bits, and on how many."""
+    if _bits_are_of_problems(found):
+        counts = found.drop_duplicates("case").fewest_bits.value_counts()
+        return "; " + " and ".join(f"{count} of {bits} bits" for bits, count in counts.items())
+    texts = []
+    for name, part in found.groupby("called", sort=False):
+        counts = part.stored.value_counts()
+        if len(counts) > 1:
+            texts.append(f"{name} as " + ", ".join(f"{stored} ({count})" for stored, count in counts.items()))
+    more = f" and {len(texts) - _MOST_STORED} more" if len(texts) > _MOST_STORED else ""
+    return f"; by graph: {'; '.join(texts[:_MOST_STORED])}{more}" if texts else ""
 
 
 def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
@@ -88,7 +127,8 @@ def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
     While these graphs are under half of the most that a contestant has, the contestant without which the most are left
     is not ranked.
     """
-    measured = found[(found.seconds > 0) & ~found.graph.astype(str).str.contains(_GROWS)]
+    grows = found.graph.astype(str).str.contains(_GROWS)
+    measured, grown = found[(found.seconds > 0) & ~grows], found[grows].case.nunique()
     wrong = measured.called.str.contains(WRONG_RANKS, regex=False) & (measured.called != base)
     held: dict[str, set[str]] = {str(name): set(part.case) for name, part in measured[~wrong].groupby("called")}
     own = held.pop(base, set())
@@ -99,9 +139,10 @@ def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
         del ranked[max(ranked, key=lambda name: (_left(ranked, name), -len(ranked[name]), name))]
     cases = set.intersection(*ranked.values()) if ranked else set[str]()
     count, fewer = len(set().union(*held.values())), [name for name in held if name not in ranked]
-    what = "graphs and problems" if any(found.problem) else "graphs"
+    what = cases_in_words(found)
     texts = [
         f"; {len(cases)} of {count} {what}" if len(cases) < count else "",
+        f"; {grown} {'graphs grow' if grown > 1 else 'graph grows'} with the ranks: no speed-up" if grown else "",
         f"; not ranked, since measured on other graphs: {captions.some(fewer)}" if fewer else "",
         f"; not ranked: {captions.some(dict.fromkeys(measured[wrong].called))}" if wrong.any() else "",
     ]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cpms.base.text.escape import abbreviate
+from cpms.experiment.report.observations import cases_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +128,7 @@ def sample(
             kept[nearest] = name
     count = found.case.nunique()
     texts = [
-        f"; {len(shown)} of {count} {'graphs' if not any(found.problem) else 'graphs and problems'}"
+        f"; {len(shown)} of {count} {cases_in_words(found)}"
         if len(shown) < count else "",
         f"; {len(kept)} of {len(names)} contestants, evenly chosen" if len(kept) < len(names) else "",
     ]  # fmt: skip

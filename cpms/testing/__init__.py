@@ -19,7 +19,7 @@ A law of one's own, over every bit pattern there is:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, get_args
 
 import numpy as np
@@ -28,14 +28,17 @@ import numpy.typing as npt
 from cpms.base.errors import InputError, UnavailableError
 from cpms.base.validation import described, whole
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
-from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_named, names
+from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_named, format_of, names
 from cpms.graph.graph import Graph
 from cpms.sources.fuzzed_systems import KINDS, Fuzzed, fuzzed
+from cpms.storage.corner_patterns import corner_arrays
 
 try:
     from hypothesis import strategies as st
 except ImportError as error:  # pragma: no cover
     raise UnavailableError("cpms.testing needs Hypothesis; install it, or cpms with its extra 'test'") from error
+
+from cpms.testing.drawn_graphs import drawn_graph, drawn_graph_with_a_core
 
 __all__ = [
     "NAN_THAT_BECOMES_INF",
@@ -61,7 +64,6 @@ _EXPONENT = 0x7FF << 52
 _ONES = (1 << 52) - 1
 _MOST = 1 << 16
 """Of nodes, values or the like that a strategy draws: Hypothesis would never end with more."""
-Edges = tuple[list[int], list[int]]
 
 
 def bit_patterns() -> st.SearchStrategy[int]:
@@ -76,7 +78,7 @@ def bit_patterns() -> st.SearchStrategy[int]:
     exponent = st.integers(0, 0x7FE).map(lambda field: field << 52)
     mantissa = st.integers(0, 51).map(lambda place: 1 << place)
     size = st.one_of(
-        st.sampled_from([0, _EXPONENT, NAN_THAT_BECOMES_INF]),
+        st.sampled_from([0, _EXPONENT, NAN_THAT_BECOMES_INF, _EXPONENT | _ONES]),
         mantissa.map(lambda bit: _EXPONENT | bit),
         st.integers(1, _ONES).map(lambda payload: _EXPONENT | payload),
         st.integers(1, _ONES),
@@ -84,22 +86,37 @@ def bit_patterns() -> st.SearchStrategy[int]:
         exponent,
         exponent.map(lambda field: field | _ONES),
         st.builds(lambda field, bit: field | (_ONES ^ (bit - 1)), exponent, mantissa),
+        mantissa.map(lambda bit: _EXPONENT | (_ONES ^ (bit - 1))),
+        st.builds(_near_a_tie, st.integers(0, _EXPONENT - 1), st.integers(1, 51), st.integers(-1, 1)),
         st.integers(0, _SIGN - 1),
     )
     return st.builds(lambda sign, rest: sign | rest, st.sampled_from([0, _SIGN]), size)
 
 
-def float_arrays(*, min_size: int = 0, max_size: int = 80) -> st.SearchStrategy[npt.NDArray[np.float64]]:
+def float_arrays(
+    *, min_size: int = 0, max_size: int = 80, near: Format | str | None = None
+) -> st.SearchStrategy[npt.NDArray[np.float64]]:
     """Return a strategy of float64 arrays made of `bit_patterns`, shape (n,).
+
+    Parameters
+    ----------
+    min_size, max_size : int
+    near : Format or str, optional
+        A format whose corner patterns, such as ties, are drawn as often: those that `cpms.check.check_format` tries.
 
     Examples
     --------
     >>> from hypothesis import find
     >>> find(float_arrays(), lambda values: len(values) == 2).tolist()
     [0.0, 0.0]
+    >>> len(find(float_arrays(near="fp16"), lambda values: len(values) == 2))
+    2
     """
     least = _count("min_size", min_size, 0)
-    patterns = st.lists(bit_patterns(), min_size=least, max_size=_count("max_size", max_size, least))
+    pattern = bit_patterns()
+    if near is not None:
+        pattern = st.one_of(pattern, st.sampled_from(_corners(format_of(near))))
+    patterns = st.lists(pattern, min_size=least, max_size=_count("max_size", max_size, least))
     return patterns.map(lambda bits: np.array(bits, dtype=np.uint64).view(np.float64))
 
 
@@ -181,7 +198,7 @@ def graphs(*, max_nodes: int = 12, weighted: bool | None = None) -> st.SearchStr
     >>> find(graphs(), lambda graph: len(graph.dangling_nodes) == graph.nodes == 2).edges
     0
     """
-    return st.composite(_graph)(_count("max_nodes", max_nodes, 1), _choice("weighted", weighted))
+    return st.composite(drawn_graph)(_count("max_nodes", max_nodes, 1), _choice("weighted", weighted))
 
 
 def graphs_with_a_core() -> st.SearchStrategy[Graph]:
@@ -193,7 +210,7 @@ def graphs_with_a_core() -> st.SearchStrategy[Graph]:
     >>> find(graphs_with_a_core(), lambda graph: graph.nodes > 2).sources.tolist()
     [1, 0]
     """
-    return st.composite(_graph_with_a_core)()
+    return st.composite(drawn_graph_with_a_core)()
 
 
 def distributions(nodes: int) -> st.SearchStrategy[npt.NDArray[np.float64]]:
@@ -289,6 +306,19 @@ def matrices(*, max_size: int = 12) -> st.SearchStrategy[npt.NDArray[np.float64]
     )
 
 
+def _near_a_tie(size: int, place: int, step: int) -> int:
+    """Return bits whose lowest ones from a place on are a tie of a format that keeps the others, or beside it."""
+    half = 1 << (place - 1)
+    return size >> place << place | half + step if place > 1 else size | 1
+
+
+@lru_cache
+def _corners(format: Format) -> list[int]:
+    """Return the bits of a format's corner patterns, without special values, which `bit_patterns` has."""
+    found: list[int] = np.unique(np.concatenate([*corner_arrays(format)][1:]).view(np.uint64)).tolist()
+    return found
+
+
 def _own_formats() -> list[Format]:
     found = [format_named(name) for name in names()]
     return [format for format in found if not isinstance(format, SegmentFormat | FloatFormat)]
@@ -319,81 +349,6 @@ def _widths(draw: st.DrawFn) -> tuple[int, ...]:
         left = 64 - sum(widths)
         widths.append(draw(st.sampled_from([width for width in (8, 16, 32, 64) if width <= left])))
     return tuple(widths)
-
-
-def _graph(draw: st.DrawFn, max_nodes: int, weighted: st.SearchStrategy[bool]) -> Graph:
-    nodes = draw(st.integers(1, max_nodes))
-    sources, targets = draw(st.sampled_from(_SHAPES))(draw, nodes)
-    has_weights = draw(weighted)
-    weight = st.sampled_from([1.0, 2.0, 0.25]) | st.floats(1e-3, 1e3)
-    weights = draw(st.lists(weight, min_size=len(sources), max_size=len(sources))) if has_weights else None
-    return Graph.from_edges(sources, targets, weights, nodes=nodes)
-
-
-def _graph_with_a_core(draw: st.DrawFn) -> Graph:
-    before, inside, behind = (draw(st.integers(low, 12)) for low in (0, 2, 0))
-    nodes = before + inside + behind
-    pairs = [(before + k, before + (k + 1) % inside) for k in range(inside)]
-    for a, b in draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)), max_size=80)):
-        both_inside = before <= min(a, b) and max(a, b) < before + inside
-        pairs.append((a, b) if both_inside else (min(a, b), max(a, b)))
-    pairs = [(a, b) for a, b in pairs if a != b or before <= a < before + inside]
-    named = draw(st.permutations(range(nodes)))
-    return Graph.from_edges([named[a] for a, _ in pairs], [named[b] for _, b in pairs], nodes=nodes)
-
-
-def _any_edges(draw: st.DrawFn, nodes: int) -> Edges:
-    node = st.integers(0, nodes - 1)
-    pairs = draw(st.lists(st.tuples(node, node), max_size=4 * nodes))
-    return [source for source, _ in pairs], [target for _, target in pairs]
-
-
-def _chain(draw: st.DrawFn, nodes: int) -> Edges:  # noqa: ARG001
-    return list(range(nodes - 1)), list(range(1, nodes))
-
-
-def _star_inwards(draw: st.DrawFn, nodes: int) -> Edges:  # noqa: ARG001
-    return list(range(1, nodes)), [0] * (nodes - 1)
-
-
-def _star_outwards(draw: st.DrawFn, nodes: int) -> Edges:  # noqa: ARG001
-    return [0] * (nodes - 1), list(range(1, nodes))
-
-
-def _hub(draw: st.DrawFn, nodes: int) -> Edges:
-    sources, targets = _any_edges(draw, nodes)
-    hub = draw(st.integers(0, nodes - 1))
-    return sources + list(range(nodes)) + [hub] * nodes, targets + [hub] * nodes + list(range(nodes))
-
-
-def _two_components(draw: st.DrawFn, nodes: int) -> Edges:
-    first = max(1, nodes // 2)
-    sources, targets = _any_edges(draw, first)
-    if nodes > first:
-        more_sources, more_targets = _any_edges(draw, nodes - first)
-        sources += [first + node for node in more_sources]
-        targets += [first + node for node in more_targets]
-    return sources, targets
-
-
-def _isolated_nodes(draw: st.DrawFn, nodes: int) -> Edges:
-    return _any_edges(draw, max(1, nodes // 3))
-
-
-def _all_dangling(draw: st.DrawFn, nodes: int) -> Edges:  # noqa: ARG001
-    return [], []
-
-
-def _none_dangling(draw: st.DrawFn, nodes: int) -> Edges:
-    sources, targets = _any_edges(draw, nodes)
-    node = st.integers(0, nodes - 1)
-    return sources + list(range(nodes)), targets + draw(st.lists(node, min_size=nodes, max_size=nodes))
-
-
-_SHAPES: list[Callable[[Any, int], Edges]] = [
-    *(_any_edges, _chain, _star_inwards, _star_outwards, _hub),
-    *(_two_components, _isolated_nodes, _all_dangling, _none_dangling),
-]
 
 
 def __dir__() -> list[str]:
