@@ -12,6 +12,8 @@ NEEDS = ["gmres_bits", "gmres_bits_held", "gmres_bits_poisson"]
 NAMED = {"gmres_bits": "listed", "gmres_bits_held": "held out", "gmres_bits_poisson": "7-point Poisson"}
 LIMITS = {"bytes": 40, "blocks": 28}
 MOST = 1.1
+OF_POISSON = {"bytes": 36, "blocks": 24}
+MOST_OF_POISSON = 1.07
 
 
 def show(rows, out):
@@ -25,8 +27,8 @@ def show(rows, out):
             "systems": len(part),
             "iterations over float64's, geometric mean": float(np.exp(np.log(part["over float64"]).mean())),
             "mean bits": part["mean bits"].mean(),
-            "bits allowed": LIMITS.get(basis),
-            "iterations allowed": MOST,
+            "bits allowed": (OF_POISSON if named == NAMED["gmres_bits_poisson"] else LIMITS).get(basis),
+            "iterations allowed": MOST_OF_POISSON if named == NAMED["gmres_bits_poisson"] else MOST,
         }
         for (named, basis), part in held.groupby(["matrices", "basis"], sort=False)
     ]
