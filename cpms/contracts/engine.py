@@ -17,7 +17,8 @@ from cpms.contracts.operator import Operator
 from cpms.contracts.own_codecs import TakesCodecs, codec_refusal, has_own_codec
 from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.refinement import Refinement
-from cpms.formats.formats import FP16, FloatFormat, Format
+from cpms.formats.formats import FP16, FloatFormat, Format, element_type, format_named
+from cpms.formats.quantization import residual_format
 from cpms.problems.pagerank import Problem
 
 MANY_SOLVES = 1000
@@ -40,6 +41,8 @@ class Engine(ABC):
     """Which codec a format of the protocol must bring to be stored here."""
     residual_codecs: ClassVar[TakesCodecs] = "none"
     """Which codec a format of the protocol must bring to be that of the residual of method ``refine``."""
+    stores: tuple[str, ...] = ()
+    """Names of the formats that power iteration stores, where these are few; else those of ``takes_codecs``."""
     mass_roundoff: ClassVar[float] = 0.0
     """Relative error of the dangling mass, for engines that compute it as a difference of two sums; else 0."""
     repeatable: bool
@@ -76,6 +79,29 @@ class Engine(ABC):
                 f"{storage.name}; use engine cpu or reference, or method 'power'"
             )
         return codec_refusal(self.name, self.residual_codecs, storage)
+
+    def never_runs(self, method: str, storage: Format) -> str | None:
+        """Return why method ``power`` or ``refine`` runs here in a format on no graph, as a sentence; None if it may.
+
+        Examples
+        --------
+        >>> import cpms
+        >>> cpms.engines.get("scipy").never_runs("power", cpms.CPMS2)
+        'engine scipy stores fp64, not cpms2'
+        """
+        if method not in self.methods:
+            return f"engine {self.name} has no method {method!r}; it has {', '.join(self.methods)}"
+        if method == "refine":
+            try:
+                return self.refuses_residual(residual_format(storage))
+            except UnsupportedError as error:
+                return str(error)
+        if self.stores:
+            # A format may be that one by another name. NumPy's types equal None, so that it is asked for first.
+            kind = element_type(storage)
+            stored = kind is not None and kind in [element_type(format_named(name)) for name in self.stores]
+            return None if stored else f"engine {self.name} stores {' and '.join(self.stores)}, not {storage.name}"
+        return codec_refusal(self.name, self.takes_codecs, storage)
 
     def refuses_weights(self, problem: Problem, work: str) -> str | None:
         """Return a sentence that says why a method, or ``batch``, does not take a graph with weights; None if it does.

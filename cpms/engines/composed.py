@@ -57,6 +57,7 @@ class ComposedEngine(Engine):
     def __init__(self, products: str, layouts: tuple[str, ...], *, repeatable: bool) -> None:
         self.name, self.layouts, self.repeatable = f"{products}_composed", layouts, repeatable
         self._products = products
+        self.stores = ("fp64", "fp32") if products == "cusparse" else ()
         if products == "cpu":  # Its products decode what is stored in fewer bits before they read it.
             self.default_residual_format = FP32
 

@@ -34,6 +34,7 @@ class CooEngine(Engine):
     """
 
     layouts: ClassVar[tuple[str, ...]] = ("coo",)
+    stores: tuple[str, ...] = ("fp64", "fp32")
     takes_device_arrays: ClassVar[bool] = True
 
     def __init__(self, name: str, system: SweepKernels) -> None:

@@ -27,6 +27,7 @@ class FusedEngine(DeviceEngine):
 
     name = "cuda_fused"
     layouts: ClassVar[tuple[str, ...]] = ("pattern",)
+    stores: tuple[str, ...] = ("fp64",)
     methods: tuple[str, ...] = ("power", "refine")
     repeatable = True
 

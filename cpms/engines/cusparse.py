@@ -230,6 +230,7 @@ class CusparseEngine(Engine):
 
     name = "cusparse"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "coo")
+    stores: tuple[str, ...] = ("fp64", "fp32")
     repeatable = False
     """Which algorithm is fastest may differ from run to run, and cuSPARSE's first adds in any order."""
     takes_device_arrays: ClassVar[bool] = True

@@ -59,6 +59,7 @@ class CusparseOmegaEngine(CusparseEngine):
     """cuSPARSE and cuBLAS, in float64, without a list of dangling nodes."""
 
     name = "cusparse_omega"
+    stores: tuple[str, ...] = ("fp64",)
     mass_roundoff: ClassVar[float] = 2.0**-51
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:

@@ -49,6 +49,7 @@ class MpiEngine(Engine):
 
     name = "mpi"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "pattern")
+    stores: tuple[str, ...] = ("fp64",)
     repeatable = True
 
     def __init__(self, local: str = "cpu") -> None:

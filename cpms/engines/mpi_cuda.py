@@ -26,6 +26,7 @@ class MpiCudaEngine(Engine):
 
     name = "mpi_cuda"
     layouts: ClassVar[tuple[str, ...]] = ("pattern",)
+    stores: tuple[str, ...] = ("fp64",)
     methods: tuple[str, ...] = ("power", "refine")
     repeatable = True
 

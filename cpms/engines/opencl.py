@@ -149,6 +149,7 @@ class OpenclEngine(Engine):
 
     name = "opencl"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "pattern", *_COO)
+    stores: tuple[str, ...] = ("fp64", "fp32")
     repeatable = False
     """Atomic sums come in any order; in csr and pattern the same bits come every time."""
 

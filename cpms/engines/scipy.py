@@ -75,6 +75,7 @@ class ScipyEngine(Engine):
 
     name = "scipy"
     layouts: ClassVar[tuple[str, ...]] = ("csr",)
+    stores: tuple[str, ...] = ("fp64",)
     repeatable = True
 
     def missing(self) -> str | None:

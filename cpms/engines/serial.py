@@ -101,6 +101,7 @@ class SerialEngine(Engine):
 
     name = "serial"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "pattern")
+    stores: tuple[str, ...] = ("fp64",)
     mass_roundoff: ClassVar[float] = 2.0**-51
     repeatable = True
 

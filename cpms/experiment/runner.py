@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from cpms import engines
 from cpms.base import plugins, threads, work_clock
 from cpms.base.compilation import first_call
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
@@ -25,6 +26,7 @@ from cpms.experiment.conditions import ordered, pinned
 from cpms.experiment.rows import changed, configured, outcome, outliers, rows
 from cpms.experiment.rows.machine import load_average, ranges
 from cpms.experiment.rows.provenance import provenance
+from cpms.formats.formats import format_named
 from cpms.sources.loading import is_missing
 
 _NAME = re.compile("[0-9a-f]{6,16}")
@@ -92,7 +94,10 @@ def _run(
     target = output / f"{experiment.name}.jsonl"
     if dry_run:
         for name, cell in chosen.items():
+            reason = _never_runs(cell)
             echo(f"{name}: " + ", ".join(f"{key}={value}" for key, value in cell.items()))
+            if reason:
+                echo(f"  unsupported: {reason}")
         return target
     if not target.exists():
         _require_graphs(path, chosen.values())
@@ -123,6 +128,18 @@ def _run(
     echo(f"{counted(len(found), 'cell')} run{outcomes}; {len(chosen) - len(waiting)} held already{_repeated(held)}")
     _raise_failures(path, found)
     return target
+
+
+def _never_runs(cell: config.Cell) -> str | None:
+    """Return why the engine of a cell does not have its method in its storage; None if it may, or is not known yet."""
+    engine, method, storage = (cell.get(key) for key in ("engine", "method", "storage"))
+    is_ranking = "graph" in cell and method in ("power", "refine")
+    if not (is_ranking and isinstance(engine, str) and isinstance(storage, str)) or "auto" in (engine, storage):
+        return None
+    try:
+        return engines.get_any(engine).never_runs(str(method), format_named(storage))
+    except InputError:  # Of a plug-in; the run records it.
+        return None
 
 
 def _require_graphs(path: Path, cells: Iterable[config.Cell]) -> None:

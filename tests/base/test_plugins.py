@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 import textwrap
 import tomllib
 import zipfile
@@ -128,6 +129,29 @@ def test_rules_of_the_page_are_read_as_tables_and_as_text():
 def test_rules_that_are_wrong_say_what_is_possible(given, says):
     with pytest.raises(InputError, match=says):
         controller_of(given)
+
+
+# Modules beside the file
+
+
+def test_a_file_imports_what_lies_beside_it_and_leaves_no_trace(tmp_path, monkeypatch):
+    names = []
+    for folder in ("one", "two"):
+        (tmp_path / folder / "pack").mkdir(parents=True)
+        (tmp_path / folder / "pack" / "__init__.py").write_text("")
+        (tmp_path / folder / "pack" / "deep.py").write_text(f"class Base:\n    name = {folder!r}\n")
+        (tmp_path / folder / "beside.py").write_text("from pack.deep import Base\n")
+        text = f"from beside import Base\n{PROGRAM}\nclass Own(Base, Log16):\n    pass\n"
+        (tmp_path / folder / "own.py").write_text(text)
+        path = sys.path.copy()
+        names.append(cpms.format_named(f"{tmp_path}/{folder}/own.py:Own").name)
+        assert (sys.path, not {"beside", "pack", "pack.deep"} & sys.modules.keys()) == (path, True)
+    assert names == ["one", "two"]
+    monkeypatch.chdir(tmp_path / "one")
+    monkeypatch.syspath_prepend("")
+    path = sys.path.copy()
+    assert cpms.format_named("own.py:Own").name == "one"
+    assert sys.path == path
 
 
 # Layouts

@@ -319,3 +319,17 @@ def test_damping_lies_strictly_between_0_and_1(damping):
 def test_dangling_mass_goes_one_of_two_ways(rule):
     with pytest.raises(InputError, match="dangling"):
         Problem(SMALL, dangling=rule)
+
+
+def test_engines_say_what_they_store():
+    """As `Engine.unsupported` does, which looks at the format before it looks at the device."""
+    problem = Problem(cpms.Graph.from_edges([0, 1], [1, 0]))
+    storages = [cpms.format_named(name) for name in ("fp64", "fp32", "fp16", "cpms2", "posit16", "mxfp4")]
+    for engine in map(engines.get_any, engines.own_names()):
+        runs_here = not engine.missing()
+        for storage in storages:
+            refused = engine.never_runs("power", storage)
+            if refused or runs_here:
+                unsupported = engine.unsupported(problem, storage, engine.layouts[0])
+                assert bool(refused) == bool(unsupported), (engine.name, storage.name, unsupported)
+    assert "that of fp64 has 64" in engines.get_any("cpu").never_runs("refine", cpms.FP64)

@@ -196,6 +196,23 @@ def test_dry_run_lists_cells_and_writes_nothing(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_dry_run_names_cells_that_no_engine_has(tmp_path):
+    said = []
+    (tmp_path / "x.toml").write_text(
+        'name = "x"\nkind = "pagerank"\ngraphs = ["grid:rows=2,columns=2"]\nmethods = ["power", "refine"]\n'
+        'storages = ["fp64", "cpms2"]\nengines = ["scipy", "cpu"]\n'
+    )
+    run(tmp_path / "x.toml", output=tmp_path, dry_run=True, echo=said.append)
+    reasons = sorted(line.strip() for line in said if line.startswith("  unsupported"))
+    assert len(said) - len(reasons) == 8
+    assert reasons[:3] == [
+        "unsupported: engine scipy has no method 'refine'; it has power",
+        "unsupported: engine scipy has no method 'refine'; it has power",
+        "unsupported: engine scipy stores fp64, not cpms2",
+    ]
+    assert "that of fp64 has 64" in reasons[3]
+
+
 def test_only_keeps_matching_cells(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text('name = "x"\nkind = "graphs"\ngraphs = ["grid:rows=2,columns=2", "grid:rows=3,columns=3"]\n')

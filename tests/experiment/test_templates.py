@@ -88,8 +88,23 @@ def test_the_same_rows_give_the_same_bytes(folder_of_rows, tmp_path, capsys):
     config = str(folder_of_rows / "mine.toml")
     assert main(["show", config, "--results", str(folder_of_rows), "--output", str(tmp_path)]) == 0
     files = sorted(path.name for path in tmp_path.iterdir())
-    assert len(files) == 4 * len(TEMPLATES)
+    assert len(files) == 4 * len(TEMPLATES) + 3  # A table has three files.
     assert all((tmp_path / name).read_bytes() == (folder_of_rows / name).read_bytes() for name in files)
+
+
+def test_the_table_holds_medians_and_quartiles_of_the_rows(folder_of_rows, rows):
+    table = pd.read_csv(folder_of_rows / "mine_table.csv")
+    assert table.columns.tolist() == ["graph", "contestant", "ms", "from", "to", "iterations", "residual", "bits"]
+    assert len(table) == 4
+    line = table.iloc[0]
+    own = [row for row in rows if row["graph"] == rows[0]["graph"] and row["storage"] == "fp64"]
+    times = [1e3 * row["solve_s"] for row in own]
+    assert line.ms == pytest.approx(np.median(times))
+    assert [line["from"], line.to] == pytest.approx(np.quantile(times, [0.25, 0.75]))
+    assert (line.contestant, line.iterations, line.residual) == ("fp64", own[0]["iterations"], own[0]["residual_l1"])
+    text = (folder_of_rows / "mine_table.md").read_text()
+    assert "from the lower to the upper quartile, iterations, residual and the mean of the bits read. Machine" in text
+    assert r"\caption{Experiment mine: median time" in (folder_of_rows / "mine_table.tex").read_text()
 
 
 def test_a_recorded_experiment_is_drawn_by_its_name(tmp_path, capsys):

@@ -25,6 +25,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cpms.base.errors import CpmsError, InputError
+from cpms.base.plugins.siblings import importable
 from cpms.base.validation import shortened
 
 if TYPE_CHECKING:
@@ -380,7 +381,8 @@ def _module(home: str) -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
-            spec.loader.exec_module(module)
+            with importable(path.parent):
+                spec.loader.exec_module(module)
         except BaseException:
             del sys.modules[name]
             raise

@@ -234,6 +234,13 @@ def _draw(
                 out = Output(target, experiment, echo, endings=endings)
                 out.drawing(drawing)
                 found += [_entry(path, measured) for path in out.written if path.suffix in _COMPARED]
+            table, caption = templates.table(measured)
+            if not table.empty:
+                out = Output(target, experiment, lambda _: None)
+                out.table(table, suffix="_table", caption=caption)
+                found += [
+                    {**_entry(path, measured), "caption": caption} for path in out.written if path.suffix in _COMPARED
+                ]
     return found
 
 

@@ -125,7 +125,7 @@ outliers = "set aside"
 contestants = [{ engine = "scipy" }, { engine = "cpu", layout = "pattern", method = "refine", storage = "fp16" }]
 ```
 
-    cpms run mine.toml --dry-run            # lists the cells, each with its name
+    cpms run mine.toml --dry-run            # lists the cells by name, and what no engine has
     cpms run mine.toml                      # measures those that the rows lack
     cpms run mine.toml --only fp16          # those with a parameter of this text
     cpms run mine.toml --only 3fb2a1        # the cell whose name begins so, again; its last row counts

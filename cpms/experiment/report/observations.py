@@ -25,6 +25,7 @@ from cpms.formats.formats import format_named
 _TIMES = {"solve_s": 1.0, "solves_s": 1.0, "run_s": 1.0, "query_s": 1.0, "sweep_us": 1e-6, "median_ms": 1e-3}
 """Columns of the time of a result, with the factor to seconds; the first that is there counts."""
 _ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
+_RESIDUALS = ("residual_l1", "residual")
 _TRAFFIC = ("bytes_read", "least_bytes", "bytes", "matrix_bytes", "received_bytes")
 _MEASURED = ("ok", "CONVERGED")
 _OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
@@ -51,8 +52,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         lists what it names. ``kind`` of the experiment; ``engine`` and ``layout``;
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
         ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
-        ``error`` and ``error_name``; ``traffic`` in bytes and ``traffic_name``; ``history``, pairs of a residual and
-        bits. Missing numbers are NaN.
+        ``error`` and ``error_name``; ``traffic`` in bytes and ``traffic_name``; ``iterations`` and
+        certified ``residual``; ``history``, pairs of a residual and bits. Missing numbers are NaN.
 
     Examples
     --------
@@ -268,6 +269,8 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "traffic_name": traffic,
         "history": _history(first),
         "own": any(plugins.is_reference(str(value)) for name, value in first.items() if name in PARAMETERS),
+        "iterations": float(first.get("iterations", np.nan)),
+        "residual": float(next((first[name] for name in _RESIDUALS if first.get(name, 0) > 0), np.nan)),
         "prepare": float(np.median([line.get("prepare_s", 0.0) for line in lines])),
     }
 

@@ -115,6 +115,9 @@ def show(
                     for drawing in templates.drawings(found.rows, width=width, baseline=baseline):
                         target.drawing(drawing)
                         echo(drawing.caption)
+                    table, caption = templates.table(found.rows)
+                    if not table.empty:
+                        target.table(table, suffix="_table", caption=caption)
                     if not target.written:
                         raise InputError(
                             "no figure for any experiment can be drawn, since its rows have neither a time (solve_s), "

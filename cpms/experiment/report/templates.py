@@ -20,6 +20,7 @@ from cpms.experiment.report.generic.parts import Made
 from cpms.experiment.report.generic.scatters import error_by_bits, traffic
 from cpms.experiment.report.generic.speedup import speedup
 from cpms.experiment.report.generic.speedup import speedups as speedups
+from cpms.experiment.report.generic.table import results
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.style import STYLE, inches
 from cpms.experiment.rows.rows import Row
@@ -95,6 +96,14 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
             what = f"Experiment {rows[0]['experiment']}: {made[1]}.{named}"
             caption = f"{what} {captions.provenance(rows, list(found.samples))}"
             yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells)
+
+
+def table(rows: Sequence[Row]) -> tuple[pd.DataFrame, str]:
+    """Return the table of the rows of one experiment, and its caption; empty if they hold no times."""
+    found = observations(rows)
+    made, what = results(found)
+    caption = f"Experiment {rows[0]['experiment']}: {what}. {captions.provenance(rows, list(found.samples))}"
+    return (made, "") if made.empty else (made, caption)
 
 
 def _called(name: str, found: pd.DataFrame) -> str:

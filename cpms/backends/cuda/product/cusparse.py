@@ -71,7 +71,8 @@ class CusparseProduct(CudaVectors):
         storage, layout, compute, indices = request.storage, request.layout, request.compute, request.indices
         if layout not in _LAYOUTS:
             return f"engine cusparse has no layout {request.layout_name!r}; it has {', '.join(_LAYOUTS)}"
-        if not isinstance(storage, SegmentFormat | FloatFormat) or element_type(storage) != _TYPES[compute]:
+        kind = element_type(storage) if isinstance(storage, SegmentFormat | FloatFormat) else None
+        if kind is None or kind != _TYPES[compute]:  # NumPy's type of float64 equals None.
             name = "a pattern" if storage is None else storage.name
             return f"engine cusparse has fp64 computed in fp64 and fp32 in fp32, not {name} in {compute}; use cuda"
         if indices not in ("auto", "32"):
