@@ -212,6 +212,8 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _readable(report: dict[str, Any], graph: Graph) -> list[str]:
+    from cpms.graph.irregularities import irregularities
+
     bits = ", ".join(f"{count} at {bits} bits" for bits, count in report["iterations_by_bits"].items())
     label = f" (stand-in for {graph.stand_in_for})" if graph.stand_in_for else ""
     if report["lower_triangle"]:
@@ -219,7 +221,7 @@ def _readable(report: dict[str, Any], graph: Graph) -> list[str]:
     lines = [
         f"{_short(report['graph'])}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
         f"{report['dangling']:,} dangling{', weighted' if report['weighted'] else ''}",
-        *([] if graph.read is None else [f"read as {graph.read.sentence()}"]),
+        *([] if graph.read is None else [f"read as {graph.read.sentence()}", *filter(None, [irregularities(graph)])]),
         f"{report['status']}",
         f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s; loaded in {report['load_s']:.3g} s, "
         f"prepared in {report['prepare_s']:.3g} s, certified in {report['certify_s']:.3g} s, "

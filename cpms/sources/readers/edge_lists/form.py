@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from cpms.sources.readers.stream import Stream
 
 Rows = list[list[str]]
 ADJACENCY = "an adjacency list must be written as one edge a line"
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+"""Titles that a shell takes as they are."""
 EMPTY = "the graph is empty; it needs at least one edge"
 
 
@@ -188,9 +191,18 @@ def _columns(rows: Rows, first: list[str], options: ReadOptions, where: str) -> 
     if fields not in (2, 3):
         raise InputError(
             f"{where}: {counted(rows[0])} where 2 or 3 belong (source, target, perhaps weight); "
-            f"name their columns (columns=…, --columns 1,2 or 1,2,3); {ADJACENCY}"
+            f"name their columns (columns=…, --columns 1,2 or 1,2,3{_by_title(rows[0])}); {ADJACENCY}"
         )
     return (0, 1, 2) if fields == 3 and options.weights == "auto" else (0, 1), fields
+
+
+def _by_title(first: list[str]) -> str:
+    """Return an option that names the titles of source and target, if the first line has them."""
+    roles = [role_of(title) for title in first]
+    if roles.count("source") != 1 or roles.count("target") != 1:
+        return ""
+    named = [first[roles.index(role)] for role in ("source", "target")]
+    return f", or by title --columns {','.join(named)}" if all(_PLAIN.fullmatch(title) for title in named) else ""
 
 
 def _check_least_fields(sample: Sample, rows: Rows, columns: tuple[int, ...], header: str, label: str) -> None:

@@ -148,7 +148,8 @@ class _EdgesOf:
             return f"{counted(row)} where {meaning} are columns {columns}"
         if self._form.chosen:
             return f"{counted(row)} where {self._form.fields} belong (columns {columns}: {meaning})"
-        return f"{counted(row)} where {self._form.fields} belong ({meaning}); columns=… (--columns 2,3) names others"
+        hint = "; columns=… (--columns 1,2) reads some columns alone" if len(row) > self._form.fields else ""
+        return f"{counted(row)} where {self._form.fields} belong ({meaning}){hint}"
 
 
 def _decoded(block: bytes, label: str, first: int) -> list[str]:

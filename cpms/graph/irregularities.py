@@ -1,0 +1,40 @@
+"""What is kept of an edge list that its author may not expect: repeated edges, self-loops, ids without an edge."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpms.graph import csr_build
+from cpms.graph.graph import Graph
+
+_MOST_EDGES = 1 << 26
+"""Edges of the largest graph whose edges are looked at, which takes about a second."""
+
+
+def irregularities(graph: Graph) -> str:
+    """Return the numbers of repeated edges, of self-loops and of nodes without an edge in words; empty without any.
+
+    Edges of larger graphs than 2**26 edges are not looked at, and their text is empty.
+
+    Examples
+    --------
+    >>> irregularities(Graph.from_edges([1, 1, 2], [2, 2, 2]))
+    '1 repeated edge and 1 self-loop kept; 1 id without an edge'
+    >>> irregularities(Graph.from_edges([0, 1], [1, 0]))
+    ''
+    """
+    if graph.edges > _MOST_EDGES:
+        return ""
+    edges = csr_build.Compressed(graph.indptr, graph.sources, None)
+    repeated, loops = (int(np.count_nonzero(mark(edges))) for mark in (csr_build.is_duplicate, csr_build.is_self_loop))
+    alone = int(np.count_nonzero((graph.in_degree == 0) & (graph.out_degree == 0)))
+    kept = " and ".join(
+        _counted(count, noun) for count, noun in ((repeated, "repeated edge"), (loops, "self-loop")) if count
+    )
+    return "; ".join(
+        filter(None, [f"{kept} kept" if kept else "", f"{_counted(alone, 'id')} without an edge" if alone else ""])
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
