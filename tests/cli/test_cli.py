@@ -62,13 +62,13 @@ def test_what_was_read_is_said(capsys, tmp_path):
 
 def test_what_a_file_repeats_is_counted_but_not_in_json(capsys, tmp_path):
     path = tmp_path / "ids.csv"
-    path.write_text("src,dst\n1,2\n1,2\n1,2\n3,3\n2,3\n3,1\n")
+    path.write_text("src,dst\n1,2\n1,2\n1,2\n3,3\n2,3\n3,1\n3,4\n5,1\n")
     _, out, _ = run(capsys, "rank", path)
     assert out.splitlines()[2] == "2 repeated edges and 1 self-loop kept; 1 id without an edge"
     _, out, _ = run(capsys, "rank", path, "--duplicates", "drop", "--self-loops", "drop", "--ids", "compact")
     assert "kept" not in out
     assert "without an edge" not in out
-    assert json.loads(run(capsys, "rank", path, "--json")[1])["edges"] == 6
+    assert json.loads(run(capsys, "rank", path, "--json")[1])["edges"] == 8
 
 
 def test_a_web_graph_of_site_names_is_answered_with_names(capsys, tmp_path):
