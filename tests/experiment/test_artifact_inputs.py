@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -64,6 +65,19 @@ def test_files_that_changed_since_are_listed_and_not_packed(work, tmp_path_facto
     packed, left_out = inputs.pack(read_rows("out"), [], target)
     assert (packed, sorted(left_out)) == ([], ["links.csv: it has changed since", "own.py: it has changed since"])
     assert not list(target.iterdir())
+
+
+def test_modules_beside_a_plugin_are_packed_beside_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "own.py").write_text("import halves\n")
+    (tmp_path / "lib" / "halves.py").write_text("HALF = 1\n")
+    digest = hashlib.sha256((tmp_path / "lib" / "own.py").read_bytes()).hexdigest()
+    plugin = {"name": "lib/own.py:HALF", "group": "formats", "version": None, "sha256": digest}
+    row = {"cell": "0", "experiment": "x", "status": "ok", "plugins": [plugin]}
+    packed, left_out = inputs.pack([row], [], tmp_path / "target")
+    assert ([each.file for each in packed], left_out) == (["lib/own.py", "lib/halves.py"], [])
+    assert (tmp_path / "target" / "lib" / "halves.py").read_text() == "HALF = 1\n"
 
 
 def row_of(graph, **columns):

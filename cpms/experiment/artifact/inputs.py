@@ -175,7 +175,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _imports(content: bytes, name: str) -> Iterator[_Wanted]:
-    """Yield the modules in the current folder that a plug-in imports."""
+    """Yield the modules that a plug-in imports, beside it or in the current folder."""
     try:
         nodes = list(ast.walk(ast.parse(content)))
     except (SyntaxError, ValueError):
@@ -183,6 +183,7 @@ def _imports(content: bytes, name: str) -> Iterator[_Wanted]:
     named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     named += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     for module in dict.fromkeys(named):
-        file = f"{module.replace('.', '/')}.py"
-        if Path(file).is_file():
+        own = f"{module.replace('.', '/')}.py"
+        file = next((str(each) for each in (Path(name).parent / own, Path(own)) if each.is_file()), None)
+        if file is not None:
             yield _Wanted(file, f"imported by {name}; the rows hold no digest of it")
