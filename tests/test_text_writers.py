@@ -19,6 +19,7 @@ WRITERS = {
         "cpms/experiment/pages/measured_page.py",
         "cpms/experiment/rows/flat.py",
         "cpms/cli/results/report.py",
+        "cpms/cli/results/pruning.py",
         "cpms/backends/cuda/runtime/host_emulation.py",
     },
     "escape": {"cpms/base/text/escape.py"},

@@ -81,9 +81,11 @@ class UnsupportedError(CpmsError, NotImplementedError):
     Examples
     --------
     >>> import cpms
-    >>> cpms.quantize([0.1], "cpms2", rounding="stochastic")
-    Traceback (most recent call last):
-    cpms.base.errors.UnsupportedError: ...
+    >>> try:
+    ...     cpms.quantize([0.1], "cpms2", rounding="stochastic")
+    ... except cpms.UnsupportedError as error:
+    ...     print(error)
+    cpms2 does not round 'stochastic'; use a float such as e5m10 or e4m3fn
     """
 
     exit_code = 2
