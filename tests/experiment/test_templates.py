@@ -210,6 +210,17 @@ def test_graphs_with_few_of_the_contestants_are_left_out_of_a_page_that_has_no_r
     assert some == "; 4 of 18 graphs; 5 of 20 contestants, evenly chosen"
 
 
+def test_contestants_are_counted_as_they_are_drawn():
+    """Contestants of graphs that are not shown are not drawn, though they were chosen."""
+    line = {"problem": "", "kind": ""}
+    lines = [{"case": f"g{k}", "called": f"c{m}", **line, "seconds": 1.0 + k} for k in range(3) for m in range(4)]
+    lines = [*lines, *({"case": "lone", "called": f"d{m}", **line, "seconds": 1.5 + m / 9} for m in range(3))]
+    for most in (3, 5, 7):
+        found, some = sample(pd.DataFrame(lines), "c1", 2, most)
+        assert f"; {found.called.nunique()} of 7 contestants" in some
+        assert f"; {found.case.nunique()} of 4 graphs" in some
+
+
 def test_plug_ins_of_the_user_are_not_left_out():
     lines = [{"case": "g", "called": f"c{k}", "problem": "", "seconds": 1.0 + k, "own": k in (3, 8)} for k in range(20)]
     kept = set(sample(pd.DataFrame(lines), "c5", 4, 5)[0].called)

@@ -68,7 +68,8 @@ def fitting(found: pd.DataFrame, names: Sequence[str], width: float) -> tuple[pd
     if len(found) <= room:
         return found.reset_index(drop=True), labels, ""
     kept = evenly(range(len(found)), room)
-    text = f"; {room} of {len(found)} contestants, evenly chosen"
+    what = cases_in_words(found) if found.called.nunique() == 1 else "contestants"
+    text = f"; {room} of {len(found)} {what}, evenly chosen"
     return found.iloc[kept].reset_index(drop=True), [labels[place] for place in kept], text
 
 
@@ -126,14 +127,14 @@ def sample(
         if name not in kept and free:
             nearest = min(free, key=lambda place: abs(names.index(kept[place]) - names.index(name)))
             kept[nearest] = name
-    count = found.case.nunique()
+    chosen = found[found.case.isin(shown) & found.called.isin(kept)]
+    drawn, count, of_names = chosen.called.nunique(), found.case.nunique(), len(names)
+    evenly_chosen = ", evenly chosen" if len(kept) < of_names else ""
     texts = [
-        f"; {len(shown)} of {count} {cases_in_words(found)}"
-        if len(shown) < count else "",
-        f"; {len(kept)} of {len(names)} contestants, evenly chosen" if len(kept) < len(names) else "",
-    ]  # fmt: skip
-    found = found[found.case.isin(shown) & found.called.isin(kept)]
-    found = found.assign(place=found.case.map({case: place for place, case in enumerate(shown)}))
+        f"; {chosen.case.nunique()} of {count} {cases_in_words(found)}" if chosen.case.nunique() < count else "",
+        f"; {drawn} of {of_names} contestants{evenly_chosen}" if drawn < of_names else "",
+    ]
+    found = chosen.assign(place=found.case.map({case: place for place, case in enumerate(shown)}))
     return found.sort_values(["place", "seconds"]).reset_index(drop=True), "".join(texts)
 
 
