@@ -55,7 +55,8 @@ def show_faster(
         table.drop(columns=["low", "high"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
         best={"times faster": "most"},
     )  # fmt: skip
-    faster_figure(table, out, by, suffix=suffix, of=[str(rows.experiment.iloc[0])])
+    interval = "from the least to the most that samples of sweeps without and with it allow"
+    faster_figure(table, out, by, interval, suffix=suffix, of=[str(rows.experiment.iloc[0])])
 
 
 def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[str, Any]]:
@@ -81,7 +82,9 @@ def extremes(without: dict[str, Any], made: dict[str, Any]) -> dict[str, float]:
     return {"low": without["least_us"] / made["most_us"], "high": without["most_us"] / made["least_us"]}
 
 
-def faster_figure(table: pd.DataFrame, out: Output, by: str, *, suffix: str, of: list[str]) -> None:
+def faster_figure(
+    table: pd.DataFrame, out: Output, by: str, interval: str, *, suffix: str, of: list[str], more: str = ""
+) -> None:
     """Draw how many times faster each graph is, by the bits of a value, with intervals.
 
     Parameters
@@ -91,16 +94,19 @@ def faster_figure(table: pd.DataFrame, out: Output, by: str, *, suffix: str, of:
     out : Output
     by : str
         A phrase for the optimisation.
+    interval : str
+        What the lines through the marks are.
     suffix : str
         Of the files' names.
     of : list of str
         The experiment.
+    more : str
+        More sentences of the caption.
     """
     out.figure(
         _figure(table, out, by, of),
         suffix=suffix,
-        caption=f"Times faster {by}, by bits of a value; lines are intervals: from the least to the most of the "
-        "samples of sweeps, of solves the bootstrap's of 95 %",
+        caption=f"Times faster {by} than without, by bits of a value; lines: {interval}{more}",
         alt=ends(table, "times faster", ["graph", "bits"], f"Times faster {by}", "times"),
         of=of,
     )

@@ -38,7 +38,7 @@ def show(rows, out):
         _figure(drawn, out),
         caption=f"{what}: time of the fastest peer over the fastest of ours (filled) and over refine auto (hollow), at "
         f"the same verified error of {rows.error.iloc[0]:g} in L1; colour: fewest bits that ours reads, marker: the "
-        "fastest peer, lines: 95 % bootstrap intervals",
+        "fastest peer, lines: 95 % bootstrap intervals; without a hollow mark, refine auto is the fastest of ours",
         alt=ends(drawn[drawn.filled], "ratio", ["graph"], "Fastest peer over the fastest of ours", "times"),
     )
 
@@ -116,7 +116,8 @@ def _figure(drawn, out):
     markers = {peer: panels.marker(peer, peers) for peer in peers}
     for line in drawn.itertuples():
         panels.point(
-            axes, line.ratio, graphs.index(line.graph), line.bits, markers[line.peer],
+            axes, line.ratio, graphs.index(line.graph) + panels.beside(int(line.filled), 2), line.bits,
+            markers[line.peer],
             ends=(line.low, line.high), filled=line.filled,
         )  # fmt: skip
     panels.unity(axes)

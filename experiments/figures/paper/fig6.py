@@ -104,7 +104,7 @@ def _means(table):
 def _figure(drawn, out):
     layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
     graphs = {layout: in_order(drawn[drawn.layout == layout].graph) for layout in layouts}
-    height = panels.rows_height(range(1 + max(map(len, graphs.values()))), 0.3, 0.55)
+    height = panels.rows_height(range(1 + max(map(len, graphs.values()))), 0.22, 0.55)
     figure, axes = panels.grid(out.width, len(layouts), height, columns=(1, 2), sharex=True)
     for panel, layout in zip(axes, layouts, strict=True):
         part, own = drawn[drawn.layout == layout], graphs[layout]

@@ -21,7 +21,9 @@ def show(rows, out):
     out.figure(
         _figure(table, out),
         caption=f"Time of a product over that of {_first(table)}, against the bytes that it must move an entry: "
-        "medians, lines from the least to the most of the samples; colour: bits, marker: layout, or the library. "
+        "medians, lines from the least to the most of the samples; colour: bits, marker: layout, or the library; "
+        "hollow: compressed indices where they were asked for, lossless and bfp16 leave them to cpms; small: vectors in "
+        "float32. "
         f"{_storages(table)}",
         alt=ends(table, "times faster", ["matrix", "storage"], "Times faster than the first contestant", "times"),
     )
@@ -56,13 +58,15 @@ def _figure(table, out):
             panels.point(
                 panel, line["bytes an entry"], line["ms"] / first, line["bits"], marks[kind],
                 ends=(line["least ms"] / first, line["most ms"] / first), across=False, light=True,
+                filled=line["indices"] != "compressed", size=2.6 if line["vectors"] == "fp32" else 4.2,
             )  # fmt: skip
         panels.unity(panel, across=True)
         panel.set_title(shown)
         panel.set_ylim(bottom=0)
     figure.supxlabel("bytes to move an entry")
     figure.supylabel(f"time over {_first(table)}")
-    panels.legend(figure, panels.key(table.bits, marks))
+    ways = {"compressed indices": panels.HOLLOW} if (table.indices == "compressed").any() else {}
+    panels.legend(figure, panels.key(table.bits, marks, ways))
     return figure
 
 

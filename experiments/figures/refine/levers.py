@@ -28,7 +28,13 @@ def show(rows, out, beside):
     for key, called in SOLVES.items():
         part = table[table.lever == called]
         if len(part):
-            faster_figure(part, out, f"with {called}", suffix=f"_{key}", of=BESIDE)
+            others = part[part.bits != part["bits without"]]
+            more = "".join(
+                f"; {graph}: with {bits} bits, and without it {without}, which the engine chooses then"
+                for graph, bits, without in zip(others.graph, others.bits, others["bits without"], strict=True)
+            )
+            interval = "95 % bootstrap intervals of whole solves"
+            faster_figure(part, out, f"with {called}", interval, suffix=f"_{key}", of=BESIDE, more=more)
 
 
 def _solves(row):
@@ -42,6 +48,7 @@ def _solves(row):
                 "graph": shortened(label(row)),
                 "lever": called,
                 "bits": min(chosen["bits"]),
+                "bits without": min(off["bits"]),
                 "without ms": 1e3 * off["solve_s"],
                 "with ms": 1e3 * chosen["solve_s"],
                 "times faster": off["solve_s"] / chosen["solve_s"],
@@ -61,7 +68,7 @@ SWEEPS = [
     (
         "gpu_merged",
         lambda row: faster_lines(row, "merge", "lumped"),
-        "by lumping",
+        "by lumping nodes with equal out-edges",
         "Sweeps on {gpu} over all nodes, and over one for those with equal out-edges (lumping), medians and how far "
         "apart the fastest and the slowest are; bytes are those of the one over the other; the engine lumps where it "
         "pays for a solve",

@@ -54,7 +54,8 @@ def show(rows, out, beside):
         suffix="_speedup",
         caption=f"Speed-up of whole solves by method refine on {gpu} over float64 power iteration in fused kernels "
         "and over cuSPARSE in CSR, with 95 % bootstrap intervals; colour: fewest bits read, marker: storage and ways "
-        f"that are left out; {_said(table, rows)}",
+        "that are left out ('bits alone': over all nodes and without Anderson acceleration). Of auto, over the fastest "
+        f"of our float64 engines, {_said(table, rows)}",
         alt=ends(drawn[drawn.storage == "auto"], "ratio", ["graph", "over"], "Speed-up with storage auto", "times"),
         of=NEEDS,
     )

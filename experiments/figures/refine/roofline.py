@@ -11,7 +11,7 @@ from cpms.experiment.report.palette import NEUTRAL, colour
 
 NEEDS = ["gpu_spmv"]
 BESIDE = ["gpu_sweeps"]
-_NAMED = 6
+_NAMED = 3
 """Graphs of a panel whose points are named."""
 _OF_GRAPH = {"color": "#c8c8c8", "linewidth": 0.6, "zorder": 1}
 """The line through the points of a graph."""
@@ -33,8 +33,9 @@ def show(rows, out, beside):
         caption=f"Bytes that products and fused sweeps on {first.gpu} must move, a second, against gathers a second; "
         f"ceilings of the products' run: {ceilings}; dashed: random gathers of 8 bytes. A point is a graph, in the "
         "colour of the bits that are read: the median of the fastest storage of these bits. Lines join the points of a "
-        f"graph; of each panel at most {_NAMED} graphs, evenly chosen by their gathers a second, are named where there "
-        "is room",
+        "graph. Points lie above the copy where caches hold what is read again, and beyond random gathers where "
+        f"neighbours are near each other. Of each panel at most {_NAMED} graphs, evenly chosen by their gathers a "
+        "second, are named where there is room",
         alt=ends(table, "of copy", ["graph", "storage"], "Share of the copy bandwidth by products")
         + (" " + ends(swept, "of copy", ["graph", "storage"], "By fused sweeps") if len(swept) else ""),
     )
@@ -65,7 +66,7 @@ def _figure(table, swept, first, out):
     }
     parts |= {"fused sweeps, pattern": swept} if len(swept) else {}
     figure, axes = panels.grid(
-        out.width, len(parts), 2.3 if out.double else 1.65, columns=(1, 3), sharex=True, sharey=True
+        out.width, len(parts), 2.3 if out.double else 1.4, columns=(1, 3), sharex=True, sharey=True
     )
     for panel, (title, part) in zip(axes, parts.items(), strict=True):
         for bits, same in sorted(part.groupby("bits"), reverse=True):
