@@ -22,8 +22,8 @@ def show(rows, out):
         _figure(table, out),
         caption=f"Time of a product over that of {_first(table)}, against the bytes that it must move an entry: "
         "medians, lines from the least to the most of the samples; colour: bits, marker: layout, or the library; "
-        "hollow: compressed indices where they were asked for, lossless and bfp16 leave them to cpms; small: vectors in "
-        "float32. "
+        "hollow: compressed indices where they were asked for, lossless and bfp16 leave them to cpms; small: vectors "
+        "in float32. "
         f"{_storages(table)}",
         alt=ends(table, "times faster", ["matrix", "storage"], "Times faster than the first contestant", "times"),
     )
