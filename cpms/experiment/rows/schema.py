@@ -258,9 +258,9 @@ busy_cores|number|1|processor time over time
 load_average_before|number|1|processes that ran or waited to run in the minute before the cell, in the mean
 empty_rows|integer|1|rows without entries
 self_loops|text||edges from a node to itself: keep or drop; of kind graphs their number
-row_quantiles_json|JSON|1|quantiles of the row lengths
+row_quantiles_json|JSON|1|quantiles of out-degrees (rows of the adjacency matrix)
 row_histogram_json|JSON|1|rows by length, from powers of two
-column_quantiles_json|JSON|1|quantiles of the column lengths
+column_quantiles_json|JSON|1|quantiles of in-degrees (columns of the adjacency matrix)
 column_histogram_json|JSON|1|columns by length, from powers of two
 cpms_version|text||version of cpms
 code_digest|text||digest of the code of cpms

@@ -1,4 +1,4 @@
-"""Figure 3: how entries are distributed over the rows of the stored matrix."""
+"""Figure 3: how entries are distributed over the rows of the adjacency matrix, that is out-degrees."""
 
 import pandas as pd
 
@@ -25,10 +25,9 @@ def show(rows, out):
     table = table.set_index("graph").loc[in_order(table.graph)].reset_index()
     out.figure(
         _figure(table, out),
-        caption="Entries of the rows of the stored matrix, that is out-degrees: a bar from the first to the third "
-        f"quartile, a line at the median, a cross at 99 % and a dot at the longest row; 0 is drawn at 0.5. "
-        f"{explained(table.graph)}",
-        alt=ends(table, "1.0", ["graph"], "Longest rows", "entries"),
+        caption="Out-degrees (rows of the adjacency matrix): a bar from the first to the third quartile, a line at the "
+        f"median, a cross at 99 % and a dot at the longest row; 0 is drawn at 0.5. {explained(table.graph)}",
+        alt=ends(table, "1.0", ["graph"], "Largest out-degrees"),
     )
 
 
@@ -44,6 +43,6 @@ def _figure(table, out):
     panels.named_rows(axes, names)
     axes.set_xlim(0.4, 2 * table["1.0"].max())
     panels.logarithmic(axes)
-    axes.set_xlabel("entries of a row")
+    axes.set_xlabel("out-degree (entries of a row)")
     panels.legend(figure, panels.key(lines=STYLE))
     return figure
