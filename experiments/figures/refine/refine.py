@@ -214,12 +214,12 @@ def _speedups(drawn, out):
 def _sweeps(table, paper, out):
     """Draw sweeps by bits; `paper` holds those of power iteration with cpms4, by the CPMS paper's rule."""
     graphs = list(dict.fromkeys(table.graph))
-    names = out.names(graphs, None if out.double else 19, of=NEEDS)
+    names, columns = out.names(graphs, None if out.double else 19, of=NEEDS), (3, 5)
     figure, axes = panels.grid(
         out.width,
         5,
         panels.rows_height(names, 0.13, 1.1 if out.double else 0.6),
-        columns=(3, 5),
+        columns=columns,
         sharey=True,
         sharex=True,
     )
@@ -237,10 +237,12 @@ def _sweeps(table, paper, out):
         part = table[table.storage == storage + ALONE].set_index("graph").reindex(graphs)
         panel.barh(places, part.low, color=colour(8 if storage == "e5m2" else 16))
         panel.barh(places, part.full, left=part.low, color=colour(64))
-        panel.set_title(f"refine, {storage.removesuffix('-nearest')}")
+        panel.set_title(f"refine, {storage}")
     for panel in axes:
         panels.named_rows(panel, names)
         panel.set_xticks([0, 50, 100])
+    for panel in axes[-columns[out.double] :]:  # Nothing is below them.
+        panel.tick_params(labelbottom=True)
     panels.legend(figure, panels.key((8, 16, 32, 48, 64)))
     figure.supxlabel("sweeps to 1e-10")
     return figure
