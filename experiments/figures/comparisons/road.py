@@ -43,15 +43,17 @@ def show(rows, out):
     rows = rows[rows.status == "ok"].drop_duplicates(["experiment", "graph"], keep="last")
     found = [(row, result) for _, row in rows.iterrows() for result in row.results if result["status"] == "ok"]
     quoted = cugraph().set_index("graph")[["road_ms", "device_road_ms", "gpu"]].dropna()
-    theirs = f"cuGraph's times are quoted, of an {' and '.join(quoted.gpu.unique())}"
     table = pd.DataFrame([_line(row, result, quoted) for row, result in found])
     machine = " and ".join([rows.cpu.iloc[0], *rows.get("gpu", pd.Series()).dropna().unique()])
+    repeated = (
+        f"medians of {rows.rounds.iloc[0]} in turn, {rows.old_rounds.iloc[0]} where processors build and certify, of "
+        "edges in random order (permuted); cuGraph's times are quoted, of "
+        f"an {' and '.join(quoted.gpu.unique())}, of edges that are not permuted, and nothing is certified there"
+    )
     out.table(
         table,
         best={f"{WAYS['road']}, ms": "least by graph"},
-        caption=f"Times to certified float64 ranks on {machine}, medians of {rows.rounds.iloc[0]} in turn "
-        f"({rows.old_rounds.iloc[0]} where processors build and certify), edges permuted; {theirs}, "
-        "edges not permuted, nothing certified",
+        caption=f"Times to certified float64 ranks on {machine}, {repeated}",
     )
     out.table(
         pd.DataFrame([line for row, result in found for line in _details(row, result)]),
@@ -73,9 +75,8 @@ def show(rows, out):
     drawn = pd.DataFrame([line for row, result in found for line in _drawn(row, result, quoted)])
     out.figure(
         _figure(drawn, out),
-        caption=f"Time from edges to certified float64 ranks, both in main memory, on {machine}: medians of "
-        f"{rows.rounds.iloc[0]} in turn with 95 % bootstrap intervals; colour: fewest bits that sweeps read, marker: "
-        f"the way; {theirs}, and certify nothing",
+        caption=f"Time from edges to certified float64 ranks, both in main memory, on {machine}, {repeated}. "
+        "Lines: 95 % bootstrap intervals; colour: fewest bits that sweeps read, marker: the way",
         alt=ends(drawn, "ms", ["graph", "way"], "Times from edges to ranks", "ms"),
     )
 
