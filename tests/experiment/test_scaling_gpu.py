@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import kernel_catalogue
+import pandas as pd
 import pytest
 
 from cpms.backends.cuda.kernels import template
@@ -112,18 +113,13 @@ def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     assert "Karp-Flatt" in table
     (weak, row, _) = rows.read(recorded)
     program = show._program(show_programs()["scaling_gpu"])
-
-    class Row:
-        def __init__(self, found):
-            self.__dict__.update(found)
-
-    lines = list(program._lines(Row(row)))
+    lines = list(program._lines(pd.Series(row)))
     best = min(r["solve_s"] for r in row["results"][:4] if r["method"] == "refine")
     speedup = best / row["results"][-1]["solve_s"]
     assert lines[-1]["psi"] == pytest.approx(speedup)
     assert lines[-1]["efficiency"] == pytest.approx(speedup / 2)
     assert lines[-1]["e"] == pytest.approx(karp_flatt(speedup, 2))
-    assert list(program._lines(Row(weak)))[-1]["efficiency"] > 0
+    assert list(program._lines(pd.Series(weak)))[-1]["efficiency"] > 0
 
 
 def test_without_devices_cells_are_recorded_with_the_reason(tmp_path, monkeypatch):
@@ -138,3 +134,9 @@ def test_without_devices_cells_are_recorded_with_the_reason(tmp_path, monkeypatc
     found = rows.read(tmp_path / "scaling_gpu.jsonl")
     assert [row["status"] for row in found] == ["unavailable"] * 3
     assert "no CUDA device" in found[0]["reason"]
+
+
+def test_the_table_names_the_commits_of_the_caption(tmp_path):
+    show.show("scaling_gpu", output=tmp_path)
+    said = json.loads((tmp_path / "scaling_gpu.json").read_text())["caption"]
+    assert all(commit in said for commit in pd.read_csv(tmp_path / "scaling_gpu.csv").commit.unique())

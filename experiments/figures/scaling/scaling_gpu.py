@@ -8,6 +8,7 @@ from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import ratio_ends
 from cpms.experiment.report.output import printed, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.experiment.rows.standing import commit_text
 
 NEEDS = ["scaling_gpu"]
 
@@ -108,7 +109,7 @@ def _lines(row):
             "bits": min(map(int, sweeps), default=64),
             **(_exchange(result) if ranks > 1 else {}),
             "residual": result.get("residual_l1"),
-            "commit": str(row.git_commit)[:7] if pd.notna(row.git_commit) else None,
+            "commit": commit_text(row.dropna().to_dict()),
         }
 
 
