@@ -23,8 +23,8 @@ STYLE = {
     "ours, GPUs, float64": {"color": panels.colour(64), "marker": "D", "linestyle": "-", "markersize": 3.5},
     "ours, GPUs, 16 bits": {"color": panels.colour(16), "marker": "D", "linestyle": "-", "markersize": 3.5},
 }
-APART = {"ours, processors": 0.7, "ours, GPUs, float64": 1.12, "ours, GPUs, 16 bits": 1.22}
-"""Factors by which marks of 2 ranks of ours are moved, so that they lie beside each other."""
+_ABREAST = 0.16
+"""The distance of marks of 2 ranks of one kind, where that of kinds is 1."""
 LEAST_S = 0.1
 """Solves of one rank that take less are left out: there the start of a sweep is what is measured."""
 
@@ -45,8 +45,8 @@ def show(rows, out):
         "divide; as it is defined, of their speed-ups over one process of theirs (figure scaling has those over their "
         "serial program, too); and of ours over one rank. Bars: from least to most of the samples. Ours are uniformly "
         f"random graphs of their sizes, and a web of 52M edges; a rank alone took {1e3 * LEAST_S:g} ms or more. "
-        f"Processors: {most} ranks, as many as the machine has cores; marks on the grey band are of 2 ranks, drawn "
-        "beside each other",
+        f"Processors: {most} ranks, as many as the machine has cores; marks of 2 ranks lie beside each other in "
+        "a panel of their own",
         alt=ends(table[table.what != "as printed"], "e", ["what", "graph", "ranks"], "Karp-Flatt metric"),
     )
 
@@ -97,30 +97,32 @@ def _lines(row):
 
 
 def _figure(table, out):
-    figure, (axes,) = panels.grid(out.width, 1, 2.5)
-    beside = []
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(out.width, 2.7))
+    two, more = figure.subplots(1, 2, sharey=True, width_ratios=[2, 3])
     for what, style in STYLE.items():
         part = table[table.what == what]
         groups = sorted((group for _, group in part.groupby("graph", sort=False)), key=lambda group: group.e.iloc[0])
-        for k, group in enumerate(groups):
-            abreast = 1.055 ** (k - (len(groups) - 1) / 2) if what == "ours, processors" else 1.0
-            # Marks of 2 ranks are many, and lie beside each other.
-            at = group.ranks * np.where(group.ranks == 2, APART.get(what, 1.0) * abreast, 1.0)
-            known = group.least.notna().all()
-            error = [np.maximum(group.e - group.least, 0), np.maximum(group.most - group.e, 0)] if known else None
-            if what == "ours, processors":
-                beside.append(at.iloc[0])
-            axes.errorbar(at, group.e, yerr=error, elinewidth=0.8, linewidth=0.8, **style)
-    if beside:
-        axes.axvspan(min(beside) / 1.06, 2 * APART["ours, GPUs, 16 bits"] * 1.06, color="#eeeeee", zorder=-1)
-    axes.axhline(1.0, color=NEUTRAL, linewidth=0.7, zorder=0)
-    axes.axhline(0.0, color=NEUTRAL, linewidth=0.7, zorder=0)
-    axes.set_ylim(min(-0.2, float(table.least.min()) - 0.05), 3.0)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks([2, 4, 8, 16], ["2", "4", "8", "16"])
-    axes.minorticks_off()
-    axes.set_xlabel("ranks")
-    axes.set_ylabel("Karp-Flatt metric")
+        for place, group in enumerate(groups):
+            apart = list(STYLE).index(what) + (place - (len(groups) - 1) / 2) * _ABREAST
+            for axes, line in ((two, group[group.ranks == 2]), (more, group[group.ranks > 2])):
+                known = line.least.notna().all()
+                error = [np.maximum(line.e - line.least, 0), np.maximum(line.most - line.e, 0)] if known else None
+                at = line.ranks * 0 + apart if axes is two else line.ranks
+                axes.errorbar(at, line.e, yerr=error, elinewidth=0.8, linewidth=0.8, **style)
+    for axes in (two, more):
+        axes.axhline(1.0, color=NEUTRAL, linewidth=0.7, zorder=0)
+        axes.axhline(0.0, color=NEUTRAL, linewidth=0.7, zorder=0)
+    two.set_ylim(min(-0.2, float(table.least.min()) - 0.05), 3.0)
+    two.set_xlim(-0.7, len(STYLE) - 0.3)
+    two.set_xticks([])
+    two.set_xlabel("2 ranks")
+    more.set_xscale("log", base=2)
+    more.set_xticks([4, 8, 16], ["4", "8", "16"])
+    more.minorticks_off()
+    more.set_xlabel("ranks")
+    two.set_ylabel("Karp-Flatt metric")
     counts = table.groupby("what").ranks.max()
     named = {
         f"{what}, {counts[what]} ranks" if what == "ours, processors" else what: style
