@@ -17,6 +17,7 @@ import pandas as pd
 
 from cpms.base import plugins
 from cpms.base.errors import InputError
+from cpms.experiment.report.generic.flaws import flaw
 from cpms.experiment.rows.flat import flatten
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import PARAMETERS
@@ -35,9 +36,6 @@ where contestants differ in it, since a looser one is no speed-up.
 _CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
 """Parameters of linear solves, each with the column of what ``auto`` took, and a word before that in labels."""
 _AUTO = ("auto", '["auto"]')
-_WRONG = ("add_plainly", "add_nothing")
-WRONG_RANKS = "(wrong ranks)"
-"""Ways to add that measure the cost of atomic additions and give wrong ranks."""
 
 
 def observations(rows: Iterable[Row]) -> pd.DataFrame:
@@ -52,8 +50,9 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         lists what it names. ``kind`` of the experiment; ``engine`` and ``layout``;
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
         ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
-        ``error`` and ``error_name``; ``traffic`` in bytes and ``traffic_name``; ``iterations`` and
-        certified ``residual``; ``history``, pairs of a residual and bits. Missing numbers are NaN.
+        ``error`` and ``error_name``; ``flaw``, why the time counts for nothing; ``traffic`` in bytes and
+        ``traffic_name``; ``iterations`` and certified ``residual``; ``history``, pairs of a residual and bits.
+        Missing numbers are NaN.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
                 "parameters": str(parameters),
                 "contestant": contestants[_key(lines[0], differing)] or str(parameters),
                 "called": called[_key(lines[0], named)] or str(parameters),
-                "named_by": ", ".join(map(_plain, held_names)),
+                "named_by": ", ".join(dict.fromkeys(map(_plain, held_names))),
                 "problem": problem,
                 "case": f"{graph}, {problem}" if problem else str(graph),
                 **_joined(lines),
@@ -235,8 +234,6 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
         return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
     if name == "device":  # PoCL names the processor and its instructions, too.
         return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
-    if name == "add" and value in _WRONG:
-        return f"{value} {WRONG_RANKS}"
     return value if isinstance(value, str) else f"{name}={value}"
 
 
@@ -264,6 +261,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "fewest_bits": min(counts, default=64),
         "stored": str(first.get("stored_as", f"{min(counts, default=64)} bits")),
         "error": float(first.get(error, np.nan)),
+        "flaw": flaw(lines),
         "error_name": error,
         "traffic": float(first.get(traffic, np.nan)),
         "traffic_name": traffic,

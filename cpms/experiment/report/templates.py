@@ -16,7 +16,8 @@ import pandas as pd
 from cpms.experiment.report import captions
 from cpms.experiment.report.generic.bars import time_by_precision
 from cpms.experiment.report.generic.curves import residuals
-from cpms.experiment.report.generic.parts import Made
+from cpms.experiment.report.generic.flaws import fair, unconverged
+from cpms.experiment.report.generic.parts import Made, baseline_of
 from cpms.experiment.report.generic.scatters import error_by_bits, traffic
 from cpms.experiment.report.generic.speedup import speedup
 from cpms.experiment.report.generic.speedup import speedups as speedups
@@ -63,6 +64,9 @@ TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
 }
 """The templates by name; a figure's file has the name of its experiment and of its template, but for `_called`."""
 
+_TIMED = ("time", "speedup", "traffic")
+"""Templates that compare times."""
+
 
 def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None = None) -> Iterator[Drawing]:
     """Yield the figures that the rows of one experiment allow.
@@ -87,13 +91,18 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
     found = observations(rows)
     if found.empty:
         return
+    baseline_of(found, baseline)
+    timed, flawed = fair(found)
     for name, template in TEMPLATES.items():
+        shown, left = (timed, flawed + unconverged(rows)) if name in _TIMED else (found, "")
+        if baseline is not None and not any(baseline in each for each in shown.called):
+            continue
         with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
-            made = template(found, size, baseline)
+            made = template(shown, size, baseline)
         if made is not None:
             cells = [row["cell"] for row in rows if row["status"] == "ok"]
             named = f" Contestants are named by {found.named_by.iloc[0]}." if found.named_by.iloc[0] else ""
-            what = f"Experiment {rows[0]['experiment']}: {made[1]}.{named}"
+            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}.{named}"
             caption = f"{what} {captions.provenance(rows, list(found.samples))}"
             yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells)
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
+from cpms.experiment.report.generic.flaws import fair
 from cpms.experiment.report.generic.parts import (
     FEWEST,
     Made,
@@ -22,7 +23,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
 )
 from cpms.experiment.report.intervals import bootstrap
-from cpms.experiment.report.observations import WRONG_RANKS, cases_in_words, of_systems
+from cpms.experiment.report.observations import cases_in_words, of_systems
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -66,7 +67,10 @@ def _counted(found: pd.DataFrame) -> str:
     if graphs * problems != found.case.nunique():
         return f"{found.case.nunique()} {cases_in_words(found)}"
     of_sides = all(each.startswith("rhs=") and " " not in each for each in found.problem)
-    return f"{graphs} {one if graphs == 1 else many} and {problems} {'right-hand sides' if of_sides else 'problems'}"
+    counted = f"{graphs} {one if graphs == 1 else many}"
+    if problems == 1:
+        return f"{counted}, {found.problem.iloc[0]}"
+    return f"{counted} and {problems} {'right-hand sides' if of_sides else 'problems'}"
 
 
 _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
@@ -84,6 +88,7 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
     grow with the number of ranks are left out, and those that not every ranked contestant has. Where the bits are those
     of the problem, such as the type of an array, each contestant has an observation for each number of them.
     """
+    found, _ = fair(found)
     base = baseline_of(found, baseline)
     if base is None:
         return []
@@ -122,29 +127,27 @@ def _stored(found: pd.DataFrame) -> str:
 
 
 def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
-    """Return the lines of contestants with right ranks on the graphs that all have, and a text about the others.
+    """Return the lines of contestants on the graphs that all have, and a text about the others.
 
     While these graphs are under half of the most that a contestant has, the contestant without which the most are left
     is not ranked.
     """
     grows = found.graph.astype(str).str.contains(_GROWS)
     measured, grown = found[(found.seconds > 0) & ~grows], found[grows].case.nunique()
-    wrong = measured.called.str.contains(WRONG_RANKS, regex=False) & (measured.called != base)
-    held: dict[str, set[str]] = {str(name): set(part.case) for name, part in measured[~wrong].groupby("called")}
-    own = held.pop(base, set())
+    held: dict[str, set[str]] = {str(name): set(part.case) for name, part in measured.groupby("called")}
+    own, others = held.pop(base, set()), list(held)
     held = {name: cases & own for name, cases in held.items() if cases & own}
     most = max(map(len, held.values()), default=0)
     ranked = {name: cases for name, cases in held.items() if 2 * len(cases) >= most}
     while ranked and 2 * len(set.intersection(*ranked.values())) < most:
         del ranked[max(ranked, key=lambda name: (_left(ranked, name), -len(ranked[name]), name))]
     cases = set.intersection(*ranked.values()) if ranked else set[str]()
-    count, fewer = len(set().union(*held.values())), [name for name in held if name not in ranked]
+    count, fewer = len(set().union(*held.values())), [name for name in others if name not in ranked]
     what = cases_in_words(found)
     texts = [
         f"; {len(cases)} of {count} {what}" if len(cases) < count else "",
         f"; {grown} {'graphs grow' if grown > 1 else 'graph grows'} with the ranks: no speed-up" if grown else "",
-        f"; not ranked, since measured on other graphs: {captions.some(fewer)}" if fewer else "",
-        f"; not ranked: {captions.some(dict.fromkeys(measured[wrong].called))}" if wrong.any() else "",
+        f"; not ranked, since not measured on all of these {what}: {captions.some(fewer)}" if fewer else "",
     ]
     return measured[measured.case.isin(cases) & measured.called.isin([base, *ranked])], "".join(texts)
 

@@ -1,0 +1,96 @@
+"""Results whose times count for nothing: solves that did not converge, and wrong answers.
+
+They are neither timed against others nor ranked, and the caption names them with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cpms.experiment.report import captions
+from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.series import results_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WRONG_WAYS = ("add_plainly", "add_nothing")
+"""Ways to add that measure the cost of atomic additions and give wrong ranks."""
+_WRONG_PRODUCT = 1.0
+"""Largest relative error of a product from which on it has no right digit."""
+_MEASURED = ("CONVERGED", "UNSUPPORTED")
+"""Statuses of linear solves that are no failure to converge."""
+
+
+def flaw(lines: Sequence[dict[str, Any]]) -> str:
+    """Return why the time of a result counts for nothing, given its repetitions as flattened; empty if it counts.
+
+    Examples
+    --------
+    >>> flaw([{"solver_converged": 99, "answered": 100}]), flaw([{"kind": "product", "error": 816.0}])
+    ('99 of 100 queries converged', '816 times the largest value is the error of its product')
+    >>> flaw([{"converged": False}]), flaw([{"add": "add_nothing"}]), flaw([{"solver_status": "converged"}])
+    ('not converged', 'wrong ranks', '')
+    """
+    return next(filter(None, map(_flaw, lines)), "")
+
+
+def _flaw(line: dict[str, Any]) -> str:
+    if line.get("add") in _WRONG_WAYS:
+        return "wrong ranks"
+    if line.get("same_values") is False:
+        return "other values"
+    if line.get("kind") == "product" and float(line.get("error", 0.0)) >= _WRONG_PRODUCT:
+        return f"{float(line['error']):.4g} times the largest value is the error of its product"
+    converged, answered = int(line.get("solver_converged", 0)), int(line.get("answered", 0))
+    if "solver_converged" in line and converged < answered:
+        return f"{converged} of {answered} queries converged"
+    if not line.get("converged", True) or line.get("solver_status", "converged") != "converged":
+        return "not converged"
+    return ""
+
+
+def fair(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the observations whose times count, and a text about the others.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> lines = [("a", "g", ""), ("b", "f", "3 of 9 converged"), ("b", "g", "8 of 9 converged"), ("b", "h", "")]
+    >>> fair(pd.DataFrame(lines, columns=["called", "case", "flaw"]))[1]
+    '; neither timed nor ranked: b (3 to 8 of 9 converged, on 2 of 3)'
+    """
+    if not any(found.flaw):
+        return found, ""
+    texts = []
+    for name, part in found[found.flaw != ""].groupby("called", sort=False):
+        every = int((found.called == name).sum())
+        where = f", on {len(part)} of {every}" if len(part) < every else ""
+        texts.append(f"{name} ({_joined(part.flaw)}{where})")
+    return found[found.flaw == ""], f"; neither timed nor ranked: {captions.some(texts)}"
+
+
+def _joined(flaws: Iterable[str]) -> str:
+    """Return the flaws of a contestant; those that begin with a number and are alike otherwise, with their range."""
+    by_rest: dict[str, list[str]] = {}
+    for each in dict.fromkeys(flaws):
+        number, space, rest = each.partition(" ")
+        counted = number.replace(".", "").isdecimal()
+        by_rest.setdefault(space + rest if counted else each, []).append(number if counted else "")
+    ends = {rest: sorted(numbers, key=lambda number: float(number or 0)) for rest, numbers in by_rest.items()}
+    return " or ".join((f"{each[0]} to {each[-1]}" if len(each) > 1 else each[0]) + rest for rest, each in ends.items())
+
+
+def unconverged(rows: Iterable[Row]) -> str:
+    """Return a text about results of linear solves that did not converge, of which there are no observations.
+
+    Examples
+    --------
+    >>> unconverged([{"status": "ok", "ways_found": [{"status": "CONVERGED"}, {"status": "STAGNATED"}]}])
+    '; not drawn: 1 of 2 solves, which did not converge'
+    """
+    statuses = [str(each.get("status")) for row in rows if row["status"] == "ok" for each in results_of(row)]
+    solved = [each for each in statuses if each.isupper()]
+    count = sum(each not in _MEASURED for each in solved)
+    return f"; not drawn: {count} of {len(solved)} solves, which did not converge" if count else ""
