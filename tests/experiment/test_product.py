@@ -155,6 +155,27 @@ def test_formats_that_are_chosen_are_stated_and_several_have_no_colour(tmp_path,
     assert means == [colour(64), colour(8) if len(set(bits)) == 1 else NEUTRAL]
 
 
+def test_matrices_whose_baseline_is_wrong_are_drawn_over_our_own(tmp_path, monkeypatch):
+    row = {"status": "ok", "copy_gbps": 20.0, "experiment": "gpu_suite_a_irregular"}
+    given = [
+        product_of("cusparse", "csr", "fp64", 8.0, 100e6, error=326.0),
+        product_of("cuda", "csr", "fp64", 4.0, 100e6),
+        product_of("cusparse", "sell", "fp16", 1.0, 20e6, "fp16"),
+    ]
+    right = [{**given[0], "error": 0.0}, *given[1:]]
+    rows = [{**row, "graph": "web-a", "contestants": given}, {**row, "graph": "web-b", "contestants": right}]
+    made = []
+    monkeypatch.setattr(Output, "figure", lambda _, figure, **more: made.append((figure, more)))
+    suites = show._program(show_programs()["suites"])
+    suites.show(pd.DataFrame(rows), Output(tmp_path, "suites", lambda _: None), pd.DataFrame())
+    [(figure, more)] = made
+    marks = [line for line in figure.axes[0].lines if line.get_marker() == "o" and np.isfinite(line.get_xdata()).any()]
+    hollow = [list(line.get_xdata()) for line in marks if line.get_markerfacecolor() == "none"]
+    assert [ratio for ratios in hollow for ratio in ratios if np.isfinite(ratio)] == [1.0, 4.0]
+    assert "by 326 to 326 (suite A, irregular: web-a)" in more["caption"]
+    assert more["of"] == suites.NEEDS
+
+
 def test_baselines_are_no_engines():
     given = [{"engine": "scipy"}, {"engine": "cpu"}]
     (cell,) = config(contestants=given).cells()

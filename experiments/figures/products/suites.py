@@ -3,12 +3,15 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
+from cpms.experiment.report.captions import shortened
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.rows.products import FAMILIES, fastest, is_product
 
 NEEDS = [f"gpu_suite_{suite}_{part}" for suite in "ab" for part in ("grids", "irregular")]
 BESIDE = ["cpu_product"]
+OVER = {"times faster": "cuSPARSE's fastest algorithm in CSR", "over ours": "our CSR in fp64"}
+"""The columns of ratios and their baselines: the second where the product of the first is wrong."""
 SELL, CSR = ("cuda", ("sell",)), ("cuda", ("csr",))
 
 
@@ -26,9 +29,10 @@ def show(rows, out, beside):
     out.table(
         table.drop(columns="bits"),
         best={"ms": "least by experiment,matrix"},
-        caption="Products on suites A and B: times faster than cuSPARSE's fastest algorithm in CSR",
+        caption=f"Products on suites A and B: times faster than {OVER['times faster']}; where its product is wrong, "
+        f"over {OVER['over ours']}",
     )
-    table = table.dropna(subset="times faster")
+    table = table.dropna(subset=list(OVER), how="all")
     summary = table.pivot_table("times faster", "product", "experiment", aggfunc=_mean, sort=False)
     out.table(
         summary.reset_index(),
@@ -38,13 +42,31 @@ def show(rows, out, beside):
     )
     out.figure(
         _figure(table, out),
-        caption="Products by suite of matrices: times faster than cuSPARSE's fastest algorithm in CSR. Dots are "
-        "matrices, diamonds geometric means with 95 % bootstrap intervals over them, grey where matrices are stored in "
-        "several numbers of bits; a row without marks: no matrix of the suite was measured; colour: bits of values"
-        f"{_choices(table)}",
+        caption=f"Products by suite of matrices: times faster than {OVER['times faster']}. Dots are matrices, "
+        "diamonds geometric means with 95 % bootstrap intervals over the filled ones, grey where matrices are stored "
+        f"in several numbers of bits; colour: bits of values{_hollow(table, rows)}{_choices(table)}",
         alt="; ".join(
-            f"{product}, {suite}: {mean:.2f} times" for suite in summary for product, mean in summary[suite].items()
+            f"{product}, {suite}: {mean:.2f} times"
+            for suite in summary
+            for product, mean in summary[suite].dropna().items()
         ),
+        of=NEEDS,
+    )
+
+
+def _hollow(table, rows):
+    """Return the matrices that are drawn over our own product, and the reason, as a text for a caption."""
+    own = table[table["over ours"].notna()].drop_duplicates(["experiment", "matrix"])
+    if own.empty:
+        return ""
+    suites = [
+        f"{_title(suite)}: {', '.join(map(shortened, part.matrix))}"
+        for suite, part in own.groupby("experiment", sort=False)
+    ]
+    errors = [row.contestants[0]["error"] for _, row in rows.iterrows() if not is_product(row.contestants[0])]
+    return (
+        f"; axes differ. Hollow dots, which no mean has, are over {OVER['over ours']} since cuSPARSE's product is "
+        f"wrong, by {min(errors):.0f} to {max(errors):.0f} ({'; '.join(suites)})"
     )
 
 
@@ -165,24 +187,28 @@ def _mean(ratios):
 def _figure(table, out):
     suites, products = (list(dict.fromkeys(table[column])) for column in ("experiment", "product"))
     figure, axes = panels.grid(
-        out.width, len(suites), panels.rows_height(products, 0.15, 0.5), columns=(1, 2), sharex=True, sharey=True
+        out.width, len(suites), panels.rows_height(products, 0.15, 0.6), columns=(1, 2), sharey=True
     )
     for panel, suite in zip(axes, suites, strict=True):
         for place, product in enumerate(products):
             part = table[(table.experiment == suite) & (table["product"] == product)]
+            for bits, dots in part.groupby("bits"):
+                at, style = [place] * len(dots), {"color": colour(bits), "marker": "o", "ls": "", "ms": 3}
+                panel.plot(dots["times faster"], at, **style, alpha=0.6, mew=0)
+                panel.plot(dots["over ours"], at, **style, mfc="none", mew=0.6)
+            part = part.dropna(subset="times faster")
             if len(part):
-                found = geometric(part["times faster"])
-                several = len(set(part.bits)) > 1
-                for bits, dots in part.groupby("bits")["times faster"]:
-                    panel.plot(dots, [place] * len(dots), "o", color=colour(bits), ms=3, alpha=0.6, mew=0)
+                found, several = geometric(part["times faster"]), len(set(part.bits)) > 1
                 ends_of = (found["low"], found["high"])
                 panels.point(panel, found["mean"], place, None if several else part.bits.iloc[0], "D", ends=ends_of)
         panels.unity(panel)
         panels.named_rows(panel, products)
+        panels.logarithmic(panel)
         panel.set_title(_title(suite))
-    panels.logarithmic(axes[0])
     figure.supxlabel("times faster than cuSPARSE")
     dot = {"a matrix": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 3}}
+    if table["over ours"].notna().any():
+        dot |= {"over our CSR": {**dot["a matrix"], "markerfacecolor": "none"}}
     panels.legend(figure, panels.key(table.bits, {"geometric mean": "D"}, dot))
     return figure
 
@@ -198,7 +224,8 @@ def _name(contestant):
 
 
 def _lines(row):
-    first = row.contestants[0]["median_ms"] if is_product(row.contestants[0]) else None
+    vendor, ours = row.contestants[0], fastest(row, *CSR, ("fp64",), "fp64")
+    bases = [vendor if is_product(vendor) else None, None if is_product(vendor) else ours]
     for c in filter(is_product, row.contestants):
         gbps = c["least_bytes"] / c["median_ms"] / 1e6
         yield {
@@ -209,7 +236,10 @@ def _lines(row):
             "ms": c["median_ms"],
             "least ms": c["least_ms"],
             "most ms": c["most_ms"],
-            "times faster": first / c["median_ms"] if first else None,
+            **{
+                name: base["median_ms"] / c["median_ms"] if base else float("nan")
+                for name, base in zip(OVER, bases, strict=True)
+            },
             "of copy bandwidth": gbps / row.copy_gbps,
             "bits": c["bits"],
             "error": c["error"],
