@@ -15,6 +15,7 @@ import pandas as pd
 
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.series import results_of
 from cpms.experiment.rows.standing import commit_text
 
 _SAMPLED = ("solve", "solves", "run", "query", "road", "old_road", "call", "prepared", "device_road", "device_prepared")
@@ -27,6 +28,10 @@ _ENDS = (
 )
 _RESULTS = ("results", "contestants", "ways_found")
 """Columns that hold a list of results."""
+_MEASURED = ("ok", "CONVERGED")
+_ON_CPU = ("cpu", "mpi", "reference", "scipy", "serial")
+_ON_GPU = ("cuda", "cusparse", "cupy", "coo_", "mpi_cuda", "opencl", "reduce_by_key")
+"""Engines of processors, and beginnings of the names of engines of GPUs."""
 _MOST_NAMES = 8
 _WORDS = {
     "error_l1": "error, 1-norm",
@@ -54,10 +59,43 @@ def provenance(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None = 
     >>> provenance([row])
     'Machine: a. Commit: unknown. Samples of each result: 3; median interquartile range 50 % of the median.'
     """
-    machines = dict.fromkeys(str(row.get("gpu") or row.get("cpu", "unknown")) for row in rows)
+    machines = machines_of(rows)
     commits = dict.fromkeys(map(commit_text, rows))
     plural = "s" if len(commits) > 1 else ""
-    return f"Machine: {', '.join(machines)}. Commit{plural}: {some(commits)}. {_repetitions(rows, samples)}."
+    several = "s" if len(machines) > 1 else ""
+    return f"Machine{several}: {'; '.join(machines)}. Commit{plural}: {some(commits)}. {_repetitions(rows, samples)}."
+
+
+def machines_of(rows: Iterable[Row]) -> list[str]:
+    """Return the devices that results were measured on: processors with their threads, GPUs, or both.
+
+    Examples
+    --------
+    >>> row = {"gpu": "H200", "cpu": "Xeon", "threads": 8, "results": [{"engine": "cpu"}, {"engine": "cuda"}]}
+    >>> machines_of([row]), machines_of([{**row, "results": [{"engine": "cpu"}]}])
+    (['Xeon, 8 threads', 'H200'], ['Xeon, 8 threads'])
+    """
+    found = dict[str, None]()
+    for row in rows:
+        where = {kind for result in results_of(row) for kind in _devices({**row, **result})}
+        threads = f", {row['threads']} thread{'s' if row['threads'] != 1 else ''}" if "threads" in row else ""
+        if "cpu" in where:
+            found[f"{row.get('cpu', 'unknown')}{threads}"] = None
+        if "gpu" in where:
+            found[str(row["gpu"])] = None
+    return list(found)
+
+
+def _devices(result: dict[str, Any]) -> set[str]:
+    """Return the kinds of devices of a result; of engines that are not known, all that its machine has."""
+    if not result.get("gpu"):
+        return {"cpu"}
+    if result.get("status", "ok") not in _MEASURED:
+        return set()
+    device, engine = str(result.get("device") or ""), str(result.get("engine") or "")
+    if device.startswith(("cpu", "pthread")) or engine in _ON_CPU:
+        return {"cpu"}
+    return {"gpu"} if not engine or device or engine.startswith(_ON_GPU) else {"cpu", "gpu"}
 
 
 def _repetitions(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None) -> str:
