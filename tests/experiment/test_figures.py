@@ -147,14 +147,19 @@ def test_spread_is_of_samples_or_of_their_ends():
     ends = {"samples": 5, "results": [{"least_us": 1.0, "most_us": 2.0, "sweep_us": 2.0}]}
     assert "Samples of each result: 5; least to most 50 % of the median" in provenance([ends])
     assert "Repetitions: 1; the rows hold no spread" in provenance([{}])
+    assert "Samples of each result: 7; the rows hold their median alone" in provenance([{"samples": 7, "solve_s": 1.0}])
 
 
 def test_captions_name_the_devices_of_the_results_and_not_all_of_their_machines():
     beside = {"cpu": "Xeon", "threads": 8, "gpu": "H200", "status": "ok"}
     alone = {"cpu": "EPYC", "threads": 1, "status": "ok", "engine": "cpu"}
-    assert provenance([{**beside, "engine": "cpu"}, alone]).startswith("Machines: Xeon, 8 threads; EPYC, 1 thread.")
+    assert provenance([{**beside, "engine": "cpu"}, alone]).startswith(
+        "Machines: Xeon, 8 threads (1 result); EPYC, 1 thread (1 result)."
+    )
     assert provenance([{**beside, "engine": "cuda_fused"}]).startswith("Machine: H200.")
     assert provenance([{**beside, "device": "cpu-skylake"}]).startswith("Machine: Xeon, 8 threads.")
-    assert provenance([{**beside, "engine": "mine"}]).startswith("Machines: Xeon, 8 threads; H200.")
+    assert provenance([{**beside, "engine": "mine"}]).startswith(
+        "Machines: Xeon, 8 threads (1 result); H200 (1 result)."
+    )
     lacking = [{"engine": "cuda"}, {"engine": "serial", "status": "unsupported"}]
     assert provenance([{**beside, "results": lacking}]).startswith("Machine: H200.")

@@ -59,43 +59,48 @@ def provenance(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None = 
     >>> provenance([row])
     'Machine: a. Commit: unknown. Samples of each result: 3; median interquartile range 50 % of the median.'
     """
-    machines = machines_of(rows)
+    machines = _counted(machines_of(rows))
     commits = dict.fromkeys(map(commit_text, rows))
     plural = "s" if len(commits) > 1 else ""
     several = "s" if len(machines) > 1 else ""
     return f"Machine{several}: {'; '.join(machines)}. Commit{plural}: {some(commits)}. {_repetitions(rows, samples)}."
 
 
-def machines_of(rows: Iterable[Row]) -> list[str]:
-    """Return the devices that results were measured on: processors with their threads, GPUs, or both.
+def machines_of(rows: Iterable[Row]) -> dict[str, int]:
+    """Return the devices of results, with the number of these: processors with their threads, GPUs, or both.
 
     Examples
     --------
     >>> row = {"gpu": "H200", "cpu": "Xeon", "threads": 8, "results": [{"engine": "cpu"}, {"engine": "cuda"}]}
     >>> machines_of([row]), machines_of([{**row, "results": [{"engine": "cpu"}]}])
-    (['Xeon, 8 threads', 'H200'], ['Xeon, 8 threads'])
+    ({'Xeon, 8 threads': 1, 'H200': 1}, {'Xeon, 8 threads': 1})
     """
-    found = dict[str, None]()
+    found = dict[str, int]()
     for row in rows:
-        where = {kind for result in results_of(row) for kind in _devices({**row, **result})}
         threads = f", {row['threads']} thread{'s' if row['threads'] != 1 else ''}" if "threads" in row else ""
-        if "cpu" in where:
-            found[f"{row.get('cpu', 'unknown')}{threads}"] = None
-        if "gpu" in where:
-            found[str(row["gpu"])] = None
-    return list(found)
+        names = {"cpu": f"{row.get('cpu', 'unknown')}{threads}", "gpu": str(row.get("gpu"))}
+        for kind in (kind for result in results_of(row) for kind in _devices({**row, **result})):
+            found[names[kind]] = found.get(names[kind], 0) + 1
+    return found
 
 
-def _devices(result: dict[str, Any]) -> set[str]:
+def _counted(machines: dict[str, int]) -> list[str]:
+    """Return the names of devices; of several, with the number of their results."""
+    if len(machines) < 2:
+        return list(machines)
+    return [f"{name} ({count} result{'s' if count != 1 else ''})" for name, count in machines.items()]
+
+
+def _devices(result: dict[str, Any]) -> list[str]:
     """Return the kinds of devices of a result; of engines that are not known, all that its machine has."""
     if not result.get("gpu"):
-        return {"cpu"}
+        return ["cpu"]
     if result.get("status", "ok") not in _MEASURED:
-        return set()
+        return []
     device, engine = str(result.get("device") or ""), str(result.get("engine") or "")
     if device.startswith(("cpu", "pthread")) or engine in _ON_CPU:
-        return {"cpu"}
-    return {"gpu"} if not engine or device or engine.startswith(_ON_GPU) else {"cpu", "gpu"}
+        return ["cpu"]
+    return ["gpu"] if not engine or device or engine.startswith(_ON_GPU) else ["cpu", "gpu"]
 
 
 def _repetitions(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None) -> str:
@@ -113,6 +118,8 @@ def _repetitions(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None)
     ]
     if counts and spreads:
         return f"Samples of each result: {_range(counts)}; least to most {_percent(spreads)} of the median (median)"
+    if counts:
+        return f"Samples of each result: {_range(counts)}; the rows hold their median alone"
     given = [each for each in samples or () if len(each)]
     if any(len(each) > 1 for each in given):
         return _spread_of(given)

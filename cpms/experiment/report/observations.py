@@ -33,6 +33,8 @@ _OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
 """Parameters that state a problem where one contestant has several of their values on one graph; a tolerance does so
 where contestants differ in it, since a looser one is no speed-up.
 """
+_OF_ARRAYS = {"conversion", "rounding", "topk"}
+"""Kinds of experiments on arrays of values."""
 _CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
 """Parameters of linear solves, each with the column of what ``auto`` took, and a word before that in labels."""
 _AUTO = ("auto", '["auto"]')
@@ -46,8 +48,9 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     pandas.DataFrame
         ``graph`` and ``contestant`` (the parameters that differ within the rows). Times are comparable within a
         ``case``: a graph and the ``problem`` that is solved on it, such as a tolerance, where a contestant has several.
-        ``called`` is the contestant without its problem and without what is chosen for each graph, and ``named_by``
-        lists what it names. ``kind`` of the experiment; ``engine`` and ``layout``;
+        ``called`` is the contestant without its problem and without what is chosen for each graph, ``named_by`` lists
+        what it names, and ``named`` is its name for a caption where there is no other. ``kind`` of the experiment;
+        ``engine`` and ``layout``;
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
         ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
         ``error`` and ``error_name``; ``flaw``, why the time counts for nothing; ``traffic`` in bytes and
@@ -67,6 +70,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         table = table.assign(graph=[f"{count} values" for count in table["values"]])
     if "purpose" in table:  # Runs for different purposes, or over parts of a graph, solve different problems.
         table = table.assign(graph=[_of_purpose(line) for line in table.to_dict("records")])
+    if "gpu" in table and len(table.gpu.dropna().unique()) > 1:  # Times of one device are compared.
+        table = table.assign(graph=[f"{line['graph']}, {line['gpu']}" for line in table.to_dict("records")])
     differing = [
         name
         for name in _columns_of_parameters(table)
@@ -95,7 +100,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
                 "graph": graph,
                 "parameters": str(parameters),
                 "contestant": contestants[_key(lines[0], differing)] or str(parameters),
-                "called": called[_key(lines[0], named)] or str(parameters),
+                "called": called[_key(lines[0], named)] or _single(lines[0]) or str(parameters),
+                "named": _single(lines[0]),
                 "named_by": ", ".join(dict.fromkeys(map(_plain, held_names))),
                 "problem": problem,
                 "case": f"{graph}, {problem}" if problem else str(graph),
@@ -110,11 +116,26 @@ def of_systems(found: pd.DataFrame) -> bool:
     return "kind" in found and set(found.kind) == {"linear"}
 
 
+def case_in_words(found: pd.DataFrame) -> str:
+    """Return a word for what contestants have in common: a graph, an array of values, or a matrix."""
+    if of_systems(found):
+        return "matrix"
+    arrays = "kind" in found and set(found.kind) <= _OF_ARRAYS and any(found.kind)
+    return "array" if arrays else "graph"
+
+
 def cases_in_words(found: pd.DataFrame) -> str:
     """Return a word for the cases of observations: graphs, with problems on each or without, or linear systems."""
     if of_systems(found):
         return "systems"
-    return "graphs and problems" if any(found.problem) else "graphs"
+    many = f"{case_in_words(found)}s"
+    return f"{many} and problems" if any(found.problem) else many
+
+
+def _single(line: dict[str, Any]) -> str:
+    """Return the name of a contestant without others, which labels leave out."""
+    names = ("name", "contestant", "engine", "method", "storage", "layout")
+    return " ".join(str(line[name]) for name in names if isinstance(line.get(name), str))
 
 
 class Names:

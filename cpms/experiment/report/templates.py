@@ -15,6 +15,7 @@ import pandas as pd
 
 from cpms.experiment.report import captions
 from cpms.experiment.report.generic.bars import time_by_precision
+from cpms.experiment.report.generic.conditions import conditions
 from cpms.experiment.report.generic.curves import residuals
 from cpms.experiment.report.generic.flaws import fair, unconverged
 from cpms.experiment.report.generic.parts import Made, baseline_of
@@ -101,8 +102,7 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
             made = template(shown, size, baseline)
         if made is not None:
             cells = [row["cell"] for row in rows if row["status"] == "ok"]
-            named = f" Contestants are named by {found.named_by.iloc[0]}." if found.named_by.iloc[0] else ""
-            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}.{named}"
+            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}. {conditions(rows, found)}"
             caption = f"{what} {captions.provenance(rows, list(found.samples))}"
             yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells)
 

@@ -26,7 +26,8 @@ def range_of(found: pd.DataFrame, column: str, what: str, unit: str) -> str:
     ordered: list[Any] = [each for _, each in found.sort_values(column).iterrows()]
     least, most = ordered[0], ordered[-1]
     texts = [f"{each[column]:.3g} {unit}".strip() + f" ({_named(each)})" for each in (least, most)]
-    return f"{what} of {len(found)} contestants, from {texts[0]} to {texts[1]}."
+    counted = "contestants" if found.called.is_unique else "results"
+    return f"{what} of {len(found)} {counted}, from {texts[0]} to {texts[1]}."
 
 
 def each_line(found: pd.DataFrame) -> list[Any]:

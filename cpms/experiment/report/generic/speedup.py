@@ -23,7 +23,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
 )
 from cpms.experiment.report.intervals import bootstrap
-from cpms.experiment.report.observations import cases_in_words, of_systems
+from cpms.experiment.report.observations import case_in_words, cases_in_words, of_systems
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -49,7 +49,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     explain_bits(figure, table, marked=several)
     count = kept.case.nunique()
     first = captions.case_label(*kept[["graph", "problem"]].iloc[0])
-    kind = "array" if first.endswith("values") else "system" if of_systems(kept) else "graph"
+    kind = "system" if of_systems(kept) else case_in_words(kept)
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
     mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
     drawn = bool((table.low < table.high).any())
@@ -61,7 +61,8 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
 def _counted(found: pd.DataFrame) -> str:
     """Return how many graphs there are, or matrices, and how many problems on each, in words."""
     graphs, problems = found.graph.nunique(), found.problem.nunique() if any(found.problem) else 0
-    one, many = ("matrix", "matrices") if of_systems(found) else ("graph", "graphs")
+    one = case_in_words(found)
+    many = "matrices" if one == "matrix" else f"{one}s"
     if not problems:
         return f"{graphs} {one if graphs == 1 else many}"
     if graphs * problems != found.case.nunique():

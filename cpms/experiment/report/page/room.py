@@ -68,7 +68,8 @@ def fitting(found: pd.DataFrame, names: Sequence[str], width: float) -> tuple[pd
     if len(found) <= room:
         return found.reset_index(drop=True), labels, ""
     kept = evenly(range(len(found)), room)
-    what = cases_in_words(found) if len(set(found.called)) == 1 else "contestants"
+    what = "contestants" if len(set(found.case)) == 1 else "results"
+    what = cases_in_words(found) if len(set(found.called)) == 1 else what
     text = f"; {room} of {len(found)} {what}, evenly chosen"
     return found.iloc[kept].reset_index(drop=True), [labels[place] for place in kept], text
 

@@ -1,0 +1,44 @@
+"""Sentences of a caption about what results have in common: the contestant or its name, the graph, the tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cpms.experiment.report import captions
+from cpms.experiment.report.observations import case_in_words
+from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.series import results_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
+    """Return what the results of rows have in common, and what contestants are named by, as sentences.
+
+    Examples
+    --------
+    >>> from cpms.experiment.report.observations import observations
+    >>> row = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 2.0}
+    >>> conditions([{**row, "tol": 1e-6}], observations([{**row, "tol": 1e-6}]))
+    'Contestant: cpu. Graph: path. Tolerance: 1e-06.'
+    """
+    names = {str({**row, **result}.get("name", "")) for row in rows for result in results_of(row)}
+    alike = f", all of {min(names)}" if len(names) == 1 and any(names) else ""
+    named_by, graphs = found.named_by.iloc[0], list(dict.fromkeys(found.graph))
+    tolerances = {{**row, **result}.get("tol") for row in rows if row["status"] == "ok" for result in results_of(row)}
+    alone = len(set(found.called)) == 1
+    return " ".join(
+        filter(
+            None,
+            [
+                f"Contestant: {found.named.iloc[0]}." if alone and found.named.iloc[0] else "",
+                f"Contestants are named by {named_by}{alike}." if not alone and named_by else "",
+                f"{case_in_words(found).capitalize()}: {label}."
+                if len(graphs) == 1 and (label := captions.graph_label(graphs[0]))
+                else "",
+                f"Tolerance: {tolerances.pop():g}." if len(tolerances) == 1 and None not in tolerances else "",
+            ],
+        )
+    )

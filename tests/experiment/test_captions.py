@@ -1,0 +1,57 @@
+"""Captions state what the rows hold: contestant, graph, tolerance and device, and times of two devices stay apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from cpms.experiment.report.observations import observations
+from cpms.experiment.report.show import _matplotlib
+from cpms.experiment.report.templates import drawings
+
+_matplotlib()
+ROW = {"cell": "0", "experiment": "mine", "kind": "pagerank", "status": "ok", "graph": "path", "engine": "cuda"}
+ROW |= {"storage": "fp64", "tol": 1e-7, "solve_s": 2.0, "gpu": "H200"}
+
+
+def caption(rows, name="time"):
+    return next(each.caption for each in drawings(rows) if each.name == name)
+
+
+@pytest.mark.parametrize("storages", [["fp64"], ["fp64", "fp32"]])
+@pytest.mark.parametrize("graphs", [["path"], ["path", "ring"]])
+@pytest.mark.parametrize("tols", [[1e-7], [1e-7, 1e-9]])
+def test_what_is_common_to_all_results_is_named_in_the_caption_and_nothing_else(storages, graphs, tols):
+    rows = [
+        {**ROW, "cell": f"{storage} {graph} {tol}", "storage": storage, "graph": graph, "tol": tol}
+        for storage in storages
+        for graph in graphs
+        for tol in tols
+    ]
+    text = caption(rows)
+    assert ("Contestant: cuda fp64." in text) == (len(storages) == 1)
+    assert ("Graph: path." in text) == (len(graphs) == 1)
+    assert ("Tolerance: 1e-07." in text) == (len(tols) == 1)
+
+
+def test_a_name_that_all_contestants_share_is_in_the_caption():
+    rows = [{**ROW, "name": "cuGraph", "storage": each, "cell": each, "samples": 7} for each in ("fp64", "fp32")]
+    assert "Contestants are named by storage, all of cuGraph." in caption(rows)
+    assert "Samples of each result: 7; the rows hold their median alone." in caption(rows)
+
+
+def test_times_of_two_gpus_are_not_of_one_case():
+    rows = [{**ROW, "cell": gpu, "gpu": gpu, "solve_s": len(gpu)} for gpu in ("H100 80 GB", "H200")]
+    found = observations(rows)
+    assert found.graph.tolist() == ["path, H100 80 GB", "path, H200"]
+    assert found.seconds.tolist() == [10.0, 4.0]
+    assert observations(rows[1:]).graph.tolist() == ["path"]
+
+
+@pytest.mark.parametrize(("kind", "word"), [("conversion", "arrays"), ("topk", "arrays"), ("pagerank", "graphs")])
+def test_arrays_are_no_graphs(kind, word):
+    rows = [
+        {**ROW, "cell": f"{count} {storage}", "kind": kind, "graph": f"{count} values", "storage": storage}
+        for count in (1000, 2000, 3000)
+        for storage in ("fp64", "fp32")
+    ]
+    assert f"over the same 3 {word} for all" in caption(rows, "speedup")
