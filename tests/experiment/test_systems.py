@@ -7,6 +7,7 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cpms
@@ -116,6 +117,18 @@ def test_rows_are_shown(recorded, tmp_path):
         assert part in table
     assert "False" not in table
     assert "no such device" in (tmp_path / "a" / "systems_cpu_refused.md").read_text()
+
+
+def test_solves_that_stagnate_have_no_time(recorded, tmp_path):
+    found = [json.loads(line) for line in recorded.read_text().splitlines()]
+    solved = [result for result in found[0]["results"] if result["status"] == "ok" and "tol" in result]
+    solved[0]["solver_status"] = "stagnated"
+    (tmp_path / "systems_cpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    show.show("systems", results=tmp_path, output=tmp_path)
+    refused = pd.read_csv(tmp_path / "systems_cpu_refused.csv").set_index("reason")
+    system = refused.loc["the solve stagnated above its tolerance", "system"]
+    times = pd.read_csv(tmp_path / "systems_cpu_times.csv").set_index("system").drop(columns="over the fastest")
+    assert system not in times.index or times.loc[system].isna().any()
 
 
 def test_a_contest_of_other_contestants_stands_in_the_place_of_the_one_before(recorded, tmp_path):

@@ -7,10 +7,11 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.palette import NEUTRAL
 
 NEEDS = ["gpu_systems", "systems_cpu"]
 DAMPING = 0.85
+CONVERGED = "converged"
+GRAPH = "#999999"
 
 
 def show(rows, out):
@@ -25,8 +26,8 @@ def show(rows, out):
         _figure(over, out),
         caption="Time of a whole solve over that of the fastest system on the same graph that goes to the experiment's "
         f"tolerance ({rows.tol.iloc[0]:g}), on {' and on '.join(over)}: grey dots are graphs, marks geometric means "
-        "with 95 % bootstrap intervals over the graphs that a system solves, their number in brackets; colour: fewest "
-        "bits, marker: layout",
+        "with 95 % bootstrap intervals over the graphs on which a system converges, their number in brackets; colour: "
+        "fewest bits, marker: layout",
         alt=" ".join(
             f"{machine}: of {len(found)} systems the fastest is {found.system.iloc[0]}, the slowest "
             f"{found.system.iloc[-1]} at {found['mean'].iloc[-1]:.3g} times." for machine, found in over.items()
@@ -39,16 +40,18 @@ def _tables(rows, out):
     machine, suffix = _machine(rows.iloc[0]), "_gpu" if rows.experiment.iloc[0].startswith("gpu") else "_cpu"
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     systems = dict.fromkeys(_system(row, result) for _, row in rows.iterrows() for result in row.results)
-    times = table.pivot_table(index="system", columns="graph", values="solve ms", aggfunc="first")
+    reached = table[table.ends == CONVERGED]
+    times = reached.pivot_table(index="system", columns="graph", values="solve ms", aggfunc="first")
     times = times.reindex(index=[name for name in systems if name in times.index], columns=table.graph.unique())
     times = times.rename(columns=lambda graph: f"{graph}, ms")
-    times["over the fastest"] = _means(table)
+    times["over the fastest"] = _means(reached)
     out.table(
         times.reset_index(),
         best=dict.fromkeys(times, "least"),
         suffix=f"{suffix}_times",
         caption=f"Times to {rows.tol.iloc[0]:g}, or to what a system's name says, on {machine}, medians of "
-        "solves in turn; last, the time over that of the fastest to the former, geometric mean of the graphs it solves",
+        "solves in turn that converge; last, the time over that of the fastest to the former, geometric mean of the "
+        "graphs it solves",
     )
     out.table(
         table.drop(columns=["bits", "layout"]),
@@ -64,7 +67,7 @@ def _tables(rows, out):
     if len(refused):
         grouped = refused.groupby(["system", "reason"], sort=False).graph.agg(", ".join).reset_index()
         out.table(grouped, suffix=f"{suffix}_refused", caption=f"Left out on {machine}, and why")
-    return table
+    return reached
 
 
 def _lines(row):
@@ -97,6 +100,9 @@ def _refused(row):
     for result in row.results:
         if result["status"] != "ok":
             yield {"system": _system(row, result), "reason": result["reason"], "graph": shortened(label(row))}
+        elif result["solver_status"] != CONVERGED:
+            reason = f"the solve {result['solver_status']} above its tolerance"
+            yield {"system": _system(row, result), "reason": reason, "graph": shortened(label(row))}
 
 
 def _system(row, result):
@@ -166,7 +172,7 @@ def _figure(over, out):
     axes = figure.subplots(squeeze=False, **shape).flat
     for panel, (machine, found) in zip(axes, over.items(), strict=True):
         for place, line in enumerate(found.itertuples()):
-            panel.plot(line.ratios, [place] * len(line.ratios), "o", color="#999999", ms=2.2, alpha=0.5, mew=0)
+            panel.plot(line.ratios, [place] * len(line.ratios), "o", color=GRAPH, ms=2.2, alpha=0.5, mew=0)
             panels.point(panel, line.mean, place, line.bits, panels.marker(line.layout), ends=(line.low, line.high))
         panels.named_rows(panel, _short(found))
         panels.unity(panel)
@@ -175,6 +181,6 @@ def _figure(over, out):
         panel.set_xlabel("time over the fastest")
     lines = pd.concat(list(over.values()))
     layouts = {str(layout): panels.marker(layout) for layout in dict.fromkeys(lines.layout)}
-    graph = {"a graph": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.5}}
+    graph = {"a graph": {"color": GRAPH, "marker": "o", "linestyle": "", "markersize": 2.5}}
     panels.legend(figure, panels.key(lines.bits, layouts, graph))
     return figure
