@@ -1,6 +1,7 @@
 """The experiment of the k largest: every contestant is held against a stable sort, on this machine and on a GPU."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cpms import InputError
@@ -41,6 +42,9 @@ def test_contestants_find_what_a_stable_sort_finds(tmp_path):
     judged(recorded(tmp_path, "topk"), {"cpms", "argsort"}, {"argpartition"})
     show.show("topk", results=tmp_path, output=tmp_path)
     assert "argpartition" in (tmp_path / "topk.md").read_text()
+    table = pd.read_csv(tmp_path / "topk.csv")
+    assert (table["copy ms"] == table.groupby(["type", "values"])["copy ms"].transform("max")).all()
+    assert table.share.to_numpy() == pytest.approx((table["copy ms"] / table.ms / 2).to_numpy())
 
 
 @pytest.mark.gpu

@@ -11,12 +11,14 @@ NEEDS = ["topk", "gpu_topk"]
 OTHERS = ["torch", "argpartition", "argsort"]
 PATTERNS = {"random": "o", "ranks": "s", "ascending": "^", "equal": "D"}
 BITS = {"float32": 32, "float64": 64}
+COPIED = ["copy ms", "copy least ms", "copy most ms"]
 
 
 def show(rows, out):
     rows = rows[rows.status == "ok"]
     for experiment, part in rows.groupby("experiment", sort=False):
-        lines = pd.DataFrame([line for _, row in part.iterrows() for line in _lines(row)])
+        copies = _copies(part)
+        lines = pd.DataFrame([line for _, row in part.iterrows() for line in _lines(row, copies)])
         table = lines.drop(columns=["low", "high"]).dropna(axis=1, how="all")
         device = part.gpu.iloc[0] if experiment == "gpu_topk" else f"{part.cpu.iloc[0]}, {part.threads.iloc[0]} threads"
         suffix = "_gpu" if experiment == "gpu_topk" else ""
@@ -25,16 +27,17 @@ def show(rows, out):
             suffix=suffix,
             caption=f"The k largest values on {device}, medians: 'alone' is the kernel without memory to allocate or "
             "a host to wait for, 'in order' the same reading from first to last; 'GB/s' counts the bytes of the values "
-            "once ('alone' on a GPU), 'share' is that over the bytes which a copy of them reads and writes; others are "
-            "times over ours",
+            "once ('alone' on a GPU), 'share' is that over the bytes which a copy of them reads and writes, by the "
+            "median copy of all orders; others are times over ours",
         )
         drawn = _drawn(part)
         out.figure(
-            _figure(lines, drawn, out),
+            _figure(lines, drawn, out, _of_kernel(part)),
             suffix=suffix,
             caption=f"The k largest of {lines['values'].max():,} values of type {lines['type'].iloc[0]} on {device}: "
-            "share of the copy bandwidth by the order of the values, and times of all contestants for the first order; "
-            "lines from least to most of the samples; colour: bits",
+            f"share of the copy bandwidth{' (kernel alone)' if _of_kernel(part) else ''} by the order of the values, "
+            "and times of whole calls of all contestants for the first order; lines from least to most of the samples; "
+            f"colour: bits. {_copied(lines)}",
             alt=ends(lines, "share", ["pattern", "k"], "Share of the copy bandwidth"),
             of=[experiment],
         )
@@ -42,10 +45,39 @@ def show(rows, out):
             out.say(line)
 
 
-def _lines(row):
+def _copies(rows):
+    """Return the copies by type and number of values: the median of all orders, and the least and most samples."""
+    copies = pd.DataFrame(rows["copy"].tolist(), index=rows.index)[["median_ms", "least_ms", "most_ms"]]
+    of_all = {"median_ms": "median", "least_ms": "min", "most_ms": "max"}
+    return copies.groupby([rows["dtype"], rows["values"]]).agg(of_all).set_axis(COPIED, axis=1)
+
+
+def _copied(lines):
+    """Return how far copies of the largest arrays differ, and the reason of shares above 1."""
+    largest = _largest(lines)
+    middle, least, most = largest[COPIED].iloc[0]
+    above = " A share may be above 1 as a copy writes, too." if (largest.share > 1).any() else ""
+    return (
+        f"The copy is the median of those of all orders, {middle:.3g} ms, samples from {least:.3g} to {most:.3g} ms; "
+        f"band: its medians by order.{above}"
+    )
+
+
+def _largest(lines):
+    of_one_type = lines[lines["type"] == lines["type"].iloc[0]]
+    return of_one_type[of_one_type["values"] == of_one_type["values"].max()]
+
+
+def _of_kernel(rows):
+    """Return whether shares are of the kernel alone, as where it is timed by itself."""
+    return any(result["contestant"] == "launch" for found in rows.results for result in found)
+
+
+def _lines(row, copies):
     times = {(result["contestant"], result["k"]): result["median_ms"] for result in row.results}
     held = {(result["contestant"], result["k"]): result for result in row.results}
     sorting = next((result["median_ms"] for result in row.results if result["contestant"] == "argsort"), None)
+    copy = copies.loc[(row["dtype"], row["values"])]
     for k in (k for k in row.ks if ("cpms", k) in times):
         ours = times["cpms", k]
         own = held.get(("launch", k), held["cpms", k])
@@ -60,9 +92,11 @@ def _lines(row):
             "in order ms": times.get(("launch in order", k)),
             "spread, %": 100 * (own["most_ms"] - own["least_ms"]) / own["median_ms"],
             "GB/s": row.bytes / alone / 1e6,
-            "share": row["copy"]["median_ms"] / alone / 2,
-            "low": row["copy"]["median_ms"] / own["most_ms"] / 2,
-            "high": row["copy"]["median_ms"] / own["least_ms"] / 2,
+            "share": copy["copy ms"] / alone / 2,
+            "low": copy["copy ms"] / own["most_ms"] / 2,
+            "high": copy["copy ms"] / own["least_ms"] / 2,
+            **copy,
+            "own copy ms": row["copy"]["median_ms"],
             "torch": _over(times.get(("torch", k)), ours),
             "argpartition": _over(times.get(("argpartition", k)), ours),
             "argsort": _over(sorting, ours),
@@ -95,18 +129,21 @@ def _drawn(rows):
     return table.assign(bits=BITS.get(row["dtype"], 64), values=row["values"], pattern=row.pattern)
 
 
-def _figure(lines, drawn, out):
-    of_one_type = lines[lines["type"] == lines["type"].iloc[0]]
-    largest = of_one_type[of_one_type["values"] == of_one_type["values"].max()]
+def _figure(lines, drawn, out, of_kernel):
+    largest = _largest(lines)
     bits = BITS.get(largest["type"].iloc[0], 64)
     figure, (left, right) = panels.grid(out.width, 2, 2.4, columns=(1, 2))
     for pattern, part in largest.groupby("pattern", sort=False):
         _line(left, part, "share", ("low", "high"), bits, PATTERNS.get(pattern, "X"), pattern)
-    left.set(xscale="log", xlabel="k", ylabel="share of copy bandwidth", ylim=(0, None))
+    copies = largest["own copy ms"] / largest["copy ms"]
+    left.axhspan(copies.min(), copies.max(), color=NEUTRAL, alpha=0.2, linewidth=0)
+    panels.unity(left, across=True)
+    share = f"{'kernel: ' if of_kernel else ''}share of copy bandwidth"
+    left.set(xscale="log", xlabel="k", ylabel=share, ylim=(0, None))
     for place, (name, part) in enumerate(drawn.groupby("contestant", sort=False)):
         _line(right, part.sort_values("k"), "median_ms", ("least_ms", "most_ms"), bits, "oX^v"[place % 4], name)
     right.set(xscale="log", yscale="log", xlabel="k")
-    right.set_ylabel(f"ms, {drawn['values'].iloc[0] / 1e6:g}M {drawn.pattern.iloc[0]}")
+    right.set_ylabel(f"ms a call, {drawn['values'].iloc[0] / 1e6:g}M {drawn.pattern.iloc[0]}")
     for panel in (left, right):
         panel.xaxis.set_major_formatter(lambda value, _: panels.number(value))
         panels.headroom(panel, 0.4)
