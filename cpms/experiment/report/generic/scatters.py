@@ -1,12 +1,13 @@
 """Time against bytes, and error against bits: points that are named, each by its graph and by its contestant.
 
-Points of a graph are joined by lines, with a label beside one of them (`cpms.experiment.report.page.labels`): the
-graph's name, or a number that the legend explains. The legend names the contestants by their marks. Of more graphs and
-contestants than a column has room for some are shown, evenly chosen, and the caption states how many.
+A graph's name, or a number that the legend explains, is beside each group of its points, or beside one of them where
+lines join them (`cpms.experiment.report.page.labels`). The legend names the contestants by their marks. Of more graphs
+and contestants than a column has room for some are shown, evenly chosen, and the caption states how many.
 """
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ import pandas as pd
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.parts import FEWEST, Made, baseline_of, explain, panel, range_of
+from cpms.experiment.report.observations import cases_in_words
 from cpms.experiment.report.page import labels, room
+from cpms.experiment.report.page.apart import apart
 from cpms.experiment.report.page.legends import ALL_MARKERS
 from cpms.experiment.report.palette import NEUTRAL, colour, nearest
 
@@ -35,7 +38,12 @@ _LEAST_SPREAD = 1.1
 """Of the most bytes over the least: figures of nearly equal bytes would show differences that mean nothing."""
 _TOGETHER = 2
 """Points of several graphs that may coincide."""
-_JOINED = "; lines: points of one graph"
+_MOST_JOINED = 3
+"""Graphs whose points lines join: those of more would cross."""
+_GROUP, _MOST_NAMES = 2.2, 6
+"""Marks' widths below which points of one graph have one name, and names of which more are numbers."""
+_WRONG = 1.0
+"""Relative error from which on a result is wrong."""
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
 
@@ -47,7 +55,9 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         return None
     found, same = _of_own_bytes(found)
     found, some = _chosen(found, ("traffic", "seconds"), width, baseline)
-    size, unit = _unit(found.traffic, _BYTES), _unit(found.seconds, _SECONDS)
+    if (found.groupby("case").traffic.agg(np.ptp) <= (_LEAST_SPREAD - 1) * found.groupby("case").traffic.min()).all():
+        return None  # Bytes differ by graph alone.
+    size, unit = _unit(found.traffic.median(), _BYTES), _unit(found.seconds.max(), _SECONDS)
     names = captions.in_words(found.traffic_name)
     figure, axes = panel(width, 2.6)
     axes.set(
@@ -56,35 +66,50 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     )
     panels.logarithmic(axes, most=5)
     panels.logarithmic(axes, "y", most=5)
-    _points(axes, found.assign(x=found.traffic / _BYTES[size], y=found.seconds / _SECONDS[unit]), width)
-    return (
-        figure,
-        f"time against {names}{FEWEST}{_JOINED}{same}{some}",
-        range_of(found, "seconds", "Points of the time", "s"),
-    )
+    found = found.assign(x=found.traffic / _BYTES[size], y=found.seconds / _SECONDS[unit])
+    more = _draw(axes, found, width, join=True)
+    return figure, f"time against {names}{more}{same}{some}", range_of(found, "seconds", "Points of the time", "s")
 
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the error against the mean number of bits read."""
-    from matplotlib.ticker import MultipleLocator
-
-    found = found[(found.error > 0) & (found.bits > 0)]
+    exact, found = _exact(found), found[(found.error > 0) & (found.bits > 0)]
     if not _relates(found.bits):
         return None
+    wrong = _wrong(found)
     found, some = _chosen(found, ("bits", "error"), width, baseline)
     if not _relates(found.bits):
         return None
     names = captions.in_words(found.error_name)
+    names = "largest relative error" if set(found.kind) == {"product"} else names
     figure, axes = panel(width, 2.6)
-    span = found.bits.max() - found.bits.min()
-    axes.xaxis.set_major_locator(MultipleLocator(8.0 if span > 24 else 4.0 if span > 10 else 2.0))
     several = bool((found.bits != found.fewest_bits).any())
     axes.set(xlabel="bits read, mean over iterations" if several else "bits read", ylabel=names)
     panels.logarithmic(axes, "y")
-    found, apart = _apart(found.assign(y=found.error), width)
-    _points(axes, found, width)
-    text = f"{names}, against {'the mean of ' if several else ''}the bits read{FEWEST}{_JOINED}{apart}{some}"
+    more = _draw(axes, found.assign(x=found.bits, y=found.error), width)
+    text = f"{names}, against {'the mean of ' if several else ''}the bits read{more}{exact}{wrong}{some}"
     return figure, text, range_of(found, "error", "Points of the error", "")
+
+
+def _exact(found: pd.DataFrame) -> str:
+    """Return a text about the products without an error, which a logarithmic axis has no place for.
+
+    Of other results an error of zero is one that was not measured.
+    """
+    exact = found[(found.kind == "product") & ~(found.error > 0)]
+    names = [f"{name} ({len(part)})" for name, part in exact.groupby("called", sort=False)]
+    return f"; error 0, on so many {cases_in_words(found)}: {captions.some(names)}" if names else ""
+
+
+def _is_wrong(found: pd.DataFrame) -> pd.Series[bool]:
+    return (found.error > _WRONG) & ~found.error_name.str.startswith("residual")
+
+
+def _wrong(found: pd.DataFrame) -> str:
+    """Return a text about the results that are wrong."""
+    wrong = found[_is_wrong(found)]
+    names = captions.some(dict.fromkeys(wrong.called))
+    return f"; wrong, ringed where drawn: error above 1, {len(wrong)} of {len(found)} ({names})" if names else ""
 
 
 def _of_own_bytes(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -110,9 +135,9 @@ def _relates(across: pd.Series[float]) -> bool:
     return len(across) >= 3 and bool(across.min() < across.max())
 
 
-def _unit(values: pd.Series[float], units: dict[str, float]) -> str:
-    """Return the largest unit that the median is not below; the smallest if there is none."""
-    return next((name for name, size in units.items() if values.median() >= size), [*units][-1])
+def _unit(value: float, units: dict[str, float]) -> str:
+    """Return the largest unit that a value is not below; the smallest if there is none."""
+    return next((name for name, size in units.items() if value >= size), [*units][-1])
 
 
 def _chosen(
@@ -148,17 +173,25 @@ def _together(found: pd.DataFrame, columns: tuple[str, str], width: float) -> in
 
 def _heads(across: Any, up: Any, width: float) -> Any:
     """Return of each point the place of the first one that it coincides with."""
-    mark = _MARK_PT * np.ptp(across) / (_SHARE_OF_PANEL * 72 * width)
-    near = _MARK_PT * np.ptp(up) / _HEIGHT_PT
+    mark = _mark(across, up, width)
     heads = list[int]()
     for place in range(len(across)):
-        same = (head for head in heads if abs(across[head] - across[place]) < mark)
-        heads.append(next((head for head in same if abs(up[head] - up[place]) <= near), place))
+        same = (head for head in heads if abs(across[head] - across[place]) < mark[0])
+        heads.append(next((head for head in same if abs(up[head] - up[place]) <= mark[1]), place))
     return np.array(heads)
 
 
-def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
-    """Draw points at ``x`` and ``y``, joined by graph, and name them all."""
+def _mark(across: Any, up: Any, width: float) -> tuple[float, float]:
+    """Return width and height of a mark in the units of the points, whose ends are about those of the panel."""
+    return _MARK_PT * np.ptp(across) / (_SHARE_OF_PANEL * 72 * width), _MARK_PT * np.ptp(up) / _HEIGHT_PT
+
+
+def _draw(axes: Axes, found: pd.DataFrame, width: float, *, join: bool = False) -> str:
+    """Draw points at ``x`` and ``y``, name them all, and return a text about colours, lines, names and legend.
+
+    ``x`` is logarithmic with ``join``, where points of one graph are joined if lines can be followed, and bits without.
+    """
+    found, apart_ = _apart(found, width, logarithmic=join)
     parts = [part for _, part in found.groupby("case", sort=False)]
     marks = _marks(found)
     for name, part in found.groupby("called", sort=False):
@@ -167,26 +200,85 @@ def _points(axes: Axes, found: pd.DataFrame, width: float) -> None:
             linewidths=0.3, edgecolors="white", zorder=2, clip_on=False, label=str(name),
         )  # fmt: skip
     axes.autoscale_view()
-    for part in parts if len(parts) > 1 else ():
-        places = part[["x", "y"]].to_numpy(float)
-        for pair in labels.joined(axes.transData.transform(places)):
-            axes.plot(*places[pair].T, color="#c8c8c8", linewidth=0.6, zorder=1)
-    panels.legend(axes.figure, panels.key(found.fewest_bits))  # type: ignore[arg-type]
-    _name(axes, parts, _contestants(found, marks), width)
+    if not join:
+        _bits_of(axes, found, width)
+        wrong = found[_is_wrong(found)]
+        if len(wrong):
+            axes.plot(wrong.x, wrong.y, "o", markersize=8, markerfacecolor="none", color=NEUTRAL, clip_on=False)
+    points = [part[["x", "y"]].to_numpy(float) for part in parts]
+    lines = _joins(points, axes.transData) if join else []
+    for ends in lines:
+        axes.plot(*ends.T, color="#c8c8c8", linewidth=0.6, zorder=1)
+    shades = {colour(bits) for bits in found.fewest_bits}
+    if len(shades) > 1 and (join or (found.bits != found.fewest_bits).any()):
+        panels.legend(axes.figure, panels.key(found.fewest_bits))  # type: ignore[arg-type]
+    coloured = FEWEST if len(shades) > 1 else f"; all read {found.fewest_bits.min():g} bits"
+    entries, several = _contestants(found, marks)
+    _name(axes, parts, lines, entries, width)
+    joined = "; lines: points of one graph" if lines else "; named: each group of a graph's points"
+    return "".join(
+        [
+            coloured,
+            joined if len(parts) > 1 else "",
+            "; open in the legend: of several colours" if several else "",
+            apart_,
+        ]
+    )
 
 
-def _apart(found: pd.DataFrame, width: float) -> tuple[pd.DataFrame, str]:
-    """Return points of which those that would coincide are set apart sideways, and a text."""
-    bits = found.bits.to_numpy(float)
-    mark = _MARK_PT * np.ptp(bits) / (_SHARE_OF_PANEL * 72 * width)
-    heads = _heads(bits, np.log10(found.y.to_numpy(float)), width)
-    moved = bits.copy()
-    for head in set(heads):
-        together = np.flatnonzero(heads == head)
-        ranks = np.arange(len(together)) - (len(together) - 1) / 2
-        moved[together] += ranks * min(mark, 2 * mark / max(1, len(together) - 1))
-    text = "; points that would coincide are set apart sideways, by at most a mark's width"
-    return found.assign(x=moved), text if (moved != bits).any() else ""
+def _bits_of(axes: Axes, found: pd.DataFrame, width: float) -> None:
+    """Let an axis of bits end at the most that are read, and set its ticks."""
+    from matplotlib.ticker import MultipleLocator
+
+    most, span = float(found.bits.max()), float(np.ptp(found.bits))
+    mark = _mark(found.bits, found.y, width)[0]
+    axes.set_xlim(float(found.x.min()) - 1.5 * mark, most + 1.5 * mark)
+    axes.xaxis.set_major_locator(MultipleLocator(8.0 if span > 24 else 4.0 if span > 10 else 2.0))
+
+
+def _apart(found: pd.DataFrame, width: float, *, logarithmic: bool) -> tuple[pd.DataFrame, str]:
+    """Return points of which those that would cover each other are set apart, and a text."""
+    across = found.x.to_numpy(float)
+    places = np.column_stack([np.log10(across) if logarithmic else across, np.log10(found.y.to_numpy(float))])
+    mark = np.array([each or 1.0 for each in _mark(*places.T, width)])
+    moved = apart(places / mark) * mark
+    changed = bool((moved != places).any())
+    if not changed:
+        return found, ""
+    found = found.assign(x=10 ** moved[:, 0] if logarithmic else moved[:, 0], y=10 ** moved[:, 1])
+    return found, "; points that would coincide are set apart by at most a mark's width"
+
+
+def _joins(points: Sequence[Any], transform: Any) -> list[Any]:
+    """Return the ends of the lines that join points of each graph from left to right.
+
+    There are none where they could not be followed: of many graphs, of paths that both rise and fall, and where lines
+    of two graphs cross.
+    """
+    if not 1 < len(points) <= _MOST_JOINED:
+        return []
+    paths = [part[np.lexsort(part.T[::-1])] for part in points]
+    rises = [np.diff(path[:, 1]) for path in paths]
+    pairs = [[*itertools.pairwise(path)] for path in paths]
+    drawn = [[transform.transform(np.array(pair)) for pair in each] for each in pairs]
+    crossed = any(
+        _cross(line, other)
+        for one, two in itertools.combinations(drawn, 2)
+        for line, other in itertools.product(one, two)
+    )
+    if crossed or any((rise < 0).any() and (rise > 0).any() for rise in rises):
+        return []
+    return [np.array(pair) for each in pairs for pair in each]
+
+
+def _cross(one: Any, other: Any) -> bool:
+    """Return whether two straight lines between points cross."""
+
+    def sides(line: Any, ends: Any) -> Any:
+        along, off = line[1] - line[0], ends - line[0]
+        return np.sign(along[0] * off[:, 1] - along[1] * off[:, 0])
+
+    return bool(np.prod(sides(one, other)) <= 0 and np.prod(sides(other, one)) <= 0)
 
 
 def _marks(found: pd.DataFrame) -> dict[str, str]:
@@ -200,43 +292,64 @@ def _marks(found: pd.DataFrame) -> dict[str, str]:
     return chosen
 
 
-def _contestants(found: pd.DataFrame, marks: dict[str, str]) -> list[Artist]:
-    """Return the entries of a legend for contestants, in their colour if they have one."""
+def _contestants(found: pd.DataFrame, marks: dict[str, str]) -> tuple[list[Artist], bool]:
+    """Return the entries of a legend for contestants, and whether some are open, since they have several colours."""
     lines = {}
     for name, part in found.groupby("called", sort=False):
         shades = {colour(bits) for bits in part.fewest_bits}
-        shade = shades.pop() if len(shades) == 1 else NEUTRAL
-        lines[str(name)] = {"color": shade, "marker": marks[str(name)], "linestyle": "", "markersize": 4}
-    return panels.key(lines=lines) if len(lines) > 1 else []
+        look = {"color": shades.pop()} if len(shades) == 1 else {"color": NEUTRAL, "markerfacecolor": "white"}
+        lines[str(name)] = {**look, "marker": marks[str(name)], "linestyle": "", "markersize": 4}
+    entries = panels.key(lines=lines) if len(lines) > 1 else []
+    return entries, any("markerfacecolor" in line for line in lines.values()) and bool(entries)
 
 
-def _name(axes: Axes, parts: Sequence[pd.DataFrame], entries: list[Artist], width: float) -> None:
-    """Write the names of graphs beside their points, or numbers that the legend explains, and the legend."""
+def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: list[Artist], width: float) -> None:
+    """Write names of graphs beside their points, or numbers that the legend explains, and the legend."""
     figure: Any = axes.figure
     given = [(*str(part.graph.iloc[0]).partition(", ")[::2], part.problem.iloc[0]) for part in parts]
     graphs = captions.case_labels([(graph, "") for graph, *_ in given])
-    lines = [[*_in_lines(graph, _NAME[width > 5]), *more] for graph, (_, *more) in zip(graphs, given, strict=True)]
-    names = ["\n".join(filter(None, each)) for each in lines]
-    points = [part[["x", "y"]].to_numpy(float) for part in parts]
-    height = figure.get_figheight()
+    each_lines = [[*_in_lines(graph, _NAME[width > 5]), *more] for graph, (_, *more) in zip(graphs, given, strict=True)]
+    names = ["\n".join(filter(None, each)) for each in each_lines]
+    above = [*figure.legends]
     if entries:
         explain(figure, entries)
     if len(parts) == 1:
         axes.set_title(names[0].replace("\n", ", "))
         return
-    if labels.place(axes, names, points):
+    points = [part[["x", "y"]].to_numpy(float) for part in parts]
+    of_graphs = [[each] for each in points] if lines else _groups(points, axes, width)
+    groups = [(place, group) for place, each in enumerate(of_graphs) for group in each]
+    held = [group for _, group in groups]
+    repeated = len(groups) > len(parts) and (len(groups) > _MOST_NAMES or any("\n" in name for name in names))
+    if not repeated and labels.place(axes, [names[place] for place, _ in groups], held, lines=lines):
         return
-    numbers = [str(place) for place in range(1, 1 + len(names))]
+    numbers = [str(place + 1) for place, _ in groups]
     numbered = {
-        f"{number} {' '.join(filter(None, each))}": {"linestyle": ""}
-        for number, each in zip(numbers, lines, strict=True)
+        f"{place} {' '.join(filter(None, each))}": {"linestyle": ""} for place, each in enumerate(each_lines, 1)
     }
+    height = figure.get_figheight()
     for more in (0.0, 0.6, 1.2, 1.8):
-        figure.legends[1:] = []
+        figure.legends[:] = above
         figure.set_figheight(height + more)
         explain(figure, [*entries, *panels.key(lines=numbered)])
-        if labels.place(axes, numbers, points):
+        if labels.place(axes, numbers, held, lines=lines):
             return
+    labels.place(axes, numbers, held, lines=lines, all_or_none=False)
+
+
+def _groups(points: Sequence[Any], axes: Axes, width: float) -> list[list[Any]]:
+    """Return of each graph the groups of its points that are near each other."""
+    from scipy.sparse.csgraph import connected_components
+
+    scale = np.log10 if axes.get_xscale() == "log" else np.asarray
+    scaled = [np.column_stack([scale(each[:, 0]), np.log10(each[:, 1])]) for each in points]
+    mark = np.array([each or 1.0 for each in _mark(*np.concatenate(scaled).T, width)])
+    found = []
+    for each, places in zip(points, scaled, strict=True):
+        near = np.hypot(*np.moveaxis((places[:, None] - places) / mark, 2, 0)) < _GROUP
+        count, group = connected_components(near, directed=False)
+        found.append([each[group == number] for number in range(count)])
+    return found
 
 
 def _in_lines(name: str, most: int) -> list[str]:

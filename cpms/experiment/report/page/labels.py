@@ -5,8 +5,7 @@ A greedy search over candidate places, as in map labelling (Christensen, Marks a
 cheapest free one is taken, those with the most crowded points first. A label that finds none becomes the first, and the
 search begins anew, a few times. A label that is not at its point has a leader, a thin line to it; one without has one
 of its own points nearest, so that it is not read as another's. Places on other labels, leaders and marks or beyond the
-panel are refused; lines below a label and leaders over marks cost. Points that have a label in common are joined by
-their minimum spanning tree (Prim, 1957).
+panel are refused, and so are those on lines of the figure; leaders over marks cost.
 The cost is that of one layout of the figure and some thousand comparisons of rectangles a label.
 """
 
@@ -36,8 +35,8 @@ _LEADER = 6.0
 _DIRECTIONS = 12
 _ORDERS = 6
 """Of labels that are tried."""
-_ON_LINE, _ON_MARK = 1.0, 8.0
-"""Cost in points of a sample of a line below a label, and of a mark below a leader."""
+_ON_MARK = 8.0
+"""Cost in points of a mark below a leader."""
 
 
 class _Place(NamedTuple):
@@ -49,8 +48,8 @@ class _Place(NamedTuple):
 
 
 def place(
-    axes: Axes, texts: Sequence[str], points: Sequence[Points], *, others: npt.ArrayLike = (), all_or_none: bool = True,
-    size: float = 7.0,
+    axes: Axes, texts: Sequence[str], points: Sequence[Points], *, others: npt.ArrayLike = (),
+    lines: Sequence[Points] = (), all_or_none: bool = True, size: float = 7.0,
 ) -> bool:  # fmt: skip
     """Write each text beside one of its points and return whether there was room; if not for all, none is written.
 
@@ -60,9 +59,11 @@ def place(
         With its marks, and a figure that has its legend.
     texts : sequence of str
     points : sequence of array
-        Of each text, in the coordinates of the panel; other texts avoid them, and the lines that join them.
+        Of each text, in the coordinates of the panel; other texts avoid them.
     others : array_like
         More marks, without a text.
+    lines : sequence of array
+        Both ends of each straight line that no text may lie on.
     all_or_none : bool
         False for texts of which those without room may be left out.
     size : float
@@ -77,7 +78,7 @@ def place(
     more = np.asarray(others, dtype=float).reshape(-1, 2)
     other = axes.transData.transform(more) / unit if len(more) else more
     marks = np.concatenate([*held, other])
-    lines = np.concatenate([marks[:0], *(_sampled(pair) for each in held for pair in each[joined(each)])])
+    drawn = np.concatenate([marks[:0], *(_sampled(axes.transData.transform(ends) / unit) for ends in lines)])
     crowd = [min(int((np.abs(marks - point).max(axis=1) < 20).sum()) for point in each) for each in held]
     order = sorted(range(len(texts)), key=lambda which: -crowd[which])
     extents = [_extent(axes, text, size) for text in texts]
@@ -88,7 +89,7 @@ def place(
             places = [
                 candidate
                 for point in held[which]
-                for candidate in _candidates(point, extents[which], edge, marks, lines, leaders, boxes)
+                for candidate in _candidates(point, extents[which], edge, marks, drawn, leaders, boxes)
                 if candidate.distance > _LEADER or _is_own(candidate.box, held[which], foreign[which])
             ]  # fmt: skip
             if not places and not all_or_none:
@@ -135,27 +136,6 @@ def _as_they_are(figure: Any) -> Iterator[None]:
             text.set_parse_math(True)
 
 
-def joined(points: Points) -> npt.NDArray[np.int64]:
-    """Return the pairs of the points that their minimum spanning tree joins, one a line.
-
-    Examples
-    --------
-    >>> joined(np.array([[0.0, 0.0], [9.0, 0.0], [4.0, 0.0]])).tolist()
-    [[0, 2], [2, 1]]
-    """
-    pairs = []
-    nearest, distance = np.zeros(len(points), int), np.hypot(*(points - points[0]).T)
-    distance[0] = np.inf
-    for _ in points[1:]:
-        new = int(np.argmin(distance))
-        pairs.append((int(nearest[new]), new))
-        own = np.hypot(*(points - points[new]).T)
-        closer = np.isfinite(distance) & (own < distance)
-        nearest[closer], distance[closer] = new, own[closer]
-        distance[new] = np.inf
-    return np.array(pairs, dtype=int).reshape(-1, 2)
-
-
 def _nearest(point: npt.ArrayLike, box: Sequence[float]) -> tuple[float, float]:
     """Return the place of a label's box that is nearest to its point."""
     across, up = np.clip(point, np.array(box[:2]), np.array(box[2:]))
@@ -189,11 +169,11 @@ def _candidates(
             low = point[1] + (distance + _MARK) * up + (np.clip(up * 2, -1, 1) - 1) * height / 2
             box = (float(left), float(low), float(left + width), float(low + height))
             inside = edge[0] + 2 <= box[0] and box[2] <= edge[2] and edge[1] + 2 <= box[1] and box[3] <= edge[3]
-            covered = _within(marks, box, _MARK).any() or _within(leaders, box, 1).any()
+            covered = _within(marks, box, _MARK).any() or _within(np.concatenate([lines, leaders]), box, 1).any()
             if not inside or covered or any(_meet(box, other) for other in boxes):
                 continue
             at = (float(point[0]), float(point[1]))
-            cost = distance + _ON_LINE * int(_within(lines, box, 0).sum())
+            cost = distance
             if distance > _LEADER:
                 leader = _sampled(np.array([point, _nearest(point, box)]))
                 if any(_within(leader, other, 1).any() for other in boxes):
