@@ -13,6 +13,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cpms.experiment.report.observations import observations
+from cpms.experiment.report.page.apart import apart
 from cpms.experiment.report.page.labels import place
 from cpms.experiment.report.palette import colour
 from cpms.experiment.report.show import styled
@@ -302,3 +303,38 @@ def test_a_name_is_not_written_where_another_mark_is_nearer():
         return np.hypot(*(np.clip(point, (box.x0, box.y0), (box.x1, box.y1)) - point))
 
     assert axes.lines or distance(own) < min(map(distance, around))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=12))
+def test_marks_are_moved_by_at_most_their_width_and_those_alone_stay(points):
+    places = np.array(points) / 10
+    moved = apart(places)
+    assert (np.hypot(*(moved - places).T) <= 1 + 1e-9).all()
+    distance = np.hypot(*np.moveaxis(places[:, None] - places, 2, 0)) + 1e9 * np.eye(len(places))
+    far = distance.min(axis=1) > 3
+    assert moved[far] == pytest.approx(places[far])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 6), st.floats(-9, 9), st.floats(-9, 9))
+def test_a_few_marks_in_one_place_are_moved_until_they_touch(count, across, up):
+    moved = apart(np.tile([[across, up]], (count, 1)))
+    distance = np.hypot(*np.moveaxis(moved[:, None] - moved, 2, 0)) + 1e9 * np.eye(count)
+    assert distance.min() > 0.95
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(*[st.floats(0, 12)] * 4), min_size=1, max_size=4))
+def test_no_name_is_on_a_line(ends):
+    lines = [np.array(each).reshape(2, 2) for each in ends]
+    with styled():
+        axes = Figure(figsize=(3.0, 2.5)).subplots()
+        axes.set(xlim=(0, 12), ylim=(0, 12))
+        texts = [f"name {k}" for k in range(len(lines))]
+        place(axes, texts, [line[:1] for line in lines], lines=lines, all_or_none=False)
+    for text in axes.texts:
+        box = text.get_window_extent()
+        for line in lines:
+            along = axes.transData.transform(line[0] + np.linspace(0, 1, 200)[:, None] * (line[1] - line[0]))
+            assert not any(box.contains(*each) for each in along)

@@ -240,7 +240,7 @@ def _apart(found: pd.DataFrame, width: float, *, logarithmic: bool) -> tuple[pd.
     """Return points of which those that would cover each other are set apart, and a text."""
     across = found.x.to_numpy(float)
     places = np.column_stack([np.log10(across) if logarithmic else across, np.log10(found.y.to_numpy(float))])
-    mark = np.array([each or 1.0 for each in _mark(*places.T, width)])
+    mark = np.array([each or 1.0 for each in _mark(places[:, 0], places[:, 1], width)])
     moved = apart(places / mark) * mark
     changed = bool((moved != places).any())
     if not changed:
@@ -343,7 +343,8 @@ def _groups(points: Sequence[Any], axes: Axes, width: float) -> list[list[Any]]:
 
     scale = np.log10 if axes.get_xscale() == "log" else np.asarray
     scaled = [np.column_stack([scale(each[:, 0]), np.log10(each[:, 1])]) for each in points]
-    mark = np.array([each or 1.0 for each in _mark(*np.concatenate(scaled).T, width)])
+    across, up = np.concatenate(scaled).T
+    mark = np.array([each or 1.0 for each in _mark(across, up, width)])
     found = []
     for each, places in zip(points, scaled, strict=True):
         near = np.hypot(*np.moveaxis((places[:, None] - places) / mark, 2, 0)) < _GROUP
