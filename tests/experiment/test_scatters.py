@@ -338,3 +338,37 @@ def test_no_name_is_on_a_line(ends):
         for line in lines:
             along = axes.transData.transform(line[0] + np.linspace(0, 1, 200)[:, None] * (line[1] - line[0]))
             assert not any(box.contains(*each) for each in along)
+
+
+def rows_with_histories(lengths, **more):
+    return [
+        {**row, "history": [[10.0**-step, 64] for step in range(lengths[int(row["graph"][-1])])], **more}
+        for row in rows_of(len(lengths), 2.0)
+    ]
+
+
+@pytest.mark.parametrize("lengths", [(3, 9, 5), (7,)])
+def test_of_several_graphs_the_curves_of_the_one_with_the_most_iterations_are_drawn(lengths):
+    rows = rows_with_histories(lengths, norm="l2")
+    (axes,) = drawn(rows, "single", "residual").axes
+    assert axes.get_title() == f"graph-{lengths.index(max(lengths))}"
+    assert axes.get_ylabel() == "residual, 2-norm"
+    assert len(axes.lines) == len(STORAGES)
+    assert {len(line.get_xdata()) for line in axes.lines} == {max(lengths)}
+    widths = [line.get_linewidth() for line in axes.lines]
+    assert widths == sorted(widths, reverse=True)
+    assert len(set(widths)) == len(widths)
+    text = captions_of(rows, "residual")
+    assert (f"of {len(lengths)} graphs the one with the most iterations" in text) == (len(lengths) > 1)
+    assert "first" not in text
+
+
+def test_residuals_of_systems_are_relative_and_solves_without_room_are_counted():
+    rows = [
+        {**row, "kind": "linear", "cell": f"{row['cell']} {k}", "layout": f"{k}"}
+        for row in rows_with_histories((4,))
+        for k in range(3)
+    ]
+    (axes,) = drawn(rows, "single", "residual").axes
+    assert axes.get_ylabel() == "relative residual, 2-norm"
+    assert "; first 6 of its 12 solves" in captions_of(rows, "residual")

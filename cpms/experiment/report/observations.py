@@ -54,8 +54,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
         ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
         ``error`` and ``error_name``; ``flaw``, why the time counts for nothing; ``traffic`` in bytes and
-        ``traffic_name``; ``iterations`` and certified ``residual``; ``history``, pairs of a residual and bits.
-        Missing numbers are NaN.
+        ``traffic_name``; ``iterations`` and certified ``residual``; ``history``, pairs of a residual and bits, and its
+        ``norm``. Missing numbers are NaN.
 
     Examples
     --------
@@ -287,6 +287,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "traffic": float(first.get(traffic, np.nan)),
         "traffic_name": traffic,
         "history": _history(first),
+        "norm": first.get("norm", ""),
         "own": any(plugins.is_reference(str(value)) for name, value in first.items() if name in PARAMETERS),
         "iterations": float(first.get("iterations", np.nan)),
         "residual": float(next((first[name] for name in _RESIDUALS if first.get(name, 0) > 0), np.nan)),

@@ -1,4 +1,8 @@
-"""Residual against iteration: a curve for each solve, in the colour of the bits that were read."""
+"""Residual against iteration: a curve for each solve, in the colour of the bits that were read.
+
+Curves of one graph nearly coincide where storages differ alone, and those of several graphs cannot be told apart then.
+So one graph is drawn, the one that takes the most iterations, and each curve is thinner than those below it.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,15 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report import panels
+from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.parts import Made, each_line, explain, panel, short_names
+from cpms.experiment.report.observations import cases_in_words, of_systems
 from cpms.experiment.report.palette import colour
 
 _MOST_HISTORIES = 6
+_WIDEST_PT, _THINNEST_PT = 2.6, 0.8
+"""Widths of the curves, from the lowest to the uppermost."""
+_NORMS = {"l1": "residual, 1-norm", "l2": "residual, 2-norm", "linf": "residual, largest entry"}
 _MARKS_OF_HISTORY = 10
 """About so many marks tell a history from others; more would cover each other."""
 
@@ -20,9 +28,12 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw residual against iteration, each stretch in the colour of the bits that were read."""
     del baseline
     held = found[found.history.map(bool)]
-    found = held.iloc[:_MOST_HISTORIES]
-    if found.empty:
+    if held.empty:
         return None
+    slowest = held.case.iloc[int(np.argmax([history[-1][0] for history in held.history]))]
+    own = held[held.case == slowest]
+    found = own.iloc[:_MOST_HISTORIES]
+    widths = np.linspace(_WIDEST_PT, _THINNEST_PT, len(found)) if len(found) > 1 else [1.2]
     figure, axes = panel(width, 2.4)
     for place, (marker, line) in enumerate(zip(panels.ALL_MARKERS, each_line(found), strict=False)):
         iterations, values, bits = (np.array(each) for each in zip(*line.history, strict=True))
@@ -31,20 +42,32 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         ends = [0, *(np.flatnonzero(np.diff(bits)) + 1), len(bits)]
         for start, end in itertools.pairwise(ends):
             at = slice(max(start - 1, 0), end)
-            axes.plot(iterations[at], values[at], color=colour(bits[start]), zorder=1)
+            axes.plot(iterations[at], values[at], color=colour(bits[start]), linewidth=widths[place], zorder=1)
         shades = [colour(each) for each in bits[marked]]
         axes.scatter(
-            iterations[marked], values[marked], s=9, c=shades, marker=marker, zorder=2, linewidths=0, clip_on=False
+            iterations[marked],
+            values[marked],
+            s=18,
+            c=shades,
+            marker=marker,
+            zorder=2,
+            linewidths=0.3,
+            edgecolors="white",
+            clip_on=False,
         )
     panels.logarithmic(axes, "y")
-    axes.set(xlabel="iteration", ylabel="residual")
+    named_norm = _NORMS.get(found.norm.iloc[0], "residual")
+    norm = "relative residual, 2-norm" if of_systems(found) else named_norm
+    axes.set(xlabel="iteration", ylabel=norm, title=captions.case_label(*found[["graph", "problem"]].iloc[0]))
     named = dict(zip(short_names(found), panels.ALL_MARKERS, strict=False))
     swept = {int(each) for line in found.history for _, _, each in line}
     explain(figure, panels.key(swept, named))
     last = min(line[-1][1] for line in found.history)
-    some = f"; {len(found)} of {len(held)} solves" if len(found) < len(held) else ""
-    return (
-        figure,
-        f"residual against iteration by bits read{some}",
-        f"{len(found)} falling curves; the least ends at {last:.1e}.",
-    )
+    count = held.case.nunique()
+    texts = [
+        f"{norm}, against iteration by bits read",
+        f"; of {count} {cases_in_words(held)} the one with the most iterations" if count > 1 else "",
+        f"; first {len(found)} of its {len(own)} solves" if len(found) < len(own) else "",
+        "; a curve is thinner than those below it" if len(found) > 1 else "",
+    ]
+    return figure, "".join(texts), f"{len(found)} falling curves; the least ends at {last:.1e}."
