@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -283,6 +284,9 @@ def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
     part = swept[(swept.graph == "uniform, 67M edges") & (swept.storage == "fp16")].set_index("arrangement")["sweep us"]
     blocking = part["no propagation blocking"] / part["as chosen"]
     assert bought.loc["uniform, 67M edges", "propagation blocking"] == pytest.approx(blocking)
+    fixed = swept[swept.storage == "fp16"].pivot_table(index="graph", columns="arrangement", values="sweep us")
+    least = min(("16 warps", "24 warps"), key=lambda warps: np.log(fixed[warps]).mean())
+    assert bought["choice of warps"].to_numpy() == pytest.approx((fixed[least] / fixed["as chosen"])[bought.index])
     cached = rows.read(folder("experiments") / "results" / "gpu_cached.jsonl")
     assert bought["in-cache sweeps"].notna().sum() == len(cached)
     of_web = {r["arrangement"]["cached"]: r["sweep_us"] for r in cached[0]["results"] if r["storage"] == "fp16"}
