@@ -453,3 +453,16 @@ def test_graphs_whose_residuals_are_0_are_named_and_not_drawn(tmp_path):
     written = show.show("convergence", results=tmp_path / "rows", output=tmp_path, echo=said.append)
     assert "left out: graph two: its residuals are 0, which a logarithmic axis cannot show" in said
     assert [path.name for path in written if path.suffix == ".png"] == ["convergence.png"]
+
+
+def test_formats_of_one_mantissa_have_marks_of_their_own():
+    program = show._program(show_programs()["refine_formats"])
+    each = {"graph": "a", "mantissa": 4, "bits": 8, "storage": "e4m3", "sweeps": 30}
+    other = {**each, "storage": "cpms4", "bits": 16, "sweeps": 40}
+    longest = {**each, "storage": "fp32", "bits": 32, "mantissa": 24, "sweeps": 20}
+    drawn = program._sweeps(pd.DataFrame([longest, other, each]))
+    assert list(zip(drawn.storage, drawn.place, drawn.ratio, strict=True)) == [
+        ("e4m3", 1, 1.5),
+        ("cpms4", 2, 2.0),
+        ("fp32", 3, 1.0),
+    ]

@@ -27,10 +27,11 @@ def show(rows, out):
     sweeps, gathered = _sweeps(table), _gathered(table)
     out.figure(
         _figure(sweeps, gathered, out),
-        caption="Method refine to 1e-10: sweeps by the mantissa of the residual, over those with the longest mantissa, "
-        "and bytes gathered an edge in the whole solve by the bits of inner sweeps. Grey: graphs, marks: geometric "
-        "means with 95 % bootstrap intervals over them; colour: bits of storage",
-        alt=ends(sweeps, "ratio", ["graph", "mantissa"], "Sweeps over those with the longest mantissa", "times")
+        caption="Method refine to 1e-10: sweeps by the format of the residual (in brackets bits of its mantissa, one "
+        "more if rounded to nearest), over those with the longest mantissa, and bytes gathered an edge in the whole "
+        "solve by the bits of inner sweeps, of the format that gathers the fewest on each graph. Grey: graphs, marks: "
+        "geometric means with 95 % bootstrap intervals over them; colour: bits of storage",
+        alt=ends(sweeps, "ratio", ["graph", "storage"], "Sweeps over those with the longest mantissa", "times")
         + " " + ends(gathered, "bytes", ["graph", "bits"], "Bytes gathered an edge", "bytes"),
     )  # fmt: skip
 
@@ -54,10 +55,11 @@ def _line(row):
 
 
 def _sweeps(table):
-    """Return the fewest sweeps of each graph and mantissa, over those with the longest mantissa."""
-    best = table.sort_values("sweeps", kind="stable").groupby(["graph", "mantissa"], sort=False).first().reset_index()
-    longest = best.sort_values("mantissa").groupby("graph").sweeps.last()
-    return best.assign(ratio=best.sweeps / best.graph.map(longest)).sort_values("mantissa", kind="stable")
+    """Return the sweeps of each graph and format, over those with the longest mantissa, formats in order of it."""
+    in_order = table.sort_values(["mantissa", "bits"], kind="stable")
+    places = {name: place for place, name in enumerate(dict.fromkeys(in_order.storage), start=1)}
+    longest = in_order.groupby("graph").sweeps.last()
+    return in_order.assign(ratio=in_order.sweeps / in_order.graph.map(longest), place=in_order.storage.map(places))
 
 
 def _gathered(table):
@@ -67,24 +69,25 @@ def _gathered(table):
 
 
 def _figure(sweeps, gathered, out):
-    figure, (left, right) = panels.grid(out.width, 2, 2.2, columns=(1, 2))
-    for panel, table, across, value in ((left, sweeps, "mantissa", "ratio"), (right, gathered, "bits", "bytes")):
+    figure, (left, right) = panels.grid(out.width, 2, 3.0, columns=(1, 2))
+    for panel, table, across, value in ((left, sweeps, "place", "ratio"), (right, gathered, "bits", "bytes")):
         for _, part in table.groupby("graph", sort=False):
             panel.plot(part[across], part[value], color="#bbbbbb", linewidth=0.6, zorder=0)
         for at, part in table.groupby(across):
             found = geometric(part[value])
             ends_of = (found["low"], found["high"])
             panels.point(panel, at, found["mean"], part.bits.iloc[0], "D", ends=ends_of, across=False)
-    left.set(xscale="log", xlabel="mantissa bits, one more if rounded to nearest", ylabel="sweeps, relative")
-    left.set_xticks([3, 4, 5, 8, 12, 24], ["3", "4", "5", "8", "12", "24"])
-    left.minorticks_off()
+    formats = sweeps.drop_duplicates("place")
+    left.set(xlabel="format (mantissa bits)", ylabel="sweeps, relative")
+    names = [f"{name} ({mantissa})" for name, mantissa in zip(formats.storage, formats.mantissa, strict=True)]
+    left.set_xticks(formats.place, names, rotation=90)
     right.set(xlabel="bits of inner sweeps", ylabel="bytes gathered an edge", ylim=(0, None))
     right.set_xticks(sorted(set(gathered.bits)))
     graph = {"a graph": {"color": "#bbbbbb", "linewidth": 0.8}}
     figure.get_layout_engine().set(w_pad=0.08)
     mean = {"geometric mean": {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}}
     panels.legend(figure, panels.key(table.bits, lines={**graph, **mean}))
-    _name_extremes(left, sweeps, "mantissa", "ratio", out)
+    _name_extremes(left, sweeps, "place", "ratio", out)
     _name_extremes(right, gathered, "bits", "bytes", out)
     return figure
 
@@ -93,7 +96,9 @@ def _name_extremes(panel, table, across, value, out):
     """Name the graphs with the most and with the least, beside all lines."""
     at = np.geomspace(table[across].min(), table[across].max(), 100)
     lines = [np.interp(at, part[across], part[value]) for _, part in table.groupby("graph", sort=False)]
-    others = np.concatenate([np.stack([at, line], axis=1) for line in lines])
+    means = {place: geometric(part[value]) for place, part in table.groupby(across)}
+    intervals = [(np.full(20, place), np.linspace(each["low"], each["high"], 20)) for place, each in means.items()]
+    others = np.concatenate([np.stack(each, axis=1) for each in [*((at, line) for line in lines), *intervals]])
     far = table.loc[[table[value].idxmax(), table[value].idxmin()]]
     points = [*far[[across, value]].to_numpy(float)[:, None]]
     labels.place(panel, out.names(map(shortened, far.graph)), points, others=others, all_or_none=False)
