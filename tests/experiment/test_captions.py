@@ -55,3 +55,41 @@ def test_arrays_are_no_graphs(kind, word):
         for storage in ("fp64", "fp32")
     ]
     assert f"over the same 3 {word} for all" in caption(rows, "speedup")
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("linear", "of a vector's value"),
+        ("vector_bits", "of a vector's value"),
+        ("rounding", "of the format rounded to"),
+        ("conversion", "of the format converted to"),
+        ("pagerank", "read"),
+    ],
+)
+def test_bits_are_those_of_what_the_kind_counts(kind, word):
+    rows = [
+        {**ROW, "cell": each, "kind": kind, "storage": each, "error_l1": 1.0 / (1 + place)}
+        for place, each in enumerate(["fp64", "fp32", "fp16"])
+    ]
+    made = {each.name: each for each in drawings(rows)}
+    assert f"by bits {word}" in made["time"].caption
+    assert made["error"].figure.axes[0].get_xlabel() == f"bits {word}"
+    assert f"against the bits {word}" in made["error"].caption
+    for each in made.values():
+        assert word == "read" or not any(text in each.caption for text in ("bits read", "sweep reads"))
+
+
+@pytest.mark.parametrize("formats", [("e4m3", "e4m3"), ("e4m3", "fp64")])
+def test_the_format_of_the_matrix_is_stated_beside_the_bits_of_vectors(formats):
+    shared = {**ROW, "kind": "linear", "storage": "auto", "used": "cg"}
+    rows = [
+        {**shared, "cell": f"{stored}{place}{each}", "graph": f"g{place}", "stored_as": stored, "vectors": [each]}
+        for place, stored in enumerate(formats)
+        for each in ("fp64", "fp32")
+    ]
+    alike = len(set(formats)) == 1
+    names = {f"vectors {each} (A e4m3)" if alike else f"vectors {each}" for each in ("fp64", "fp32")}
+    assert set(observations(rows).called) == names
+    stated = "A is stored as e4m3." if alike else "A is stored as e4m3 (2), fp64 (2)."
+    assert stated in caption(rows)

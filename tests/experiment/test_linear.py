@@ -127,28 +127,32 @@ def test_figures_name_what_auto_took_on_all_systems_alike():
     ]
     rows = [row_of("a", rhs, [PLAIN, AUTO, others[2]]) for rhs in ("ones", "random")]
     assert list(observations(rows).called)[:3] == [
-        "cg fp64 fp64",
+        "cg A fp64 vectors fp64",
         "auto (cg, A fp32, vectors fp32)",
         "my.py:cg auto (A fp64, vectors fp64)",
     ]
     rows += [row_of("b", rhs, others) for rhs in ("ones", "random")]
     found = observations(rows)
-    assert set(found.called) == {"cg fp64 fp64", "auto (cg, vectors fp32)", "my.py:cg auto (A fp64, vectors fp64)"}
-    assert baseline_of(found.iloc[::-1], None) == "cg fp64 fp64"
+    assert set(found.called) == {
+        "cg A fp64 vectors fp64",
+        "auto (cg, vectors fp32)",
+        "my.py:cg auto (A fp64, vectors fp64)",
+    }
+    assert baseline_of(found.iloc[::-1], None) == "cg A fp64 vectors fp64"
     (drawing,) = (each for each in drawings(rows) if each.name == "speedup")
     assert "over the same 2 matrices and 2 right-hand sides for all" in drawing.caption
     (drawing,) = (each for each in drawings(rows[:-1]) if each.name == "speedup")
     assert "over the same 3 systems for all" in drawing.caption
 
 
-def test_labels_that_would_be_alike_are_those_that_were_asked_for():
+def test_labels_tell_apart_what_was_asked_for_the_matrix_and_for_vectors():
     ways = [("auto", "fp32", ["auto"], "cg", "fp32", ["fp32"]), ("auto", "auto", ["fp32"], "cg", "fp32", ["fp32"])]
     others = [
         ("auto", "fp32", ["auto"], "gmres", "fp32", ["fp64"]),
         ("auto", "auto", ["fp32"], "gmres", "fp64", ["fp32"]),
     ]
     found = observations([row_of("a", "ones", ways), row_of("b", "ones", others)])
-    assert set(found.called) == {"fp32 auto", "auto fp32"}
+    assert set(found.called) == {"A fp32 auto", "vectors fp32 auto"}
 
 
 def test_rows_name_what_was_used(tmp_path):

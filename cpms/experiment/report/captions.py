@@ -109,7 +109,7 @@ def _repetitions(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None)
     sampled = [each for result in found for each in _samples(result)]
     if sampled:
         return _spread_of(sampled)
-    counts = [row["samples"] for row in rows if isinstance(row.get("samples"), int)]
+    counts = [row["samples"] for row in rows if isinstance(row.get("samples"), int) and row["samples"] > 0]
     spreads = [
         (result[most] - result[least]) / result[middle]
         for result in found

@@ -35,6 +35,13 @@ where contestants differ in it, since a looser one is no speed-up.
 """
 _OF_ARRAYS = {"conversion", "rounding", "topk"}
 """Kinds of experiments on arrays of values."""
+_BITS = {
+    **dict.fromkeys(("linear", "vector_bits"), "of a vector's value"),
+    "conversion": "of the format converted to",
+    "rounding": "of the format rounded to",
+    "topk": "of an array's value",
+}
+"""Kinds whose bits are not those that sweeps read of the values of a matrix."""
 _CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
 """Parameters of linear solves, each with the column of what ``auto`` took, and a word before that in labels."""
 _AUTO = ("auto", '["auto"]')
@@ -78,17 +85,18 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         if name != "values" and len(table[name].astype(str).drop_duplicates()) > 1
     ]
     chosen = {name: _chosen_by_default(table[name]) for name in differing if name.endswith("_json")}
-    groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Any, Any, Any], list[dict[str, Any]]] = {}
     for line in table.to_dict("records"):
         held = {str(name): value for name, value in line.items() if _is_held(value)}
-        groups.setdefault((held.get("graph", np.nan), held.get("parameters", np.nan)), []).append(held)
-    of_problems, of_graphs = _split([(graph, lines[0]) for (graph, _), lines in groups.items()], differing)
+        key = (held.get("graph", np.nan), held.get("parameters", np.nan), held.get("algorithm", ""))
+        groups.setdefault(key, []).append(held)
+    of_problems, of_graphs = _split([(graph, lines[0]) for (graph, *_), lines in groups.items()], differing)
     named = [name for name in differing if name not in of_problems + of_graphs]
     held_names = [name for name in named if any(name in line for (line, *_) in groups.values())]
     firsts = [lines[0] for lines in groups.values()]
     contestants, called = _labels(firsts, differing, chosen), _labels(firsts, named, chosen)
     found = []
-    for (graph, parameters), lines in groups.items():
+    for (graph, parameters, _), lines in groups.items():
         stated = {name: lines[0][name] for name in of_problems if name in lines[0]}
         values_alone = len(stated) > 2  # A label has no room for the names of three.
         problem = " ".join(
@@ -114,6 +122,12 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
 def of_systems(found: pd.DataFrame) -> bool:
     """Return whether observations are of linear systems."""
     return "kind" in found and set(found.kind) == {"linear"}
+
+
+def bits_in_words(found: pd.DataFrame) -> str:
+    """Return a word for what the bits of observations are of, after a number of them or after "bits"."""
+    kinds = set(found.kind) if "kind" in found else set()
+    return _BITS.get(kinds.pop(), "read") if len(kinds) == 1 else "read"
 
 
 def case_in_words(found: pd.DataFrame) -> str:
@@ -204,15 +218,16 @@ def _labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set
     for line in lines:
         key = _key(line, names)
         free = [name for name in names if line.get(name) in _AUTO and name in _CHOSEN and "used" in line]
-        if not free:
+        stored = ["storage"] if "used" in line and "storage" not in names else []
+        if not free and not stored:
             continue
-        for name in free:
+        for name in [*free, *stored]:
             column, word = _CHOSEN[name]
             text = word + _word(column, line[column], set()) if column in line else ""
             taken.setdefault(key, {}).setdefault(name, set()).add(text)
         alike = ", ".join(text for texts in taken[key].values() if len(texts) == 1 for text in texts if text)
         asked = _words(line, [name for name in names if name not in free], chosen)
-        found[key] = f"{asked} auto{f' ({alike})' if alike else ''}".strip()
+        found[key] = " ".join(filter(None, [asked, "auto" if free else "", f"({alike})" if alike else ""]))
     return found if len(set(found.values())) == len(set(plain.values())) else plain
 
 
@@ -221,7 +236,10 @@ def _key(line: dict[str, Any], names: list[str]) -> tuple[str, ...]:
 
 
 def _words(line: dict[str, Any], names: list[str], chosen: dict[str, set[str]]) -> str:
-    return " ".join(_word(name, line[name], chosen.get(name, set())) for name in names if name in line)
+    """Return parameters as text; of linear solves with words for what is stored of the matrix and of vectors."""
+    before = {name: word for name, (_, word) in _CHOSEN.items()} if "used" in line else {}
+    words = [(before.get(name, ""), _word(name, line[name], chosen.get(name, set()))) for name in names if name in line]
+    return " ".join(before + word for before, word in words)
 
 
 def _chosen_by_default(column: pd.Series[Any]) -> set[str]:

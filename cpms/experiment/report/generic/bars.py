@@ -15,15 +15,16 @@ import pandas as pd
 
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.parts import (
-    FEWEST,
     Made,
     baseline_of,
     each_line,
     explain_bits,
+    fewest,
     lines_of_names,
     panel,
     range_of,
 )
+from cpms.experiment.report.observations import bits_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 
@@ -101,7 +102,11 @@ def _bars(axes: Axes, places: list[int], found: pd.DataFrame, scales: Any) -> tu
     if spread.any():
         axes.errorbar(scales * found.seconds, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
     text = "; crossed: the time of each number of bits is not recorded, the colour is the fewest" if mixed.any() else ""
-    return f" by bits read{text}", _explained() if mixed.any() else [], "; hatched: preparation" if prepared else ""
+    return (
+        f" by bits {bits_in_words(found)}{text}",
+        _explained() if mixed.any() else [],
+        "; hatched: preparation" if prepared else "",
+    )
 
 
 def _dots(axes: Axes, places: list[int], found: pd.DataFrame, scales: Any) -> tuple[str, list[Any], str]:
@@ -118,7 +123,7 @@ def _dots(axes: Axes, places: list[int], found: pd.DataFrame, scales: Any) -> tu
     entries = panels.key(lines={"fewest bits of several": panels.HOLLOW}) if any(several) else []
     longest = found.prepare.max()
     return (
-        f"{FEWEST}{', hollow where several are read' if any(several) else ''}"
+        f"{fewest(found)}{', hollow where several' if any(several) else ''}"
         f"{f'; preparation, up to {longest:.3g} s, is not drawn' if longest > 0 else ''}",
         entries,
         "",

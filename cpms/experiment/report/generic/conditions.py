@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cpms.experiment.report import captions
-from cpms.experiment.report.observations import case_in_words
+from cpms.experiment.report.observations import case_in_words, of_systems
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import results_of
 
@@ -38,7 +38,17 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
                 f"{case_in_words(found).capitalize()}: {label}."
                 if len(graphs) == 1 and (label := captions.graph_label(graphs[0]))
                 else "",
+                _stored(found),
                 f"Tolerance: {tolerances.pop():g}." if len(tolerances) == 1 and None not in tolerances else "",
             ],
         )
     )
+
+
+def _stored(found: pd.DataFrame) -> str:
+    """Return the formats of the matrices of linear solves as a sentence, with the number of results of each."""
+    if not of_systems(found):
+        return ""
+    counts = found.stored.value_counts()
+    each = [f"{stored} ({count})" if len(counts) > 1 else str(stored) for stored, count in counts.items()]
+    return f"The matrix A is stored as {captions.some(each)}."

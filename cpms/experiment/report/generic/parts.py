@@ -9,6 +9,7 @@ import pandas as pd
 
 from cpms.base.errors import InputError
 from cpms.experiment.report import captions, panels
+from cpms.experiment.report.observations import bits_in_words
 from cpms.experiment.report.page import room
 
 if TYPE_CHECKING:
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
 
 Made = tuple["Figure", str, str] | None
 """A figure, the text of its caption and its alternative text; None if the observations allow none."""
-FEWEST = "; colour: fewest bits that a sweep reads"
+
+
+def fewest(found: pd.DataFrame) -> str:
+    """Return a text for captions about what colours are."""
+    bits = bits_in_words(found)
+    if bits == "read":
+        return "; colour: fewest bits that a sweep reads"
+    several = "fewest " if (found.bits != found.fewest_bits).any() else ""
+    return f"; colour: {several}bits {bits}"
 
 
 def range_of(found: pd.DataFrame, column: str, what: str, unit: str) -> str:

@@ -17,8 +17,8 @@ import pandas as pd
 
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
-from cpms.experiment.report.generic.parts import FEWEST, Made, baseline_of, explain, panel, range_of
-from cpms.experiment.report.observations import cases_in_words
+from cpms.experiment.report.generic.parts import Made, baseline_of, explain, fewest, panel, range_of
+from cpms.experiment.report.observations import bits_in_words, cases_in_words
 from cpms.experiment.report.page import labels, room
 from cpms.experiment.report.page.apart import apart
 from cpms.experiment.report.page.legends import ALL_MARKERS
@@ -84,10 +84,11 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     names = "largest relative error" if set(found.kind) == {"product"} else names
     figure, axes = panel(width, 2.6)
     several = bool((found.bits != found.fewest_bits).any())
-    axes.set(xlabel="bits read, mean over iterations" if several else "bits read", ylabel=names)
+    axes.set(xlabel=f"bits {bits_in_words(found)}{', mean over iterations' if several else ''}", ylabel=names)
     panels.logarithmic(axes, "y")
     more = _draw(axes, found.assign(x=found.bits, y=found.error), width)
-    text = f"{names}, against {'the mean of ' if several else ''}the bits read{more}{exact}{wrong}{some}"
+    against = f"{'the mean of ' if several else ''}the bits {bits_in_words(found)}"
+    text = f"{names}, against {against}{more}{exact}{wrong}{some}"
     return figure, text, range_of(found, "error", "Points of the error", "")
 
 
@@ -212,7 +213,9 @@ def _draw(axes: Axes, found: pd.DataFrame, width: float, *, join: bool = False) 
     shades = {colour(bits) for bits in found.fewest_bits}
     if len(shades) > 1 and (join or (found.bits != found.fewest_bits).any()):
         panels.legend(axes.figure, panels.key(found.fewest_bits))  # type: ignore[arg-type]
-    coloured = FEWEST if len(shades) > 1 else f"; all read {found.fewest_bits.min():g} bits"
+    coloured = (
+        fewest(found) if len(shades) > 1 else f"; all have {found.fewest_bits.min():g} bits {bits_in_words(found)}"
+    )
     entries, several = _contestants(found, marks)
     _name(axes, parts, lines, entries, width)
     joined = "; lines: points of one graph" if lines else "; named: each group of a graph's points"

@@ -14,11 +14,11 @@ from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.flaws import fair
 from cpms.experiment.report.generic.parts import (
-    FEWEST,
     Made,
     baseline_of,
     each_line,
     explain_bits,
+    fewest,
     lines_of_names,
     range_of,
 )
@@ -54,7 +54,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
     drawn = bool((table.low < table.high).any())
     interval = ", with 95 % bootstrap interval" if drawn else "; the rows hold no samples for an interval"
-    text = f"speed-up over {base}{mean}{interval}{FEWEST}{_stored(kept)}{_errors(kept, base)}{left}{some}"
+    text = f"speed-up over {base}{mean}{interval}{fewest(kept)}{_stored(kept)}{_errors(kept, base)}{left}{some}"
     return figure, text, range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import captions
+from cpms.experiment.report.observations import bits_in_words
 
 
 def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -44,7 +45,7 @@ def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     }
     held = {name: list(values) for name, values in columns.items() if values.notna().any()}
     parts = [f"median time{spread}", *(name for name in ("iterations", "residual") if name in held)]
-    bits = " and the mean of the bits read" if "bits" in held else ""
+    bits = f" and the mean of the bits {bits_in_words(found)}" if "bits" in held else ""
     return pd.DataFrame(held), f"{', '.join(parts)}{bits}"
 
 
