@@ -219,6 +219,8 @@ def shortened(name: str) -> str:
     'banded, 4M rows'
     >>> shortened("uniform:nodes=RANKS*20000000,edges=RANKS*80000000,seed=1")
     'uniform, 80M edges a rank'
+    >>> shortened("weblike-parts:parts=RANKS,nodes=10000000,edges=52000000,seed=1")
+    'weblike-parts, 52M edges a rank'
     >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
     '3 x wiki-Vote by chance'
     >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
@@ -237,7 +239,8 @@ def shortened(name: str) -> str:
         return f"{given['points']}-point {given['side']}"
     for counted in ("edges", "nodes", "points", "rows"):
         if found := re.fullmatch(r"(RANKS\*)?(\d+)", given.get(counted, "")):
-            return f"{kind}, {_count(int(found[2]))} {counted}{' a rank' if found[1] else ''}"
+            by_rank = found[1] or given.get("parts") == "RANKS"
+            return f"{kind}, {_count(int(found[2]))} {counted}{' a rank' if by_rank else ''}"
     sized = given.get("scale") or given.get("side")
     return f"{kind} {sized}" if sized else name
 
