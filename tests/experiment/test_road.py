@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,6 +114,8 @@ def test_rows_are_shown(recorded, tmp_path):
     assert (table["edges to ranks, ms"] > 0).all()
     assert (details["least ms"] <= details["ms"]).all()
     assert (details["ms"] <= details["most ms"]).all()
+    caption = json.loads((tmp_path / "road.json").read_text())["caption"]
+    assert "medians of 2 in turn, 1 where processors build and certify, of edges in random order" in caption
 
 
 _HOLDING_OUT = ("gpu_road_held", "cpu_peers_road")
