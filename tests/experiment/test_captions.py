@@ -6,7 +6,7 @@ import pytest
 
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.show import _matplotlib
-from cpms.experiment.report.templates import drawings
+from cpms.experiment.report.templates import drawings, speedups
 
 _matplotlib()
 ROW = {"cell": "0", "experiment": "mine", "kind": "pagerank", "status": "ok", "graph": "path", "engine": "cuda"}
@@ -93,3 +93,51 @@ def test_the_format_of_the_matrix_is_stated_beside_the_bits_of_vectors(formats):
     assert set(observations(rows).called) == names
     stated = "A is stored as e4m3." if alike else "A is stored as e4m3 (2), fp64 (2)."
     assert stated in caption(rows)
+
+
+def test_speedups_of_rounding_are_over_the_same_format():
+    seconds = {("cpms", "fp16"): 1.0, ("cast", "fp16"): 2.0, ("cpms", "bf16"): 10.0, ("cast", "bf16"): 20.0}
+    rows = [
+        {
+            **ROW,
+            "kind": "rounding",
+            "cell": f"{name} {storage}",
+            "contestant": name,
+            "storage": storage,
+            "solve_s": each,
+        }
+        for (name, storage), each in seconds.items()
+    ]
+    found = observations(rows)
+    assert set(found.called) == {"cpms", "cast"}
+    assert set(found.problem) == {"storage=fp16", "storage=bf16"}
+    assert [line["speedup"] for line in speedups(found, "cpms")] == [0.5]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9])
+def test_few_samples_have_a_range_and_no_bootstrap_interval(count):
+    samples = [1.0, 3.0, 2.0, 5.0, 4.0, 8.0, 7.0, 6.0, 9.0][:count]
+    rows = [{**ROW, "cell": each, "storage": each, "solve_samples_s": samples} for each in ("fp64", "fp32")]
+    (line,) = speedups(observations(rows), "fp64")
+    text = caption(rows, "speedup")
+    if count < 3:
+        assert (line["low"], line["high"]) == (min(samples) / max(samples), max(samples) / min(samples))
+        assert ("least to most ratio" in text) == (count > 1)
+    assert (", with 95 % bootstrap interval" in text) == (count >= 3)
+
+
+def test_least_and_most_are_not_called_no_samples():
+    ends = {"median_ms": 2.0, "least_ms": 1.0, "most_ms": 3.0, "samples": 15, "solve_s": None}
+    text = caption([{**ROW, **ends, "cell": each, "storage": each} for each in ("fp64", "fp32")], "speedup")
+    assert "the rows hold the least and the most of the samples only" in text
+    assert "no samples" not in text
+
+
+def test_errors_are_stated_where_the_baseline_has_none():
+    rows = [{**ROW, "cell": each, "storage": each, "error": error} for each, error in (("fp64", 0.0), ("fp32", 0.007))]
+    assert "others are up to 0.007, the baseline's are 0" in caption(rows, "speedup")
+
+
+def test_algorithms_of_a_library_are_not_pooled():
+    rows = [{**ROW, "cell": each, "algorithm": each, "solve_s": float(each[-1])} for each in ("csr_alg1", "csr_alg2")]
+    assert dict(observations(rows)[["called", "seconds"]].values) == {"csr_alg1": 1.0, "csr_alg2": 2.0}

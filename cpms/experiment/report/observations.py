@@ -197,7 +197,8 @@ def _of_purpose(line: dict[Any, Any]) -> str:
 def _split(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tuple[list[str], list[str]]:
     """Return the parameters that state a problem, and those of which each graph has one value for a contestant."""
     of_problems, of_graphs = list[str](), list[str]()
-    for name in [each for each in differing if each in _OF_PROBLEMS]:
+    rounds = any(line.get("kind") == "rounding" for _, line in lines)  # A format to round to is a problem.
+    for name in [each for each in differing if each in _OF_PROBLEMS or (rounds and each == "storage")]:
         on_graph, anywhere = dict[Any, set[str]](), dict[Any, set[str]]()
         for graph, line in lines:
             others = tuple(str(line.get(other)) for other in differing if other != name)

@@ -24,7 +24,7 @@ from cpms.experiment.report.generic.parts import (
     panel,
     range_of,
 )
-from cpms.experiment.report.observations import bits_in_words
+from cpms.experiment.report.observations import bits_in_words, case_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 
@@ -64,14 +64,14 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         what, entries, below = _dots(axes, places, found, scales)
     else:
         what, entries, below = _bars(axes, places, found, scales)
-    label = "time over the slowest of the graph" if relative else f"time in {unit}"
+    label = f"time over the slowest of the {case_in_words(found)}" if relative else f"time in {unit}"
     names = [each.get_text() for each in axes.get_yticklabels()]
     panels.label_below(axes, label + below, width, names)
     swept = found.fewest_bits if not axes.patches else _swept(found)
     explain_bits(figure, found, marked=False, swept=swept, others=entries)
     texts = [
         "median time",
-        ", over the slowest time of the graph" if relative else "",
+        f", over the slowest time of the {case_in_words(found)}" if relative else "",
         what,
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         apart + some,

@@ -53,7 +53,9 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
     mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
     drawn = bool((table.low < table.high).any())
-    interval = ", with 95 % bootstrap interval" if drawn else "; the rows hold no samples for an interval"
+    interval = _interval(kept) if drawn else "; the rows hold no samples for an interval"
+    if not drawn and (kept.least < kept.most).any():
+        interval = "; no interval: the rows hold the least and the most of the samples only"
     text = f"speed-up over {base}{mean}{interval}{fewest(kept)}{_stored(kept)}{_errors(kept, base)}{left}{some}"
     return figure, text, range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
 
@@ -71,13 +73,17 @@ def _counted(found: pd.DataFrame) -> str:
     counted = f"{graphs} {one if graphs == 1 else many}"
     if problems == 1:
         return f"{counted}, {found.problem.iloc[0]}"
-    return f"{counted} and {problems} {'right-hand sides' if of_sides else 'problems'}"
+    of_formats = all(each.startswith("storage=") and " " not in each for each in found.problem)
+    what = "right-hand sides" if of_sides else "formats" if of_formats else "problems"
+    return f"{counted} and {problems} {what}"
 
 
 _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 """Columns, and a word in the names of graphs that grow with the ranks."""
 _MOST_STORED = 4
 """Contestants whose formats a caption states."""
+_LEAST_SAMPLES = 3
+"""Samples from which on a bootstrap interval is given."""
 _SAME_ERROR = 2.0
 """Quotient of errors from which on a caption states it."""
 
@@ -104,8 +110,25 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
             called = f"{name}, {bits_of:g} bits" if by_problem else name
             first = {**group.iloc[0], "contestant": called, "called": called, "graph": "", "problem": "", "case": ""}
             bits = {"fewest_bits": group.fewest_bits.min()}
-            lines.append({**first, **bits, **dict(zip(_SPEED, bootstrap(pairs), strict=True))})
+            lines.append({**first, **bits, **dict(zip(_SPEED, _ends(pairs), strict=True))})
     return lines
+
+
+def _ends(pairs: list[tuple[list[float], list[float]]]) -> tuple[float, float, float]:
+    """Return a mean of ratios with its interval; of few samples on one graph, with the least and the most ratio."""
+    mean, low, high = bootstrap(pairs)
+    ((base, own), *others) = pairs
+    if others or min(len(base), len(own)) >= _LEAST_SAMPLES:
+        return mean, low, high
+    low, high = (round(each, 12) for each in (min(base) / max(own), max(base) / min(own)))
+    return mean, min(mean, low), max(mean, high)
+
+
+def _interval(found: pd.DataFrame) -> str:
+    """Return a text about the lines of intervals."""
+    few = len(set(found.case)) == 1 and found.samples.map(len).min() < _LEAST_SAMPLES
+    ranges = f"; lines: least to most ratio of the samples, where these are fewer than {_LEAST_SAMPLES}"
+    return f"{ranges}, else 95 % bootstrap interval" if few else ", with 95 % bootstrap interval"
 
 
 def _bits_are_of_problems(found: pd.DataFrame) -> bool:
@@ -164,6 +187,8 @@ def _errors(found: pd.DataFrame, base: str) -> str:
     known = found[found.error > 0]
     own = dict(zip(known.case[known.called == base], known.error[known.called == base], strict=True))
     ratios = [line.error / own[line.case] for line in each_line(known) if line.case in own]
+    if not own and len(known):
+        return f"; not at equal errors: others are up to {known.error.max():.2g}, the baseline's are 0 or not recorded"
     if not ratios or max(max(ratios), 1 / min(ratios)) < _SAME_ERROR:
         return ""
     return f"; not at equal errors: they are {min(ratios):.2g} to {max(ratios):.2g} times the baseline's"
