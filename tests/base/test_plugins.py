@@ -247,7 +247,7 @@ def test_a_wheel_of_40_lines_brings_plug_ins_by_entry_points(installed, tmp_path
     assert {each["version"] for each in row["plugins"]} == {"1.5"}
     assert main(["show", "wheel-table"]) == 0
     assert main(["show", "wheel.toml"]) == 0
-    assert Path("out/wheel_residual_by_bits.pdf").exists()
+    assert Path("out/wheel_time.pdf").exists()
     capsys.readouterr()
     assert main(["plugins", "--load"]) == 0
     assert capsys.readouterr().out.count("log-wheel 1.5") == 4

@@ -372,3 +372,15 @@ def test_residuals_of_systems_are_relative_and_solves_without_room_are_counted()
     (axes,) = drawn(rows, "single", "residual").axes
     assert axes.get_ylabel() == "relative residual, 2-norm"
     assert "; first 6 of its 12 solves" in captions_of(rows, "residual")
+
+
+@pytest.mark.parametrize(
+    ("column", "apart", "shown"), [("residual_l1", 9, 0), ("residual_l1", 11, 1), ("error_l1", 9, 1)]
+)
+def test_residuals_that_the_tolerance_decides_are_not_drawn(column, apart, shown):
+    rows = [
+        {**row, "error_l1": None}
+        | {column: 1e-9 * 100.0 ** int(row["graph"][-1]) * apart ** (row["storage"] == "fp64")}
+        for row in rows_of(3, 2.0)
+    ]
+    assert (TEMPLATES["error"](observations(rows), WIDTHS["single"], None) is not None) == bool(shown)

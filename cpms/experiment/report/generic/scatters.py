@@ -42,6 +42,8 @@ _MOST_JOINED = 3
 """Graphs whose points lines join: those of more would cross."""
 _GROUP, _MOST_NAMES = 2.2, 6
 """Marks' widths below which points of one graph have one name, and names of which more are numbers."""
+_DECADE = 10.0
+"""Quotient of residuals below which they are within their tolerance by chance: a solve ends with the first below it."""
 _WRONG = 1.0
 """Relative error from which on a result is wrong."""
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
@@ -74,7 +76,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the error against the mean number of bits read."""
     exact, found = _exact(found), found[(found.error > 0) & (found.bits > 0)]
-    if not _relates(found.bits):
+    if not _relates(found.bits) or _is_of_tolerances(found):
         return None
     wrong = _wrong(found)
     found, some = _chosen(found, ("bits", "error"), width, baseline)
@@ -90,6 +92,12 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     against = f"{'the mean of ' if several else ''}the bits {bits_in_words(found)}"
     text = f"{names}, against {against}{more}{exact}{wrong}{some}"
     return figure, text, range_of(found, "error", "Points of the error", "")
+
+
+def _is_of_tolerances(found: pd.DataFrame) -> bool:
+    """Return whether errors are residuals that tolerances decide: on each graph all are within a decade."""
+    errors = found.groupby("case").error
+    return bool(found.error_name.str.startswith("residual").all() and (errors.max() < _DECADE * errors.min()).all())
 
 
 def _exact(found: pd.DataFrame) -> str:
