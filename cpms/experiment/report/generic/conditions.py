@@ -38,6 +38,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
                 f"{case_in_words(found).capitalize()}: {label}."
                 if len(graphs) == 1 and (label := captions.graph_label(graphs[0]))
                 else "",
+                "Times are of conversions from float64 to the format." if set(found.kind) == {"conversion"} else "",
                 _stored(found),
                 f"Tolerance: {tolerances.pop():g}." if len(tolerances) == 1 and None not in tolerances else "",
             ],
