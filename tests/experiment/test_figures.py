@@ -105,7 +105,7 @@ def test_figures_are_printable_and_described(tmp_path, drawn, name, width):
         if name in PICTURES:
             assert described["cells"] == []
             continue
-        assert re.search(r"Machine: .*Commits?: [0-9a-f]{7}", described["caption"])
+        assert re.search(r"Machines?: .*Commits?: [0-9a-f]{7}", described["caption"])
         assert described["cells"]
         counted = len(described["cells_without_commit"])
         assert not counted or f"{counted} of {len(described['cells'])} rows by code" in described["caption"]
