@@ -127,6 +127,14 @@ def test_few_samples_have_a_range_and_no_bootstrap_interval(count):
     assert (", with 95 % bootstrap interval" in text) == (count >= 3)
 
 
+def test_few_graphs_of_few_samples_have_a_range():
+    seconds = {("fp64", "a"): 4.0, ("fp64", "b"): 9.0, ("fp32", "a"): 2.0, ("fp32", "b"): 3.0}
+    rows = [{**ROW, "cell": "".join(at), "storage": at[0], "graph": at[1], "solve_s": s} for at, s in seconds.items()]
+    (line,) = speedups(observations(rows), "fp64")
+    assert (line["speedup"], line["low"], line["high"]) == pytest.approx((6**0.5, 2.0, 3.0))
+    assert "bootstrap interval" not in caption(rows, "speedup").partition(", else 95 %")[0]
+
+
 def test_least_and_most_are_not_called_no_samples():
     ends = {"median_ms": 2.0, "least_ms": 1.0, "most_ms": 3.0, "samples": 15, "solve_s": None}
     text = caption([{**ROW, **ends, "cell": each, "storage": each} for each in ("fp64", "fp32")], "speedup")

@@ -83,7 +83,7 @@ _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 _MOST_STORED = 4
 """Contestants whose formats a caption states."""
 _LEAST_SAMPLES = 3
-"""Samples from which on a bootstrap interval is given."""
+"""Samples, or graphs, from which on a bootstrap interval is given."""
 _SAME_ERROR = 2.0
 """Quotient of errors from which on a caption states it."""
 
@@ -115,18 +115,18 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
 
 
 def _ends(pairs: list[tuple[list[float], list[float]]]) -> tuple[float, float, float]:
-    """Return a mean of ratios with its interval; of few samples on one graph, with the least and the most ratio."""
+    """Return a mean of ratios with its interval; of few samples on few graphs, with the least and the most ratio."""
     mean, low, high = bootstrap(pairs)
-    ((base, own), *others) = pairs
-    if others or min(len(base), len(own)) >= _LEAST_SAMPLES:
+    if len(pairs) >= _LEAST_SAMPLES or min(len(each) for pair in pairs for each in pair) >= _LEAST_SAMPLES:
         return mean, low, high
-    low, high = (round(each, 12) for each in (min(base) / max(own), max(base) / min(own)))
+    low = round(min(min(base) / max(own) for base, own in pairs), 12)
+    high = round(max(max(base) / min(own) for base, own in pairs), 12)
     return mean, min(mean, low), max(mean, high)
 
 
 def _interval(found: pd.DataFrame) -> str:
     """Return a text about the lines of intervals."""
-    few = len(set(found.case)) == 1 and found.samples.map(len).min() < _LEAST_SAMPLES
+    few = len(set(found.case)) < _LEAST_SAMPLES and found.samples.map(len).min() < _LEAST_SAMPLES
     ranges = f"; lines: least to most ratio of the samples, where these are fewer than {_LEAST_SAMPLES}"
     return f"{ranges}, else 95 % bootstrap interval" if few else ", with 95 % bootstrap interval"
 
