@@ -129,10 +129,15 @@ def test_few_samples_have_a_range_and_no_bootstrap_interval(count):
 
 def test_few_graphs_of_few_samples_have_a_range():
     seconds = {("fp64", "a"): 4.0, ("fp64", "b"): 9.0, ("fp32", "a"): 2.0, ("fp32", "b"): 3.0}
-    rows = [{**ROW, "cell": "".join(at), "storage": at[0], "graph": at[1], "solve_s": s} for at, s in seconds.items()]
+    rows = [
+        {**ROW, "cell": "".join(at), "storage": at[0], "graph": at[1], "solve_samples_s": [each, 2 * each]}
+        for at, each in seconds.items()
+    ]
     (line,) = speedups(observations(rows), "fp64")
-    assert (line["speedup"], line["low"], line["high"]) == pytest.approx((6**0.5, 2.0, 3.0))
-    assert "bootstrap interval" not in caption(rows, "speedup").partition(", else 95 %")[0]
+    assert (line["speedup"], line["low"], line["high"]) == pytest.approx((6**0.5, 1.0, 6.0))
+    text = caption(rows, "speedup")
+    assert "; lines: least to most ratio of the samples;" in text
+    assert "bootstrap" not in text
 
 
 def test_least_and_most_are_not_called_no_samples():

@@ -126,9 +126,12 @@ def _ends(pairs: list[tuple[list[float], list[float]]]) -> tuple[float, float, f
 
 def _interval(found: pd.DataFrame) -> str:
     """Return a text about the lines of intervals."""
-    few = len(set(found.case)) < _LEAST_SAMPLES and found.samples.map(len).min() < _LEAST_SAMPLES
-    ranges = f"; lines: least to most ratio of the samples, where these are fewer than {_LEAST_SAMPLES}"
-    return f"{ranges}, else 95 % bootstrap interval" if few else ", with 95 % bootstrap interval"
+    counts = found.samples.map(len)
+    if len(set(found.case)) >= _LEAST_SAMPLES or counts.min() >= _LEAST_SAMPLES:
+        return ", with 95 % bootstrap interval"
+    ranges = "; lines: least to most ratio of the samples"
+    several = f", where these are fewer than {_LEAST_SAMPLES}, else 95 % bootstrap interval"
+    return ranges + several if counts.max() >= _LEAST_SAMPLES else ranges
 
 
 def _bits_are_of_problems(found: pd.DataFrame) -> bool:
