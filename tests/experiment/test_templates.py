@@ -246,6 +246,12 @@ def test_bytes_that_hardly_differ_are_not_drawn():
         assert (TEMPLATES["traffic"](observations(rows), 3.3, None) is not None) == drawn
 
 
+def test_bits_of_vectors_are_the_means_that_rows_hold():
+    way = {"status": "ok", "vectors": "blocks", "iterations": 9, "mean_bits": 24.5}
+    row = {"cell": "0", "experiment": "x", "kind": "vector_bits", "status": "ok", "graph": "g", "ways_found": [way]}
+    assert observations([row]).bits.tolist() == [24.5]
+
+
 def test_rules_are_named_first():
     rule = json.dumps({"at_most": 1, "rises": {"0": 1}, "rule": "schedule"})
     assert _word("controller_json", rule, set()) == "schedule+at_most=1+rises=0:1"

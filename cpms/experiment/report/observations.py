@@ -297,7 +297,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "samples": samples,
         **_ends(first, samples, seconds),
         "by_bits": _split_by_bits([_seconds_by_bits(line, counts, seconds) for line in lines], seconds),
-        "bits": float(np.average([*counts], weights=[*counts.values()])) if counts else np.nan,
+        "bits": float(first.get("mean_bits", np.average([*counts], weights=[*counts.values()]) if counts else np.nan)),
         "fewest_bits": min(counts, default=64),
         "stored": str(first.get("stored_as", f"{min(counts, default=64)} bits")),
         "error": float(first.get(error, np.nan)),
