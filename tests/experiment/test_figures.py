@@ -138,7 +138,7 @@ def test_few_rows_that_no_commit_explains_are_named(tmp_path):
     caption = json.loads((tmp_path / "x.json").read_text())["caption"]
     assert caption.startswith("Points. Machine: a CPU. Commit: cccccccccc.")
     assert caption.endswith("(1 of 3 rows by code that was not committed: g0)")
-    assert figure.get_supxlabel() == "*: generated stand-in\n†: 1 of 3 rows by code that was not committed"
+    assert figure.get_supxlabel() == "*: stand-in\n†: 1 of 3 rows by code that was not committed"
 
 
 def test_spread_is_of_samples_or_of_their_ends():

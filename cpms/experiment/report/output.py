@@ -149,7 +149,7 @@ class Output:
         """
         rows, apart = ([], []) if of is not None and not of else self._of(of or ())
         note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows)).strip("; ")
-        below = ["*: generated stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
+        below = ["*: stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
         text = figure.get_supxlabel()
         lines = list(filter(None, [text, *map(escape.terminal, below if note else below[:1])]))
         if lines != [text]:

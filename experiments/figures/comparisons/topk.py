@@ -14,6 +14,10 @@ BITS = {"float32": 32, "float64": 64}
 COPIED = ["copy ms", "copy least ms", "copy most ms"]
 
 
+_ABREAST = 1.09
+"""The factor between the places of the orders at one k."""
+
+
 def show(rows, out):
     rows = rows[rows.status == "ok"]
     for experiment, part in rows.groupby("experiment", sort=False):
@@ -38,7 +42,7 @@ def show(rows, out):
             f"share of the copy bandwidth{' (kernel alone)' if _of_kernel(part) else ''} by the order of the values, "
             "and times of whole calls of all contestants for the first order; lines from least to most of the samples; "
             f"colour: bits. {_copied(lines)}",
-            alt=ends(lines, "share", ["pattern", "k"], "Share of the copy bandwidth"),
+            alt=ends(_largest(lines), "share", ["pattern", "k"], "Share of the copy bandwidth"),
             of=[experiment],
         )
         for line in _faults(part):
@@ -59,7 +63,7 @@ def _copied(lines):
     above = " A share may be above 1 as a copy writes, too." if (largest.share > 1).any() else ""
     return (
         f"The copy is the median of those of all orders, {middle:.3g} ms, samples from {least:.3g} to {most:.3g} ms; "
-        f"band: its medians by order.{above}"
+        f"band: copies of each order against it. Marks of one k lie beside each other.{above}"
     )
 
 
@@ -133,9 +137,11 @@ def _figure(lines, drawn, out, of_kernel):
     largest = _largest(lines)
     bits = BITS.get(largest["type"].iloc[0], 64)
     figure, (left, right) = panels.grid(out.width, 2, 2.4, columns=(1, 2))
+    patterns = list(dict.fromkeys(largest.pattern))
     for pattern, part in largest.groupby("pattern", sort=False):
+        part = part.assign(k=part.k * _ABREAST ** (patterns.index(pattern) - (len(patterns) - 1) / 2))
         _line(left, part, "share", ("low", "high"), bits, PATTERNS.get(pattern, "X"), pattern)
-    copies = largest["own copy ms"] / largest["copy ms"]
+    copies = largest["copy ms"] / largest["own copy ms"]
     left.axhspan(copies.min(), copies.max(), color=NEUTRAL, alpha=0.2, linewidth=0)
     panels.unity(left, across=True)
     share = f"{'kernel: ' if of_kernel else ''}share of copy bandwidth"

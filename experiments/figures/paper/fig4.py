@@ -47,7 +47,10 @@ def _draw(part, rows, out, suffix):
     which = "the paper's graphs" if of_paper else "other graphs"
     marks = f"{OURS}: with 95 % bootstrap interval over graphs"
     if of_paper:
-        marks = f"hollow: means that the paper's text states for its graphs on a V100; {marks}. {explained(part.graph)}"
+        marks = (
+            "hollow: means that the paper's text states for its graphs on a V100 without telling layouts apart, the "
+            f"least one as 30 % below 1.5; {marks}. {explained(part.graph)}"
+        )
     out.figure(
         _figure(part, out, _refused(rows)),
         suffix=suffix,

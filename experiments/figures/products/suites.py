@@ -66,7 +66,7 @@ def _hollow(table, rows):
     errors = [row.contestants[0]["error"] for _, row in rows.iterrows() if not is_product(row.contestants[0])]
     return (
         f"; axes differ. Hollow dots, which no mean has, are over {OVER['over ours']} since cuSPARSE's product is "
-        f"wrong, by {min(errors):.0f} to {max(errors):.0f} ({'; '.join(suites)})"
+        f"wrong, with relative errors of {min(errors):.0f} to {max(errors):.0f} ({'; '.join(suites)})"
     )
 
 

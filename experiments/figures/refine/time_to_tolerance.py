@@ -6,7 +6,7 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import median_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.palette import colour
+from cpms.experiment.report.palette import NEUTRAL, colour
 
 NEEDS = ["cpu_tolerance", "gpu_times"]
 
@@ -42,7 +42,8 @@ def _table_and_figure(rows, out, where, experiment, suffix):
             _figure(drawn, out, experiment),
             suffix=suffix,
             caption=f"Time of whole solves against the tolerance on {where}: medians with 95 % bootstrap intervals of "
-            "contestants that converged; colour: fewest bits read, marker: engine and method",
+            "contestants that converged; colour: fewest bits read on the graph (grey in the legend: not the same on "
+            "all), marker: engine and method",
             alt=ends(drawn, "ms", ["graph", "contestant", "tol"], "Times", "ms"),
             of=[experiment],
         )
@@ -82,11 +83,11 @@ def _figure(table, out, experiment):
     names = out.names(graphs, of=[experiment])
     figure, axes = panels.grid(out.width, len(graphs), 2.5 if out.double else 2.0, columns=(2, 4), sharex=True)
     marks = dict(zip(contestants, "o^sDXvP<>", strict=False))
-    bits = table.groupby("contestant").bits.min()
+    bits = table.groupby(["contestant", "graph"]).bits.min().groupby("contestant").agg(set)
     for panel, graph, name in zip(axes, graphs, names, strict=True):
         for contestant in contestants:
             part = table[(table.graph == graph) & (table.contestant == contestant)].sort_values("tol")
-            shade = colour(bits[contestant])
+            shade = colour(part.bits.min()) if len(part) else NEUTRAL
             panel.errorbar(
                 part.tol, part.ms, yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
                 color=shade, marker=marks[contestant], ms=3.5, lw=0.8, elinewidth=0.7,
@@ -101,12 +102,13 @@ def _figure(table, out, experiment):
     axes[0].invert_xaxis()
     figure.supxlabel("tolerance")
     figure.supylabel("time of a solve, ms")
+    shades = {name: NEUTRAL if len(held) > 1 else colour(*held) for name, held in bits.items()}
     lines = {
         name: {
-            "color": colour(bits[name]), "marker": mark, "markersize": 4, "linewidth": 0.8,
-            "markerfacecolor": "white" if "refine" in name else colour(bits[name]),
+            "color": shades[name], "marker": mark, "markersize": 4, "linewidth": 0.8,
+            "markerfacecolor": "white" if "refine" in name else shades[name],
         }
         for name, mark in marks.items()
     }  # fmt: skip
-    panels.legend(figure, panels.key(lines=lines))
+    panels.legend(figure, panels.key({each for held in bits for each in held}, lines=lines))
     return figure

@@ -52,7 +52,7 @@ def show(rows, out):
         caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a system "
         "that both solve, hollow if its matrix was held out; circles: as many whole bytes of each basis value are read "
         "as the residual asks for, squares: blocks of values share exponents; colour: the nearest number of bits; "
-        "named: 15 % more or fewer iterations. Counts of one run have no spread",
+        "named: over 15 % more or fewer iterations, each right-hand side a mark. Counts of one run have no spread",
         alt=ends(held, "over float64", ["matrix", "basis"], "Iterations over float64's", "times"),
     )
 

@@ -75,7 +75,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         what,
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         apart + some,
-        "; *: generated stand-in" if any(map(captions.stands_in, found.graph)) else "",
+        "; *: stand-in" if any(map(captions.stands_in, found.graph)) else "",
     ]
     return figure, "".join(texts), range_of(found, "seconds", "Points of the time", "s")
 
