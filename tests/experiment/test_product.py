@@ -172,7 +172,7 @@ def test_matrices_whose_baseline_is_wrong_are_drawn_over_our_own(tmp_path, monke
     marks = [line for line in figure.axes[0].lines if line.get_marker() == "o" and np.isfinite(line.get_xdata()).any()]
     hollow = [list(line.get_xdata()) for line in marks if line.get_markerfacecolor() == "none"]
     assert [ratio for ratios in hollow for ratio in ratios if np.isfinite(ratio)] == [1.0, 4.0]
-    assert "by 326 to 326 (suite A, irregular: web-a)" in more["caption"]
+    assert "with relative errors of 326 to 326 (suite A, irregular: web-a)" in more["caption"]
     assert more["of"] == suites.NEEDS
 
 
