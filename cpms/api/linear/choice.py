@@ -34,8 +34,8 @@ DIAGONAL = ("jacobi", "chebyshev")
 BYTES = SegmentFormat("seg8x8-nearest", (8,) * 8, None, "nearest")
 """Segments of a byte each, rounded to those that are written: bases of GMRES whose bits follow the residual."""
 BLOCKS: tuple[VectorFormat, ...] = (*BLOCK_FLOATS, BYTES)
-"""Shared exponents. On a GPU the first vectors of a cycle, which keep more digits than 32 bits have, are in segments;
-on processors a vector is a sum of vectors in the first of these formats."""
+"""Shared exponents: a basis vector is a sum of vectors in the first of these formats. Cycles of GMRES that are too long
+for that on a GPU take the narrowest format that keeps enough digits, and segments above 32 bits."""
 _DOMINANT = 0.5
 """Of rows beside the diagonal over the diagonal: Jacobi's method then halves errors at least."""
 _FAST = 0.8

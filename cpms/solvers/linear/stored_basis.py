@@ -30,10 +30,10 @@ from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, SegmentFormat
 
-_SPARE = 8
+SPARE = 8
 """Digits that are kept beyond the bound, whose constants are the matrix's condition and the number of iterations."""
-_OF_DOTS = 4
-"""Digits that dot products spare."""
+OF_DOTS = 4
+"""Digits that dot products of block floats spare."""
 
 
 class Reading(NamedTuple):
@@ -68,6 +68,17 @@ def layers_of(formats: tuple[VectorFormat | None, ...]) -> BlockFloatFormat | Se
     return first if isinstance(first, SegmentFormat) and first.segments > 1 and not several else None
 
 
+def digits_needed(rho: float, floor: float) -> float:
+    """Return the digits of vectors at a relative residual of a cycle, given the one that the cycle is to reach.
+
+    Examples
+    --------
+    >>> digits_needed(2.0**-4, 2.0**-20), digits_needed(0.0, 2.0**-20)
+    (24.0, 1.0)
+    """
+    return math.log2(rho / floor) + SPARE if rho > 0.0 else 1.0
+
+
 class StoredBasis:
     """Vectors of length 1 as they are stored, and the orthogonalisation against them.
 
@@ -82,7 +93,7 @@ class StoredBasis:
     def __init__(self, operator: LinearOperator, formats: tuple[VectorFormat | None, ...], cycle: ArnoldiCycle) -> None:
         self._operator, self._cycle, self._layers = operator, cycle, layers_of(formats)
         self._block = operator.block()
-        self._of_dots = 0 if isinstance(self._layers, SegmentFormat) else _OF_DOTS
+        self._of_dots = 0 if isinstance(self._layers, SegmentFormat) else OF_DOTS
         self._squares: list[Any] = []
         self.vectors: list[list[Reading]] = []
         """The readings of each, from the fewest bits on."""
@@ -107,8 +118,7 @@ class StoredBasis:
         self._squares.append(1.0 if readings[-1].bits == DOUBLE_BITS else operator.dots([read], read))
 
     def _digits(self, rho: float) -> float:
-        """Return the digits that vectors need when the relative residual of the cycle is ``rho``."""
-        return math.log2(rho / self._cycle.floor) + _SPARE if rho > 0.0 else 1.0
+        return digits_needed(rho, self._cycle.floor)
 
     def _whole(self, v: Any, rho: float) -> list[Reading]:
         chosen = self._cycle.stored_as(rho)

@@ -4,11 +4,13 @@ A step is five launches where vectors have one format, whose arguments are packe
 reach main memory in one asynchronous transfer. Orthogonalisation, rotations and the decision whether a cycle goes on
 are made on the device, so launches that were queued behind the last step do nothing. The bits of a vector follow the
 residual that is known when its step is queued, a few steps old: since residuals of GMRES never grow, that is at least
-as many bits as needed.
+as many bits as needed. Vectors in layers of block floats (`cpms.solvers.linear.stored_basis`) are read in as many
+layers as the residual asks for, which the device knows without delay.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -19,20 +21,25 @@ import numpy as np
 
 from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, arnoldi_pass
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES
-from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, Run
+from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, LayeredBasis, Run
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
-from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps
+from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
 from cpms.contracts.linear_solve import Preconditioner, SolveTask
+from cpms.formats.block_float import BlockFloatFormat
 from cpms.solvers.linear.gmres import least_squares
+from cpms.solvers.linear.stored_basis import OF_DOTS, SPARE, digits_needed, layers_of
 
-_STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "most")
-_ENTRY = ("residual", "passes", "right", "cosine", "sine")
+_STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "most", "floor", "read")
+_ENTRY = ("residual", "passes", "right", "cosine", "sine", "read")
+_MOST_LAYERS = 4
 _POINTERS = ("partials", "parts", "squares", "columns", "rows", "state", "entries", "counter")
 ARNOLDI = np.dtype(
     [
         ("slab", np.uint64, (MOST_SLABS,)),
-        *((name, np.uint64) for name in ("stride", "first", "end", "mode", "last", "padded", "w", "out", *_POINTERS)),
+        *((name, np.uint64) for name in ("stride", "first", "end", "mode", "last", "padded", "kept", "w")),
+        ("out", np.uint64, (_MOST_LAYERS,)),
+        *((name, np.uint64) for name in ("layers", "sum", *_POINTERS)),
     ]
 )
 """``Arnoldi`` of ``krylov/arnoldi.cu``."""
@@ -67,7 +74,12 @@ class CudaArnoldi(ArnoldiSteps):
         self._of_vectors = backend.arrays.zeros((2, self._rows + 1), np.float64)
         self._partials = backend.arrays.zeros((self._rows + 1) * self._blocks, np.float64)
         self._counter = backend.arrays.zeros(1, np.uint32)
+        layer = layers_of(task.formats)
+        self._layer = layer if isinstance(layer, BlockFloatFormat) and self._rows < MOST_SLABS * SLAB_VECTORS else None
         self._basis = Basis(padded, self._rows + 1)
+        if self._layer is not None:
+            self._basis = LayeredBasis(padded, self._rows + 1, self._layer)
+            self._sum = backend.arrays.zeros(padded, np.float64)
         self._launches: dict[Any, list[Callable[[], None]]] = {}
         self._steps: dict[Any, list[Callable[[], Any]]] = {}
         packed = np.zeros((), ARNOLDI)
@@ -85,6 +97,7 @@ class CudaArnoldi(ArnoldiSteps):
         self._careful, self._done = False, 0
         self._waiting: deque[Callable[[], Any]] = deque()
         state = {"size": size, "side": size, "enough": cycle.enough, "cancelled": CANCELLED, "most": cycle.most}
+        state["floor"] = cycle.floor * size * 2.0**-SPARE
         self._numbers[: len(_STATE)] = current().upload(np.array([state.get(name, 0.0) for name in _STATE]))
         self._basis.cut(0)
         self.bits = self._basis.bits
@@ -101,7 +114,7 @@ class CudaArnoldi(ArnoldiSteps):
             numbers = self._waiting.popleft()()
             state = dict(zip(_STATE, numbers, strict=False))
             entries = numbers[len(_STATE) :].reshape(-1, len(_ENTRY))
-            found = [ArnoldiStep(float(e[0]), int(e[1])) for e in entries[self._done : int(state["columns"])]]
+            found = [self._step_of(entry) for entry in entries[self._done : int(state["columns"])]]
             self._done += len(found)
             if found:
                 self._residual = found[-1].residual
@@ -113,6 +126,10 @@ class CudaArnoldi(ArnoldiSteps):
             if found:
                 return found
         return []
+
+    def _step_of(self, entry: Any) -> ArnoldiStep:
+        bits = None if self._layer is None else int(entry[5]) * self._layer.width
+        return ArnoldiStep(float(entry[0]), int(entry[1]), bits)
 
     def update(self, x: Any) -> None:
         """Combine the basis with coefficients that the host finds from the triangular matrix."""
@@ -144,7 +161,7 @@ class CudaArnoldi(ArnoldiSteps):
         self._waiting.append(current().fetch_async(numbers))
 
     def _step(self) -> None:
-        key = self._careful, *((run.layout, run.count) for run in self._basis.runs)
+        key = self._careful, self._digits(), *((run.layout, run.count) for run in self._basis.runs)
         if key not in self._steps:
             of_passes = [self._pass(mode) for mode in ((_FIRST, _SECOND) if self._careful else (_FIRST,))]
             self._steps[key] = [*self._product(), *chain(*of_passes)]
@@ -152,14 +169,21 @@ class CudaArnoldi(ArnoldiSteps):
             launch()
         self._store(_FIRST)
 
+    def _digits(self) -> int:
+        """Return at least as many digits as the next steps need of vectors in layers."""
+        if self._layer is None:
+            return 0
+        return max(1, math.ceil(digits_needed(self._residual / self._size, self._cycle.floor)))
+
     def _product(self) -> list[Callable[[], Any]]:
         """Return what multiplies the last vector."""
         run = self._basis.runs[-1]
         slab, place = divmod(run.count - 1, SLAB_VECTORS)
-        v = run.slabs[slab].vectors[place]
+        v, key = run.slabs[slab].vectors[place], ("product", run.slabs[slab].address, place, run.segments)
+        if self._layer is not None:
+            v, key = self._sum, ("product", 0, 0, None)
         if self._task.preconditioner is not None:
             return [partial(self._preconditioned_product, self._task.preconditioner, v, run.segments)]
-        key = "product", run.slabs[slab].address, place, run.segments
         if key not in self._launches:
             self._launches[key] = self._operator.prepared(v, self._w, self._task.read, run.segments)
         return self._launches[key]
@@ -170,36 +194,59 @@ class CudaArnoldi(ArnoldiSteps):
 
     def _pass(self, mode: int) -> list[Callable[[], None]]:
         """Return a pass of Gram-Schmidt."""
-        dots = [self._launch("dots", run, run.end, mode, self._blocks_of_dots) for run in self._basis.runs]
+        dots = [
+            self._launch("dots", run, run.end, mode, self._blocks_of_dots, kept=kept)
+            for run, kept in self._needed(OF_DOTS)
+        ]
         if ("parts", mode) not in self._launches:
             packed, blocks = self._with(mode=mode, first=self._blocks_of_dots), -(-32 * (self._rows + 1) // THREADS)
             self._launches["parts", mode] = [current().prepared(ARNOLDI_PARTS, blocks, (packed[()],))]
         return [*dots, *self._launches["parts", mode], *self._combination(mode, len(self.bits))]
 
-    def _combination(self, mode: int, count: int) -> list[Callable[[], None]]:
-        runs = [run for run in self._basis.runs if run.first < count]
-        lasts = [mode != _ANY and run is runs[-1] for run in runs]
+    def _needed(self, spared: int = 0, *, all_digits: bool = False) -> list[tuple[Run, int]]:
+        """Return runs that a pass may need; and of each but the first layer, the digits that make it needless."""
+        if self._layer is None:
+            return [(run, 0) for run in self._basis.runs]
+        kept = [0, *(layer * self._layer.width - 1 + spared for layer in range(1, len(self._basis.runs)))]
+        digits = self._digits()
         return [
-            self._launch("combine", run, min(run.end, count), mode, self._blocks, last=last)
-            for run, last in zip(runs, lasts, strict=True)
+            (run, each)
+            for run, each in zip(self._basis.runs, kept, strict=True)
+            if all_digits or not each or each < digits
+        ]
+
+    def _combination(self, mode: int, count: int) -> list[Callable[[], None]]:
+        # The first layer, which is always read, comes last and rotates.
+        needed = [each for each in self._needed(all_digits=mode == _ANY) if each[0].first < count]
+        ordered = needed if self._layer is None else needed[::-1]
+        lasts = [False] * (len(ordered) - 1) + [mode != _ANY]
+        return [
+            self._launch("combine", run, min(run.end, count), mode, self._blocks, kept=kept, last=last)
+            for (run, kept), last in zip(ordered, lasts, strict=True)
         ]
 
     def _store(self, mode: int) -> None:
-        run, slab, place = self._basis.add(self._cycle.stored_as(self._residual / self._size))
-        key = "store", slab.address, place, run.segments, mode
+        chosen = self._cycle.stored_as(self._residual / self._size)
+        if self._layer is not None:
+            layers = min(_MOST_LAYERS, -(-(self._digits() + 1) // self._layer.width))
+            chosen = StoredAs(self._layer, None, layers * self._layer.width)
+        places = self._basis.add(chosen)
+        key = "store", *places, chosen.segments, mode
         if key not in self._launches:
-            variant = arnoldi_pass("store", run.storage, run.segments or 1)
-            packed = self._with(mode=mode, out=slab.address + place * slab.stride)
+            variant = arnoldi_pass("store", chosen.storage, chosen.segments or 1)
+            packed = self._with(mode=mode, layers=len(places))
+            packed["out"][: len(places)] = places
+            packed["sum"] = 0 if self._layer is None else current().address(self._sum)
             self._launches[key] = [current().prepared(variant, self._blocks, (packed[()],))]
         self._launches[key][0]()
 
     def _launch(
-        self, name: str, run: Run, end: int, mode: int, blocks: int, *, last: bool = False
+        self, name: str, run: Run, end: int, mode: int, blocks: int, *, kept: int, last: bool = False
     ) -> Callable[[], None]:
-        key = name, run.layout, end, mode, last
+        key = name, run.layout, end, mode, kept, last
         if key not in self._launches:
             variant, slabs = arnoldi_pass(name, run.storage, run.segments or 1), run.slabs
-            packed = self._with(mode=mode, first=run.first, end=end, last=int(last), stride=slabs[0].stride)
+            packed = self._with(mode=mode, first=run.first, end=end, last=int(last), kept=kept, stride=slabs[0].stride)
             packed["slab"][: len(slabs)] = [slab.address for slab in slabs]
             self._launches[key] = [current().prepared(variant, blocks, (packed[()],))]
         return self._launches[key][0]

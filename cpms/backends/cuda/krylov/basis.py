@@ -1,6 +1,7 @@
 """The memory of a stored basis: slabs of sixteen vectors of one format, which cycles use again.
 
-Neighbouring vectors of one format and level are a run, which one launch takes as a whole.
+Neighbouring vectors of one format and level are a run, which one launch takes as a whole. In a basis of layers, layer k
+of all vectors that have one is a run.
 """
 
 from __future__ import annotations
@@ -78,11 +79,14 @@ class Basis:
         self.runs: list[Run] = []
         self.bits: list[int] = []
 
-    def add(self, chosen: StoredAs) -> tuple[Run, Slab, int]:
-        """Make room for a vector; return its run, its slab, and its place there."""
+    def add(self, chosen: StoredAs) -> list[int]:
+        """Make room for a vector; return where it begins, or where each of its layers does."""
         if not self.runs or not self.runs[-1].takes(chosen):
             self.runs.append(Run(chosen, len(self.bits)))
-        run = self.runs[-1]
+        self.bits.append(chosen.bits)
+        return [self._room(self.runs[-1])]
+
+    def _room(self, run: Run) -> int:
         slab, place = divmod(run.count, SLAB_VECTORS)
         if slab == len(run.slabs):
             free = self._free.setdefault(run.storage, [])
@@ -90,8 +94,7 @@ class Basis:
                 [*run.slabs, free.pop() if free else Slab(run.storage, self._length, min(SLAB_VECTORS, self._most))]
             )
         run.count += 1
-        self.bits.append(chosen.bits)
-        return run, run.slabs[slab], place
+        return run.slabs[slab].address + place * run.slabs[slab].stride
 
     def cut(self, count: int) -> None:
         """Forget all but the first vectors; later ones take their memory."""
@@ -102,3 +105,21 @@ class Basis:
             self._free.setdefault(run.storage, []).extend(reversed(run.slabs[kept:]))
             run.use(run.slabs[:kept])
         self.runs = [run for run in self.runs if run.count]
+
+
+class LayeredBasis(Basis):
+    """Vectors that are sums of vectors in one format, none with more layers than the one before it."""
+
+    def __init__(self, length: int, most: int, storage: BlockFloatFormat) -> None:
+        super().__init__(length, most)
+        self.storage = storage
+
+    def add(self, chosen: StoredAs) -> list[int]:
+        """Make room for as many layers as ``chosen.bits`` has, and no more than the vector before."""
+        count = chosen.bits // self.storage.width
+        if self.bits:
+            count = min(count, self.bits[-1] // self.storage.width)
+        while len(self.runs) < count:
+            self.runs.append(Run(StoredAs(self.storage, None, self.storage.width), 0))
+        self.bits.append(count * self.storage.width)
+        return [self._room(run) for run in self.runs[:count]]
