@@ -7,125 +7,34 @@
 // consists of the same launches in another mode. Cost: the basis twice a pass, and five vectors of float64.
 //
 // A basis in layers stores a vector as a sum of vectors in block floating point, each of which holds what the ones
-// before it leave, as cpms/solvers/linear/stored_basis.py does. Layer k of the vectors is a launch of its own, and a
-// vector has no more layers than the ones before it. The digits that a column needs follow the residual, so launches
-// of later layers do nothing where the layers before them are enough; a combination leaves out the vectors of which
-// that is true given the sizes of their coefficients.
-#include "base/last_block_reduce.cuh"
-#include "krylov/stored_values.cuh"
+// before it leave, as cpms/solvers/linear/stored_basis.py does. A vector has no more layers than the ones before it. The
+// digits that a column needs follow the residual, so dot products leave out all of a layer where the layers before it
+// are enough, and a combination leaves it out for the vectors of which that is true given the sizes of their
+// coefficients.
+#include "krylov/stored_basis.cuh"
 
 namespace cpms {
 
-constexpr int slab_vectors = 16;
-constexpr int most_slabs = 16;  // `slab_vectors` times as many are the threads of a block
-constexpr int most_layers = 4;
-constexpr int any_mode = 3;
-
-// What the steps know of each other, all numbers float64, so that the host reads them in one transfer.
-struct ArnoldiState {
-    double mode;     // 0: a first pass goes on; 1: a second pass is to be made; 2: the cycle has ended
-    double columns;  // that are finished
-    double square;   // of the 2-norm of w after a pass
-    double size;     // its 2-norm
-    double side;     // of the least squares, whose size is that of the residual
-    double enough;   // the size at which a cycle ends
-    double cancelled;  // length after the first pass over the length before, below which a second pass follows
-    double most;     // columns
-    double floor;    // the residual that a cycle is to reach, times the rounding error that digits beyond it spare
-    double read;     // layers of vectors that the column has read so far
-};
-
-// Of each column: size of the residual, passes, entry of the rotated right-hand side, the rotation, and layers read.
-struct ArnoldiEntry {
-    double residual, passes, right, cosine, sine, read;
-};
-
-// Fields of 8 bytes each; `ARNOLDI` in cpms/backends/cuda/krylov/arnoldi.py has the same in the same order.
-struct Arnoldi {
-    const u8* slab[most_slabs];  // of `slab_vectors` vectors each, from vector `first` on
-    u64 stride;                  // bytes from vector to vector
-    u64 first, end;              // vectors of this launch
-    u64 mode;                    // in which the launch does something
-    u64 last;                    // whether no other combination follows
-    u64 padded;                  // values of a vector, to whole multiples of 256
-    u64 kept;                    // digits at which the layers before this one are enough; 0 in the first layer
-    double* w;
-    u8* out[most_layers];        // where the layers of the next vector are stored
-    u64 layers;
-    double* sum;                 // of these layers; null where there are none
-    double* partials;
-    double* parts;               // coefficients of a pass
-    double* squares;             // of the 2-norms of the stored vectors
-    double* columns;             // of the triangular matrix, `rows` apart
-    u64 rows;
-    ArnoldiState* state;
-    ArnoldiEntry* entries;
-    u32* counter;
-};
-
-CPMS_DEVICE bool idle(const Arnoldi& a) { return a.mode != any_mode && a.state->mode != (double)a.mode; }
-
-// The relative residual of the cycle over the one that it is to reach; its binary logarithm is the digits needed.
-CPMS_DEVICE double to_go(const Arnoldi& a) { return fabs(a.state->side) / a.state->floor; }
-CPMS_DEVICE double power_of_two(u64 exponent) { return value_of((1023 + exponent) << 52); }
-
-// By one thread of a launch: `count` layers of vectors are read.
-CPMS_DEVICE void add_read(const Arnoldi& a, u64 count) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) a.state->read += (double)count;
-}
-
-// Calls work(j, values) for up to sixteen vectors, some at a time, which are loaded before the first of them is used;
-// those after the last repeat it. from(j) is where vector j begins.
-template <class V, int R, class From, class Work>
-CPMS_DEVICE void for_each_vector(From from, int count, u64 first, u64 padded, Work work) {
-    constexpr int together = sizeof(FourStored<V, R>) <= 24 ? 8 : 4;
-#pragma unroll
-    for (int begin = 0; begin < slab_vectors; begin += together) {
-        if (begin >= count) break;
-        FourStored<V, R> stored[together];
-#pragma unroll
-        for (int j = 0; j < together; ++j) {
-            const int vector = begin + j < count ? begin + j : count - 1;
-            stored[j].load(from(vector), first, padded);
-        }
-#pragma unroll
-        for (int j = 0; j < together; ++j) {
-            double v[4];
-            stored[j].values(v);
-            work(begin + j, v);
-        }
-    }
-}
-
-// Sums over the lanes of a warp of sixteen numbers each; returns sum l / 2 in lane l. Each exchange halves the numbers
-// that a lane has, so they are 16 in place of 80.
-template <int Half = slab_vectors / 2>
-CPMS_DEVICE double sums_over_warp(double (&sum)[slab_vectors]) {
-    const bool upper = threadIdx.x & (2 * Half);
-#pragma unroll
-    for (int j = 0; j < Half; ++j) {
-        const double given = upper ? sum[j] : sum[j + Half], kept = upper ? sum[j + Half] : sum[j];
-        sum[j] = kept + __shfl_xor_sync(all_lanes, given, 2 * Half);
-    }
-    if constexpr (Half > 1) return sums_over_warp<Half / 2>(sum);
-    return sum[0] + __shfl_xor_sync(all_lanes, sum[0], 1);
-}
-
-// Sums of blocks of the dot products with w: of vector j, from partials[j * gridDim.x] on. Those of a later layer are
-// added to the ones of the layers before.
+// Sums of blocks of the dot products with w: of what is read in place j, from partials[j * gridDim.x] on. Places are
+// those of the vectors and, in layers, of the first layer of all vectors, then the second, and so on.
 template <class V, int R>
 CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
     __shared__ double of_warps[slab_vectors][block_warps];
-    if (idle(a) || (a.kept && to_go(a) <= power_of_two(a.kept))) return;
-    add_read(a, a.end - a.first);
-    for (u64 begin = a.first, slab = 0; begin < a.end; begin += slab_vectors, ++slab) {
-        const int count = (int)(a.end - begin < slab_vectors ? a.end - begin : slab_vectors);
+    __shared__ Chosen chosen;
+    if (idle(a)) return;
+    if (threadIdx.x == 0) chosen.count = 0;
+    const u64 layers = layers_of_dots(a);
+    for (u64 layer = 0; layer < layers; ++layer)
+        append(a, layer, chosen, [](u32) { return true; }, [](u32) { return 0.0; });
+    if (blockIdx.x == 0 && threadIdx.x == 0) a.state->read += (double)chosen.count;
+    for (u32 begin = 0; begin < chosen.count; begin += slab_vectors) {
+        const int count = chosen.count - begin < slab_vectors ? (int)(chosen.count - begin) : slab_vectors;
         double sum[slab_vectors] = {};
         for_each_warp_values(a.padded, [&](u64 first) {
             double w[4];
 #pragma unroll
             for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
-            const auto from = [&](int j) { return a.slab[slab] + (u64)j * a.stride; };
+            const auto from = [&](int j) { return chosen.from[begin + j]; };
             for_each_vector<V, R>(from, count, first, a.padded, [&](int j, const double(&v)[4]) {
 #pragma unroll
                 for (int c = 0; c < 4; ++c) sum[j] += w[c] * v[c];
@@ -138,20 +47,23 @@ CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
         if (threadIdx.x < count) {
             double all = 0.0;
             for (int warp = 0; warp < block_warps; ++warp) all += of_warps[threadIdx.x][warp];
-            double& partial = a.partials[(begin + threadIdx.x) * gridDim.x + blockIdx.x];
-            partial = a.kept ? partial + all : all;
+            a.partials[(a.first + begin + threadIdx.x) * gridDim.x + blockIdx.x] = all;
         }
     }
 }
 
-// A warp a vector: its dot product over its square is its coefficient, which is added to those of the pass before.
-// `first` is the number of blocks that found sums.
+// A warp a vector: its dot product, which is the sum of those of its layers, over its square is its coefficient, which
+// is added to those of the pass before.
 CPMS_DEVICE void arnoldi_parts(const Arnoldi& a) {
     if (idle(a)) return;
     const u64 vector = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32, column = (u64)a.state->columns;
     if (vector > column) return;  // the whole warp
+    const u64 layers = layers_of_dots(a);
     double mine = 0.0;
-    for (u64 block = threadIdx.x % 32; block < a.first; block += 32) mine += a.partials[vector * a.first + block];
+    for (u64 layer = 0, place = vector; layer < layers; place += a.count[layer++]) {
+        if (layer && vector >= a.count[layer]) break;
+        for (u64 block = threadIdx.x % 32; block < a.blocks; block += 32) mine += a.partials[place * a.blocks + block];
+    }
     const double part = warp_reduce(mine, Add{}) / a.squares[vector];
     if (threadIdx.x % 32) return;
     a.parts[vector] = part;
@@ -219,45 +131,17 @@ CPMS_DEVICE void rotate(const Arnoldi& a, u32 count) {
     state.mode = ends ? 2.0 : 0.0;
 }
 
-// The vectors of a combination, one after the other: where they begin, and their coefficients.
-struct Chosen {
-    const u8* from[most_slabs * slab_vectors];
-    double part[most_slabs * slab_vectors];
-    u32 count;
-};
-
-// By a block: chooses the vectors of which more is needed than the layers before have. A term is smaller than w by its
-// coefficient, so it needs fewer digits; w is at least as large as its coefficients together.
-CPMS_DEVICE void choose(const Arnoldi& a, Chosen& chosen) {
-    __shared__ u32 of_warps[block_warps];
-    const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    double least = 0.0;
-    if (a.kept && a.mode != any_mode) {
-        const u64 column = (u64)a.state->columns;
-        LastBlockReduce<1, false> square{};
-        for (u64 i = threadIdx.x; i <= column; i += block_threads) {
-            const double entry = a.columns[column * a.rows + i];
-            square.value[0] += entry * entry;
-        }
-        least = sqrt(InWarps::in_block(square).value[0]) * power_of_two(a.kept) / to_go(a);
+// By a block: the largest coefficients of this launch's vectors for which the layers before one are enough, in the digits
+// that are needed of the largest: a term is smaller than w by its coefficient, and w is at least as large as its
+// coefficients together.
+CPMS_DEVICE double least_part(const Arnoldi& a) {
+    const u64 column = (u64)a.state->columns;
+    LastBlockReduce<1, false> square{};
+    for (u64 i = threadIdx.x; i <= column; i += block_threads) {
+        const double entry = a.columns[column * a.rows + i];
+        square.value[0] += entry * entry;
     }
-    const bool exists = threadIdx.x < a.end - a.first;
-    const double part = exists ? a.parts[a.first + threadIdx.x] : 0.0;
-    const bool mine = exists && !(least > 0.0 && fabs(part) <= least);
-    const u32 those = __ballot_sync(all_lanes, mine);
-    if (lane == 0) of_warps[warp] = __popc(those);
-    __syncthreads();
-    u32 place = __popc(those & ((1u << lane) - 1)), count = 0;
-    for (u32 other = 0; other < block_warps; ++other) {
-        if (other < warp) place += of_warps[other];
-        count += of_warps[other];
-    }
-    if (mine) {
-        chosen.from[place] = a.slab[threadIdx.x / slab_vectors] + threadIdx.x % slab_vectors * a.stride;
-        chosen.part[place] = part;
-    }
-    if (threadIdx.x == 0) chosen.count = count;
-    __syncthreads();
+    return sqrt(InWarps::in_block(square).value[0]) / to_go(a);
 }
 
 // w less the vectors times their parts, and the square of its 2-norm; the last block rotates the column.
@@ -265,10 +149,14 @@ template <class V, int R>
 CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
     __shared__ Chosen chosen;
     if (idle(a)) return;
-    choose(a, chosen);
+    if (threadIdx.x == 0) chosen.count = 0;
+    const double least = a.layers > 1 && a.mode != any_mode ? least_part(a) : 0.0;
+    for (u64 layer = 0; layer < a.layers; ++layer) {
+        const double enough = least * enough_before(a, layer);
+        const auto part = [&](u32 vector) { return a.parts[a.first + vector]; };
+        append(a, layer, chosen, [&](u32 vector) { return enough == 0.0 || fabs(part(vector)) > enough; }, part);
+    }
     const u32 count = chosen.count;
-    if (a.kept && count == 0) return;
-    if (!a.last) add_read(a, count);
     LastBlockReduce<1, false> mine{};
     for_each_warp_values(a.padded, [&](u64 first) {
         double w[4];

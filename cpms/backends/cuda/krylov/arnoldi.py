@@ -32,17 +32,22 @@ from cpms.solvers.linear.stored_basis import OF_DOTS, SPARE, digits_needed, laye
 
 _STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "most", "floor", "read")
 _ENTRY = ("residual", "passes", "right", "cosine", "sine", "read")
-_MOST_LAYERS = 4
-_POINTERS = ("partials", "parts", "squares", "columns", "rows", "state", "entries", "counter")
+_MOST_LAYERS, _MOST_CHOSEN = 4, 2 * MOST_SLABS * SLAB_VECTORS
+"""Layers of a vector, and of all vectors; ``krylov/stored_basis.cuh`` has the same."""
+_POINTERS = ("partials", "blocks", "parts", "squares", "columns", "rows", "state", "entries", "counter")
 ARNOLDI = np.dtype(
     [
-        ("slab", np.uint64, (MOST_SLABS,)),
-        *((name, np.uint64) for name in ("stride", "first", "end", "mode", "last", "padded", "kept", "w")),
+        ("slab", np.uint64, (_MOST_LAYERS, MOST_SLABS)),
+        ("count", np.uint64, (_MOST_LAYERS,)),
+        *(
+            (name, np.uint64)
+            for name in ("layers", "width", "spared", "stride", "first", "mode", "last", "padded", "w")
+        ),
         ("out", np.uint64, (_MOST_LAYERS,)),
-        *((name, np.uint64) for name in ("layers", "sum", *_POINTERS)),
+        *((name, np.uint64) for name in ("sum", *_POINTERS)),
     ]
 )
-"""``Arnoldi`` of ``krylov/arnoldi.cu``."""
+"""``Arnoldi`` of ``krylov/stored_basis.cuh``."""
 _FIRST, _SECOND, _ENDED, _ANY = range(4)
 """Modes: of passes of Gram-Schmidt, of a cycle that has ended, and of launches that always do something."""
 _TOGETHER = 4
@@ -72,14 +77,16 @@ class CudaArnoldi(ArnoldiSteps):
         self._numbers = backend.arrays.zeros(len(_STATE) + len(_ENTRY) * self._rows, np.float64)
         self._columns = backend.arrays.zeros((self._rows, self._rows), np.float64)
         self._of_vectors = backend.arrays.zeros((2, self._rows + 1), np.float64)
-        self._partials = backend.arrays.zeros((self._rows + 1) * self._blocks, np.float64)
         self._counter = backend.arrays.zeros(1, np.uint32)
         layer = layers_of(task.formats)
-        self._layer = layer if isinstance(layer, BlockFloatFormat) and self._rows < MOST_SLABS * SLAB_VECTORS else None
+        fits = (self._rows + 1) * _MOST_LAYERS <= _MOST_CHOSEN
+        self._layer = layer if isinstance(layer, BlockFloatFormat) and fits else None
+        most_read = (self._rows + 1) * (1 if self._layer is None else _MOST_LAYERS)
         self._basis = Basis(padded, self._rows + 1)
         if self._layer is not None:
             self._basis = LayeredBasis(padded, self._rows + 1, self._layer)
             self._sum = backend.arrays.zeros(padded, np.float64)
+        self._partials = backend.arrays.zeros(most_read * self._blocks, np.float64)
         self._launches: dict[Any, list[Callable[[], None]]] = {}
         self._steps: dict[Any, list[Callable[[], Any]]] = {}
         packed = np.zeros((), ARNOLDI)
@@ -88,7 +95,9 @@ class CudaArnoldi(ArnoldiSteps):
         arrays |= {"counter": self._counter, "w": self._padded_w}
         for name, array in arrays.items():
             packed[name] = backend.address(array)
-        packed["rows"], packed["padded"] = self._rows, padded
+        packed["rows"], packed["padded"], packed["blocks"] = self._rows, padded, self._blocks_of_dots
+        packed["layers"], packed["spared"] = 1, OF_DOTS
+        packed["width"] = 0 if self._layer is None else self._layer.width
         self._packed = packed
 
     def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:
@@ -161,19 +170,13 @@ class CudaArnoldi(ArnoldiSteps):
         self._waiting.append(current().fetch_async(numbers))
 
     def _step(self) -> None:
-        key = self._careful, self._digits(), *((run.layout, run.count) for run in self._basis.runs)
+        key = self._careful, *((run.layout, run.count) for run in self._basis.runs)
         if key not in self._steps:
             of_passes = [self._pass(mode) for mode in ((_FIRST, _SECOND) if self._careful else (_FIRST,))]
             self._steps[key] = [*self._product(), *chain(*of_passes)]
         for launch in self._steps[key]:
             launch()
         self._store(_FIRST)
-
-    def _digits(self) -> int:
-        """Return at least as many digits as the next steps need of vectors in layers."""
-        if self._layer is None:
-            return 0
-        return max(1, math.ceil(digits_needed(self._residual / self._size, self._cycle.floor)))
 
     def _product(self) -> list[Callable[[], Any]]:
         """Return what multiplies the last vector."""
@@ -194,41 +197,33 @@ class CudaArnoldi(ArnoldiSteps):
 
     def _pass(self, mode: int) -> list[Callable[[], None]]:
         """Return a pass of Gram-Schmidt."""
-        dots = [
-            self._launch("dots", run, run.end, mode, self._blocks_of_dots, kept=kept)
-            for run, kept in self._needed(OF_DOTS)
-        ]
-        if ("parts", mode) not in self._launches:
-            packed, blocks = self._with(mode=mode, first=self._blocks_of_dots), -(-32 * (self._rows + 1) // THREADS)
-            self._launches["parts", mode] = [current().prepared(ARNOLDI_PARTS, blocks, (packed[()],))]
-        return [*dots, *self._launches["parts", mode], *self._combination(mode, len(self.bits))]
+        together = self._together(len(self.bits))
+        dots = [self._launch("dots", runs, len(self.bits), mode, self._blocks_of_dots) for runs in together]
+        counts = () if self._layer is None else tuple(run.count for run in self._basis.runs)
+        if ("parts", mode, counts) not in self._launches:
+            packed, blocks = self._with(mode=mode, layers=max(1, len(counts))), -(-32 * (self._rows + 1) // THREADS)
+            packed["count"][: len(counts)] = counts
+            self._launches["parts", mode, counts] = [current().prepared(ARNOLDI_PARTS, blocks, (packed[()],))]
+        return [*dots, *self._launches["parts", mode, counts], *self._combination(mode, len(self.bits))]
 
-    def _needed(self, spared: int = 0, *, all_digits: bool = False) -> list[tuple[Run, int]]:
-        """Return runs that a pass may need; and of each but the first layer, the digits that make it needless."""
-        if self._layer is None:
-            return [(run, 0) for run in self._basis.runs]
-        kept = [0, *(layer * self._layer.width - 1 + spared for layer in range(1, len(self._basis.runs)))]
-        digits = self._digits()
-        return [
-            (run, each)
-            for run, each in zip(self._basis.runs, kept, strict=True)
-            if all_digits or not each or each < digits
-        ]
+    def _together(self, count: int) -> list[list[Run]]:
+        """Return the runs of the first vectors that a launch takes: all layers, or one."""
+        runs = [run for run in self._basis.runs if run.first < count]
+        return [[run] for run in runs] if self._layer is None else [runs]
 
     def _combination(self, mode: int, count: int) -> list[Callable[[], None]]:
-        # The first layer, which is always read, comes last and rotates.
-        needed = [each for each in self._needed(all_digits=mode == _ANY) if each[0].first < count]
-        ordered = needed if self._layer is None else needed[::-1]
-        lasts = [False] * (len(ordered) - 1) + [mode != _ANY]
+        together = self._together(count)
+        lasts = [mode != _ANY and runs is together[-1] for runs in together]
         return [
-            self._launch("combine", run, min(run.end, count), mode, self._blocks, kept=kept, last=last)
-            for (run, kept), last in zip(ordered, lasts, strict=True)
+            self._launch("combine", runs, count, mode, self._blocks, last=last)
+            for runs, last in zip(together, lasts, strict=True)
         ]
 
     def _store(self, mode: int) -> None:
         chosen = self._cycle.stored_as(self._residual / self._size)
         if self._layer is not None:
-            layers = min(_MOST_LAYERS, -(-(self._digits() + 1) // self._layer.width))
+            digits = math.ceil(digits_needed(self._residual / self._size, self._cycle.floor))
+            layers = min(_MOST_LAYERS, max(1, -(-(digits + 1) // self._layer.width)))
             chosen = StoredAs(self._layer, None, layers * self._layer.width)
         places = self._basis.add(chosen)
         key = "store", *places, chosen.segments, mode
@@ -241,13 +236,16 @@ class CudaArnoldi(ArnoldiSteps):
         self._launches[key][0]()
 
     def _launch(
-        self, name: str, run: Run, end: int, mode: int, blocks: int, *, kept: int, last: bool = False
+        self, name: str, runs: list[Run], count: int, mode: int, blocks: int, *, last: bool = False
     ) -> Callable[[], None]:
-        key = name, run.layout, end, mode, kept, last
+        first, counts = runs[0], [min(run.end, count) - run.first for run in runs]
+        key = name, *(run.layout for run in runs), *counts, mode, last
         if key not in self._launches:
-            variant, slabs = arnoldi_pass(name, run.storage, run.segments or 1), run.slabs
-            packed = self._with(mode=mode, first=run.first, end=end, last=int(last), kept=kept, stride=slabs[0].stride)
-            packed["slab"][: len(slabs)] = [slab.address for slab in slabs]
+            variant = arnoldi_pass(name, first.storage, first.segments or 1)
+            packed = self._with(mode=mode, first=first.first, last=int(last), layers=len(runs))
+            packed["stride"], packed["count"][: len(runs)] = first.slabs[0].stride, counts
+            for layer, run in enumerate(runs):
+                packed["slab"][layer, : len(run.slabs)] = [slab.address for slab in run.slabs]
             self._launches[key] = [current().prepared(variant, blocks, (packed[()],))]
         return self._launches[key][0]
 

@@ -1,0 +1,142 @@
+// The stored basis of Arnoldi's method: what a launch knows of it, which layers of which vectors it reads, and reading
+// them, several at a time. cpms/backends/cuda/krylov/basis.py has the memory.
+#pragma once
+#include "base/last_block_reduce.cuh"
+#include "krylov/stored_values.cuh"
+
+namespace cpms {
+
+constexpr int slab_vectors = 16;
+constexpr int most_slabs = 16;  // `slab_vectors` times as many are the threads of a block
+constexpr int most_layers = 4;
+constexpr int most_chosen = 2 * most_slabs * slab_vectors;  // layers of vectors of a launch
+constexpr int any_mode = 3;
+
+// What the steps know of each other, all numbers float64, so that the host reads them in one transfer.
+struct ArnoldiState {
+    double mode;     // 0: a first pass goes on; 1: a second pass is to be made; 2: the cycle has ended
+    double columns;  // that are finished
+    double square;   // of the 2-norm of w after a pass
+    double size;     // its 2-norm
+    double side;     // of the least squares, whose size is that of the residual
+    double enough;   // the size at which a cycle ends
+    double cancelled;  // length after the first pass over the length before, below which a second pass follows
+    double most;     // columns
+    double floor;    // the residual that a cycle is to reach, times the rounding error that digits beyond it spare
+    double read;     // layers of vectors that the column has read so far
+};
+
+// Of each column: size of the residual, passes, entry of the rotated right-hand side, the rotation, and layers read.
+struct ArnoldiEntry {
+    double residual, passes, right, cosine, sine, read;
+};
+
+// Fields of 8 bytes each; `ARNOLDI` in cpms/backends/cuda/krylov/arnoldi.py has the same in the same order.
+struct Arnoldi {
+    const u8* slab[most_layers][most_slabs];  // of `slab_vectors` vectors each, from vector `first` on
+    u64 count[most_layers];      // vectors of this launch that have each layer
+    u64 layers;                  // that a vector has at most: 1 without layers
+    u64 width;                   // bits of a value in a layer
+    u64 spared;                  // digits that dot products need less than combinations
+    u64 stride;                  // bytes from vector to vector
+    u64 first;                   // vector of this launch
+    u64 mode;                    // in which the launch does something
+    u64 last;                    // whether no other combination follows
+    u64 padded;                  // values of a vector, to whole multiples of 256
+    double* w;
+    u8* out[most_layers];        // where the layers of the next vector are stored
+    double* sum;                 // of these layers; null where there are none
+    double* partials;
+    u64 blocks;                  // that found them
+    double* parts;               // coefficients of a pass
+    double* squares;             // of the 2-norms of the stored vectors
+    double* columns;             // of the triangular matrix, `rows` apart
+    u64 rows;
+    ArnoldiState* state;
+    ArnoldiEntry* entries;
+    u32* counter;
+};
+
+CPMS_DEVICE bool idle(const Arnoldi& a) { return a.mode != any_mode && a.state->mode != (double)a.mode; }
+
+// The relative residual of the cycle over the one that it is to reach; its binary logarithm is the digits needed.
+CPMS_DEVICE double to_go(const Arnoldi& a) { return fabs(a.state->side) / a.state->floor; }
+// What the digits of the layers before one are enough for.
+CPMS_DEVICE double enough_before(const Arnoldi& a, u64 layer) {
+    return layer ? value_of((1023 + layer * a.width - 1) << 52) : 0.0;
+}
+// Layers that dot products read.
+CPMS_DEVICE u64 layers_of_dots(const Arnoldi& a) {
+    u64 layers = 1;
+    while (layers < a.layers && to_go(a) > enough_before(a, layers) * (double)(1 << a.spared)) ++layers;
+    return layers;
+}
+
+// What a launch reads, one after the other: where it begins, and in combinations its coefficient.
+struct Chosen {
+    const u8* from[most_chosen];
+    double part[most_chosen];
+    u32 count;
+};
+
+// By a block: appends layer `layer` of the vectors for which wanted(vector of this launch) holds.
+template <class Wanted, class Part>
+CPMS_DEVICE void append(const Arnoldi& a, u64 layer, Chosen& chosen, Wanted wanted, Part part) {
+    __shared__ u32 of_warps[block_warps];
+    const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const bool mine = threadIdx.x < a.count[layer] && wanted(threadIdx.x);
+    const u32 those = __ballot_sync(all_lanes, mine);
+    __syncthreads();  // the count is that of the layers before
+    if (lane == 0) of_warps[warp] = __popc(those);
+    u32 place = chosen.count + __popc(those & ((1u << lane) - 1)), count = chosen.count;
+    __syncthreads();
+    for (u32 other = 0; other < block_warps; ++other) {
+        if (other < warp) place += of_warps[other];
+        count += of_warps[other];
+    }
+    if (mine) {
+        chosen.from[place] = a.slab[layer][threadIdx.x / slab_vectors] + threadIdx.x % slab_vectors * a.stride;
+        chosen.part[place] = part(threadIdx.x);
+    }
+    if (threadIdx.x == 0) chosen.count = count;
+    __syncthreads();
+}
+
+// Calls work(j, values) for up to sixteen vectors, some at a time, which are loaded before the first of them is used;
+// those after the last repeat it. from(j) is where vector j begins.
+template <class V, int R, class From, class Work>
+CPMS_DEVICE void for_each_vector(From from, int count, u64 first, u64 padded, Work work) {
+    constexpr int together = sizeof(FourStored<V, R>) <= 12 ? 16 : sizeof(FourStored<V, R>) <= 24 ? 8 : 4;
+#pragma unroll
+    for (int begin = 0; begin < slab_vectors; begin += together) {
+        if (begin >= count) break;
+        FourStored<V, R> stored[together];
+#pragma unroll
+        for (int j = 0; j < together; ++j) {
+            const int vector = begin + j < count ? begin + j : count - 1;
+            stored[j].load(from(vector), first, padded);
+        }
+#pragma unroll
+        for (int j = 0; j < together; ++j) {
+            double v[4];
+            stored[j].values(v);
+            work(begin + j, v);
+        }
+    }
+}
+
+// Sums over the lanes of a warp of sixteen numbers each; returns sum l / 2 in lane l. Each exchange halves the numbers
+// that a lane has, so they are 16 in place of 80.
+template <int Half = slab_vectors / 2>
+CPMS_DEVICE double sums_over_warp(double (&sum)[slab_vectors]) {
+    const bool upper = threadIdx.x & (2 * Half);
+#pragma unroll
+    for (int j = 0; j < Half; ++j) {
+        const double given = upper ? sum[j] : sum[j + Half], kept = upper ? sum[j + Half] : sum[j];
+        sum[j] = kept + __shfl_xor_sync(all_lanes, given, 2 * Half);
+    }
+    if constexpr (Half > 1) return sums_over_warp<Half / 2>(sum);
+    return sum[0] + __shfl_xor_sync(all_lanes, sum[0], 1);
+}
+
+}  // namespace cpms
