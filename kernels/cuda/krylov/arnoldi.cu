@@ -26,6 +26,7 @@ CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
     const u64 layers = layers_of_dots(a);
     for (u64 layer = 0; layer < layers; ++layer)
         append(a, layer, chosen, [](u32) { return true; }, [](u32) { return 0.0; });
+    pad(chosen);
     if (blockIdx.x == 0 && threadIdx.x == 0) a.state->read += (double)chosen.count;
     for (u32 begin = 0; begin < chosen.count; begin += slab_vectors) {
         const int count = chosen.count - begin < slab_vectors ? (int)(chosen.count - begin) : slab_vectors;
@@ -34,8 +35,7 @@ CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
             double w[4];
 #pragma unroll
             for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
-            const auto from = [&](int j) { return chosen.from[begin + j]; };
-            for_each_vector<V, R>(from, count, first, a.padded, [&](int j, const double(&v)[4]) {
+            for_each_vector<V, R>(chosen.from + begin, first, a.padded, [&](int j, const double(&v)[4]) {
 #pragma unroll
                 for (int c = 0; c < 4; ++c) sum[j] += w[c] * v[c];
             });
@@ -156,6 +156,7 @@ CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
         const auto part = [&](u32 vector) { return a.parts[a.first + vector]; };
         append(a, layer, chosen, [&](u32 vector) { return enough == 0.0 || fabs(part(vector)) > enough; }, part);
     }
+    pad(chosen);
     const u32 count = chosen.count;
     LastBlockReduce<1, false> mine{};
     for_each_warp_values(a.padded, [&](u64 first) {
@@ -163,10 +164,8 @@ CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
 #pragma unroll
         for (int c = 0; c < 4; ++c) w[c] = a.w[FourStored<V, R>::place(first, c)];
         for (u32 begin = 0; begin < count; begin += slab_vectors) {
-            const int here = count - begin < slab_vectors ? (int)(count - begin) : slab_vectors;
-            const auto from = [&](int j) { return chosen.from[begin + j]; };
-            for_each_vector<V, R>(from, here, first, a.padded, [&](int j, const double(&v)[4]) {
-                const double part = begin + j < count ? chosen.part[begin + j] : 0.0;
+            for_each_vector<V, R>(chosen.from + begin, first, a.padded, [&](int j, const double(&v)[4]) {
+                const double part = chosen.part[begin + j];
 #pragma unroll
                 for (int c = 0; c < 4; ++c) w[c] -= part * v[c];
             });

@@ -72,7 +72,8 @@ CPMS_DEVICE u64 layers_of_dots(const Arnoldi& a) {
     return layers;
 }
 
-// What a launch reads, one after the other: where it begins, and in combinations its coefficient.
+// What a launch reads, one after the other: where it begins, and in combinations its coefficient. Places behind the
+// last, to a multiple of `slab_vectors`, repeat it with a coefficient of 0.
 struct Chosen {
     const u8* from[most_chosen];
     double part[most_chosen];
@@ -102,20 +103,26 @@ CPMS_DEVICE void append(const Arnoldi& a, u64 layer, Chosen& chosen, Wanted want
     __syncthreads();
 }
 
-// Calls work(j, values) for up to sixteen vectors, some at a time, which are loaded before the first of them is used;
-// those after the last repeat it. from(j) is where vector j begins.
-template <class V, int R, class From, class Work>
-CPMS_DEVICE void for_each_vector(From from, int count, u64 first, u64 padded, Work work) {
+// By a block, behind the last `append`.
+CPMS_DEVICE void pad(Chosen& chosen) {
+    const u32 place = chosen.count + threadIdx.x;
+    if (chosen.count && place < (chosen.count + slab_vectors - 1) / slab_vectors * slab_vectors) {
+        chosen.from[place] = chosen.from[chosen.count - 1];
+        chosen.part[place] = 0.0;
+    }
+    __syncthreads();
+}
+
+// Calls work(j, values) for the sixteen vectors that begin at from[0] and so on, some at a time, which are loaded before
+// the first of them is used.
+template <class V, int R, class Work>
+CPMS_DEVICE void for_each_vector(const u8* const* from, u64 first, u64 padded, Work work) {
     constexpr int together = sizeof(FourStored<V, R>) <= 12 ? 16 : sizeof(FourStored<V, R>) <= 24 ? 8 : 4;
 #pragma unroll
     for (int begin = 0; begin < slab_vectors; begin += together) {
-        if (begin >= count) break;
         FourStored<V, R> stored[together];
 #pragma unroll
-        for (int j = 0; j < together; ++j) {
-            const int vector = begin + j < count ? begin + j : count - 1;
-            stored[j].load(from(vector), first, padded);
-        }
+        for (int j = 0; j < together; ++j) stored[j].load(from[begin + j], first, padded);
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             double v[4];

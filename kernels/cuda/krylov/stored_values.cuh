@@ -125,6 +125,7 @@ struct FourStored<BlockFloat<Width>, 1> : Neighbours {
     }
     CPMS_DEVICE void values(double (&v)[4]) const {
         const u32 high = (exponent << 20) + ((u32)(1023 + 52 - Width + 1) << 20);
+        const double origin = value_of((u64)high << 32);
         u32 at[words];
 #pragma unroll
         for (int k = 0; k < words; ++k) at[k] = aligned ? word[k] : shifted(word[k], word[k + 1], first_bit() % 32);
@@ -133,8 +134,8 @@ struct FourStored<BlockFloat<Width>, 1> : Neighbours {
             constexpr int last = words - 1;
             const int k = c * Width / 32;
             const u32 field = shifted(at[k], at[k < last ? k + 1 : last], c * Width % 32);
-            const u32 top = high | (field << (32 - Width) & 0x80000000u);
-            v[c] = value_of((u64)top << 32 | (field & F::magnitude)) - value_of((u64)top << 32);
+            const double size = value_of((u64)high << 32 | (field & F::magnitude)) - origin;
+            v[c] = value_of(bits_of(size) ^ (u64)(field << (32 - Width) & 0x80000000u) << 32);
         }
     }
     static CPMS_DEVICE void store(u8* array, u64 first, u64 padded, double (&v)[4]) {
