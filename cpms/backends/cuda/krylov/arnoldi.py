@@ -13,19 +13,17 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, arnoldi_pass
-from cpms.backends.cuda.kernels.template import WHOLE_VALUES
+from cpms.backends.cuda.kernels.template import WHOLE_VALUES, Variant
 from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, LayeredBasis, Run
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
-from cpms.contracts.linear_solve import Preconditioner, SolveTask
+from cpms.contracts.linear_solve import SolveTask
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.solvers.linear.gmres import least_squares
 from cpms.solvers.linear.stored_basis import OF_DOTS, SPARE, digits_needed, layers_of
@@ -52,6 +50,31 @@ _FIRST, _SECOND, _ENDED, _ANY = range(4)
 """Modes: of passes of Gram-Schmidt, of a cycle that has ended, and of launches that always do something."""
 _TOGETHER = 4
 """Steps that are queued at once; as many more are queued before their numbers are waited for."""
+
+
+class _Launch:
+    """A kernel on vectors of one format, of whose arguments few change from launch to launch."""
+
+    def __init__(self, variant: Variant, blocks: int, packed: Any) -> None:
+        self._packed, self._count, self._slab, self._out = packed, packed["count"], packed["slab"], packed["out"]
+        self._launch = current().launcher(variant, blocks, packed)
+        self._layouts: list[Any] = []
+
+    def on(self, runs: list[Run], count: int) -> None:
+        """Launch it on the first ``count`` vectors: on a run, or on all layers."""
+        self._packed["first"], self._packed["layers"] = runs[0].first, len(runs)
+        self._count[: len(runs)] = [min(run.end, count) - run.first for run in runs]
+        layouts = [run.layout for run in runs]
+        if layouts != self._layouts:
+            self._layouts, self._packed["stride"] = layouts, runs[0].slabs[0].stride
+            for layer, run in enumerate(runs):
+                self._slab[layer, : len(run.slabs)] = [slab.address for slab in run.slabs]
+        self._launch()
+
+    def into(self, places: list[int]) -> None:
+        """Launch it to write the layers of a vector to these addresses."""
+        self._out[: len(places)], self._packed["layers"] = places, len(places)
+        self._launch()
 
 
 class CudaArnoldi(ArnoldiSteps):
@@ -87,8 +110,8 @@ class CudaArnoldi(ArnoldiSteps):
             self._basis = LayeredBasis(padded, self._rows + 1, self._layer)
             self._sum = backend.arrays.zeros(padded, np.float64)
         self._partials = backend.arrays.zeros(most_read * self._blocks, np.float64)
-        self._launches: dict[Any, list[Callable[[], None]]] = {}
-        self._steps: dict[Any, list[Callable[[], Any]]] = {}
+        self._launches: dict[Any, _Launch] = {}
+        self._products: dict[Any, list[tuple[Any, Callable[[], None]]]] = {}
         packed = np.zeros((), ARNOLDI)
         arrays = {"partials": self._partials, "parts": self._of_vectors[0], "squares": self._of_vectors[1]}
         arrays |= {"columns": self._columns, "state": self._numbers, "entries": self._numbers[len(_STATE) :]}
@@ -150,8 +173,7 @@ class CudaArnoldi(ArnoldiSteps):
             return
         self._of_vectors[0, :count] = backend.upload(-y)
         self._padded_w[...] = 0.0
-        for launch in self._combination(_ANY, count):
-            launch()
+        self._combine(_ANY, count)
         preconditioner = self._task.preconditioner
         correction = self._w if preconditioner is None else preconditioner.apply(self._w)
         self._task.stored.combine([correction], [1.0], x)
@@ -170,54 +192,49 @@ class CudaArnoldi(ArnoldiSteps):
         self._waiting.append(current().fetch_async(numbers))
 
     def _step(self) -> None:
-        key = self._careful, *((run.layout, run.count) for run in self._basis.runs)
-        if key not in self._steps:
-            of_passes = [self._pass(mode) for mode in ((_FIRST, _SECOND) if self._careful else (_FIRST,))]
-            self._steps[key] = [*self._product(), *chain(*of_passes)]
-        for launch in self._steps[key]:
-            launch()
+        self._multiply()
+        for mode in (_FIRST, _SECOND) if self._careful else (_FIRST,):
+            self._pass(mode)
         self._store(_FIRST)
 
-    def _product(self) -> list[Callable[[], Any]]:
-        """Return what multiplies the last vector."""
+    def _multiply(self) -> None:
+        """Multiply the last vector."""
         run = self._basis.runs[-1]
         slab, place = divmod(run.count - 1, SLAB_VECTORS)
-        v, key = run.slabs[slab].vectors[place], ("product", run.slabs[slab].address, place, run.segments)
-        if self._layer is not None:
-            v, key = self._sum, ("product", 0, 0, None)
+        v = run.slabs[slab].vectors[place] if self._layer is None else self._sum
         if self._task.preconditioner is not None:
-            return [partial(self._preconditioned_product, self._task.preconditioner, v, run.segments)]
-        if key not in self._launches:
-            self._launches[key] = self._operator.prepared(v, self._w, self._task.read, run.segments)
-        return self._launches[key]
+            z = self._task.preconditioner.apply(self._task.stored.convert(v, None, run.segments)[: self._task.size])
+            self._task.stored.apply(z, self._w, read_matrix=self._task.read)
+            return
+        key = run.storage, run.segments
+        if key not in self._products:
+            self._products[key] = self._operator.prepared(v, self._w, self._task.read, run.segments)
+        address = self._basis.address(run) if self._layer is None else current().address(v)
+        for packed, launch in self._products[key]:
+            packed["x"] = address
+            launch()
 
-    def _preconditioned_product(self, preconditioner: Preconditioner, v: Any, segments: int | None) -> None:
-        z = self._task.stored.convert(v, None, segments)[: self._task.size]
-        self._task.stored.apply(preconditioner.apply(z), self._w, read_matrix=self._task.read)
-
-    def _pass(self, mode: int) -> list[Callable[[], None]]:
-        """Return a pass of Gram-Schmidt."""
+    def _pass(self, mode: int) -> None:
+        """Do a pass of Gram-Schmidt."""
         together = self._together(len(self.bits))
-        dots = [self._launch("dots", runs, len(self.bits), mode, self._blocks_of_dots) for runs in together]
-        counts = () if self._layer is None else tuple(run.count for run in self._basis.runs)
-        if ("parts", mode, counts) not in self._launches:
-            packed, blocks = self._with(mode=mode, layers=max(1, len(counts))), -(-32 * (self._rows + 1) // THREADS)
-            packed["count"][: len(counts)] = counts
-            self._launches["parts", mode, counts] = [current().prepared(ARNOLDI_PARTS, blocks, (packed[()],))]
-        return [*dots, *self._launches["parts", mode, counts], *self._combination(mode, len(self.bits))]
+        for runs in together:
+            self._of("dots", runs[0], mode, self._blocks_of_dots).on(runs, len(self.bits))
+        if ("parts", mode) not in self._launches:
+            blocks = -(-32 * (self._rows + 1) // THREADS)
+            self._launches["parts", mode] = _Launch(ARNOLDI_PARTS, blocks, self._with(mode=mode))
+        self._launches["parts", mode].on(together[0], len(self.bits))
+        self._combine(mode, len(self.bits))
 
     def _together(self, count: int) -> list[list[Run]]:
         """Return the runs of the first vectors that a launch takes: all layers, or one."""
         runs = [run for run in self._basis.runs if run.first < count]
         return [[run] for run in runs] if self._layer is None else [runs]
 
-    def _combination(self, mode: int, count: int) -> list[Callable[[], None]]:
+    def _combine(self, mode: int, count: int) -> None:
         together = self._together(count)
-        lasts = [mode != _ANY and runs is together[-1] for runs in together]
-        return [
-            self._launch("combine", runs, count, mode, self._blocks, last=last)
-            for runs, last in zip(together, lasts, strict=True)
-        ]
+        for runs in together:
+            last = int(mode != _ANY and runs is together[-1])
+            self._of("combine", runs[0], mode, self._blocks, last).on(runs, count)
 
     def _store(self, mode: int) -> None:
         chosen = self._cycle.stored_as(self._residual / self._size)
@@ -226,28 +243,19 @@ class CudaArnoldi(ArnoldiSteps):
             layers = min(_MOST_LAYERS, max(1, -(-(digits + 1) // self._layer.width)))
             chosen = StoredAs(self._layer, None, layers * self._layer.width)
         places = self._basis.add(chosen)
-        key = "store", *places, chosen.segments, mode
+        key = "store", chosen.storage, chosen.segments, mode
         if key not in self._launches:
+            packed = self._with(mode=mode, sum=0 if self._layer is None else current().address(self._sum))
             variant = arnoldi_pass("store", chosen.storage, chosen.segments or 1)
-            packed = self._with(mode=mode, layers=len(places))
-            packed["out"][: len(places)] = places
-            packed["sum"] = 0 if self._layer is None else current().address(self._sum)
-            self._launches[key] = [current().prepared(variant, self._blocks, (packed[()],))]
-        self._launches[key][0]()
+            self._launches[key] = _Launch(variant, self._blocks, packed)
+        self._launches[key].into(places)
 
-    def _launch(
-        self, name: str, runs: list[Run], count: int, mode: int, blocks: int, *, last: bool = False
-    ) -> Callable[[], None]:
-        first, counts = runs[0], [min(run.end, count) - run.first for run in runs]
-        key = name, *(run.layout for run in runs), *counts, mode, last
+    def _of(self, name: str, run: Run, mode: int, blocks: int, last: int = 0) -> _Launch:
+        key = name, run.storage, run.segments, mode, last
         if key not in self._launches:
-            variant = arnoldi_pass(name, first.storage, first.segments or 1)
-            packed = self._with(mode=mode, first=first.first, last=int(last), layers=len(runs))
-            packed["stride"], packed["count"][: len(runs)] = first.slabs[0].stride, counts
-            for layer, run in enumerate(runs):
-                packed["slab"][layer, : len(run.slabs)] = [slab.address for slab in run.slabs]
-            self._launches[key] = [current().prepared(variant, blocks, (packed[()],))]
-        return self._launches[key][0]
+            variant = arnoldi_pass(name, run.storage, run.segments or 1)
+            self._launches[key] = _Launch(variant, blocks, self._with(mode=mode, last=last))
+        return self._launches[key]
 
     def _with(self, **fields: int) -> Any:
         packed = self._packed.copy()

@@ -87,13 +87,17 @@ class Basis:
         return [self._room(self.runs[-1])]
 
     def _room(self, run: Run) -> int:
-        slab, place = divmod(run.count, SLAB_VECTORS)
-        if slab == len(run.slabs):
+        if run.count == SLAB_VECTORS * len(run.slabs):
             free = self._free.setdefault(run.storage, [])
             run.use(
                 [*run.slabs, free.pop() if free else Slab(run.storage, self._length, min(SLAB_VECTORS, self._most))]
             )
         run.count += 1
+        return self.address(run)
+
+    def address(self, run: Run) -> int:
+        """Return where the last vector of a run begins."""
+        slab, place = divmod(run.count - 1, SLAB_VECTORS)
         return run.slabs[slab].address + place * run.slabs[slab].stride
 
     def cut(self, count: int) -> None:

@@ -229,10 +229,15 @@ class CudaProduct(CudaVectors):
             launch.product(variant, blocks, packed)
         return sums
 
-    def prepared(self, x: Any, out: Any, read_matrix: int | None, read_x: int | None) -> list[Callable[[], None]]:
-        """Return launches that do ``out = A x`` whenever they are called."""
+    def prepared(
+        self, x: Any, out: Any, read_matrix: int | None, read_x: int | None
+    ) -> list[tuple[Any, Callable[[], None]]]:
+        """Return launches that do ``out = A x`` whenever they are called, each with its struct, whose ``x`` may change.
+
+        Another ``x`` must have the same format.
+        """
         launches, _ = self._launches(x, out, 1.0, 0.0, (read_matrix, read_x), Epilogue())
-        return [current().prepared(variant, blocks, (packed[()],)) for variant, blocks, packed in launches]
+        return [(packed, current().launcher(variant, blocks, packed)) for variant, blocks, packed in launches]
 
     def _launches(
         self, x: Any, out: Any, alpha: float, beta: float, levels: tuple[int | None, int | None], extra: Epilogue

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,12 @@ class Backend(ABC):
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Run a variant in ``blocks`` blocks of `THREADS`, on device arrays and NumPy scalars."""
 
-    def prepared(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> Callable[[], None]:
-        """Return what does `run` with these arguments again and again; arrays that they name must outlive it."""
-        return partial(self.run, variant, blocks, arguments)
+    def launcher(self, variant: Variant, blocks: int, packed: np.ndarray[Any, Any]) -> Callable[[], None]:
+        """Return what launches a kernel of one struct, with the fields that ``packed`` has at the launch.
+
+        Arrays whose addresses it holds must outlive the launch.
+        """
+        return lambda: self.run(variant, blocks, (packed[()],))
 
     def capture(self, work: Callable[[], None]) -> Any | None:  # noqa: ARG002
         """Return the launches of ``work`` as an object whose ``launch`` repeats them; None if capture is impossible.

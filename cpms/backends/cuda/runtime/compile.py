@@ -204,16 +204,17 @@ class CudaBackend(Backend):
         packed = self._own.arguments(variant.symbol, arguments)
         self.arrays.cuda.driver.launchKernel(self._functions[key].kernel.ptr, *grid, packed, 0)
 
-    def prepared(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> Callable[[], None]:
-        """Pack once; a launch then costs little more than the driver's part of it."""
+    def launcher(self, variant: Variant, blocks: int, packed: np.ndarray[Any, Any]) -> Callable[[], None]:
+        """Return a launch that costs little more than the driver's part of it, which copies the struct."""
         self.compile([variant])
-        function, packed = self._functions[self.current_device(), variant.symbol].kernel.ptr, KernelArguments(arguments)
-        packed.put(arguments)
+        function = self._functions[self.current_device(), variant.symbol].kernel.ptr
         start, stream, grid = self.arrays.cuda.driver.launchKernel, self.arrays.cuda.get_current_stream, max(1, blocks)
+        addresses = np.array([packed.ctypes.data], np.uint64)
 
         def launch() -> None:
-            start(function, grid, 1, 1, THREADS, 1, 1, 0, stream().ptr, packed.address, 0)
+            start(function, grid, 1, 1, THREADS, 1, 1, 0, stream().ptr, addresses.ctypes.data, 0)
 
+        launch.packed = packed  # type: ignore[attr-defined]  # It outlives the launch.
         return launch
 
     def capture(self, work: Callable[[], None]) -> Any | None:
