@@ -79,45 +79,6 @@ def digits_needed(rho: float, floor: float) -> float:
     return math.log2(rho / floor) + SPARE if rho > 0.0 else 1.0
 
 
-def segments_written(storage: SegmentFormat, digits: float) -> int:
-    """Return the fewest segments that keep so many digits, all of them if none do.
-
-    Examples
-    --------
-    >>> from cpms.formats.formats import CPMS4
-    >>> segments_written(CPMS4, 3.0), segments_written(CPMS4, 4.0), segments_written(CPMS4, 60.0)
-    (1, 2, 4)
-    """
-    cut, written = storage.rounding != "nearest", 1
-    while written < storage.segments and storage.mantissa_kept(written) - cut < digits:
-        written += 1
-    return written
-
-
-def digits_of(storage: SegmentFormat, read: int, written: int) -> int:
-    """Return the digits of the first ``read`` of ``written`` segments: reads of fewer cut digits, which costs one more.
-
-    Examples
-    --------
-    >>> from cpms.formats.formats import CPMS4
-    >>> digits_of(CPMS4, 2, 3)
-    19
-    """
-    return storage.mantissa_kept(read) - (storage.rounding != "nearest" or read < written)
-
-
-def segments_read(storage: SegmentFormat, written: int, digits: float) -> int:
-    """Return how many of the written segments have so many digits, all of them if no fewer do.
-
-    Examples
-    --------
-    >>> from cpms.formats.formats import CPMS4
-    >>> segments_read(CPMS4, 3, 19.0), segments_read(CPMS4, 3, 20.0), segments_read(CPMS4, 2, 30.0)
-    (2, 3, 2)
-    """
-    return next((each for each in range(1, written) if digits_of(storage, each, written) >= digits), written)
-
-
 class StoredBasis:
     """Vectors of length 1 as they are stored, and the orthogonalisation against them.
 
@@ -165,10 +126,14 @@ class StoredBasis:
         return [Reading(0, chosen.bits, ((stored, chosen.segments),))]
 
     def _segmented(self, v: Any, storage: SegmentFormat, rho: float) -> list[Reading]:
-        written = segments_written(storage, self._digits(rho))
+        """Store a vector in segments; reads of fewer than were written cut digits, which costs one more."""
+        digits, cut = self._digits(rho), storage.rounding != "nearest"
+        written = 1
+        while written < storage.segments and storage.mantissa_kept(written) - cut < digits:
+            written += 1
         stored = in_format(self._operator, v, storage, written)
         return [
-            Reading(digits_of(storage, count, written), storage.bits(count), ((stored, count),))
+            Reading(storage.mantissa_kept(count) - (cut or count < written), storage.bits(count), ((stored, count),))
             for count in range(1, written + 1)
         ]
 

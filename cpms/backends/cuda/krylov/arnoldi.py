@@ -25,16 +25,8 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
 from cpms.contracts.linear_solve import SolveTask
 from cpms.formats.block_float import BlockFloatFormat
-from cpms.formats.formats import SegmentFormat
 from cpms.solvers.linear.gmres import least_squares
-from cpms.solvers.linear.stored_basis import (
-    OF_DOTS,
-    SPARE,
-    digits_needed,
-    layers_of,
-    segments_read,
-    segments_written,
-)
+from cpms.solvers.linear.stored_basis import OF_DOTS, SPARE, digits_needed, layers_of
 
 _STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "most", "floor", "read")
 _ENTRY = ("residual", "passes", "right", "cosine", "sine", "read")
@@ -112,7 +104,6 @@ class CudaArnoldi(ArnoldiSteps):
         layer = layers_of(task.formats)
         fits = (self._rows + 1) * _MOST_LAYERS <= _MOST_CHOSEN
         self._layer = layer if isinstance(layer, BlockFloatFormat) and fits else None
-        self._in_segments = layer if isinstance(layer, SegmentFormat) else None
         most_read = (self._rows + 1) * (1 if self._layer is None else _MOST_LAYERS)
         self._basis = Basis(padded, self._rows + 1)
         if self._layer is not None:
@@ -142,7 +133,6 @@ class CudaArnoldi(ArnoldiSteps):
         self._numbers[: len(_STATE)] = current().upload(np.array([state.get(name, 0.0) for name in _STATE]))
         self._basis.cut(0)
         self.bits = self._basis.bits
-        self._bits_of_pass: list[int] = []
         self._w[...] = r
         self._store(_ANY)
 
@@ -156,7 +146,7 @@ class CudaArnoldi(ArnoldiSteps):
             numbers = self._waiting.popleft()()
             state = dict(zip(_STATE, numbers, strict=False))
             entries = numbers[len(_STATE) :].reshape(-1, len(_ENTRY))
-            found = [self._finished(place, entries[place]) for place in range(self._done, int(state["columns"]))]
+            found = [self._step_of(entry) for entry in entries[self._done : int(state["columns"])]]
             self._done += len(found)
             if found:
                 self._residual = found[-1].residual
@@ -169,10 +159,9 @@ class CudaArnoldi(ArnoldiSteps):
                 return found
         return []
 
-    def _finished(self, place: int, entry: Any) -> ArnoldiStep:
-        passes = int(entry[1])
-        bits = passes * self._bits_of_pass[place] if self._layer is None else int(entry[5]) * self._layer.width
-        return ArnoldiStep(float(entry[0]), passes, bits)
+    def _step_of(self, entry: Any) -> ArnoldiStep:
+        bits = None if self._layer is None else int(entry[5]) * self._layer.width
+        return ArnoldiStep(float(entry[0]), int(entry[1]), bits)
 
     def update(self, x: Any) -> None:
         """Combine the basis with coefficients that the host finds from the triangular matrix."""
@@ -203,7 +192,6 @@ class CudaArnoldi(ArnoldiSteps):
         self._waiting.append(current().fetch_async(numbers))
 
     def _step(self) -> None:
-        self._bits_of_pass.append(2 * sum(run.count * self._read(run)[1] for run in self._basis.runs))
         self._multiply()
         for mode in (_FIRST, _SECOND) if self._careful else (_FIRST,):
             self._pass(mode)
@@ -225,14 +213,6 @@ class CudaArnoldi(ArnoldiSteps):
         for packed, launch in self._products[key]:
             packed["x"] = address
             launch()
-
-    def _read(self, run: Run) -> tuple[int, int]:
-        """Return how many segments of a run a step reads, and the bits of a value in them."""
-        if self._in_segments is None or run.storage is None:
-            return run.segments or 1, self.bits[run.first]
-        digits = digits_needed(self._residual / self._size, self._cycle.floor)
-        read = segments_read(self._in_segments, run.segments or 1, digits)
-        return read, self._in_segments.bits(read)
 
     def _pass(self, mode: int) -> None:
         """Do a pass of Gram-Schmidt."""
@@ -258,13 +238,10 @@ class CudaArnoldi(ArnoldiSteps):
 
     def _store(self, mode: int) -> None:
         chosen = self._cycle.stored_as(self._residual / self._size)
-        digits = math.ceil(digits_needed(self._residual / self._size, self._cycle.floor))
         if self._layer is not None:
+            digits = math.ceil(digits_needed(self._residual / self._size, self._cycle.floor))
             layers = min(_MOST_LAYERS, max(1, -(-(digits + 1) // self._layer.width)))
             chosen = StoredAs(self._layer, None, layers * self._layer.width)
-        elif self._in_segments is not None:
-            written = segments_written(self._in_segments, digits)
-            chosen = StoredAs(self._in_segments, written, self._in_segments.bits(written))
         places = self._basis.add(chosen)
         key = "store", chosen.storage, chosen.segments, mode
         if key not in self._launches:
@@ -274,10 +251,9 @@ class CudaArnoldi(ArnoldiSteps):
         self._launches[key].into(places)
 
     def _of(self, name: str, run: Run, mode: int, blocks: int, last: int = 0) -> _Launch:
-        segments = (run.segments or 1) if mode == _ANY else self._read(run)[0]
-        key = name, run.storage, segments, mode, last
+        key = name, run.storage, run.segments, mode, last
         if key not in self._launches:
-            variant = arnoldi_pass(name, run.storage, segments)
+            variant = arnoldi_pass(name, run.storage, run.segments or 1)
             self._launches[key] = _Launch(variant, blocks, self._with(mode=mode, last=last))
         return self._launches[key]
 
@@ -292,5 +268,4 @@ class CudaArnoldi(ArnoldiSteps):
         self._waiting.clear()
         self._careful = True
         self._basis.cut(self._done + 1)
-        del self._bits_of_pass[self._done :]
         current().clear(self._numbers[:1])
