@@ -7,16 +7,16 @@
 // consists of the same launches in another mode. Cost: the basis twice a pass, and five vectors of float64.
 //
 // A basis in layers stores a vector as a sum of vectors in block floating point, each of which holds what the ones
-// before it leave, as cpms/solvers/linear/stored_basis.py does. A vector has no more layers than the ones before it. The
-// digits that a column needs follow the residual, so dot products leave out all of a layer where the layers before it
-// are enough, and a combination leaves it out for the vectors of which that is true given the sizes of their
+// before it leave, as cpms/solvers/linear/stored_basis.py does. A vector has no more layers than the ones before it.
+// The digits that a column needs follow the residual, so dot products leave out all of a layer where the layers before
+// it are enough, and a combination leaves it out for the vectors of which that is true given the sizes of their
 // coefficients.
 #include "krylov/stored_basis.cuh"
 
 namespace cpms {
 
-// Sums of blocks of the dot products with w: of what is read in place j, from partials[j * gridDim.x] on. Places are
-// those of the vectors and, in layers, of the first layer of all vectors, then the second, and so on.
+// Each block's part of the dot products with w: those of chosen array j begin at partials[j * gridDim.x]. The order is
+// that of the vectors; with layers, the first layer of all vectors comes first, then the second, and so on.
 template <class V, int R>
 CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
     __shared__ double of_warps[slab_vectors][block_warps];
@@ -52,8 +52,8 @@ CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
     }
 }
 
-// A warp a vector: its dot product, which is the sum of those of its layers, over its square is its coefficient, which
-// is added to those of the pass before.
+// A warp finds the coefficient of one vector: the sum of its layers' dot products, over the square of its 2-norm. The
+// column is the sum of the coefficients of both passes.
 CPMS_DEVICE void arnoldi_parts(const Arnoldi& a) {
     if (idle(a)) return;
     const u64 vector = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32, column = (u64)a.state->columns;
@@ -131,9 +131,9 @@ CPMS_DEVICE void rotate(const Arnoldi& a, u32 count) {
     state.mode = ends ? 2.0 : 0.0;
 }
 
-// By a block: the largest coefficients of this launch's vectors for which the layers before one are enough, in the digits
-// that are needed of the largest: a term is smaller than w by its coefficient, and w is at least as large as its
-// coefficients together.
+// By a block: the 2-norm of w, over the factor by which the residual has yet to fall. A term of the combination is
+// smaller than w by its coefficient, so it needs no more layers where the coefficient is at most this times the reach
+// of the layers before. The 2-norm of the coefficients, which are part of w, stands for that of w.
 CPMS_DEVICE double least_part(const Arnoldi& a) {
     const u64 column = (u64)a.state->columns;
     LastBlockReduce<1, false> square{};
@@ -152,7 +152,7 @@ CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
     if (threadIdx.x == 0) chosen.count = 0;
     const double least = a.layers > 1 && a.mode != any_mode ? least_part(a) : 0.0;
     for (u64 layer = 0; layer < a.layers; ++layer) {
-        const double enough = least * enough_before(a, layer);
+        const double enough = least * reach_before(a, layer);
         const auto part = [&](u32 vector) { return a.parts[a.first + vector]; };
         append(a, layer, chosen, [&](u32 vector) { return enough == 0.0 || fabs(part(vector)) > enough; }, part);
     }

@@ -1,5 +1,5 @@
-// The stored basis of Arnoldi's method: what a launch knows of it, which layers of which vectors it reads, and reading
-// them, several at a time. cpms/backends/cuda/krylov/basis.py has the memory.
+// The stored basis of Arnoldi's method: the arguments of a launch, the choice of the vectors and layers that it reads,
+// and loops over these. cpms/backends/cuda/krylov/basis.py allocates the memory.
 #pragma once
 #include "base/last_block_reduce.cuh"
 #include "krylov/stored_values.cuh"
@@ -20,7 +20,7 @@ struct ArnoldiState {
     double size;     // its 2-norm
     double side;     // of the least squares, whose size is that of the residual
     double enough;   // the size at which a cycle ends
-    double cancelled;  // length after the first pass over the length before, below which a second pass follows
+    double cancelled;  // 2-norm after the first pass over the one before, below which a second pass follows
     double most;     // columns
     double floor;    // the residual that a cycle is to reach, times the rounding error that digits beyond it spare
     double read;     // layers of vectors that the column has read so far
@@ -39,7 +39,7 @@ struct Arnoldi {
     u64 width;                   // bits of a value in a layer
     u64 spared;                  // digits that dot products need less than combinations
     u64 stride;                  // bytes from vector to vector
-    u64 first;                   // vector of this launch
+    u64 first;                   // number of this launch's first vector
     u64 mode;                    // in which the launch does something
     u64 last;                    // whether no other combination follows
     u64 padded;                  // values of a vector, to whole multiples of 256
@@ -47,7 +47,7 @@ struct Arnoldi {
     u8* out[most_layers];        // where the layers of the next vector are stored
     double* sum;                 // of these layers; null where there are none
     double* partials;
-    u64 blocks;                  // that found them
+    u64 blocks;                  // of the launch that wrote them
     double* parts;               // coefficients of a pass
     double* squares;             // of the 2-norms of the stored vectors
     double* columns;             // of the triangular matrix, `rows` apart
@@ -59,28 +59,29 @@ struct Arnoldi {
 
 CPMS_DEVICE bool idle(const Arnoldi& a) { return a.mode != any_mode && a.state->mode != (double)a.mode; }
 
-// The relative residual of the cycle over the one that it is to reach; its binary logarithm is the digits needed.
+// The factor by which the residual of the cycle has yet to fall, with the spare digits. Its binary logarithm is the
+// number of digits that a vector needs.
 CPMS_DEVICE double to_go(const Arnoldi& a) { return fabs(a.state->side) / a.state->floor; }
-// What the digits of the layers before one are enough for.
-CPMS_DEVICE double enough_before(const Arnoldi& a, u64 layer) {
+// The factor that the digits of the layers before this one are enough for.
+CPMS_DEVICE double reach_before(const Arnoldi& a, u64 layer) {
     return layer ? value_of((1023 + layer * a.width - 1) << 52) : 0.0;
 }
-// Layers that dot products read.
+// The number of layers that dot products read, which is that of the largest terms.
 CPMS_DEVICE u64 layers_of_dots(const Arnoldi& a) {
     u64 layers = 1;
-    while (layers < a.layers && to_go(a) > enough_before(a, layers) * (double)(1 << a.spared)) ++layers;
+    while (layers < a.layers && to_go(a) > reach_before(a, layers) * (double)(1 << a.spared)) ++layers;
     return layers;
 }
 
-// What a launch reads, one after the other: where it begins, and in combinations its coefficient. Places behind the
-// last, to a multiple of `slab_vectors`, repeat it with a coefficient of 0.
+// The arrays that a launch reads, each a vector or a layer of one: their addresses, and in combinations their
+// coefficients. The last one is repeated, with a coefficient of 0, up to a multiple of `slab_vectors`.
 struct Chosen {
     const u8* from[most_chosen];
     double part[most_chosen];
     u32 count;
 };
 
-// By a block: appends layer `layer` of the vectors for which wanted(vector of this launch) holds.
+// By a block: appends a layer of those vectors of this launch for which wanted(vector) holds, in their order.
 template <class Wanted, class Part>
 CPMS_DEVICE void append(const Arnoldi& a, u64 layer, Chosen& chosen, Wanted wanted, Part part) {
     __shared__ u32 of_warps[block_warps];
@@ -113,8 +114,8 @@ CPMS_DEVICE void pad(Chosen& chosen) {
     __syncthreads();
 }
 
-// Calls work(j, values) for the sixteen vectors that begin at from[0] and so on, some at a time, which are loaded before
-// the first of them is used.
+// Calls work(j, values) for the sixteen vectors that begin at from[0] and so on, some at a time, which are loaded
+// before the first of them is used.
 template <class V, int R, class Work>
 CPMS_DEVICE void for_each_vector(const u8* const* from, u64 first, u64 padded, Work work) {
     constexpr int together = sizeof(FourStored<V, R>) <= 12 ? 16 : sizeof(FourStored<V, R>) <= 24 ? 8 : 4;
