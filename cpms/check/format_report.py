@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base.errors import InputError
+from cpms.base.text.counted import counted
 from cpms.base.text.suggestions import unknown
 from cpms.base.types import Floats
 from cpms.base.validation import whole
@@ -83,7 +84,7 @@ class FormatReport:
     def lines(self) -> list[str]:
         """Return the report as text."""
         rate = (self.patterns + self.corners) / self.seconds / 1e6 if self.seconds else 0.0
-        laws = "1 law" if len(self.laws) == 1 else f"{len(self.laws)} laws"
+        laws = counted(len(self.laws), "law")
         tried = f"{self.patterns:,} patterns, {self.corners:,} corner patterns, {laws}"
         found = [f"{self.format}: {tried}, {self.seconds:.2f} s, {rate:.2f} M/s"]
         for failure in self.failures:

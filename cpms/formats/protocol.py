@@ -23,6 +23,7 @@ import numpy.typing as npt
 from cpms.base import plugins
 from cpms.base.errors import CpmsError, InputError, UnsupportedError
 from cpms.base.real_arrays import read_only
+from cpms.base.text.counted import counted
 from cpms.base.types import Floats
 from cpms.base.validation import as_whole, described, shortened, whole
 
@@ -374,8 +375,7 @@ def require_read(name: str, read: object, most: int, part: str) -> int:
     count = whole(f"{part}s", read) if count is None else count
     if not 1 <= count <= most:
         raise InputError(
-            f"{shortened(name)} has {most} {part}{'s' if most > 1 else ''}; "
-            f"{described(count)} of them cannot be read or written"
+            f"{shortened(name)} has {counted(most, part)}; {described(count)} of them cannot be read or written"
         )
     return count
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cpms.base.text.counted import counted
 from cpms.graph import csr_build
 from cpms.graph.graph import Graph
 
@@ -29,12 +30,8 @@ def irregularities(graph: Graph) -> str:
     repeated, loops = (int(np.count_nonzero(mark(edges))) for mark in (csr_build.is_duplicate, csr_build.is_self_loop))
     alone = int(np.count_nonzero((graph.in_degree == 0) & (graph.out_degree == 0)))
     kept = " and ".join(
-        _counted(count, noun) for count, noun in ((repeated, "repeated edge"), (loops, "self-loop")) if count
+        counted(count, noun) for count, noun in ((repeated, "repeated edge"), (loops, "self-loop")) if count
     )
     return "; ".join(
-        filter(None, [f"{kept} kept" if kept else "", f"{_counted(alone, 'id')} without an edge" if alone else ""])
+        filter(None, [f"{kept} kept" if kept else "", f"{counted(alone, 'id')} without an edge" if alone else ""])
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else noun + 's'}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from cpms.base import plugins, work_clock
 from cpms.base.errors import InputError
+from cpms.base.text.counted import counted
 from cpms.base.types import Floats
 from cpms.contracts.operator import Operator, Sweep
 from cpms.contracts.status import Status, Step
@@ -147,7 +148,7 @@ def _check_level(level: Level, written: int, controller: Controller, storage: Fo
         raise InputError(f"{who} asks for {level} after float64; what was converted stays float64")
     if not is_level_of_format:
         raise InputError(
-            f"{who} asks for {level}, but {storage.name} has {most} segment{'s' if most > 1 else ''}; "
+            f"{who} asks for {level}, but {storage.name} has {counted(most, 'segment')}; "
             f"let it return levels from Level(1, 1) to Level({most}, {most}), or Level(0, 0) for plain float64"
         )
     raise InputError(

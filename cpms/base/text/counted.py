@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number and a noun, in the plural unless the number is 1.
+    """Return a number, with commas between thousands, and a noun, in the plural unless the number is 1.
 
     Examples
     --------
-    >>> counted(1, "row"), counted(0, "row"), counted(2, "row")
-    ('1 row', '0 rows', '2 rows')
+    >>> counted(1, "row"), counted(0, "row"), counted(2000, "row")
+    ('1 row', '0 rows', '2,000 rows')
     """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cpms.base.errors import UnavailableError, UnsupportedError
+from cpms.base.text.counted import counted
 
 OK = "ok"
 FAILURES = (UnsupportedError, UnavailableError, MemoryError)
@@ -91,7 +92,7 @@ def some(reasons: list[str]) -> str:
     """
     different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
     others = len(different) - _MAX_REASONS
-    listed = [*different[:_MAX_REASONS], f"and {others} other reason{'s' if others > 1 else ''}"]
+    listed = [*different[:_MAX_REASONS], f"and {counted(others, 'other reason')}"]
     return "; ".join(listed if others > 0 else different)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from cpms.base.text.counted import counted
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import median_ends
@@ -301,7 +302,7 @@ def _place(result):
         return "1 core" if result.engine == "serial" else ""
     if str(result.get("device")).startswith("NVIDIA"):
         return result.device
-    return f"{int(result.cores)} core{'s' if result.cores > 1 else ''}"
+    return counted(int(result.cores), "core")
 
 
 def _where(result):
