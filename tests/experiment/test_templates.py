@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from cpms.base.errors import InputError
 from cpms.cli.main import main
+from cpms.experiment.report.generic.contestants import _word
 from cpms.experiment.report.intervals import bootstrap
-from cpms.experiment.report.observations import _word, observations
+from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page.legends import key
 from cpms.experiment.report.page.room import sample
 from cpms.experiment.report.palette import PALETTE, colour

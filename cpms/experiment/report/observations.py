@@ -17,6 +17,14 @@ import pandas as pd
 
 from cpms.base import plugins
 from cpms.base.errors import InputError
+from cpms.experiment.report.generic.contestants import (
+    chosen_by_default,
+    key_of,
+    labels,
+    own_name,
+    spaced,
+    split_parameters,
+)
 from cpms.experiment.report.generic.flaws import flaw
 from cpms.experiment.rows.flat import flatten
 from cpms.experiment.rows.rows import Row
@@ -29,22 +37,6 @@ _ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
 _RESIDUALS = ("residual_l1", "residual")
 _TRAFFIC = ("bytes_read", "least_bytes", "bytes", "matrix_bytes", "received_bytes")
 _MEASURED = ("ok", "CONVERGED")
-_OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
-"""Parameters that state a problem where one contestant has several of their values on one graph; a tolerance does so
-where contestants differ in it, since a looser one is no speed-up.
-"""
-_OF_ARRAYS = {"conversion", "rounding", "topk"}
-"""Kinds of experiments on arrays of values."""
-_BITS = {
-    **dict.fromkeys(("linear", "vector_bits"), "of a vector's value"),
-    "conversion": "of the format converted to",
-    "rounding": "of the format rounded to",
-    "topk": "of an array's value",
-}
-"""Kinds whose bits are not those that sweeps read of the values of a matrix."""
-_CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
-"""Parameters of linear solves, each with the column of what ``auto`` took, and a word before that in labels."""
-_AUTO = ("auto", '["auto"]')
 
 
 def observations(rows: Iterable[Row]) -> pd.DataFrame:
@@ -84,72 +76,39 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         for name in _columns_of_parameters(table)
         if name != "values" and len(table[name].astype(str).drop_duplicates()) > 1
     ]
-    chosen = {name: _chosen_by_default(table[name]) for name in differing if name.endswith("_json")}
+    chosen = {name: chosen_by_default(table[name]) for name in differing if name.endswith("_json")}
     groups: dict[tuple[Any, Any, Any], list[dict[str, Any]]] = {}
     for line in table.to_dict("records"):
         held = {str(name): value for name, value in line.items() if _is_held(value)}
         key = (held.get("graph", np.nan), held.get("parameters", np.nan), held.get("algorithm", ""))
         groups.setdefault(key, []).append(held)
-    of_problems, of_graphs = _split([(graph, lines[0]) for (graph, *_), lines in groups.items()], differing)
+    of_problems, of_graphs = split_parameters([(graph, lines[0]) for (graph, *_), lines in groups.items()], differing)
     named = [name for name in differing if name not in of_problems + of_graphs]
     held_names = [name for name in named if any(name in line for (line, *_) in groups.values())]
     firsts = [lines[0] for lines in groups.values()]
-    contestants, called = _labels(firsts, differing, chosen), _labels(firsts, named, chosen)
+    contestants, called = labels(firsts, differing, chosen), labels(firsts, named, chosen)
     found = []
     for (graph, parameters, _), lines in groups.items():
         stated = {name: lines[0][name] for name in of_problems if name in lines[0]}
         values_alone = len(stated) > 2  # A label has no room for the names of three.
         problem = " ".join(
-            value if values_alone and isinstance(value, str) else f"{_plain(name)}={value}"
+            value if values_alone and isinstance(value, str) else f"{spaced(name)}={value}"
             for name, value in stated.items()
         )
         found.append(
             {
                 "graph": graph,
                 "parameters": str(parameters),
-                "contestant": contestants[_key(lines[0], differing)] or str(parameters),
-                "called": called[_key(lines[0], named)] or _single(lines[0]) or str(parameters),
-                "named": _single(lines[0]),
-                "named_by": ", ".join(dict.fromkeys(map(_plain, held_names))),
+                "contestant": contestants[key_of(lines[0], differing)] or str(parameters),
+                "called": called[key_of(lines[0], named)] or own_name(lines[0]) or str(parameters),
+                "named": own_name(lines[0]),
+                "named_by": ", ".join(dict.fromkeys(map(spaced, held_names))),
                 "problem": problem,
                 "case": f"{graph}, {problem}" if problem else str(graph),
                 **_joined(lines),
             }
         )
     return pd.DataFrame(found)
-
-
-def of_systems(found: pd.DataFrame) -> bool:
-    """Return whether observations are of linear systems."""
-    return "kind" in found and set(found.kind) == {"linear"}
-
-
-def bits_in_words(found: pd.DataFrame) -> str:
-    """Return a word for what the bits of observations are of, after a number of them or after "bits"."""
-    kinds = set(found.kind) if "kind" in found else set()
-    return _BITS.get(kinds.pop(), "read") if len(kinds) == 1 else "read"
-
-
-def case_in_words(found: pd.DataFrame) -> str:
-    """Return a word for what contestants have in common: a graph, an array of values, or a matrix."""
-    if of_systems(found):
-        return "matrix"
-    arrays = "kind" in found and set(found.kind) <= _OF_ARRAYS and any(found.kind)
-    return "array" if arrays else "graph"
-
-
-def cases_in_words(found: pd.DataFrame) -> str:
-    """Return a word for the cases of observations: graphs, with problems on each or without, or linear systems."""
-    if of_systems(found):
-        return "systems"
-    many = f"{case_in_words(found)}s"
-    return f"{many} and problems" if any(found.problem) else many
-
-
-def _single(line: dict[str, Any]) -> str:
-    """Return the name of a contestant without others, which labels leave out."""
-    names = ("name", "contestant", "engine", "method", "storage", "layout")
-    return " ".join(str(line[name]) for name in names if isinstance(line.get(name), str))
 
 
 class Names:
@@ -191,66 +150,7 @@ def _of_purpose(line: dict[Any, Any]) -> str:
     if not isinstance(line["purpose"], str):
         return str(line["graph"])
     of_part = f" to {line['nodes']:,.0f} nodes" if line["purpose"] == "scaling" else ""
-    return f"{line['graph']}, {_plain(line['purpose'])}{of_part}"
-
-
-def _split(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tuple[list[str], list[str]]:
-    """Return the parameters that state a problem, and those of which each graph has one value for a contestant."""
-    of_problems, of_graphs = list[str](), list[str]()
-    rounds = any(line.get("kind") == "rounding" for _, line in lines)  # A format to round to is a problem.
-    for name in [each for each in differing if each in _OF_PROBLEMS or (rounds and each == "storage")]:
-        on_graph, anywhere = dict[Any, set[str]](), dict[Any, set[str]]()
-        for graph, line in lines:
-            others = tuple(str(line.get(other)) for other in differing if other != name)
-            on_graph.setdefault((graph, () if name == "tol" else others), set()).add(str(line.get(name)))
-            anywhere.setdefault(others, set()).add(str(line.get(name)))
-        if any(len(values) > 1 for values in on_graph.values()):
-            of_problems.append(name)
-        elif any(len(values) > 1 for values in anywhere.values()):
-            of_graphs.append(name)
-    return of_problems, of_graphs
-
-
-def _labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[str]]) -> dict[tuple[str, ...], str]:
-    """Return contestants in words; of linear solves by ``auto``, with what it took on every graph alike."""
-    plain = {_key(line, names): _words(line, names, chosen) for line in lines}
-    taken = dict[tuple[str, ...], dict[str, set[str]]]()
-    found = dict(plain)
-    for line in lines:
-        key = _key(line, names)
-        free = [name for name in names if line.get(name) in _AUTO and name in _CHOSEN and "used" in line]
-        stored = ["storage"] if "used" in line and "storage" not in names else []
-        if not free and not stored:
-            continue
-        for name in [*free, *stored]:
-            column, word = _CHOSEN[name]
-            text = word + _word(column, line[column], set()) if column in line else ""
-            taken.setdefault(key, {}).setdefault(name, set()).add(text)
-        alike = ", ".join(text for texts in taken[key].values() if len(texts) == 1 for text in texts if text)
-        asked = _words(line, [name for name in names if name not in free], chosen)
-        found[key] = " ".join(filter(None, [asked, "auto" if free else "", f"({alike})" if alike else ""]))
-    return found if len(set(found.values())) == len(set(plain.values())) else plain
-
-
-def _key(line: dict[str, Any], names: list[str]) -> tuple[str, ...]:
-    return tuple(str(line.get(name)) for name in names)
-
-
-def _words(line: dict[str, Any], names: list[str], chosen: dict[str, set[str]]) -> str:
-    """Return parameters as text; of linear solves with words for what is stored of the matrix and of vectors."""
-    before = {name: word for name, (_, word) in _CHOSEN.items()} if "used" in line else {}
-    words = [(before.get(name, ""), _word(name, line[name], chosen.get(name, set()))) for name in names if name in line]
-    return " ".join(before + word for before, word in words)
-
-
-def _chosen_by_default(column: pd.Series[Any]) -> set[str]:
-    """Return the keys of objects that are null in some: there the choice is left to cpms, and false is another one."""
-    held = [json.loads(each) for each in column.dropna().unique() if each.startswith("{")]
-    return {key for each in held for key, value in each.items() if value is None}
-
-
-def _plain(column: str) -> str:
-    return column.removesuffix("_json").replace("_", " ")
+    return f"{line['graph']}, {spaced(line['purpose'])}{of_part}"
 
 
 def _columns_of_parameters(table: pd.DataFrame) -> list[str]:
@@ -260,25 +160,6 @@ def _columns_of_parameters(table: pd.DataFrame) -> list[str]:
 
 def _is_held(value: object) -> bool:
     return value is not None and value is not pd.NA and not (isinstance(value, float) and np.isnan(value))
-
-
-def _word(name: str, value: object, chosen: set[str]) -> str:
-    """Return a parameter as text; of an object, the names of what is set, and of what is off where cpms may choose."""
-    if isinstance(value, str) and name.endswith("_json"):
-        held = json.loads(value)
-        if not isinstance(held, dict):
-            return "+".join(map(str, held))
-        off = {key for key, each in held.items() if key in chosen and each is not None and not each}
-        rule = [str(held.pop("rule"))] if held.get("rule") else []
-        parts = [*rule, *(key if each is True else f"{key}={_brief(each)}" for key, each in held.items() if each)]
-        return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
-    if name == "device":  # PoCL names the processor and its instructions, too.
-        return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
-    return value if isinstance(value, str) else f"{name}={value}"
-
-
-def _brief(value: object) -> str:
-    return ",".join(f"{key}:{each}" for key, each in value.items()) if isinstance(value, dict) else str(value)
 
 
 def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from cpms.experiment.report.generic.parts import (
     panel,
     range_of,
 )
-from cpms.experiment.report.observations import bits_in_words, case_in_words
+from cpms.experiment.report.generic.words import bits_in_words, case_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 

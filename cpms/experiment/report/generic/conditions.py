@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cpms.experiment.report import captions
-from cpms.experiment.report.observations import case_in_words, of_systems
+from cpms.experiment.report.generic.words import case_in_words, of_systems
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import results_of
 

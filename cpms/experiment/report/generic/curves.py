@@ -13,7 +13,7 @@ import pandas as pd
 
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.parts import Made, each_line, explain, panel, short_names
-from cpms.experiment.report.observations import bits_in_words, cases_in_words, of_systems
+from cpms.experiment.report.generic.words import bits_in_words, cases_in_words, of_systems
 from cpms.experiment.report.palette import colour
 
 _MOST_HISTORIES = 6

@@ -9,7 +9,7 @@ import pandas as pd
 
 from cpms.base.errors import InputError
 from cpms.experiment.report import captions, panels
-from cpms.experiment.report.observations import bits_in_words
+from cpms.experiment.report.generic.words import bits_in_words
 from cpms.experiment.report.page import room
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import pandas as pd
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.parts import Made, baseline_of, explain, fewest, panel, range_of
-from cpms.experiment.report.observations import bits_in_words, cases_in_words
+from cpms.experiment.report.generic.words import bits_in_words, cases_in_words
 from cpms.experiment.report.page import labels, room
 from cpms.experiment.report.page.apart import apart
 from cpms.experiment.report.page.legends import ALL_MARKERS

@@ -22,8 +22,8 @@ from cpms.experiment.report.generic.parts import (
     lines_of_names,
     range_of,
 )
+from cpms.experiment.report.generic.words import case_in_words, cases_in_words, of_systems
 from cpms.experiment.report.intervals import bootstrap
-from cpms.experiment.report.observations import case_in_words, cases_in_words, of_systems
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import captions
-from cpms.experiment.report.observations import bits_in_words
+from cpms.experiment.report.generic.words import bits_in_words
 
 
 def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:

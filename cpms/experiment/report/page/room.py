@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cpms.base.text.escape import abbreviate
-from cpms.experiment.report.observations import cases_in_words
+from cpms.experiment.report.generic.words import cases_in_words
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,103 @@
+"""Names of contestants: the parameters in which they differ, as short text."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
+"""Parameters that state a problem where one contestant has several of their values on one graph; a tolerance does so
+where contestants differ in it, since a looser one is no speed-up.
+"""
+_CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
+"""Parameters of linear solves, each with the column of what ``auto`` took, and a word before that in labels."""
+_AUTO = ("auto", '["auto"]')
+
+
+def split_parameters(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tuple[list[str], list[str]]:
+    """Return the parameters that state a problem, and those of which each graph has one value for a contestant."""
+    of_problems, of_graphs = list[str](), list[str]()
+    rounds = any(line.get("kind") == "rounding" for _, line in lines)  # A format to round to is a problem.
+    for name in [each for each in differing if each in _OF_PROBLEMS or (rounds and each == "storage")]:
+        on_graph, anywhere = dict[Any, set[str]](), dict[Any, set[str]]()
+        for graph, line in lines:
+            others = tuple(str(line.get(other)) for other in differing if other != name)
+            on_graph.setdefault((graph, () if name == "tol" else others), set()).add(str(line.get(name)))
+            anywhere.setdefault(others, set()).add(str(line.get(name)))
+        if any(len(values) > 1 for values in on_graph.values()):
+            of_problems.append(name)
+        elif any(len(values) > 1 for values in anywhere.values()):
+            of_graphs.append(name)
+    return of_problems, of_graphs
+
+
+def labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[str]]) -> dict[tuple[str, ...], str]:
+    """Return contestants in words; of linear solves by ``auto``, with what it took on every graph alike."""
+    plain = {key_of(line, names): _words(line, names, chosen) for line in lines}
+    taken = dict[tuple[str, ...], dict[str, set[str]]]()
+    found = dict(plain)
+    for line in lines:
+        key = key_of(line, names)
+        free = [name for name in names if line.get(name) in _AUTO and name in _CHOSEN and "used" in line]
+        stored = ["storage"] if "used" in line and "storage" not in names else []
+        if not free and not stored:
+            continue
+        for name in [*free, *stored]:
+            column, word = _CHOSEN[name]
+            text = word + _word(column, line[column], set()) if column in line else ""
+            taken.setdefault(key, {}).setdefault(name, set()).add(text)
+        alike = ", ".join(text for texts in taken[key].values() if len(texts) == 1 for text in texts if text)
+        asked = _words(line, [name for name in names if name not in free], chosen)
+        found[key] = " ".join(filter(None, [asked, "auto" if free else "", f"({alike})" if alike else ""]))
+    return found if len(set(found.values())) == len(set(plain.values())) else plain
+
+
+def own_name(line: dict[str, Any]) -> str:
+    """Return the name of a contestant without others, which labels leave out."""
+    names = ("name", "contestant", "engine", "method", "storage", "layout")
+    return " ".join(str(line[name]) for name in names if isinstance(line.get(name), str))
+
+
+def spaced(column: str) -> str:
+    """Return the name of a parameter's column as words."""
+    return column.removesuffix("_json").replace("_", " ")
+
+
+def chosen_by_default(column: pd.Series[Any]) -> set[str]:
+    """Return the keys of objects that are null in some: there the choice is left to cpms, and false is another one."""
+    held = [json.loads(each) for each in column.dropna().unique() if each.startswith("{")]
+    return {key for each in held for key, value in each.items() if value is None}
+
+
+def key_of(line: dict[str, Any], names: list[str]) -> tuple[str, ...]:
+    """Return the values of parameters as texts, the key of `labels`."""
+    return tuple(str(line.get(name)) for name in names)
+
+
+def _words(line: dict[str, Any], names: list[str], chosen: dict[str, set[str]]) -> str:
+    """Return parameters as text; of linear solves with words for what is stored of the matrix and of vectors."""
+    before = {name: word for name, (_, word) in _CHOSEN.items()} if "used" in line else {}
+    words = [(before.get(name, ""), _word(name, line[name], chosen.get(name, set()))) for name in names if name in line]
+    return " ".join(before + word for before, word in words)
+
+
+def _word(name: str, value: object, chosen: set[str]) -> str:
+    """Return a parameter as text; of an object, the names of what is set, and of what is off where cpms may choose."""
+    if isinstance(value, str) and name.endswith("_json"):
+        held = json.loads(value)
+        if not isinstance(held, dict):
+            return "+".join(map(str, held))
+        off = {key for key, each in held.items() if key in chosen and each is not None and not each}
+        rule = [str(held.pop("rule"))] if held.get("rule") else []
+        parts = [*rule, *(key if each is True else f"{key}={_brief(each)}" for key, each in held.items() if each)]
+        return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
+    if name == "device":  # PoCL names the processor and its instructions, too.
+        return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
+    return value if isinstance(value, str) else f"{name}={value}"
+
+
+def _brief(value: object) -> str:
+    return ",".join(f"{key}:{each}" for key, each in value.items()) if isinstance(value, dict) else str(value)

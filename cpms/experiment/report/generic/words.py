@@ -1,0 +1,45 @@
+"""Words for what observations have in common: what their bits are of, and what contestants are compared on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_OF_ARRAYS = {"conversion", "rounding", "topk"}
+"""Kinds of experiments on arrays of values."""
+_BITS = {
+    **dict.fromkeys(("linear", "vector_bits"), "of a vector's value"),
+    "conversion": "of the format converted to",
+    "rounding": "of the format rounded to",
+    "topk": "of an array's value",
+}
+"""Kinds whose bits are not those that sweeps read of the values of a matrix."""
+
+
+def of_systems(found: pd.DataFrame) -> bool:
+    """Return whether observations are of linear systems."""
+    return "kind" in found and set(found.kind) == {"linear"}
+
+
+def bits_in_words(found: pd.DataFrame) -> str:
+    """Return a word for what the bits of observations are of, after a number of them or after "bits"."""
+    kinds = set(found.kind) if "kind" in found else set()
+    return _BITS.get(kinds.pop(), "read") if len(kinds) == 1 else "read"
+
+
+def case_in_words(found: pd.DataFrame) -> str:
+    """Return a word for what contestants have in common: a graph, an array of values, or a matrix."""
+    if of_systems(found):
+        return "matrix"
+    arrays = "kind" in found and set(found.kind) <= _OF_ARRAYS and any(found.kind)
+    return "array" if arrays else "graph"
+
+
+def cases_in_words(found: pd.DataFrame) -> str:
+    """Return a word for the cases of observations: graphs, with problems on each or without, or linear systems."""
+    if of_systems(found):
+        return "systems"
+    many = f"{case_in_words(found)}s"
+    return f"{many} and problems" if any(found.problem) else many
