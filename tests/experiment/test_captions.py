@@ -47,6 +47,12 @@ def test_times_of_two_gpus_are_not_of_one_case():
     assert observations(rows[1:]).graph.tolist() == ["path"]
 
 
+@pytest.mark.parametrize("converged", [True, False])
+def test_machines_are_those_of_the_results_that_are_drawn(converged):
+    on_cpu = {**ROW, "cell": "1", "engine": "cpu", "cpu": "Xeon", "threads": 8, "converged": converged}
+    assert ("Machines: H200; Xeon, 8 threads." if converged else "Machine: H200.") in caption([ROW, on_cpu])
+
+
 @pytest.mark.parametrize(("kind", "word"), [("conversion", "arrays"), ("topk", "arrays"), ("pagerank", "graphs")])
 def test_arrays_are_no_graphs(kind, word):
     rows = [

@@ -153,13 +153,9 @@ def test_spread_is_of_samples_or_of_their_ends():
 def test_captions_name_the_devices_of_the_results_and_not_all_of_their_machines():
     beside = {"cpu": "Xeon", "threads": 8, "gpu": "H200", "status": "ok"}
     alone = {"cpu": "EPYC", "threads": 1, "status": "ok", "engine": "cpu"}
-    assert provenance([{**beside, "engine": "cpu"}, alone]).startswith(
-        "Machines: Xeon, 8 threads (1 result); EPYC, 1 thread (1 result)."
-    )
+    assert provenance([{**beside, "engine": "cpu"}, alone]).startswith("Machines: Xeon, 8 threads; EPYC, 1 thread.")
     assert provenance([{**beside, "engine": "cuda_fused"}]).startswith("Machine: H200.")
     assert provenance([{**beside, "device": "cpu-skylake"}]).startswith("Machine: Xeon, 8 threads.")
-    assert provenance([{**beside, "engine": "mine"}]).startswith(
-        "Machines: Xeon, 8 threads (1 result); H200 (1 result)."
-    )
+    assert provenance([{**beside, "engine": "mine"}]).startswith("Machines: Xeon, 8 threads; H200.")
     lacking = [{"engine": "cuda"}, {"engine": "serial", "status": "unsupported"}]
     assert provenance([{**beside, "results": lacking}]).startswith("Machine: H200.")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cpms.base.text.counted import counted
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import results_of
@@ -44,14 +45,15 @@ _WORDS = {
 }
 
 
-def provenance(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None = None) -> str:
+def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None) -> str:
     """Return machine, commits, repetitions and spread of rows as sentences.
 
     Parameters
     ----------
     rows : sequence of dict
-    samples : iterable of sequences of float, optional
-        The samples of each result, for rows that hold none: there each is a row of its own.
+    drawn : pandas.DataFrame, optional
+        The observations that are drawn: machines are theirs alone. Their samples count where rows hold none, since
+        there each sample is a row of its own.
 
     Examples
     --------
@@ -59,39 +61,33 @@ def provenance(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None = 
     >>> provenance([row])
     'Machine: a. Commit: unknown. Samples of each result: 3; median interquartile range 50 % of the median.'
     """
-    machines = _counted(machines_of(rows))
+    machines = machines_of(rows) if drawn is None else list(dict.fromkeys(drawn.machines.explode().dropna()))
     commits = dict.fromkeys(map(commit_text, rows))
     plural = "s" if len(commits) > 1 else ""
     several = "s" if len(machines) > 1 else ""
-    return f"Machine{several}: {'; '.join(machines)}. Commit{plural}: {some(commits)}. {_repetitions(rows, samples)}."
+    return f"Machine{several}: {'; '.join(machines)}. Commit{plural}: {some(commits)}. {_repetitions(rows, drawn)}."
 
 
-def machines_of(rows: Iterable[Row]) -> dict[str, int]:
-    """Return the devices of results, with the number of these: processors with their threads, GPUs, or both.
+def machines_of(rows: Iterable[Row]) -> list[str]:
+    """Return the devices of the results of rows: processors with their threads, GPUs, or both.
 
     Examples
     --------
     >>> row = {"gpu": "H200", "cpu": "Xeon", "threads": 8, "results": [{"engine": "cpu"}, {"engine": "cuda"}]}
     >>> machines_of([row]), machines_of([{**row, "results": [{"engine": "cpu"}]}])
-    ({'Xeon, 8 threads': 1, 'H200': 1}, {'Xeon, 8 threads': 1})
+    (['Xeon, 8 threads', 'H200'], ['Xeon, 8 threads'])
     """
-    found = dict[str, int]()
-    for row in rows:
-        threads = f", {row['threads']} thread{'s' if row['threads'] != 1 else ''}" if "threads" in row else ""
-        names = {"cpu": f"{row.get('cpu', 'unknown')}{threads}", "gpu": str(row.get("gpu"))}
-        for kind in (kind for result in results_of(row) for kind in _devices({**row, **result})):
-            found[names[kind]] = found.get(names[kind], 0) + 1
-    return found
+    return list(dict.fromkeys(name for row in rows for each in results_of(row) for name in devices({**row, **each})))
 
 
-def _counted(machines: dict[str, int]) -> list[str]:
-    """Return the names of devices; of several, with the number of their results."""
-    if len(machines) < 2:
-        return list(machines)
-    return [f"{name} ({count} result{'s' if count != 1 else ''})" for name, count in machines.items()]
+def devices(result: dict[str, Any]) -> list[str]:
+    """Return the names of the devices of a result that has the columns of its row, too."""
+    threads = f", {counted(result['threads'], 'thread')}" if "threads" in result else ""
+    names = {"cpu": f"{result.get('cpu', 'unknown')}{threads}", "gpu": str(result.get("gpu"))}
+    return [names[kind] for kind in _kinds_of_devices(result)]
 
 
-def _devices(result: dict[str, Any]) -> list[str]:
+def _kinds_of_devices(result: dict[str, Any]) -> list[str]:
     """Return the kinds of devices of a result; of engines that are not known, all that its machine has."""
     if not result.get("gpu"):
         return ["cpu"]
@@ -103,7 +99,7 @@ def _devices(result: dict[str, Any]) -> list[str]:
     return ["gpu"] if not engine or device or engine.startswith(_ON_GPU) else ["cpu", "gpu"]
 
 
-def _repetitions(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None) -> str:
+def _repetitions(rows: Sequence[Row], drawn: pd.DataFrame | None) -> str:
     """Return the number of samples of each result, and their spread."""
     found = [result for row in rows for result in _results(row)]
     sampled = [each for result in found for each in _samples(result)]
@@ -120,7 +116,7 @@ def _repetitions(rows: Sequence[Row], samples: Iterable[Sequence[float]] | None)
         return f"Samples of each result: {_range(counts)}; least to most {_percent(spreads)} of the median (median)"
     if counts:
         return f"Samples of each result: {_range(counts)}; the rows hold their median alone"
-    given = [each for each in samples or () if len(each)]
+    given = [] if drawn is None else [each for each in drawn.samples if len(each)]
     if any(len(each) > 1 for each in given):
         return _spread_of(given)
     repeated = [1 + row["repetition"] for row in rows if isinstance(row.get("repetition"), int)]
@@ -237,10 +233,10 @@ def shortened(name: str) -> str:
     kind = given.get("family", kind)
     if "points" in given and "side" in given:
         return f"{given['points']}-point {given['side']}"
-    for counted in ("edges", "nodes", "points", "rows"):
-        if found := re.fullmatch(r"(RANKS\*)?(\d+)", given.get(counted, "")):
+    for size in ("edges", "nodes", "points", "rows"):
+        if found := re.fullmatch(r"(RANKS\*)?(\d+)", given.get(size, "")):
             by_rank = found[1] or given.get("parts") == "RANKS"
-            return f"{kind}, {_count(int(found[2]))} {counted}{' a rank' if by_rank else ''}"
+            return f"{kind}, {_count(int(found[2]))} {size}{' a rank' if by_rank else ''}"
     sized = given.get("scale") or given.get("side")
     return f"{kind} {sized}" if sized else name
 

@@ -17,6 +17,7 @@ import pandas as pd
 
 from cpms.base import plugins
 from cpms.base.errors import InputError
+from cpms.experiment.report import captions
 from cpms.experiment.report.generic.contestants import (
     chosen_by_default,
     key_of,
@@ -49,7 +50,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         ``case``: a graph and the ``problem`` that is solved on it, such as a tolerance, where a contestant has several.
         ``called`` is the contestant without its problem and without what is chosen for each graph, ``named_by`` lists
         what it names, and ``named`` is its name for a caption where there is no other. ``kind`` of the experiment;
-        ``engine`` and ``layout``;
+        ``engine``, ``layout`` and ``machines``, the devices;
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
         ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
         ``error`` and ``error_name``; ``flaw``, why the time counts for nothing; ``traffic`` in bytes and
@@ -173,6 +174,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "kind": first.get("kind", ""),
         "engine": first.get("engine", first.get("name", "")),
+        "machines": [name for line in lines for name in captions.devices(line)],
         "layout": first.get("layout", ""),
         "seconds": seconds,
         "samples": samples,

@@ -103,7 +103,7 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
         if made is not None:
             cells = [row["cell"] for row in rows if row["status"] == "ok"]
             what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}. {conditions(rows, found)}"
-            caption = f"{what} {captions.provenance(rows, list(found.samples))}"
+            caption = f"{what} {captions.provenance(rows, shown)}"
             yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells)
 
 
@@ -111,7 +111,7 @@ def table(rows: Sequence[Row]) -> tuple[pd.DataFrame, str]:
     """Return the table of the rows of one experiment, and its caption; empty if they hold no times."""
     found = observations(rows)
     made, what = results(found)
-    caption = f"Experiment {rows[0]['experiment']}: {what}. {captions.provenance(rows, list(found.samples))}"
+    caption = f"Experiment {rows[0]['experiment']}: {what}. {captions.provenance(rows, found)}"
     return (made, "") if made.empty else (made, caption)
 
 

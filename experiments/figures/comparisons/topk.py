@@ -57,10 +57,15 @@ def _copies(rows):
 
 
 def _copied(lines):
-    """Return how far copies of the largest arrays differ, and the reason of shares above 1."""
+    """Return how far copies of the largest arrays differ, and the meaning of shares above 1."""
     largest = _largest(lines)
     middle, least, most = largest[COPIED].iloc[0]
-    above = " A share may be above 1 as a copy writes, too." if (largest.share > 1).any() else ""
+    above = (
+        " A share above 1 means more bytes a second than the copy moves; the selection only reads, half of the copy's "
+        "bytes are written, and the rows hold no rate of reads alone."
+        if (largest.share > 1).any()
+        else ""
+    )
     return (
         f"The copy is the median of those of all orders, {middle:.3g} ms, samples from {least:.3g} to {most:.3g} ms; "
         f"band: copies of each order against it. Marks of one k lie beside each other.{above}"
