@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base.types import Floats
-from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, LinearOperator, Norms, VectorBlock, product_bound
+from cpms.contracts.linear_operator import Bound, Epilogue, LinearOperator, Norms, Terms, VectorBlock, product_bound
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import VectorFormat
 from cpms.sparse.magnitude import split_by_magnitude
@@ -73,37 +73,25 @@ class SplitProduct(LinearOperator):
         self._check(read)
         return sum(part.bytes_read() for part in self.parts)
 
-    def error_bound(
-        self,
-        *,
-        read_matrix: int | None = None,
-        x_error: Bound = EXACT,
-        transpose: bool = False,
-    ) -> Bound:
+    def bound(self, read_matrix: int | None, x_error: Bound) -> Bound:
         """Return the bound of the longest row, whose sum has an addition or two more for each part."""
         self._check(read_matrix)
-        additions = (self._longest_column if transpose else self.source.longest) + 2 * len(self.parts)
+        additions = self.source.longest + 2 * len(self.parts)
         return product_bound(Bound(0.0, self.error), x_error, self.request.compute, additions)
 
-    def apply(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        read_matrix: int | None = None,
-        read_x: int | None = None,
-        write: int | None = None,
-        transpose: bool = False,
-        epilogue: Epilogue | None = None,
-    ) -> float | None:
+    @cached_property
+    def transposed(self) -> SplitProduct:
+        """The sum of the transposed parts."""
+        return replace(self, source=self.source.transposed(), parts=[part.transposed for part in self.parts])
+
+    def product(self, x: Any, out: Any, terms: Terms) -> float | None:
         """Add up the products of all parts."""
+        alpha, beta, read_matrix, read_x, write, extra = terms
         self._check(read_matrix)
-        options: dict[str, Any] = {"alpha": alpha, "read_x": read_x, "transpose": transpose}
+        options: dict[str, Any] = {"alpha": alpha, "read_x": read_x}
         *others, last = self.parts
         if not others:
-            return last.apply(x, out, **options, beta=beta, write=write, epilogue=epilogue)
+            return last.apply(x, out, **options, beta=beta, write=write, epilogue=extra)
         total = self.empty(out.shape if getattr(x, "ndim", 1) == 2 else (len(out),), np.float64)
         if getattr(x, "ndim", 1) == 2:
             if beta:
@@ -114,10 +102,9 @@ class SplitProduct(LinearOperator):
             return None
         for part, of_total in zip(others, [0.0, *[1.0] * (len(others) - 1)], strict=True):
             part.apply(x, total, **options, beta=of_total)
-        given = epilogue or Epilogue()
-        if given.add is not None:
-            self.combine([given.add], [given.factor], total)
-        return last.apply(x, out, **options, beta=beta, write=write, epilogue=Epilogue(total, 1.0, given.dot))
+        if extra.add is not None:
+            self.combine([extra.add], [extra.factor], total)
+        return last.apply(x, out, **options, beta=beta, write=write, epilogue=Epilogue(total, 1.0, extra.dot))
 
     @property
     def mean_bits(self) -> float:
@@ -129,10 +116,6 @@ class SplitProduct(LinearOperator):
     def _check(self, read: int | None) -> None:
         assert self.request.split is not None  # noqa: S101  # See `of`.
         self.request.split.checked_read(read)
-
-    @cached_property
-    def _longest_column(self) -> int:
-        return int(np.bincount(self.source.indices, minlength=1).max())
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return an array of the backend."""

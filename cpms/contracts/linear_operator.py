@@ -50,6 +50,21 @@ class Epilogue(NamedTuple):
     dot: Any | None = None
 
 
+NO_EPILOGUE = Epilogue()
+"""Of a product alone."""
+
+
+class Terms(NamedTuple):
+    """Factors, levels and epilogue of a product: what `LinearOperator.apply` is given beside its vectors."""
+
+    alpha: float
+    beta: float
+    read_matrix: int | None
+    read_x: int | None
+    write: int | None
+    epilogue: Epilogue
+
+
 class Norms(NamedTuple):
     """Norms of a vector."""
 
@@ -167,7 +182,6 @@ class LinearOperator(ABC):
     nbytes: int
     """Bytes of the stored matrix."""
 
-    @abstractmethod
     def apply(
         self,
         x: Any,
@@ -197,23 +211,32 @@ class LinearOperator(ABC):
         float or None
             The epilogue's dot product, if it asks for one.
         """
+        operator = self.transposed if transpose else self
+        return operator.product(x, out, Terms(alpha, beta, read_matrix, read_x, write, epilogue or NO_EPILOGUE))
+
+    @abstractmethod
+    def product(self, x: Any, out: Any, terms: Terms) -> float | None:
+        """Do `apply` for the matrix as it is stored."""
+
+    @property
+    @abstractmethod
+    def transposed(self) -> LinearOperator:
+        """The operator of A's transpose, prepared when it is first asked for."""
 
     @abstractmethod
     def bytes_read(self, read: int | None = None) -> int:
         """Return the bytes of indices and values that a product reads whose values are read in ``read`` segments."""
 
-    @abstractmethod
-    def error_bound(
-        self,
-        *,
-        read_matrix: int | None = None,
-        x_error: Bound = EXACT,
-        transpose: bool = False,
-    ) -> Bound:
+    def error_bound(self, *, read_matrix: int | None = None, x_error: Bound = EXACT, transpose: bool = False) -> Bound:
         """Return the bound of `apply` by storage, level and compute precision, for the longest row or column.
 
         ``x_error`` is that of x as it is read, from `value_error`; its absolute part is not covered.
         """
+        return (self.transposed if transpose else self).bound(read_matrix, x_error)
+
+    @abstractmethod
+    def bound(self, read_matrix: int | None, x_error: Bound) -> Bound:
+        """Return `error_bound` for the matrix as it is stored."""
 
     @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:

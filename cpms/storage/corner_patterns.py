@@ -43,16 +43,28 @@ def special_values() -> Floats:
     >>> [bits in found.view(np.uint64) for bits in (0x7FFFFFFFFFFFFFFF, 0x7FF0000000000001, 1, 1 << 63)]
     [True, True, True, True]
     """
+    first, *others = special_sizes()
+    return np.concatenate([_both_signs(first), _both_signs(np.unique(np.concatenate(others)))])
+
+
+def special_sizes() -> tuple[Bits, Bits, Bits, Bits]:
+    """Return the bits of `special_values` without signs: those that matter most, NaN, subnormals, powers of two.
+
+    Examples
+    --------
+    >>> [hex(group[-1]) for group in special_sizes()]
+    ['0x7fffffffffffffff', '0x7ff8000000000000', '0x7ffffffffffff', '0x7fe0000000000001']
+    """
     places = np.uint64(1) << np.arange(52, dtype=np.uint64)
     ones = np.uint64(_ONES) & ~(places - np.uint64(1))
     exponents = np.arange(1, 0x7FF, dtype=np.uint64) << np.uint64(52)
     first = [0, 1, _ONES, 1 << 52, _LARGEST, _INFINITY, *(_INFINITY | payload for payload in (1, 1 << 51, _ONES))]
-    sizes = [
-        *(np.uint64(_INFINITY) | payload for payload in (places, ones)),
-        *(places, ones, np.uint64(_ONES) - ones),
-        *(exponents - np.uint64(1), exponents, exponents + np.uint64(1)),
-    ]
-    return np.concatenate([_both_signs(np.array(first, np.uint64)), _both_signs(np.unique(np.concatenate(sizes)))])
+    return (
+        np.array(first, np.uint64),
+        np.uint64(_INFINITY) | np.concatenate([places, ones]),
+        np.concatenate([places, ones, np.uint64(_ONES) - ones]),
+        np.concatenate([exponents - np.uint64(1), exponents, exponents + np.uint64(1)]),
+    )
 
 
 def fitting(storage: Format, values: Floats) -> Floats:

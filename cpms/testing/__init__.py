@@ -31,7 +31,7 @@ from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_named, format_of, names
 from cpms.graph.graph import Graph
 from cpms.sources.fuzzed_systems import KINDS, Fuzzed, fuzzed
-from cpms.storage.corner_patterns import corner_arrays
+from cpms.storage.corner_patterns import corner_arrays, special_sizes
 
 try:
     from hypothesis import strategies as st
@@ -75,18 +75,12 @@ def bit_patterns() -> st.SearchStrategy[int]:
     >>> hex(find(bit_patterns(), lambda bits: bits > 0x7FF0000000000000))
     '0x7ff0000000000001'
     """
-    exponent = st.integers(0, 0x7FE).map(lambda field: field << 52)
-    mantissa = st.integers(0, 51).map(lambda place: 1 << place)
+    leading_ones = st.integers(0, 51).map(lambda place: _ONES >> place << place)
     size = st.one_of(
-        st.sampled_from([0, _EXPONENT, NAN_THAT_BECOMES_INF, _EXPONENT | _ONES]),
-        mantissa.map(lambda bit: _EXPONENT | bit),
+        *(st.sampled_from(group.tolist()) for group in special_sizes()),
         st.integers(1, _ONES).map(lambda payload: _EXPONENT | payload),
         st.integers(1, _ONES),
-        mantissa,
-        exponent,
-        exponent.map(lambda field: field | _ONES),
-        st.builds(lambda field, bit: field | (_ONES ^ (bit - 1)), exponent, mantissa),
-        mantissa.map(lambda bit: _EXPONENT | (_ONES ^ (bit - 1))),
+        st.builds(lambda field, mantissa: field << 52 | mantissa, st.integers(0, 0x7FE), leading_ones),
         st.builds(_near_a_tie, st.integers(0, _EXPONENT - 1), st.integers(1, 51), st.integers(-1, 1)),
         st.integers(0, _SIGN - 1),
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.arranged_product import ArrangedProduct
 from cpms.backends.cpu import product_loops, slice_loops
 from cpms.backends.cpu.krylov.cg import CgMatrix, CpuCg
 from cpms.backends.cpu.load_balance import row_ranges
@@ -21,7 +22,7 @@ from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
 from cpms.base import threads
 from cpms.contracts.conjugate_gradients import CgIterations
-from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
+from cpms.contracts.linear_operator import Terms
 from cpms.contracts.own_codecs import codec_refusal, has_own_codec
 from cpms.contracts.product_request import ProductRequest
 from cpms.sparse.arrangement import ELL_ROWS, OWN, SLICE_ROWS, Arrangement, arranged
@@ -43,7 +44,7 @@ _NO_EXPONENTS = np.zeros(0, np.int16)
 
 
 @dataclass(frozen=True, eq=False)
-class CpuProduct(CpuVectors):
+class CpuProduct(ArrangedProduct, CpuVectors):
     """A matrix in a layout in main memory.
 
     Examples
@@ -72,29 +73,9 @@ class CpuProduct(CpuVectors):
         return cls(request, arrangement, values, _NO_EXPONENTS if exponents is None else exponents)
 
     @property
-    def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        """Rows and columns."""
-        return self.arrangement.matrix.shape
-
-    @property
-    def nbytes(self) -> int:  # type: ignore[override]
-        """Bytes of indices and values."""
-        return self._index_bytes + (0 if self.values is None else self.values.nbytes)
-
-    def bytes_read(self, read: int | None = None) -> int:
-        """Return the bytes of indices, and of the segments that are read."""
-        values = 0 if self.values is None else self.values.format.traffic(self.values.length, read)
-        return self._index_bytes + values
-
-    @property
-    def _index_bytes(self) -> int:
+    def index_bytes(self) -> int:
+        """Bytes of a layout's indices and of rows' exponents."""
         return self.arrangement.index_bytes + int(self.row_exponents.nbytes)
-
-    @cached_property
-    def transposed(self) -> CpuProduct:
-        """The transposed matrix in the same layout and format, built when it is first asked for."""
-        matrix = self.arrangement.matrix.transposed()
-        return self.of(matrix, self.request)
 
     @staticmethod
     def refusal(request: ProductRequest) -> str | None:
@@ -103,38 +84,13 @@ class CpuProduct(CpuVectors):
             return "engine cpu has indices of 32 or 64 bits: compressed ones cost it more than their bytes; use cuda"
         return codec_refusal("cpu", "numba", request.storage) or request.refusal()
 
-    def error_bound(
-        self,
-        *,
-        read_matrix: int | None = None,
-        x_error: Bound = EXACT,
-        transpose: bool = False,
-    ) -> Bound:
-        """Return the bound of the longest row."""
-        if transpose:
-            return self.transposed.error_bound(read_matrix=read_matrix, x_error=x_error)
-        of_matrix = array_error(self.values, read_matrix)
-        if self.values is not None and len(self.row_exponents):
-            of_matrix = value_error(self.values.format, read_matrix, int(self.row_exponents.min()))
-        return product_bound(of_matrix, x_error, self.request.compute, self.arrangement.matrix.longest)
+    def least_exponent(self) -> int | None:
+        """Return the least exponent of scaled rows."""
+        return int(self.row_exponents.min()) if len(self.row_exponents) else None
 
-    def apply(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        read_matrix: int | None = None,
-        read_x: int | None = None,
-        write: int | None = None,
-        transpose: bool = False,
-        epilogue: Epilogue | None = None,
-    ) -> float | None:
+    def product(self, x: Any, out: Any, terms: Terms) -> float | None:
         """Multiply; a stored ``x`` is decoded before, a stored ``out`` is written after."""
-        if transpose:
-            levels: dict[str, Any] = {"read_matrix": read_matrix, "read_x": read_x, "write": write}
-            return self.transposed.apply(x, out, alpha=alpha, beta=beta, **levels, epilogue=epilogue)
+        alpha, beta, read_matrix, read_x, write, extra = terms
         given = np.ascontiguousarray(plain(x, read_x), dtype=np.float32 if self.request.compute == "fp32" else None)
         target = plain(out) if isinstance(out, STORED) else out
         spec = ((ONES, 0, 0, 0), (1,)) if self.values is None else kernel_spec(self.values.format, read_matrix)
@@ -143,7 +99,6 @@ class CpuProduct(CpuVectors):
         if given.ndim == 2:
             self._multiply_block(given, target, factor, beta, spec, read_matrix)
             return None
-        extra = epilogue or Epilogue()
         add, dot = (_NO_VECTOR if vector is None else vector for vector in (extra.add, extra.dot))
         scalars = factor, float(beta), float(extra.factor)
         finish = scalars, self.row_exponents, add, dot

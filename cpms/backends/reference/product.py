@@ -19,9 +19,9 @@ from cpms.base.types import Floats
 from cpms.contracts.linear_operator import (
     EXACT,
     Bound,
-    Epilogue,
     LinearOperator,
     Norms,
+    Terms,
     array_error,
     product_bound,
     value_error,
@@ -32,7 +32,7 @@ from cpms.formats import oracle
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import ValueFormat, VectorFormat
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
-from cpms.sparse.arrangement import Arrangement, Layout, arranged
+from cpms.sparse.arrangement import Arrangement, arranged
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import require_fitting
 from cpms.storage.array import encode, shared_exponent
@@ -133,20 +133,12 @@ class ReferenceProduct(LinearOperator):
         if storage is None:
             return given
         if isinstance(storage, BlockFloatFormat) or has_own_codec(storage):
-            return _as_stored(self.matrix, storage, self.request.layout, read)
+            return _as_stored(self._arrangement, storage, read)
         of_entries = np.repeat(self.exponents, self.matrix.lengths).tolist()
         return [cut_value(value, storage, read, e) for value, e in zip(given, of_entries, strict=True)]
 
-    def error_bound(
-        self,
-        *,
-        read_matrix: int | None = None,
-        x_error: Bound = EXACT,
-        transpose: bool = False,
-    ) -> Bound:
+    def bound(self, read_matrix: int | None, x_error: Bound) -> Bound:
         """Return the bound of a row that is rounded once."""
-        if transpose:
-            return self.transposed.error_bound(read_matrix=read_matrix, x_error=x_error)
         storage = self.request.storage
         if isinstance(storage, BlockFloatFormat) or has_own_codec(storage):
             of_matrix = array_error(_stored(self.matrix.given_values(), storage), read_matrix)
@@ -154,24 +146,10 @@ class ReferenceProduct(LinearOperator):
             of_matrix = EXACT if storage is None else value_error(storage, read_matrix, min(self.exponents))
         return product_bound(of_matrix, x_error, self.request.compute, 0)
 
-    def apply(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        read_matrix: int | None = None,
-        read_x: int | None = None,
-        write: int | None = None,
-        transpose: bool = False,
-        epilogue: Epilogue | None = None,
-    ) -> float | None:
+    def product(self, x: Any, out: Any, terms: Terms) -> float | None:
         """Multiply row by row."""
-        if transpose:
-            levels: dict[str, Any] = {"read_matrix": read_matrix, "read_x": read_x, "write": write}
-            return self.transposed.apply(x, out, alpha=alpha, beta=beta, **levels, epilogue=epilogue)
-        given, extra = _plain(x, read_x), epilogue or Epilogue()
+        alpha, beta, read_matrix, read_x, write, extra = terms
+        given = _plain(x, read_x)
         single = self.request.compute == "fp32"
         values, columns = self.values(read_matrix), self.matrix.indices.tolist()
         block = given.ndim == 2
@@ -250,9 +228,9 @@ def _stored(values: Floats, storage: Any) -> Any:
     return encode_blocks(values, storage) if isinstance(storage, BlockFloatFormat) else encode(values, storage)
 
 
-def _as_stored(matrix: Matrix, storage: ValueFormat, layout: str | Layout, read: int | None) -> list[float]:
+def _as_stored(arrangement: Arrangement, storage: ValueFormat, read: int | None) -> list[float]:
     """Return the entries' values as they are read: those that share an exponent lie side by side in the layout."""
-    arrangement = arranged(matrix, layout)
+    matrix = arrangement.matrix
     entry_of_slot = arrangement.spread(np.arange(1, matrix.entries + 1))
     stored = _stored(arrangement.spread(matrix.given_values()), storage).decode(read)
     values = np.empty(matrix.entries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from cpms.backends.cuda.product.device_vectors import CudaVectors, overwrite, plain
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vendor_libraries import DenseVector, SparseProduct
-from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, product_bound, value_error
+from cpms.contracts.linear_operator import NO_EPILOGUE, Bound, Terms, product_bound, value_error
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import ValueFormat
 from cpms.formats.formats import FloatFormat, SegmentFormat, element_type
@@ -35,6 +35,8 @@ class CusparseProduct(CudaVectors):
     source: Matrix
     held: Any
     storage: ValueFormat
+    flipped: bool = False
+    """Whether products are with the transposed matrix."""
 
     @classmethod
     def of(cls, matrix: Matrix, request: ProductRequest) -> CusparseProduct:
@@ -52,7 +54,7 @@ class CusparseProduct(CudaVectors):
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Rows and columns."""
-        return self.source.shape
+        return self.source.shape[::-1] if self.flipped else self.source.shape
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -98,54 +100,40 @@ class CusparseProduct(CudaVectors):
             return False
         return bool(x.dtype == _TYPES[self.request.compute] and x.flags.c_contiguous)
 
-    def error_bound(
-        self,
-        *,
-        read_matrix: int | None = None,
-        x_error: Bound = EXACT,
-        transpose: bool = False,
-    ) -> Bound:
+    @property
+    def transposed(self) -> CusparseProduct:
+        """Products of the same arrays, which cuSPARSE takes as those of the transposed matrix."""
+        return replace(self, flipped=not self.flipped)
+
+    def bound(self, read_matrix: int | None, x_error: Bound) -> Bound:
         """Return the bound of the longest row."""
-        longest = self.source.transposed().longest if transpose else self.source.longest
+        longest = (self.source.transposed() if self.flipped else self.source).longest
         return product_bound(value_error(self.storage, read_matrix), x_error, self.request.compute, longest)
 
-    def apply(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        read_matrix: int | None = None,
-        read_x: int | None = None,
-        write: int | None = None,
-        transpose: bool = False,
-        epilogue: Epilogue | None = None,
-    ) -> float | None:
+    def product(self, x: Any, out: Any, terms: Terms) -> float | None:
         """Multiply; vectors of another type than the matrix are converted before and after.
 
         The plain product is the fastest of cuSPARSE's algorithms; all else is by CuPy's choice, and the parts of an
         epilogue follow in operations of their own.
         """
+        alpha, beta, read_matrix, read_x, write, extra = terms
         self.storage.checked_read(read_matrix)
-        plain_product = (alpha, beta, transpose, epilogue) == (1.0, 0.0, False, None)
+        plain_product = (alpha, beta, self.flipped) == (1.0, 0.0, False) and extra is NO_EPILOGUE
         if plain_product and self._takes(x) and self._takes(out):
             self.fastest.multiply(DenseVector(x, self.shape[1]), DenseVector(out, self.shape[0]))
             return None
         arrays, calls, dtype = current().arrays, import_module("cupyx.cusparse"), _TYPES[self.request.compute]
         given = plain(x, read_x).astype(dtype, copy=False)
-        rows = self.shape[1] if transpose else self.shape[0]
-        target = plain(out).astype(dtype) if beta else arrays.zeros((rows, *given.shape[1:]), dtype)
+        target = plain(out).astype(dtype) if beta else arrays.zeros((self.shape[0], *given.shape[1:]), dtype)
         if given.ndim == 2:
             c = arrays.asfortranarray(target)
-            calls.spmm(self.held, arrays.asfortranarray(given), c, alpha, beta, transa=transpose)
+            calls.spmm(self.held, arrays.asfortranarray(given), c, alpha, beta, transa=self.flipped)
             out[...] = c
             return None
         if self.source.entries:
-            calls.spmv(self.held, arrays.ascontiguousarray(given), target, alpha, beta, transpose)
+            calls.spmv(self.held, arrays.ascontiguousarray(given), target, alpha, beta, self.flipped)
         else:
             target *= beta
-        extra = epilogue or Epilogue()
         if extra.add is not None:
             target = target + extra.factor * extra.add
         if isinstance(out, STORED):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.arranged_product import ArrangedProduct
 from cpms.backends.cuda.kernels.krylov import arnoldi_fits, fits
 from cpms.backends.cuda.kernels.product import (
     BLOCK_ENTRIES,
@@ -34,7 +35,7 @@ from cpms.backends.cuda.product.launch import whole_blocks
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.arnoldi import ArnoldiSteps
 from cpms.contracts.conjugate_gradients import CgIterations
-from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
+from cpms.contracts.linear_operator import NO_EPILOGUE, Epilogue, Terms
 from cpms.contracts.own_codecs import codec_refusal
 from cpms.contracts.product_request import Compute, ProductRequest
 from cpms.formats.codes import VectorFormat
@@ -61,7 +62,7 @@ class BlocksOnDevice:
 
 
 @dataclass(frozen=True, eq=False)
-class CudaProduct(CudaVectors):
+class CudaProduct(ArrangedProduct, CudaVectors):
     """A matrix in a layout in device memory.
 
     ``starts``, ``columns`` and ``order`` are those of the arrangement, on the device.
@@ -110,22 +111,8 @@ class CudaProduct(CudaVectors):
             return cls(request, arrangement, values, of_rows, starts, columns, order, blocks, smaller, width)
 
     @property
-    def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        """Rows and columns."""
-        return self.arrangement.matrix.shape
-
-    @property
-    def nbytes(self) -> int:  # type: ignore[override]
-        """Bytes of indices and values."""
-        return self._index_bytes + (0 if self.values is None else self.values.nbytes)
-
-    def bytes_read(self, read: int | None = None) -> int:
-        """Return the bytes of indices, and of the segments that are read."""
-        values = 0 if self.values is None else self.values.format.traffic(self.values.length, read)
-        return self._index_bytes + values
-
-    @property
-    def _index_bytes(self) -> int:
+    def index_bytes(self) -> int:
+        """Bytes of a layout's indices and all that finds rows."""
         saved = 0 if self.compressed is None else self.arrangement.columns.nbytes - self.compressed.nbytes
         exponents = 0 if self.row_exponents is None else int(self.row_exponents.nbytes)
         blocks = 0 if self.row_blocks is None else int(self.row_blocks.blocks.nbytes)
@@ -138,52 +125,19 @@ class CudaProduct(CudaVectors):
             return f"engine cuda has no layout {request.layout_name!r} for any matrix; it has {', '.join(_LAYOUTS)}"
         return codec_refusal("cuda", "cuda", request.storage) or request.refusal()
 
-    @cached_property
-    def transposed(self) -> CudaProduct:
-        """The transposed matrix in the same layout and format, built when it is first asked for."""
-        matrix = self.arrangement.matrix.transposed()
-        return self.of(matrix, self.request)
+    def least_exponent(self) -> int | None:
+        """Return the least exponent of scaled rows."""
+        return None if self.row_exponents is None else int(current().to_host(self.row_exponents).min())
 
-    def error_bound(
-        self,
-        *,
-        read_matrix: int | None = None,
-        x_error: Bound = EXACT,
-        transpose: bool = False,
-    ) -> Bound:
-        """Return the bound of the longest row."""
-        if transpose:
-            return self.transposed.error_bound(read_matrix=read_matrix, x_error=x_error)
-        of_matrix = array_error(self.values, read_matrix)
-        if self.values is not None and self.row_exponents is not None:
-            least = int(current().to_host(self.row_exponents).min())
-            of_matrix = value_error(self.values.format, read_matrix, least)
-        return product_bound(of_matrix, x_error, self.request.compute, self.arrangement.matrix.longest)
-
-    def apply(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        read_matrix: int | None = None,
-        read_x: int | None = None,
-        write: int | None = None,
-        transpose: bool = False,
-        epilogue: Epilogue | None = None,
-    ) -> float | None:
+    def product(self, x: Any, out: Any, terms: Terms) -> float | None:
         """Multiply; a stored ``out`` is written after."""
-        if transpose:
-            levels: dict[str, Any] = {"read_matrix": read_matrix, "read_x": read_x, "write": write}
-            return self.transposed.apply(x, out, alpha=alpha, beta=beta, **levels, epilogue=epilogue)
+        alpha, beta, read_matrix, read_x, write, extra = terms
         if not isinstance(x, STORED):
             x = current().arrays.ascontiguousarray(x)
             if x.ndim == 2:
                 self._multiply_block(x, out, alpha, beta, read_matrix)
                 return None
         target = plain(out) if isinstance(out, STORED) else out
-        extra = epilogue or Epilogue()
         sums = self._multiply(x, target, alpha, beta, (read_matrix, read_x), extra)
         if isinstance(out, STORED):
             overwrite(out, target, write)
@@ -236,7 +190,7 @@ class CudaProduct(CudaVectors):
 
         Another ``x`` must have the same format.
         """
-        launches, _ = self._launches(x, out, 1.0, 0.0, (read_matrix, read_x), Epilogue())
+        launches, _ = self._launches(x, out, 1.0, 0.0, (read_matrix, read_x), NO_EPILOGUE)
         return [(packed, current().launcher(variant, blocks, packed)) for variant, blocks, packed in launches]
 
     def _launches(
@@ -286,7 +240,7 @@ class CudaProduct(CudaVectors):
             at, left = at + count, left - count
         if left:
             alone = backend.arrays.ascontiguousarray(out[:, at])
-            self._multiply(backend.arrays.ascontiguousarray(x[:, at]), alone, alpha, beta, (read, None), Epilogue())
+            self._multiply(backend.arrays.ascontiguousarray(x[:, at]), alone, alpha, beta, (read, None), NO_EPILOGUE)
             out[:, at] = alone
 
     def _spec(self, read: int | None, x: VectorFormat, read_x: int, out: Compute, vectors: int = 1) -> ProductSpec:
