@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from cpms.base.types import Floats, Norm
-from cpms.contracts.refinement import OuterStep, Refinement
+from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.formats.formats import FloatFormat
 
 
@@ -44,22 +44,11 @@ class ReducedRefinement(Refinement):
         """Do one outer step over the whole graph."""
         return self._whole.outer_step(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, max_inner=max_inner)
 
-    def outer_steps(
-        self,
-        storage: FloatFormat | None,
-        *,
-        inner_reduction: float,
-        noise_tolerance: float,
-        tol: float,
-        norm: Norm,
-        most: int,
-    ) -> list[OuterStep]:
+    def outer_steps(self, storage: FloatFormat | None, request: OuterRequest) -> list[OuterStep]:
         """Do outer steps over the whole graph."""
         whole = self._whole
         whole.anderson, whole.error_feedback, whole.adaptive = self.anderson, self.error_feedback, self.adaptive
-        return whole.outer_steps(
-            storage, inner_reduction=inner_reduction, noise_tolerance=noise_tolerance, tol=tol, norm=norm, most=most
-        )
+        return whole.outer_steps(storage, request)
 
     def read(self) -> Floats:
         """Return x of the whole graph, in main memory."""

@@ -44,7 +44,20 @@ class OuterStep(NamedTuple):
 
 
 class OuterRequest(NamedTuple):
-    """The arguments of `Refinement.outer_steps`."""
+    """How far outer steps go.
+
+    Parameters
+    ----------
+    inner_reduction : float
+        The factor by which the inner sweeps of a step are to reduce ||r||_1.
+    noise_tolerance : float
+        How many times larger than predicted the measured residual may be.
+    tol : float
+        The residual at which the solve ends, in ``norm``.
+    norm : {"l1", "l2", "linf"}
+    most : int
+        Sweeps in all.
+    """
 
     inner_reduction: float
     noise_tolerance: float
@@ -121,24 +134,15 @@ class Refinement(ABC):
         `cpms.precision.inner_stopping.inner_max_iterations`. Without a storage there are none.
         """
 
-    def outer_steps(
-        self,
-        storage: FloatFormat | None,
-        *,
-        inner_reduction: float,
-        noise_tolerance: float,
-        tol: float,
-        norm: Norm,
-        most: int,
-    ) -> list[OuterStep]:
-        """Do outer steps of at most ``most`` sweeps in all while predictions hold; at least one.
+    def outer_steps(self, storage: FloatFormat | None, request: OuterRequest) -> list[OuterStep]:
+        """Do outer steps as requested while predictions hold; at least one.
 
         A prediction holds if the residual sweep measures at most ``noise_tolerance`` times the larger of the last
         inner ||r||_1 and its target. Persistent kernels do many outer steps in one launch; other engines return after
         one. Inner sweeps may be combined here, but not in `outer_step`.
         """
-        del noise_tolerance
-        return [self.outer_step(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, max_inner=most - 1)]
+        reduction, _, tol, norm, most = request
+        return [self.outer_step(storage, inner_reduction=reduction, tol=tol, norm=norm, max_inner=most - 1)]
 
     @abstractmethod
     def read(self) -> Floats:

@@ -37,7 +37,7 @@ from typing import Any
 from cpms.base import work_clock
 from cpms.base.types import Floats
 from cpms.certify.certificate import Certifier
-from cpms.contracts.refinement import OuterStep, Refinement
+from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import STALLED_ITERATIONS, Stopping
 from cpms.precision.anderson import DEPTH
@@ -222,14 +222,14 @@ def _iterate(
     while True:
         plan = driver.plan
         remaining = (stopping.iterations or stopping.max_iterations) - history.done
-        outer_steps = operator.outer_steps(
-            operator.readable(plan.storage),
+        request = OuterRequest(
             inner_reduction=plan.inner_reduction,
             noise_tolerance=policy.noise_tolerance,
             tol=0.0 if stopping.iterations else stopping.tol,
             norm=stopping.norm,
             most=max(1, remaining - 1),  # One sweep remains: a residual sweep that adds the last correction.
         )
+        outer_steps = operator.outer_steps(operator.readable(plan.storage), request)
         # Outer steps are timed by a clock of their own, which leaves out their launch.
         ended_s = work_clock.now() - began - sum(outer_step.seconds[-1] for outer_step in outer_steps)
         for outer_step in outer_steps:

@@ -19,6 +19,7 @@ from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.compile import exclude_cupy_compilation
 from cpms.backends.opencl import program
 from cpms.base import threads, work_clock
+from cpms.contracts.refinement import OuterRequest
 from cpms.engines import opencl
 from cpms.formats.formats import FP16
 from cpms.problems.pagerank import Problem
@@ -158,7 +159,7 @@ def test_sweeps_of_refine_are_timed_one_by_one():
     graph = cpms.load("weblike:nodes=3000,edges=20000,seed=1")
     refinement = CpuRefinement(Problem(graph))
     refinement.start_uniform(graph.nodes)
-    rounds = refinement.outer_steps(FP16, inner_reduction=1e-2, noise_tolerance=2.0, tol=1e-9, norm="l1", most=100)
+    rounds = refinement.outer_steps(FP16, OuterRequest(1e-2, 2.0, 1e-9, "l1", 100))
     spent = np.concatenate([np.diff([0.0, *made.seconds]) for made in rounds])
     assert len(rounds) > 1
     assert (spent > 0.0).all()

@@ -95,6 +95,7 @@ from cpms.precision.controllers import Fixed, Level
 from cpms.formats.quantization import quantiser
 from cpms.precision.refinement_policy import FixedReduction
 from cpms.solvers.refine import outer_iteration
+from cpms.contracts.refinement import OuterRequest
 from cpms.contracts.stopping import Stopping
 
 kept = {}
@@ -125,7 +126,7 @@ for name, problem in problems.items():
         refinement.anderson = True
         refinement.start(first)
         asked = {"inner_reduction": 1e-9, "noise_tolerance": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
-        found = refinement.outer_steps(quantiser(format_named("fp16")), **asked)[0]
+        found = refinement.outer_steps(quantiser(format_named("fp16")), OuterRequest(**asked))[0]
         kept["low"], kept["sums"] = np.array(found.inner_l1), np.array(found.sums[1:]) / found.inner_l1
 np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 """

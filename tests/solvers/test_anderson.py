@@ -11,6 +11,7 @@ from cpms.backends.cuda.kernels import source
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.runtime import current
 from cpms.base import threads
+from cpms.contracts.refinement import OuterRequest
 from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import FP16, FP32
 from cpms.formats.quantization import quantiser
@@ -80,9 +81,9 @@ def solved(refinement, storage, **stopping):
 def long_rounds(refinement, storage, inner_reduction=1e-4, rounds=2):
     """Return rounds of more sweeps than are looked back on."""
     options = {"inner_reduction": inner_reduction, "noise_tolerance": 1e9, "tol": 1e-300, "norm": "l1"}
-    found = started(refinement).outer_steps(storage, most=400, **options)
+    found = started(refinement).outer_steps(storage, OuterRequest(most=400, **options))
     while len(found) < rounds:
-        found += refinement.outer_steps(storage, most=400, **options)
+        found += refinement.outer_steps(storage, OuterRequest(most=400, **options))
     return found[:rounds]
 
 

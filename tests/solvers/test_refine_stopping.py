@@ -10,6 +10,7 @@ from refine_cases import ADVERSARIAL, exact, exact_ranks, solve
 
 import cpms
 from cpms import Graph, Status, check, engines, format_named
+from cpms.contracts.refinement import OuterRequest
 from cpms.engines.reference import ReferenceRefinement
 from cpms.formats.formats import E4M3, E5M2, FP16, FP32, FloatFormat
 from cpms.formats.quantization import quantiser
@@ -168,7 +169,7 @@ def test_an_outer_step_ends_where_rounding_gives_back_what_damping_takes(engine,
     assert len(made.inner_l1) == limit
     assert made.inner_l1[-1] > 0.5 * made.found.l1
     refinement.start(np.full(100, 0.01))
-    found = refinement.outer_steps(storage, inner_reduction=0.2, noise_tolerance=1e9, tol=1e-12, norm="l1", most=5000)
+    found = refinement.outer_steps(storage, OuterRequest(0.2, 1e9, 1e-12, "l1", 5000))
     assert len(found[-1].inner_l1) in (0, limit)
     assert all(len(before.inner_l1) < limit for before in found[:-1])
 

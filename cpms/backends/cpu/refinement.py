@@ -129,21 +129,10 @@ class CpuRefinement(Refinement):
             storage, OuterRequest(inner_reduction, 0.0, tol, norm, max_inner + 1), 1, extrapolate=False
         )[0]
 
-    def outer_steps(
-        self,
-        storage: FloatFormat | None,
-        *,
-        inner_reduction: float,
-        noise_tolerance: float,
-        tol: float,
-        norm: Norm,
-        most: int,
-    ) -> list[OuterStep]:
+    def outer_steps(self, storage: FloatFormat | None, request: OuterRequest) -> list[OuterStep]:
         """Do outer steps in one call into compiled code, for about a second."""
         enough = 1 + _CALL_COST // int(self._cost[-1])
-        return self._outer_steps_of(
-            storage, OuterRequest(inner_reduction, noise_tolerance, tol, norm, most), enough, extrapolate=self.anderson
-        )
+        return self._outer_steps_of(storage, request, enough, extrapolate=self.anderson)
 
     def _outer_steps_of(
         self, storage: FloatFormat | None, request: OuterRequest, enough: int, *, extrapolate: bool

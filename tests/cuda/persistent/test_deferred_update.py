@@ -11,6 +11,7 @@ from cpms import Graph, check, format_named
 from cpms.backends.cuda.persistent.device_graph import Arrangement
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import StrategyRequest
+from cpms.contracts.refinement import OuterRequest
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused, reference
 from cpms.formats.quantization import quantiser
@@ -128,7 +129,7 @@ def test_outer_steps_in_one_launch_are_those_of_many(engine, problem):
     for refinement in (together, singly):
         refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
     together.anderson = False
-    found = together.outer_steps(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
+    found = together.outer_steps(storage, OuterRequest(0.05, 3.0, 1e-10, "l1", 200))
     assert len(found) > 2
     assert all(b < 0.2 * a for a, b in itertools.pairwise(made.found.l1 for made in found))
     for a in found:

@@ -18,6 +18,7 @@ from cpms.backends.cuda.reduction import convergence_estimate, reduced_refinemen
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.check import refinement_is_sound
+from cpms.contracts.refinement import OuterRequest
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused
 from cpms.engines.reference import round_to_float
@@ -161,7 +162,7 @@ def follows_the_oracle(problem, refinement, storage):
     x = np.random.default_rng(1).dirichlet(np.ones(problem.graph.nodes))
     for count in (3, 20):
         refinement.start(x, from_rounded=False)
-        (found,) = refinement.outer_steps(storage, most=1 + count, **asked)
+        (found,) = refinement.outer_steps(storage, OuterRequest(most=1 + count, **asked))
         x, r = oracle.full(x)
         share = r / oracle.out
         after, expected = oracle.lows(x, share, share, storage, np.abs(share).max(), len(found.inner_l1))
@@ -203,7 +204,7 @@ def test_a_first_x_is_rounded_as_the_oracle_does(device, sizes, name, storage):
     for problem in both(GRAPHS[name]):
         oracle, refinement = Oracle(problem), carrying(problem)
         refinement.start(uniform(problem))
-        (made,) = refinement.outer_steps(storage, most=6, **{**asked, "tol": 1e-9})
+        (made,) = refinement.outer_steps(storage, OuterRequest(most=6, **{**asked, "tol": 1e-9}))
         assert made.from_rounded
         share, brought, bound = oracle.guess()
         x, expected = oracle.lows(0.0, share, brought, storage, bound, 6)
@@ -221,7 +222,7 @@ def test_a_full_sweep_finds_nothing_that_rounding_lost(device, name, storage):
     for problem in both(GRAPHS[name]):
         refinement = carrying(problem)
         refinement.start(np.random.default_rng(2).dirichlet(np.ones(problem.graph.nodes)), from_rounded=False)
-        (made,) = refinement.outer_steps(storage, most=25, **asked)
+        (made,) = refinement.outer_steps(storage, OuterRequest(most=25, **asked))
         mass = refinement.read().sum()  # What is subtracted from r scales x.
         found = refinement.outer_step(None, inner_reduction=0.1, tol=1e-300, norm="l1", max_inner=0).found
         assert mass * found.l1 <= problem.damping * (made.inner_l1[-1] if made.inner_l1 else 0.0) + 1e-15
@@ -235,7 +236,7 @@ class OneRound(CudaRefinement):
         self.adaptive, self._converges_slowly = True, False
         if storage is None:
             return super().outer_step(storage, max_inner=max_inner, **given)
-        return self.outer_steps(storage, noise_tolerance=0.0, most=1 + max_inner, **given)[0]
+        return self.outer_steps(storage, OuterRequest(noise_tolerance=0.0, most=1 + max_inner, **given))[0]
 
 
 @pytest.mark.parametrize("storage", SOME, ids=NAMES)

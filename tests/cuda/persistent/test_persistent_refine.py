@@ -18,6 +18,7 @@ from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import reordering
 from cpms.backends.cuda.spmv.reordering import Reordering
+from cpms.contracts.refinement import OuterRequest
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cpu, cuda_fused, reference
 from cpms.formats.formats import E5M2, FP16, FP32, FP64, FloatFormat
@@ -263,7 +264,7 @@ def test_outer_steps_in_one_launch_are_those_of_many(engine, storage):
     together, singly = (CudaRefinement.of(problem, in_cache) for _ in range(2))
     together.start(first)
     singly.start(first)
-    found = together.outer_steps(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
+    found = together.outer_steps(storage, OuterRequest(0.05, 3.0, 1e-10, "l1", 200))
     assert len(found) > 2
     for a in found:
         b = singly.outer_step(storage, inner_reduction=0.05, tol=1e-10, norm="l1", max_inner=199)
@@ -274,7 +275,7 @@ def test_outer_steps_in_one_launch_are_those_of_many(engine, storage):
 def test_a_launch_ends_when_outer_steps_do_not_go_as_planned(engine):
     refinement = engine.refinement(Problem(GRAPHS["skewed"]))
     refinement.start(np.full(900, 1 / 900))
-    found = refinement.outer_steps(E5M2, inner_reduction=1e-6, noise_tolerance=3.0, tol=1e-10, norm="l1", most=400)
+    found = refinement.outer_steps(E5M2, OuterRequest(1e-6, 3.0, 1e-10, "l1", 400))
     assert len(found) == 2
     assert found[1].found.l1 > 3.0 * found[0].inner_l1[-1]
 
@@ -294,7 +295,7 @@ def test_where_rounding_feeds_slow_modes_power_iteration_is_not_much_faster(one_
 def test_no_more_sweeps_than_asked_for(engine, most):
     refinement = engine.refinement(Problem(GRAPHS["skewed"]))
     refinement.start(np.full(900, 1 / 900))
-    found = refinement.outer_steps(FP16, inner_reduction=0.3, noise_tolerance=3.0, tol=1e-12, norm="l1", most=most)
+    found = refinement.outer_steps(FP16, OuterRequest(0.3, 3.0, 1e-12, "l1", most))
     assert sum(1 + len(made.inner_l1) for made in found) == most
 
 
@@ -348,7 +349,7 @@ def test_room_for_the_residual_is_made_beforehand_or_refused_by_a_sentence(host_
         with pytest.raises(UnsupportedError, match=r"the residual, 9 times in fp16, needs about [\d,]+ bytes"):
             refused.warm_up(FP16)
         ready.start(np.full(problem.graph.nodes, 1.0 / problem.graph.nodes))
-        assert ready.outer_steps(FP16, inner_reduction=0.1, noise_tolerance=2.0, tol=1e-8, norm="l1", most=20)
+        assert ready.outer_steps(FP16, OuterRequest(0.1, 2.0, 1e-8, "l1", 20))
 
 
 def test_power_iteration_is_in_float64_only(engine):

@@ -143,22 +143,12 @@ class CudaRefinement(Refinement):
         """Launch one outer step."""
         return self._refine(storage, OuterRequest(inner_reduction, 0.0, tol, norm, max_inner + 1), anderson=False)[0]
 
-    def outer_steps(
-        self,
-        storage: FloatFormat | None,
-        *,
-        inner_reduction: float,
-        noise_tolerance: float,
-        tol: float,
-        norm: Norm,
-        most: int,
-    ) -> list[OuterStep]:
+    def outer_steps(self, storage: FloatFormat | None, request: OuterRequest) -> list[OuterStep]:
         """Launch once and read the outer steps."""
-        request = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
         if storage and self.error_feedback and self.adaptive and self._may_feed_back(storage):
             found = self._refine_with_feedback(storage, request)
             self._converges_slowly = bool(found[-1].inner_l1) and sum(len(step.seconds) for step in found) < min(
-                most, MAX_SWEEPS
+                request.most, MAX_SWEEPS
             )
             return found
         return self._refine(storage, request, anderson=self.anderson)

@@ -68,18 +68,8 @@ class DeviceRefinement(Refinement):
         request = OuterRequest(inner_reduction, 0.0, tol, norm, max_inner + 1)
         return self._round(storage, request, extrapolate=False)
 
-    def outer_steps(
-        self,
-        storage: FloatFormat | None,
-        *,
-        inner_reduction: float,
-        noise_tolerance: float,
-        tol: float,
-        norm: Norm,
-        most: int,
-    ) -> list[OuterStep]:
+    def outer_steps(self, storage: FloatFormat | None, request: OuterRequest) -> list[OuterStep]:
         """Do one outer step."""
-        request = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
         return [self._round(storage, request, extrapolate=self.anderson)]
 
     def read(self) -> Floats:
