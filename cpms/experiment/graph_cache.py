@@ -1,4 +1,4 @@
-"""A cache of one graph and of its float64 solutions.
+"""A cache of one graph and of its float64 solutions, and the columns that rows have of a graph.
 
 Cells of one graph follow one another, so that one graph in memory is enough.
 """
@@ -74,3 +74,15 @@ class LastGraph:
         if key not in self._exact:
             self._exact[key] = pagerank.pagerank(self._held[1], damping=damping, tol=tol, dangling=dangling).ranks
         return self._exact[key]
+
+
+def graph_columns(graph: Graph) -> dict[str, Any]:
+    """Return the columns of a row that say which graph it is of.
+
+    Examples
+    --------
+    >>> graph_columns(load("grid:rows=2,columns=3"))
+    {'graph_name': 'grid:rows=2,columns=3', 'stand_in_for': None, 'nodes': 6, 'edges': 7}
+    """
+    names = {"graph_name": graph.name, "stand_in_for": graph.stand_in_for}
+    return {**names, "nodes": graph.nodes, "edges": graph.edges}

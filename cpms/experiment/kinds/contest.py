@@ -20,7 +20,7 @@ from cpms.certify import residual
 from cpms.certify.roundoff import error_bound
 from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.config_types import LayoutName
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import LastGraph, graph_columns
 from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.rows.outcome import FAILURES, failure
 from cpms.experiment.solver_specs import Contestant, Solved, Solver
@@ -96,10 +96,7 @@ class Context:
             for each in entrants:
                 each.sample(is_measured=turn >= 0)
         return {
-            "graph_name": graph.name,
-            "stand_in_for": graph.stand_in_for,
-            "nodes": graph.nodes,
-            "edges": graph.edges,
+            **graph_columns(graph),
             "results": [each.columns() for each in entrants],
         }
 

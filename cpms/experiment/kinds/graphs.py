@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from cpms.experiment.config import Cell, Experiment
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import LastGraph, graph_columns
 from cpms.experiment.graph_files import GraphSource, named, read_options
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -36,10 +36,7 @@ class Context:
         """Count one graph."""
         graph = self.graph.load(cell["graph"], **{"symmetric": cell["symmetric"], **read_options(cell)})
         return {
-            "graph_name": graph.name,
-            "stand_in_for": graph.stand_in_for,
-            "nodes": graph.nodes,
-            "edges": graph.edges,
+            **graph_columns(graph),
             "empty_rows": len(graph.dangling_nodes),
             "self_loops": int((graph.sources == graph.targets).sum()),
             "row_quantiles": {str(q): float(v) for q, v in _quantiles(graph.out_degree)},

@@ -26,7 +26,7 @@ from cpms.contracts.operator import Operator
 from cpms.engines.opencl import OpenclOperator, prepared
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import LastGraph, graph_columns
 from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.formats.formats import FP64, format_named
 from cpms.graph.graph import Graph
@@ -108,10 +108,7 @@ class Context:
                 contestant.sample(cell["iterations"])
         root = _last_device(_devices(cell))
         return {
-            "graph_name": graph.name,
-            "stand_in_for": graph.stand_in_for,
-            "nodes": graph.nodes,
-            "edges": graph.edges,
+            **graph_columns(graph),
             "dangling": len(graph.dangling_nodes),
             "opencl_device": root.name,
             "opencl_platform": root.platform.version.strip(),

@@ -22,7 +22,7 @@ from cpms.base.errors import InputError
 from cpms.base.types import DanglingRule
 from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.config_types import AUTO, EngineOrAuto, LayoutOrAuto, StorageName, StorageOrAuto
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import LastGraph, graph_columns
 from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.formats.formats import format_named
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
@@ -250,10 +250,7 @@ def _columns(graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
         seconds[step.bits] += step.seconds - previous_s
         previous_s = step.seconds
     columns = {
-        "graph_name": graph.name,
-        "stand_in_for": graph.stand_in_for,
-        "nodes": graph.nodes,
-        "edges": graph.edges,
+        **graph_columns(graph),
         "dangling": len(graph.dangling_nodes),
         "layout": result.layout,
         "engine": result.engine,

@@ -23,7 +23,7 @@ from cpms.base.types import Floats
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import StorageOrAuto, one_of
 from cpms.experiment.external_solvers import PEERS, Variant
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import LastGraph, graph_columns
 from cpms.experiment.graph_files import GraphSource, read_options
 from cpms.experiment.kinds.road.measuring import permuted_edges
 from cpms.experiment.rows.outcome import FAILURES, failure
@@ -87,10 +87,7 @@ class Context:
             for contestant in contestants:
                 contestant.run(exact)
         return {
-            "graph_name": graph.name,
-            "stand_in_for": graph.stand_in_for,
-            "nodes": graph.nodes,
-            "edges": graph.edges,
+            **graph_columns(graph),
             "dangling": len(graph.dangling_nodes),
             "results": [contestant.columns() for contestant in contestants],
         }

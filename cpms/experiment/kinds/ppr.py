@@ -28,7 +28,7 @@ from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
 from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import LastGraph, graph_columns
 from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.native_sums import NativeSums
 from cpms.experiment.sequential_queries import OneQuery
@@ -141,10 +141,7 @@ class Context:
         solve = _in_batches if cell["batch"] else _one_at_a_time
         answers, columns = solve(self._reference, cell, initial_guess(graph, initial))
         return {
-            "graph_name": graph.name,
-            "stand_in_for": graph.stand_in_for,
-            "nodes": graph.nodes,
-            "edges": graph.edges,
+            **graph_columns(graph),
             **columns,
             **_accuracy(self._reference, cell, answers),
         }

@@ -14,7 +14,7 @@ from cpms.api import pagerank
 from cpms.backends.mpi.shares.reading import OF_WHOLE
 from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.config_types import LocalEngine
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import LastGraph, graph_columns
 from cpms.experiment.graph_files import GraphSource, as_arguments, named, read_options
 from cpms.graph.graph import Graph
 from cpms.mpi import launch
@@ -66,10 +66,7 @@ class Context:
             for contestant in contestants:
                 contestant.run()
         return {
-            "graph_name": graph.name,
-            "stand_in_for": graph.stand_in_for,
-            "nodes": graph.nodes,
-            "edges": graph.edges,
+            **graph_columns(graph),
             **launch.versions(),
             "results": [contestant.columns() for contestant in contestants],
         }

@@ -15,7 +15,7 @@ from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.operator import Operator
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import LastGraph, graph_columns
 from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.timers import Timer, ceilings, in_turn
 from cpms.formats.formats import Format, format_named
@@ -76,10 +76,7 @@ class Context:
         contestants, timers, refused = _contestants(Problem(graph), cell)
         in_turn(timers, cell["samples"])
         return {
-            "graph_name": graph.name,
-            "stand_in_for": graph.stand_in_for,
-            "nodes": graph.nodes,
-            "edges": graph.edges,
+            **graph_columns(graph),
             "contestants": [
                 {**contestant, **timer.columns()} for contestant, timer in zip(contestants, timers, strict=True)
             ],

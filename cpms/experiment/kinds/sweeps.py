@@ -29,7 +29,7 @@ from cpms.backends.cuda.spmv.padded_csr import ENTRY_BYTES, out_degree
 from cpms.base import work_clock
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import StorageName
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import LastGraph, graph_columns
 from cpms.experiment.graph_files import GraphSource, read_options
 from cpms.experiment.timers import Timer, ceilings, in_turn
 from cpms.formats.formats import FloatFormat, format_named
@@ -129,10 +129,7 @@ class Context:
         for recorded in cell["arrangements"]:
             results += _arranged(Problem(graph), recorded, cell)
         return {
-            "graph_name": graph.name,
-            "stand_in_for": graph.stand_in_for,
-            "nodes": graph.nodes,
-            "edges": graph.edges,
+            **graph_columns(graph),
             "load_s": load_s,
             "ceilings": self._ceilings,
             "results": results,
