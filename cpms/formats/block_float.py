@@ -7,10 +7,12 @@ small in its block keeps few of them, so that the error is relative to the large
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from cpms.base.errors import InputError
 from cpms.base.validation import whole
+from cpms.formats.protocol import require_read
 
 BLOCK_VALUES = 32
 WIDTHS = (16, 21, 32)
@@ -18,12 +20,36 @@ LEAST_EXPONENT = -900
 """Of a block: its digits are normal float64 numbers then, and values far below it become 0."""
 
 
+class OneSegment(ABC):
+    """A format whose values are read whole; it has what `cpms.FloatFormat` derives, as far as it applies."""
+
+    name: str
+
+    @property
+    def segments(self) -> int:
+        """One."""
+        return 1
+
+    @abstractmethod
+    def nbytes(self, length: int) -> int:
+        """Bytes of an array of ``length`` values, with all that they share."""
+
+    def traffic(self, length: int, read: int | None = None) -> int:
+        """Bytes of ``length`` values that a read touches: all."""
+        self.checked_read(read)
+        return self.nbytes(length)
+
+    def checked_read(self, read: int | None) -> int:
+        """Return 1, the only level there is."""
+        return require_read(self.name, read, 1, "segment")
+
+
 @dataclass(frozen=True)
-class BlockFloatFormat:
+class BlockFloatFormat(OneSegment):
     """A value is a sign and ``width - 1`` bits of magnitude, times a power of two that 32 values share.
 
     A block whose largest size is below 2**e stores value v as the integer nearest to |v| 2**(width - 1 - e), ties to
-    even, at most 2**(width - 1) - 1. It has what `cpms.FloatFormat` derives, as far as it applies.
+    even, at most 2**(width - 1) - 1.
 
     Examples
     --------
@@ -38,11 +64,6 @@ class BlockFloatFormat:
         object.__setattr__(self, "width", whole("width", self.width))
         if self.width not in WIDTHS:
             raise InputError(f"format {self.name!r} has {self.width} bits a value; block floats have 16, 21 or 32")
-
-    @property
-    def segments(self) -> int:
-        """A value is read whole: one segment."""
-        return 1
 
     @property
     def exact(self) -> bool:
@@ -62,18 +83,6 @@ class BlockFloatFormat:
         """Bytes of an array of ``length`` values: exponents of 16 bits, to whole words, then whole blocks."""
         blocks = -(-length // BLOCK_VALUES)
         return 4 * (-(-blocks // 2)) + 4 * self.width * blocks
-
-    def traffic(self, length: int, read: int | None = None) -> int:
-        """Bytes of ``length`` values that a read touches: all, exponents included."""
-        self.checked_read(read)
-        return self.nbytes(length)
-
-    def checked_read(self, read: int | None) -> int:
-        """Return 1, the only level there is."""
-        count = 1 if read is None else whole("read", read)
-        if count != 1:
-            raise InputError(f"{self.name} is one segment; {count} of them cannot be read or written")
-        return 1
 
 
 BFP16 = BlockFloatFormat("bfp16", 16)

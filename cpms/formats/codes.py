@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cpms.base.errors import InputError
-from cpms.base.validation import whole
-from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.block_float import BlockFloatFormat, OneSegment
 from cpms.formats.formats import Format
 
 TABLE_VALUES = 256
 
 
 @dataclass(frozen=True)
-class CodeFormat:
+class CodeFormat(OneSegment):
     """A value is a code of 8 bits; the table of values belongs to the array (`cpms.storage.coded`).
-
-    It has what `cpms.FloatFormat` derives, as far as it applies.
 
     Examples
     --------
@@ -26,11 +22,6 @@ class CodeFormat:
     """
 
     name: str
-
-    @property
-    def segments(self) -> int:
-        """A code is read whole: one segment."""
-        return 1
 
     @property
     def exact(self) -> bool:
@@ -45,18 +36,6 @@ class CodeFormat:
     def nbytes(self, length: int) -> int:
         """Bytes of an array of ``length`` values, its table included."""
         return 8 * TABLE_VALUES + length
-
-    def traffic(self, length: int, read: int | None = None) -> int:
-        """Bytes of ``length`` values that a read touches: all, its table included."""
-        self.checked_read(read)
-        return self.nbytes(length)
-
-    def checked_read(self, read: int | None) -> int:
-        """Return 1, the only level there is."""
-        count = 1 if read is None else whole("read", read)
-        if count != 1:
-            raise InputError(f"{self.name} is one segment; {count} of them cannot be read or written")
-        return 1
 
 
 CODES8 = CodeFormat("codes8")

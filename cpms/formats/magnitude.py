@@ -12,8 +12,9 @@ from typing import Literal, get_args
 
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
-from cpms.base.validation import described, real, whole
+from cpms.base.validation import described, real
 from cpms.formats.formats import FP32, FP64, FloatFormat, Format, format_named, format_of
+from cpms.formats.protocol import require_read
 
 SplitNorm = Literal["rows", "matrix"]
 DEFAULT_FORMATS: tuple[Format, ...] = (format_named("e4m3-scaled"), format_named("fp16-scaled"), FP32, FP64)
@@ -69,10 +70,7 @@ class MagnitudeSplit:
 
     def checked_read(self, read: int | None) -> int:
         """Return 1, the only level there is."""
-        count = 1 if read is None else whole("read", read)
-        if count != 1:
-            raise InputError(f"{self.name} is read whole; {count} segments of it cannot be read")
-        return 1
+        return require_read(self.name, read, 1, "segment")
 
 
 def split_named(name: str) -> MagnitudeSplit | None:

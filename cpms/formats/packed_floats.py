@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from cpms.base.errors import InputError
-from cpms.base.validation import as_whole, described, shortened, whole
-from cpms.formats.protocol import Format, Rounding, require_length, require_name
+from cpms.base.validation import described, whole
+from cpms.formats.protocol import Format, Rounding, require_length, require_name, require_read
 from cpms.formats.segments import DOUBLE_BITS, DOUBLE_HEAD_BITS
 
 
@@ -116,8 +116,4 @@ class FloatFormat(Format, compiled=True):
 
     def checked_read(self, read: int | None) -> int:
         """Return 1, the only possible number of segments."""
-        if read is None or as_whole(read) == 1:
-            return 1
-        count = as_whole(read)
-        count = whole("segments", read) if count is None else count
-        raise InputError(f"{shortened(self.name)} is one segment; {described(count)} of them cannot be read or written")
+        return require_read(self.name, read, 1, "segment")
