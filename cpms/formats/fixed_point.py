@@ -137,4 +137,3 @@ static CPMS_DEVICE u64 store(double value) {{
 INT8 = FixedPointFormat("int8", 8)
 INT16 = FixedPointFormat("int16", 16)
 INT32 = FixedPointFormat("int32", 32)
-FIXED_POINTS = (INT8, INT16, INT32)

@@ -206,4 +206,3 @@ static CPMS_DEVICE u64 store(double value) {{
 POSIT8 = PositFormat("posit8", 8)
 POSIT16 = PositFormat("posit16", 16)
 POSIT32 = PositFormat("posit32", 32)
-POSITS = (POSIT8, POSIT16, POSIT32)

@@ -17,6 +17,7 @@ from cpms.base.errors import CpmsError, InputError, UnavailableError, Unsupporte
 from cpms.experiment.kinds import pagerank
 from cpms.experiment.report import show
 from cpms.experiment.rows import configured, rows
+from cpms.experiment.rows.standing import Recorded
 from cpms.experiment.runner import run
 
 CONFIG = """
@@ -105,7 +106,7 @@ def test_cells_that_failed_for_want_of_something_run_again(tmp_path, monkeypatch
     found = rows.read(target)
     assert len(found) == 24
     assert {row["status"] for row in found[12:]} == {"ok"}
-    assert (show.recorded_rows(tmp_path, ["killed"]).status == "ok").all()
+    assert (show.table_of(Recorded(tmp_path).of(["killed"])).status == "ok").all()
 
 
 def test_cells_without_one_contestant_run_again_and_others_stay(tmp_path):

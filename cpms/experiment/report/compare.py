@@ -26,6 +26,7 @@ LEAST_SAMPLES = 5
 ALPHA = 0.02
 MARGIN = 0.001
 """Ratios between 1 / (1 + MARGIN) and 1 + MARGIN are no difference."""
+_RESAMPLES = 2000
 
 
 class Comparison(NamedTuple):
@@ -156,13 +157,11 @@ def significant(found: Sequence[Comparison], conclusion: Conclusion, *, alpha: f
     return [each for each in kept if each.conclusion == conclusion]
 
 
-def mean_ratio(
-    found: Sequence[Comparison], *, confidence: float = 0.95, draws: int = 2000
-) -> tuple[float, float, float]:
-    """Return the geometric mean of the ratios, and its bootstrap interval over the series.
+def mean_ratio(found: Sequence[Comparison]) -> tuple[float, float, float]:
+    """Return the geometric mean of the ratios, and its 95 % bootstrap interval over the series.
 
-    The interval is the percentile interval of Efron over ``draws`` resamples with a fixed seed: the same rows give the
-    same figures.
+    The interval is the percentile interval of Efron over 2000 resamples with a fixed seed: the same rows give the same
+    figures.
 
     Examples
     --------
@@ -171,7 +170,7 @@ def mean_ratio(
     1.5
     """
     logs = np.log([each.ratio for each in found])
-    resampled = np.random.default_rng(0).choice(logs, (draws, len(logs))).mean(axis=1)
-    ends = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+    resampled = np.random.default_rng(0).choice(logs, (_RESAMPLES, len(logs))).mean(axis=1)
+    ends = np.quantile(resampled, [0.025, 0.975])
     mean, low, high = (round(math.exp(float(each)), 12) for each in (logs.mean(), *ends))
     return mean, low, high

@@ -92,7 +92,7 @@ def show(
     bar = Bar(chosen.items(), desc="drawing", disable=name != "all" or not sys.stderr.isatty(), leave=False)
     echo = _above(bar, echo)
     for program, module in bar:
-        recorded = _table(of_folder.chosen(module.NEEDS).rows)
+        recorded = table_of(of_folder.chosen(module.NEEDS).rows)
         lacks = _lacks(recorded, source, module.NEEDS)
         if lacks and name != "all":
             raise InputError(lacks)
@@ -100,7 +100,7 @@ def show(
             if not recorded.empty:
                 echo(f"left out: {program}: {lacks}")
             continue
-        beside = [_table(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
+        beside = [table_of(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
         found = of_folder.chosen([*dict.fromkeys([*module.NEEDS, *getattr(module, "BESIDE", [])])])
         target = Output(
             output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width, endings=endings
@@ -205,15 +205,8 @@ def needs_of(name: str) -> list[str]:
     return list(_program(path).NEEDS)
 
 
-def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of the named experiments in a folder, the last one of each cell.
-
-    A row none of whose contestants could take part has their ``status`` and ``reason``.
-    """
-    return _table(Recorded(source).of(experiments))
-
-
-def _table(found: list[rows.Row]) -> pd.DataFrame:
+def table_of(found: list[rows.Row]) -> pd.DataFrame:
+    """Return rows as a table; one none of whose contestants could take part has their ``status`` and ``reason``."""
     return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in found])
 
 

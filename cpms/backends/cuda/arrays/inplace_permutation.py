@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cpms.backends.cuda.arrays import launch_convert
 from cpms.backends.cuda.arrays.launch_convert import MAX_STAGED
-from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.kernels.template import CYCLE_PERMUTATION
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.jit import compiled
 from cpms.formats.formats import DOUBLE_BITS, SegmentFormat
@@ -155,8 +155,9 @@ def _permute(bits: Any, storage: SegmentFormat, count: int, *, inverse: bool) ->
         saved = backend.arrays.empty(len(batch.begins) * words, np.uint64)
         path, begins, counts = map(backend.arrays.asarray, batch)
         blocks, chunk = len(batch.begins), np.uint32(words)
-        backend.run(Variant("save_first"), blocks, (bits, path, begins, chunk, saved))
-        backend.run(Variant("permute_cycles"), blocks, (bits, path, begins, counts, chunk, saved))
+        save_first, permute_cycles = CYCLE_PERMUTATION
+        backend.run(save_first, blocks, (bits, path, begins, chunk, saved))
+        backend.run(permute_cycles, blocks, (bits, path, begins, counts, chunk, saved))
 
 
 def _join_tail(bits: Any, storage: SegmentFormat, main: int) -> None:

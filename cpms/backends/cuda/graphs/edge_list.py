@@ -16,8 +16,8 @@ from cpms.backends.cuda.kernels.template import PACKS_OF_EDGES, ROWS_OF_EDGES, V
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.real_arrays import plain_array
-from cpms.base.validation import described, require_real, whole
-from cpms.graph.edge_arrays import LARGEST_ID, check_choices
+from cpms.base.validation import described, require_real
+from cpms.graph.edge_arrays import LARGEST_ID, check_choices, node_count
 from cpms.graph.graph import Graph
 from cpms.storage.device import on_device
 
@@ -178,12 +178,7 @@ def _node_count(largest: int, nodes: Any, first_id: int, sources: Any, targets: 
                 raise InputError(
                     f"{name} hold the id {high}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
                 )
-    count = largest + 1 if nodes is None else whole("nodes", nodes)
-    if count < 1:
-        raise InputError("the graph is empty; it needs at least one node")
-    if largest >= count:
-        raise InputError(f"an edge names node {largest + first_id}, but the last is {count - 1 + first_id}")
-    return count
+    return node_count(largest, nodes, first_id)
 
 
 def _selected(keys: Any, duplicates: str, self_loops: str) -> Any:

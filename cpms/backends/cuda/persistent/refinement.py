@@ -325,11 +325,6 @@ def report_buffer() -> Any:
     return current().arrays.zeros(2 + _RECORD_WORDS * MAX_SWEEPS, np.float64)
 
 
-def read_outer_steps(report: Any) -> list[OuterStep]:
-    """Wait for a kernel, and return its outer steps."""
-    return list(_outer_steps(current().fetch_async(report)()))
-
-
 def _outer_steps(report: Floats) -> Iterator[OuterStep]:
     """Split a launch's report into outer steps, at residual sweeps.
 
