@@ -160,8 +160,8 @@ class ReferenceProduct(LinearOperator):
             factors = [_rounded(float(v), single) for v in vector]
             for row in range(self.shape[0]):
                 places = range(int(self.matrix.indptr[row]), int(self.matrix.indptr[row + 1]))
-                terms = [(_rounded(values[k], single), factors[columns[k]]) for k in places]
-                value = alpha * _rounded(_sum_of_products(terms), single)
+                of_row = [(_rounded(values[k], single), factors[columns[k]]) for k in places]
+                value = alpha * _rounded(_sum_of_products(of_row), single)
                 value += beta * float(before[row]) if beta else 0.0
                 value += extra.factor * float(extra.add[row]) if extra.add is not None else 0.0
                 target[row] = value
