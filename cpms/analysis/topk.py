@@ -22,7 +22,7 @@ Places = npt.NDArray[np.int64]
 _FEW_VALUES = 1 << 16
 """Fewer values are faster by NumPy than the time to load compiled loops."""
 _VALUES_EACH = 128
-"""With fewer values for each of the k, candidates would be most of the values."""
+"""Least values for each of the k: with fewer most values would be candidates."""
 
 
 def topk(values: npt.ArrayLike, k: int) -> Largest:

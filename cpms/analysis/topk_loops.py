@@ -17,7 +17,7 @@ jit: Any = compiled()
 _TILE = 4096
 _SIGN = np.uint64(1 << 63)
 _NOTHING, _LOWEST = np.uint64(0), np.uint64(0x000FFFFFFFFFFFFF)
-"""Of NaN, and of no value at all, which has no place either; of -inf."""
+"""Keys of NaN and of absent values, and of -inf."""
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]

@@ -25,7 +25,7 @@ from cpms.problems.pagerank import Problem
 
 Certify = Literal["auto", "device", "host"]
 CERTIFY: tuple[str, ...] = get_args(Certify)
-"""Where answers are certified."""
+"""Names of the places where answers are certified."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +76,13 @@ class Preparation:
 
     @property
     def solver(self) -> Operator[Any] | Refinement:
-        """What solves one request at a time."""
+        """The prepared operator or refinement, which solves one request at a time."""
         assert not isinstance(self.work, PreparedBatch)  # noqa: S101
         return self.work
 
     @property
     def batch(self) -> PreparedBatch:
-        """What solves many queries."""
+        """The prepared batch, which solves many queries."""
         assert isinstance(self.work, PreparedBatch)  # noqa: S101
         return self.work
 

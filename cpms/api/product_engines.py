@@ -23,7 +23,7 @@ _HOMES = {
 }
 """Each engine, the module below `cpms.backends` that defines its operator, and the operator's name."""
 PREFERRED = ("cuda", "cpu")
-"""What ``auto`` looks at, in this order."""
+"""Engines that ``auto`` tries, in this order."""
 
 
 def names() -> list[str]:

@@ -55,7 +55,7 @@ class SplitProduct(LinearOperator):
 
     @property
     def memory(self) -> Any:  # type: ignore[override]
-        """Where vectors lie."""
+        """Memory of the vectors: main or device."""
         return self.parts[0].memory
 
     @property

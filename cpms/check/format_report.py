@@ -24,7 +24,7 @@ from cpms.storage.corner_patterns import corner_arrays, fitting
 _CHUNK = 1 << 17
 _ALL_CODES = 16
 _TWIN_SHARE = 8
-"""Of the patterns, that a format's functions on NumPy arrays see beside its compiled codec."""
+"""One in so many patterns is encoded by a format's NumPy functions, too, beside its compiled codec."""
 _FIELDS = ("sign", "exponent", "mantissa")
 
 

@@ -17,7 +17,7 @@ _STORAGES = {
     "numba": "all (own: numba_codec)",
     "cuda": "segments, floats (others: cuda_codec)",
 }
-"""By the codec that a format of the protocol must bring."""
+"""Storages in words, by the codec that a format of the protocol must bring."""
 
 
 def add(parsers: Any) -> None:

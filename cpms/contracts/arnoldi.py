@@ -14,7 +14,7 @@ from cpms.formats.codes import VectorFormat
 
 
 class StoredAs(NamedTuple):
-    """What a basis vector is stored in: a format, None for float64, and how many of its segments."""
+    """The storage of a basis vector: a format, None for float64, and the number of segments that are written."""
 
     storage: VectorFormat | None
     segments: int | None
@@ -22,7 +22,7 @@ class StoredAs(NamedTuple):
 
 
 class ArnoldiStep(NamedTuple):
-    """What is known after a step: the residual by the least squares, and passes of Gram-Schmidt.
+    """Results of a step: the residual of the least-squares problem, and the passes of Gram-Schmidt.
 
     ``bits`` are those read of one value of each basis vector, in all passes; None if all vectors were read whole.
     """
@@ -33,7 +33,7 @@ class ArnoldiStep(NamedTuple):
 
 
 class ArnoldiCycle(NamedTuple):
-    """What a cycle may do.
+    """Limits of a cycle.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class ArnoldiSteps(ABC):
     """A basis, its Hessenberg matrix in triangular form, and the least squares; for one cycle after the other."""
 
     bits: list[int]
-    """Of a value of each basis vector."""
+    """Bits of a value of each basis vector."""
 
     @abstractmethod
     def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:

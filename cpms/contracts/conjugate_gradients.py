@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class CgStep(NamedTuple):
-    """What is known after an iteration: the square of the recurrence's residual, p.Ap, and the next r.p."""
+    """Results of an iteration: the square of the recurrence's residual, p.Ap, and the next r.p."""
 
     residual_square: float
     curvature: float
@@ -23,9 +23,9 @@ class CgIterations(ABC):
     """The vectors of a solve, r and p in few bits and x in float64, and the operations on them."""
 
     bits: int
-    """Of a value of p, which products read."""
+    """Bits of a value of p, which products read."""
     bytes_read: int
-    """By an iteration: matrix and vectors."""
+    """Bytes of matrix and vectors that an iteration reads."""
     together: int
     """Iterations that are best run at once: their numbers reach main memory in one transfer."""
 

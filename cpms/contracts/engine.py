@@ -32,7 +32,7 @@ class Engine(ABC):
     layouts: ClassVar[tuple[str, ...]]
     methods: tuple[str, ...] = ("power",)
     works_with_weights: tuple[str, ...] = ("power",)
-    """What it does on graphs with weights: methods, and ``batch`` for several queries at once."""
+    """Methods that the engine has for graphs with weights, and ``batch`` if it has batches of queries for them."""
     default_residual_format: FloatFormat = FP16
     """Default format of the residual of method ``refine``."""
     takes_device_arrays: ClassVar[bool] = False

@@ -28,13 +28,13 @@ from cpms.formats.codes import ValueFormat, VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat
 
 UNIT_ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24}
-"""Of products and sums, by the precision they are in."""
+"""Unit roundoff of products and sums, by their precision."""
 _OTHERS = 5
 """Roundings of a term beside its row's additions: value and x to the compute precision, their product, alpha, out."""
 
 
 class Epilogue(NamedTuple):
-    """What rides along with a product, in the same pass over ``out``.
+    """Operations that a product does in the same pass over ``out``.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Epilogue(NamedTuple):
 
 
 NO_EPILOGUE = Epilogue()
-"""Of a product alone."""
+"""The epilogue of a product alone."""
 
 
 class Terms(NamedTuple):
@@ -81,7 +81,7 @@ class Bound(NamedTuple):
 
 
 EXACT = Bound(0.0, 0.0)
-"""Of values that are stored as they were given."""
+"""Bound of values that are stored as they were given."""
 
 
 def value_error(storage: ValueFormat, read: int | None, exponent: int = 0) -> Bound:
@@ -175,7 +175,7 @@ class LinearOperator(ABC):
     """A real matrix prepared for products, and the vector operations of its backend."""
 
     memory: ClassVar[Literal["main", "device"]]
-    """Where its vectors lie."""
+    """Memory of the vectors."""
     shape: tuple[int, int]
     request: ProductRequest
     """How the matrix is stored, and in which precision is computed."""

@@ -48,7 +48,7 @@ class SolveStatus(Enum):
 
 WIDENS = (SolveStatus.STAGNATED, SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, SolveStatus.DIVERGED,
           SolveStatus.OVERFLOW)  # fmt: skip
-"""What rounding may cause, so that a method is tried again with more bits."""
+"""Statuses that rounding may cause: the method is tried again with more bits."""
 
 
 class LinearStep(NamedTuple):
@@ -105,11 +105,11 @@ class Recorder:
     ) -> None:
         self.steps: list[LinearStep] = []
         self.notes: list[str] = []
-        """What was changed on the way, as sentences."""
+        """Sentences about changes during the solve, such as wider vectors."""
         self.other_bytes = 0
         """Read by products that belong to no iteration, such as those of residuals."""
         self.lanczos: list[tuple[float, float]] = []
-        """Of conjugate gradients: r.p before each iteration, and p.Ap."""
+        """r.p before each iteration of conjugate gradients, and p.Ap."""
         self._most, self._scale, self._on_step, self._now, self._began = most, scale, on_step, now, now()
 
     @property

@@ -14,7 +14,7 @@ Compute: TypeAlias = Literal["fp64", "fp32"]
 Scaling: TypeAlias = Literal["none", "rows"]
 
 _WIDE_EXPONENT_BITS = 8
-"""Of formats that reach the largest float32, where a scale brings values near the end of their range."""
+"""Exponent bits from which on a scaled format stores values near the largest float32."""
 
 
 @dataclass(frozen=True)

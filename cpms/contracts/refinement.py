@@ -96,7 +96,7 @@ class Refinement(ABC):
 
     @property
     def unreduced_residual_format(self) -> FloatFormat | None:
-        """The same for solves that skip `solve_reduced`, such as those that begin at given ranks."""
+        """The fastest format for solves that skip `solve_reduced`, such as those that begin at given ranks."""
         return self.default_residual_format
 
     def readable(self, storage: Format | None) -> Any:

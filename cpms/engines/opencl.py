@@ -29,7 +29,7 @@ from cpms.problems.pagerank import Problem
 from cpms.sparse.transition_values import edge_values
 
 _NUMBERS = 5
-"""That the norms' kernels find: L1, sum of squares, largest, mass, mass on dangling nodes."""
+"""Numbers that the kernels of norms compute: L1, sum of squares, largest, mass, mass on dangling nodes."""
 _COO = ("coo", "coo_exchange")
 _STAGES = {
     "coo": ("edges_divided", "edges", ("sources", "targets")),

@@ -17,7 +17,7 @@ from cpms.contracts.linear_solve import SolveStatus, SolveTask, norm
 RESTART = 100
 """Basis vectors of GMRES."""
 LIBRARIES = ("scipy", "cupy", "cusparse+cublas")
-"""What stands in place of an engine."""
+"""Names of libraries where others name an engine."""
 
 
 def of_device(library: str, method: str) -> Callable[[SolveTask, Any], SolveStatus]:

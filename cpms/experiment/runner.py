@@ -30,7 +30,7 @@ from cpms.formats.formats import format_named
 from cpms.sources.loading import is_missing
 
 _NAME = re.compile("[0-9a-f]{6,16}")
-"""What the name of a cell, or its beginning, looks like."""
+"""Form of a cell's name or its beginning."""
 
 
 def run(

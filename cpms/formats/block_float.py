@@ -17,7 +17,7 @@ from cpms.formats.protocol import require_read
 BLOCK_VALUES = 32
 WIDTHS = (16, 21, 32)
 LEAST_EXPONENT = -900
-"""Of a block: its digits are normal float64 numbers then, and values far below it become 0."""
+"""Least exponent of a block: the values of its digits are normal float64 numbers, and smaller values become 0."""
 
 
 class OneSegment(ABC):

@@ -40,6 +40,6 @@ class CodeFormat(OneSegment):
 
 CODES8 = CodeFormat("codes8")
 VectorFormat: TypeAlias = Format | BlockFloatFormat
-"""What vectors can be stored in."""
+"""A format that vectors can be stored in."""
 ValueFormat: TypeAlias = Format | CodeFormat | BlockFloatFormat
-"""What values of a matrix can be stored in."""
+"""A format that values of a matrix can be stored in."""

@@ -80,7 +80,7 @@ class MicroscalingFormat(Format):
 
     @property
     def has_infinity(self) -> bool:
-        """It has NaN alone."""
+        """Whether infinities can be stored: no, NaN alone."""
         return False
 
     @property

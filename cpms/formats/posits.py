@@ -55,12 +55,12 @@ class PositFormat(Format):
 
     @property
     def min_normal(self) -> float:
-        """Where the unit roundoff begins to hold."""
+        """Smallest number for which the unit roundoff holds."""
         return 2.0**-_GOLDEN
 
     @property
     def max_normal(self) -> float:
-        """Where it ends."""
+        """Largest number for which the unit roundoff holds."""
         return 2.0**_GOLDEN
 
     def bits(self, read: int | None = None) -> int:

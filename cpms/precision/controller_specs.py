@@ -21,7 +21,7 @@ from cpms.precision.refinement_policy import AdaptiveReduction, FixedReduction, 
 
 Precision: TypeAlias = Controller | RefinementPolicy
 PrecisionGiven: TypeAlias = Precision | str | Mapping[str, Any]
-"""What a caller may give for a controller or a policy."""
+"""A controller or policy as callers give it: itself, text, or a table."""
 WRAPPERS = ("at_most", "start_at", "write_ahead")
 """Rules that alter the levels of another, ``inner``."""
 POLICIES = ("adaptive_reduction", "fixed_reduction")

@@ -27,7 +27,7 @@ _NOISE_TOLERANCE = 3.0
 _FEWEST_RESIDUAL_SWEEPS = 8
 """Residual sweeps after inner sweeps first failed in the last format."""
 _SMALLEST_REDUCTION = 8e-6
-"""Below it, rounding to float32 of the corrections that are added to x limits the residual."""
+"""Least inner reduction: corrections are added to x in float32, whose rounding errors limit the residual."""
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from cpms.base.types import Floats
 from cpms.sparse.matrix import Matrix
 
 _ROUNDING_OF_LOGS = 2.0**-36
-"""Of differences of logarithms that are added along paths, relative to the largest of their sums."""
+"""Tolerance of sums of logarithms along paths, relative to the largest of these sums."""
 _ROUNDING = 2.0**-46
-"""Of values across the diagonal, relative to the largest one, as sums of elements in another order leave."""
+"""Tolerance of symmetry, relative to the largest value: an assembly may sum a_ij and a_ji in different orders."""
 
 
 @dataclass(frozen=True, eq=False)

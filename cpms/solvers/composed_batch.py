@@ -19,7 +19,7 @@ from cpms.solvers.batch_refine import refine_all
 from cpms.solvers.composed_refine import ComposedSweeps, Iterate
 
 BYTES_A_NODE = 80
-"""Of the vectors of a query, at most."""
+"""Most bytes that the vectors of a query take for each node."""
 
 
 class _Iterates:

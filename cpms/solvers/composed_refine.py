@@ -32,7 +32,7 @@ from cpms.problems.pagerank import Problem
 from cpms.solvers.composed_power import Distributions, dangling_indicator, zeros
 
 _WIDE_EXPONENT_BITS = 8
-"""Of formats whose range holds every residual; those of fewer are scaled."""
+"""Exponent bits from which on a format holds every residual; narrower formats are scaled."""
 
 
 @dataclass(eq=False)

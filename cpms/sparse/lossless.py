@@ -22,7 +22,7 @@ _SPLITS = {8: [(4, 3), (5, 2)], 16: [(5, 10), (8, 7)], 32: [(8, 23)]}
 """Exponent and mantissa bits that devices decode by an instruction or two, and that are tried first."""
 _MOST_EXPONENT_BITS = 11
 _MOST_MANTISSA_BITS = 29
-"""Of a packed float of 32 bits, whose exponent has 2 at least."""
+"""Most mantissa bits of a packed float of 32 bits: sign and exponent take 3 or more."""
 _BINADES = 2048
 """Values of the exponent field of float64."""
 _FRACTION_BITS = 52

@@ -19,7 +19,7 @@ from cpms.sparse.matrix import Matrix
 from cpms.storage.array import shared_exponent
 
 _ROW_BYTES = 20
-"""Of a row of another part: its start, and its result read and written."""
+"""Bytes that each further part costs a row: the row's start, and its result read and written."""
 
 
 @dataclass(frozen=True, eq=False)

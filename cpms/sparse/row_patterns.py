@@ -17,7 +17,7 @@ from cpms.base.jit import compiled
 
 _MOST_PATTERNS = 1024
 _MOST_ENTRIES = 1 << 15
-"""Of all patterns together: 512 KiB with values, which a core's second cache holds."""
+"""Most entries of all patterns together: 512 KiB with values, which fits in a core's second cache."""
 _SLOTS = 4 * _MOST_PATTERNS
 _NO_VALUES = np.zeros(0, np.uint64)
 

@@ -57,7 +57,7 @@ def stored_values(
 
 
 _MOST_EXPONENT = 1022
-"""Whose power of two, and that of its negative, is a normal float64."""
+"""Largest e for which 2**e and 2**-e are normal float64 numbers."""
 
 
 def row_exponents(matrix: Matrix, storage: ValueFormat) -> npt.NDArray[np.int16]:

@@ -113,7 +113,7 @@ class BlockFloatArray:
 
 
 STORED = (SegmentedArray, BlockFloatArray)
-"""What vectors can be stored in."""
+"""The classes of stored vectors."""
 
 
 def encode_blocks(values: npt.ArrayLike, format: BlockFloatFormat) -> BlockFloatArray:

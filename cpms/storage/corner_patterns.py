@@ -22,7 +22,7 @@ _INFINITY, _ONES = 0x7FF << 52, (1 << 52) - 1
 _ALL_CODES = 12
 _MOST_STARTS = 1536
 _MOST_VALUES = 1 << 16
-"""Of an array whose corner patterns each have a group of their own."""
+"""Most values of an array in which each corner pattern has a group of its own."""
 _FIRST = 32
 """Special values of a group format that are tried in any case."""
 _LARGEST = _INFINITY - 1

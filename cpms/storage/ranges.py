@@ -22,9 +22,9 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat
 from cpms.formats.protocol import ask, described_format
 
 MOST_EXPONENT = 1 << 12
-"""Of the power of two with which an array is stored."""
+"""Largest size of the exponent of an array, whose values are stored times 2**exponent."""
 Overflow: TypeAlias = Literal["raise", "saturate", "inf"]
-"""What becomes of values beyond the range: an error, the largest number, or an infinity."""
+"""Treatment of values beyond the range: an error, the largest number, or an infinity."""
 
 
 class Counts(NamedTuple):

@@ -63,7 +63,7 @@ _SIGN = 1 << 63
 _EXPONENT = 0x7FF << 52
 _ONES = (1 << 52) - 1
 _MOST = 1 << 16
-"""Of nodes, values or the like that a strategy draws: Hypothesis would never end with more."""
+"""Most nodes or values that a strategy draws: with more Hypothesis would not end."""
 
 
 def bit_patterns() -> st.SearchStrategy[int]:

@@ -52,9 +52,12 @@ _SIZE_BITS = (1 << 63) - 1
 L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
 """The sums of a residual sweep: norms of r, mass of x, sum of r, largest |r| / degree."""
 LOST = MASS
-"""In inner sweeps, in place of the mass of x: the mass of r lost to Q and dangling nodes. Their SQUARES are below 0."""
+"""Place of the mass of r lost to Q and dangling nodes; inner sweeps report it in place of the mass of x.
+
+Their SQUARES are below 0.
+"""
 KEPT = SQUARES
-"""In passes that quantise a combination: the sum of what remains of r."""
+"""Place of the sum of the rest of r, in passes that quantise a combination."""
 COLUMNS = 6
 ENDED = COLUMNS
 """Column of the report after the sums: the seconds after which a sweep ended, NaN where the system has no
@@ -62,7 +65,7 @@ clock for it."""
 
 
 LARGESTS, SUMS, TO_REAL, WEIGHTS, HISTORY_ROWS = range(5)
-"""What a thread knows of each z in the history."""
+"""Places of the numbers that a thread keeps of each z in the history."""
 
 
 @_instruction

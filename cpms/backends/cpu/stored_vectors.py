@@ -30,7 +30,7 @@ _MOST_RANGES = 64
 _Readable: TypeAlias = tuple[int, Any, Any, Any, float]
 """Length, what kernels read, the kernels of dot products and of additions, and the factor to real values."""
 _prepared: dict[tuple[int, int | None], _Readable] = {}
-"""Of stored vectors by identity, while these live, and level: a basis is read hundreds of times."""
+"""Kernel arguments of stored vectors that live, by identity and level: a basis is read hundreds of times."""
 
 
 def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -75,7 +75,7 @@ class ReferenceProduct(LinearOperator):
     request: ProductRequest
     matrix: Matrix
     exponents: list[int]
-    """Of each row: values are stored times so many powers of two."""
+    """Exponent e of each row, whose values are stored times 2**e."""
 
     @classmethod
     def of(cls, matrix: Matrix, request: ProductRequest) -> ReferenceProduct:

@@ -12,7 +12,7 @@ from cpms.base.validation import described
 
 _LONGEST = 40
 _CUTOFF, _CUTOFF_OF_SYNONYMS = 0.6, 0.8
-"""Of similarity; words that have a meaning of their own are seldom misspelled names."""
+"""Least similarity of a suggestion; synonyms need more, since a word with a meaning is seldom a misspelled name."""
 _SYNONYMS = {
     "damping": "alpha beta d c damping-factor teleport-probability",
     "tol": "tolerance eps epsilon accuracy threshold",

@@ -23,7 +23,7 @@ from cpms.sources.fuzzed_systems import Fuzzed, fuzzed
 
 _TIE = 1e-3
 _RESTART = 20
-"""Of SciPy's GMRES, whose ``maxiter`` counts restarts."""
+"""Iterations between restarts of SciPy's GMRES, whose ``maxiter`` counts restarts."""
 
 
 def _ours(method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:

@@ -119,7 +119,7 @@ class Config(WarmedUp):
     methods: list[Literal["power", "refine"]] = Field(default=["power"], min_length=1)
     storages: list[StorageOrAuto] = Field(default=["fp64"], min_length=1)
     layouts: Annotated[list[LayoutOrAuto], Field(min_length=1)] | None = None
-    """By default csr, and pattern for method refine."""
+    """Layouts; csr by default, pattern for method refine."""
     engines: list[EngineOrAuto] = Field(default=["cpu"], min_length=1)
     tolerances: list[Annotated[float, Field(gt=0)]] = Field(default=[1e-10], min_length=1)
     policies: list[Policy] = Field(default=[Policy()], min_length=1)

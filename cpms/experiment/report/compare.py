@@ -22,7 +22,7 @@ from cpms.experiment.rows.series import Series
 
 Conclusion = Literal["slower", "faster", "no difference", "too few samples"]
 LEAST_SAMPLES = 5
-"""With fewer on a side no rank test can reject at the usual levels."""
+"""Least samples of a side: with fewer no rank test can reject at the usual levels."""
 ALPHA = 0.02
 MARGIN = 0.001
 """Ratios between 1 / (1 + MARGIN) and 1 + MARGIN are no difference."""

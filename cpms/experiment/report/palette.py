@@ -27,4 +27,4 @@ MARKERS = {
 }
 """Markers by engine or layout; a figure has those of one of both."""
 NEUTRAL = "#666666"
-"""Of marks that mean no number of bits."""
+"""Colour of marks that mean no number of bits."""

@@ -29,7 +29,7 @@ from cpms.experiment.rows.outcome import measured, why_not
 from cpms.experiment.rows.standing import Recorded
 
 _GROUP = "show_programs"
-"""Of plug-ins."""
+"""Group of plug-ins."""
 _WRONG_ROWS = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
 """Errors of a program whose rows lack a column, or have other values in it."""
 

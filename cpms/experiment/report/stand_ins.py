@@ -21,7 +21,7 @@ KINDS = {
     "web-BerkStan": "a generated web",
     "web-Google": "the largest strongly connected component of web-Google",
 }
-"""What stands for each graph of the CPMS paper."""
+"""Stand-in of each graph of the CPMS paper."""
 
 
 def explained(labels: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 _FACTOR = 6.0
 _LEAST_DEVIATION = 1e-3
-"""Of logarithms: samples within 0.6 percent of their median are never outliers."""
+"""Least median absolute deviation of logarithms: samples within 0.6 % of their median are never outliers."""
 _SAMPLES, _SET_ASIDE = "_samples_s", "_set_aside_s"
 _RESULTS = ("results", "contestants", "ways_found")
 

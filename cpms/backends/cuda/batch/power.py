@@ -94,7 +94,7 @@ class QueryColumns:
     stride: int
     """Columns of a node."""
     teleport: TeleportEntries
-    """Of swept nodes."""
+    """Teleport entries of the nodes that are swept."""
     downstream: list[Query]
     """The queries' teleport on downstream nodes."""
     reach: Floats

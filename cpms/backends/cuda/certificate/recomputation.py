@@ -26,7 +26,7 @@ _MASS, _SCALE, _FIND_LONG_ROWS, _PIECES, _NORMS = CERTIFICATE
 LONG_ROW = 2048
 """Edges from which a row is summed in pieces of so many, each by one warp."""
 _NORM_WORDS, _FOUND = 6, ("mass before", "l1", "l2", "linf", "mass")
-"""As in ``certificate/residual.cu``."""
+"""Words of the sums of a block, and the numbers that are found; ``certificate/residual.cu`` has both."""
 _OPERATIONS = 9
 """Roundings of a term besides its row's sum: x, division by the degree, dangling mass, its product with w and the sum
 with the row's, damping, 1 - damping, its product with v and the last sum."""

@@ -25,7 +25,7 @@ class Strategy(NamedTuple):
     """A strategy for walking the edges; see ``persistent/strategies.cuh``."""
 
     suffix: str
-    """Of the kernels' names."""
+    """Ending of the kernels' names."""
     shared: int
     """Bytes of dynamic shared memory of a launch."""
     byte_degrees: bool

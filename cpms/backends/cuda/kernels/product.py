@@ -14,9 +14,9 @@ _REALS = {"fp64": "double", "fp32": "float"}
 TOGETHER = (8, 4, 2)
 """Vectors of a block that a product takes at a time; what is left is a vector alone."""
 WIDEST = 64
-"""Of slices whose width is compiled in."""
+"""Most columns of slices whose width is a constant of the kernel."""
 BLOCK_ENTRIES, BLOCK_ROWS = 1024, 2048
-"""Of a block of rows in CSR, at most."""
+"""Most entries and most rows of a block of rows in CSR."""
 _RUN_BYTES = 32
 """Bytes of values that a thread loads of a group, at most."""
 THREADS_A_ROW = (1, 2, 4, 8, 16, 32)

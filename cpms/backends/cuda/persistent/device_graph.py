@@ -37,7 +37,7 @@ _SHORT_RANGE = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Parts of the cache that values must exceed for short warp ranges to be faster on an H200, by the bytes of a value."""
 _MAX_PARTIALS, _LINE_WORDS = 45, 32
-"""As in ``persistent/grid_sync.cuh``."""
+"""Most numbers that a block adds to a reduction over the grid (``persistent/grid_sync.cuh``), and words of a line."""
 
 
 @dataclass(frozen=True)

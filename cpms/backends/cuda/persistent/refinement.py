@@ -38,12 +38,12 @@ from cpms.problems.pagerank import Problem
 from cpms.storage.device import on_device
 
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
-"""In the order in which kernels number them."""
+"""Norms, in the order in which kernels number them."""
 _RECORD_WORDS = 6
 MAX_SWEEPS = 512
 """Sweeps in a launch; an outer step that needs more continues in the next launch."""
 _INNER_MARK, _ROUNDED_START_MARK = -1.0, -2.0
-"""As in ``pagerank/sweep_log.cuh``."""
+"""Squares in a record that mark an inner sweep, and the residual of a rounded start; see ``pagerank/sweep_log.cuh``."""
 _FEEDBACK_HISTORY = 17
 """Vectors of history; as in ``pagerank/error_feedback.cuh``, for formats of up to 16 bits."""
 _FEEDBACK_REDUCTION = 1e-13

@@ -28,8 +28,9 @@ _LANES, _GROUP_COLUMNS = 32, 4
 MAX_CHUNK = 128
 """Entries of a chunk at most."""
 _MAX_WIDE_CHUNK, _LONG_ROW, _WIDE_BYTES = 24, 20, 8
-"""The same for float64 values, of which bins hold too few for all warps to have such long chunks; it applies where rows
-are longer than `_LONG_ROW` on average or some rows are cut anyway.
+"""Entries of a chunk of float64 values (`_WIDE_BYTES`) at most: with longer chunks some warps of a bin would have none.
+
+It applies where rows are longer than `_LONG_ROW` on average, or some rows are cut anyway.
 """
 NO_CHUNK = 0xFFFF
 _PREFETCHED = 12

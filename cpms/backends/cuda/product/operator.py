@@ -77,7 +77,7 @@ class CudaProduct(ArrangedProduct, CudaVectors):
     order: Any | None
     row_blocks: BlocksOnDevice | None
     compressed: CompressedIndices | None
-    """On the device, in place of ``columns``, which is then empty; in slices of one width bases are padded to fours."""
+    """Compressed indices on the device; ``columns`` is empty then. In slices of one width bases are padded to fours."""
     width: int
     """Columns of all slices, where that is one number for which loops are unrolled; else 0."""
 

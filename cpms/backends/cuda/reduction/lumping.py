@@ -21,7 +21,7 @@ from cpms.backends.cuda.spmv.padded_csr import DeviceRows
 from cpms.problems.pagerank import Problem
 
 _ABSENT = np.uint32(0xFFFFFFFF)
-"""As in ``preprocess/lumping.cu``."""
+"""Mark of a node without a place; ``preprocess/lumping.cu`` has the same."""
 _MAX_ENTRIES = 0xFFFFFFFF
 """Largest number of entries, some of which occur twice."""
 _MAX_ROW_ENTRIES = 256

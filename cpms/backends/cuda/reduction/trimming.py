@@ -27,7 +27,9 @@ Levels = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _NO_LEVEL, _LAST_LEVEL = 0x7FFFFFFF, 0xFFFFFFFF
-"""As in ``preprocess/trimming.cu``."""
+"""Mark of nodes without a level, and the last level, from which downstream levels count down; see
+``preprocess/trimming.cu``.
+"""
 _NARROW = 1024
 """Rows of a level that one block solves alone; as in ``preprocess/level_solve.cu``."""
 _MAX_ENTRIES = 1 << 14

@@ -37,7 +37,7 @@ _APART = 20.0
 _TOO_LONG = 10.0
 """Times of preparation over those of solves from which on these would not be seen beside it."""
 _MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0.0}
-"""Of bars whose time by bits is not recorded: sweeps of several numbers of bits."""
+"""Hatching of bars whose sweeps read several numbers of bits and whose time by bits is not recorded."""
 _DECADES = 10**1.5
 """Quotient of the longest and the shortest bar from which on dots on a logarithmic axis are drawn."""
 

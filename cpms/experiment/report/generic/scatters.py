@@ -33,9 +33,9 @@ _MOST = {False: (6, 6, 18), True: (9, 8, 32)}
 _NAME = {False: 20, True: 30}
 """Characters of a line of a graph's name beside a point, in one column of a journal and in two."""
 _MARK_PT, _SHARE_OF_PANEL, _HEIGHT_PT = 4.0, 0.75, 120.0
-"""Of a mark its width in points, of a panel its share of a figure's width and about its height in points."""
+"""Width of a mark in points; width of a panel over that of its figure, and about its height in points."""
 _LEAST_SPREAD = 1.1
-"""Of the most bytes over the least: figures of nearly equal bytes would show differences that mean nothing."""
+"""Least ratio of the most bytes to the fewest: among nearly equal bytes differences mean nothing."""
 _TOGETHER = 2
 """Points of several graphs that may coincide."""
 _MOST_JOINED = 3
