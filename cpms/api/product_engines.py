@@ -6,7 +6,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from cpms.backends.split_product import SplitProduct
+from cpms.backends.products.split import SplitProduct
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
 from cpms.base.text.suggestions import unknown
 from cpms.contracts.linear_operator import LinearOperator

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import FP16, FP32, FP64, InputError, MagnitudeSplit, UnsupportedError, check
-from cpms.backends.split_product import SplitProduct
+from cpms.backends.products.split import SplitProduct
 from cpms.sparse import magnitude
 from cpms.sparse.arrangement import arranged
 from cpms.sparse.magnitude import split_by_magnitude

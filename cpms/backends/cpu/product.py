@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.arranged_product import ArrangedProduct
 from cpms.backends.cpu import product_loops, slice_loops
 from cpms.backends.cpu.krylov.cg import CgMatrix, CpuCg
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
+from cpms.backends.products.arranged import ArrangedProduct
 from cpms.base import threads
 from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import Terms

@@ -13,7 +13,7 @@ from cpms.api.given_matrix import storage_of
 from cpms.api.matrix import StoredMatrix, matrix
 from cpms.backends.cuda.product.cusparse_sell import CusparseSell
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.split_product import SplitProduct
+from cpms.backends.products.split import SplitProduct
 from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.product_request import Compute
 from cpms.experiment.config import Cell, Repeated, Strict

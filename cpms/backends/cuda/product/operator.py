@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.arranged_product import ArrangedProduct
 from cpms.backends.cuda.kernels.krylov import arnoldi_fits, fits
 from cpms.backends.cuda.kernels.product import (
     BLOCK_ENTRIES,
@@ -33,6 +32,7 @@ from cpms.backends.cuda.product.column_groups import GroupedArrangement, four_ba
 from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
 from cpms.backends.cuda.product.launch import whole_blocks
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.products.arranged import ArrangedProduct
 from cpms.contracts.arnoldi import ArnoldiSteps
 from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import NO_EPILOGUE, Epilogue, Terms

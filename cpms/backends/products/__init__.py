@@ -1,0 +1,1 @@
+"""Products with matrices that several backends share: in a layout, and split by magnitude."""
