@@ -16,7 +16,10 @@ from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from itertools import chain, islice
 from threading import Barrier, Lock, local
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from cpms.base import work_clock
 from cpms.base.errors import UnavailableError
@@ -139,6 +142,24 @@ def _in_turn(work: Callable[[Part], Answer], parts: Sequence[Part], count: int) 
     finally:
         wait(futures)
     return [answers[place] for place in range(len(parts))]
+
+
+def concatenated(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return one-dimensional arrays end to end in new memory, copied by threads.
+
+    Examples
+    --------
+    >>> concatenated([np.array([1], np.int32), np.array([2, 3])]).tolist()
+    [1, 2, 3]
+    """
+    ends = np.cumsum([len(array) for array in arrays])
+    made = np.empty(int(ends[-1]), np.result_type(*arrays))
+
+    def copy(part: int) -> None:
+        made[ends[part] - len(arrays[part]) : ends[part]] = arrays[part]
+
+    each(copy, range(len(arrays)))
+    return made
 
 
 def in_order(work: Callable[[Part], Answer], parts: Iterable[Part]) -> Iterator[Answer]:

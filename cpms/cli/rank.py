@@ -99,16 +99,17 @@ def add(parsers: Any) -> None:
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command; return 0 if the solve converged, else 1."""
+    from cpms.api.given_graph import loaded_graph
     from cpms.api.pagerank import pagerank
     from cpms.contracts.stopping import Stopping
     from cpms.problems.personalization import dangling_named, nodes_named
-    from cpms.sources.loading import load
+    from cpms.sources.readers.options import ReadOptions
 
     _check(arguments)
     Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
     began = time.perf_counter()
     options = {option: getattr(arguments, option) for option in (*_READ_OPTIONS, *FORM)}
-    graph = load(arguments.graph, **options, progress=sys.stderr.isatty())
+    graph = loaded_graph(arguments.graph, arguments.engine, ReadOptions(**options, progress=sys.stderr.isatty()))
     load_s = time.perf_counter() - began
     with iterations_shown(arguments.tol) as on_step:
         result = pagerank(

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from cpms.base import caches
 from cpms.base.errors import InputError
+from cpms.graph.edge_list import graph_of_read
 from cpms.sources import readers
 from cpms.sources.dataset_records import DATASETS as DATASETS
 from cpms.sources.dataset_records import Dataset as Dataset
 from cpms.sources.readers.options import ReadOptions
 
 if TYPE_CHECKING:
+    from cpms.graph.edge_list import Read
     from cpms.graph.graph import Graph
 
 COLLECTION_URL = "https://sparse.tamu.edu/MM"
@@ -128,14 +130,19 @@ def _retrieve_checked(url: str, path: Path, record: Dataset, *, progress: bool) 
         new = Path(folder) / path.name
         _retrieve(url, new, None, progress=progress)
         try:
-            _check_counts(readers.read(new), record, new)
+            _check_counts(readers.read_edges(new), record, new)
         except InputError as error:
             raise InputError(f"it is not that graph, {str(error).replace(f'{new}', path.name)}") from error
         new.replace(path)
 
 
 def load_with(name: str, options: ReadOptions) -> Graph:
-    """Load a graph by name, downloading it if need be, and compare its counts with the catalogue.
+    """Load a graph by name, as `read_with` reads it, into main memory."""
+    return graph_of_read(read_with(name, options))
+
+
+def read_with(name: str, options: ReadOptions) -> Read:
+    """Read a graph by name, downloading it if need be, and compare its counts with the catalogue.
 
     Parameters
     ----------
@@ -150,15 +157,15 @@ def load_with(name: str, options: ReadOptions) -> Graph:
         If the graph is not to be had, its file is wrong, or its counts are not the published ones.
     """
     path = locate(name) or fetch(name, progress=options.progress)
-    graph = replace(readers.read(path, options), name=name)
+    found = replace(readers.read_edges(path, options), name=name)
     if name in DATASETS and options.keeps_all:
-        _check_counts(graph, DATASETS[name], path, "; remove this file and get the right one")
-    return graph
+        _check_counts(found, DATASETS[name], path, "; remove this file and get the right one")
+    return found
 
 
-def _check_counts(graph: Graph, record: Dataset, path: Path, advice: str = "") -> None:
-    found = (graph.nodes, graph.edges, len(graph.dangling_nodes))
+def _check_counts(found: Read, record: Dataset, path: Path, advice: str = "") -> None:
+    read = (found.nodes, found.edges, len(found.dangling_nodes))
     expected = (record.nodes, record.edges, record.empty_rows)
-    if found != expected:
-        counts = f"nodes, edges and empty rows are {found}, but those of {record.name} are {expected}"
+    if read != expected:
+        counts = f"nodes, edges and empty rows are {read}, but those of {record.name} are {expected}"
         raise InputError(f"{path}: {counts}{advice}")

@@ -1,22 +1,36 @@
-"""Graphs of objects in memory: frames, pairs of columns, SciPy's matrices, NetworkX's graphs.
+"""Edges of objects in memory: frames, pairs of columns, SciPy's matrices, NetworkX's graphs.
 
 The libraries are known by the methods of their objects and are not imported for that.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cpms.base.errors import InputError
+from cpms.graph.edge_list import EdgeList, Read, graph_of_read
 from cpms.graph.graph import Graph
 from cpms.sources.readers.assemble import apply
 from cpms.sources.readers.options import ReadOptions
 
 
-def graph_of(given: Any, options: ReadOptions | None = None) -> Graph | None:
-    """Return the graph that an object is or holds; None if it is of no known kind.
+def graph_of(given: Any) -> Graph | None:
+    """Return the graph that an object is or holds, as `edges_of` reads it; None if it is of no known kind.
+
+    Examples
+    --------
+    >>> graph_of(([0, 1], [1, 0])).edges, graph_of(3)
+    (2, None)
+    """
+    found = edges_of(given)
+    return None if found is None else graph_of_read(found)
+
+
+def edges_of(given: Any, options: ReadOptions | None = None) -> Read | None:
+    """Return the edges that an object holds, or the graph that it is; None if it is of no known kind.
 
     Parameters
     ----------
@@ -32,7 +46,7 @@ def graph_of(given: Any, options: ReadOptions | None = None) -> Graph | None:
 
     Examples
     --------
-    >>> graph_of(([0, 1], [1, 0])).edges, graph_of(3)
+    >>> edges_of(([0, 1], [1, 0])).nodes, edges_of(3)
     (2, None)
     """
     options = options or ReadOptions()
@@ -59,11 +73,12 @@ def graph_of(given: Any, options: ReadOptions | None = None) -> Graph | None:
     return None
 
 
-def _from_scipy(given: Any, options: ReadOptions) -> Graph:
+def _from_scipy(given: Any, options: ReadOptions) -> EdgeList:
     from cpms.sources.readers.scipy_npz import from_scipy_arrays
 
     found = given.tocoo()
     if len(found.shape) != 2:
         raise InputError(f"the matrix has shape {found.shape}; a graph needs a square one")
     arrays = {"format": np.array([b"coo"]), "shape": np.array(found.shape), "data": found.data}
-    return from_scipy_arrays(arrays | {"row": found.row, "col": found.col}, "graph", options)
+    edges = from_scipy_arrays(arrays | {"row": found.row, "col": found.col}, "graph", options)
+    return replace(edges, label="the matrix")

@@ -11,9 +11,10 @@ from typing import Any
 from cpms.base.errors import InputError
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.validation import described
+from cpms.graph.edge_list import Read, graph_of_read
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.sources import datasets, readers
-from cpms.sources.in_memory import graph_of
+from cpms.sources.in_memory import edges_of
 from cpms.sources.readers.assemble import apply
 from cpms.sources.readers.options import Columns, Header, Ids, ReadOptions, Symmetric, Weights, ZeroWeights
 
@@ -116,20 +117,36 @@ def load(
         delimiter=delimiter,
         progress=progress,
     )
+    return graph_of_read(read(source, options))
+
+
+def read(source: str | os.PathLike[str] | Any, options: ReadOptions) -> Read:
+    """Return the edges that `load` would make a graph of, or the graph that a source has already.
+
+    Raises
+    ------
+    InputError
+        As `load` does.
+
+    Examples
+    --------
+    >>> read(([0, 1], [1, 0]), ReadOptions()).targets
+    array([1, 0])
+    """
     try:
         text = os.fsdecode(source)
     except (TypeError, UnicodeError):
-        if (found := graph_of(source, options)) is not None:
+        if (found := edges_of(source, options)) is not None:
             return found
         raise InputError(
             f"source is {described(source)}; give the path of a file, a name, a generator, a data frame, a tuple of "
             "sources and targets, or a graph of SciPy or NetworkX"
         ) from None
     if readers.is_file(text) or readers.is_pipe(text):
-        return readers.read(text, options)
+        return readers.read_edges(text, options)
     if isinstance(source, str):
         if text in datasets.DATASETS or datasets.locate(text):
-            return datasets.load_with(text, options)
+            return datasets.read_with(text, options)
         if _is_generator(text):
             from cpms.sources import generators
 

@@ -1,7 +1,7 @@
 """Files to graphs, one format a file.
 
-A reader is a module with ``read(path: Path, options: ReadOptions) -> Graph``, or for text with
-``read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph``, which may be compressed. It raises nothing
+A reader is a module with ``read(path: Path, options: ReadOptions) -> Read``, or for text with
+``read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList``, which may be compressed. It raises nothing
 but `cpms.CpmsError`, whatever the bytes; a new format is such a module and a line in `cpms.sources.readers.kinds`.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpms.base.errors import InputError
+from cpms.graph.edge_list import graph_of_read
 from cpms.sources.readers.kinds import EDGE_LISTS as EDGE_LISTS
 from cpms.sources.readers.kinds import ENDINGS as ENDINGS
 from cpms.sources.readers.kinds import KONECT, TEXTS, stem_of
@@ -22,6 +23,7 @@ from cpms.sources.readers.stream import Stream, open_stream
 from cpms.sources.readers.stream import is_pipe as is_pipe
 
 if TYPE_CHECKING:
+    from cpms.graph.edge_list import Read
     from cpms.graph.graph import Graph
 
 TEXT_MODULES = {*TEXTS.values(), KONECT}
@@ -46,7 +48,12 @@ def is_file(path: Path | str) -> bool:
 
 
 def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
-    """Read a graph from a file; the ending of its name decides the format.
+    """Read a graph from a file, as `read_edges` does, into main memory."""
+    return graph_of_read(read_edges(path, options))
+
+
+def read_edges(path: Path | str, options: ReadOptions | None = None) -> Read:
+    """Read the edges of a graph from a file; the ending of its name decides the format.
 
     Parameters
     ----------
@@ -77,19 +84,19 @@ def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
         if module in TEXT_MODULES:
             with open_stream(path, progress=options.progress) as stream:
                 return read_text(module, stream, stem_of(path), options)
-        graph: Graph = import_module(f"cpms.sources.readers.{module}").read(path, options)
+        found: Read = import_module(f"cpms.sources.readers.{module}").read(path, options)
     except MemoryError as error:
         raise InputError(f"{path}: its graph does not fit into the memory of this process; use more") from error
-    return graph
+    return found
 
 
-def read_text(module: str, stream: Stream, name: str, options: ReadOptions) -> Graph:
+def read_text(module: str, stream: Stream, name: str, options: ReadOptions) -> Read:
     """Read a stream with the module for its kind of text."""
-    graph: Graph = import_module(f"cpms.sources.readers.{module}").read_stream(stream, name, options)
-    return graph
+    found: Read = import_module(f"cpms.sources.readers.{module}").read_stream(stream, name, options)
+    return found
 
 
-def _read_pipe(path: Path, options: ReadOptions) -> Graph:
+def _read_pipe(path: Path, options: ReadOptions) -> Read:
     """Read standard input or a pipe: a Matrix Market file by its first line, else an edge list."""
     with open_stream(path) as stream:
         stream.keep()

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from cpms.base.errors import CpmsError, InputError
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import Read
 from cpms.sources.readers import matrix_market
 from cpms.sources.readers.graph_files import konect
 from cpms.sources.readers.kinds import KONECT, is_resource_fork, module_for, stem_of
@@ -30,7 +30,7 @@ class _Member(tarfile.TarInfo):
         return member
 
 
-def read(path: Path, options: ReadOptions) -> Graph:
+def read(path: Path, options: ReadOptions) -> Read:
     """Read the matrix of a SuiteSparse archive, or the edges of a KONECT one.
 
     Of several ``.mtx`` or ``out.*`` members the one named as its folder or as the archive counts; right-hand
@@ -65,9 +65,9 @@ def read(path: Path, options: ReadOptions) -> Graph:
 
 def _read_members(
     path: Path, options: ReadOptions, is_wanted: Callable[[PurePosixPath], bool]
-) -> tuple[list[Graph], list[str]]:
+) -> tuple[list[Read], list[str]]:
     """Read the wanted matrix, look at all members; return it, if any, and the other ``.mtx`` names."""
-    graphs: list[Graph] = []
+    graphs: list[Read] = []
     others: list[str] = []
     with open_stream(path, progress=options.progress) as stream:
         for tar, member in _members(stream):

@@ -1,4 +1,4 @@
-"""From what a reader found to a `Graph`: the choices that are the same for every file format."""
+"""From what a reader found to an `EdgeList`: the choices that are the same for every file format."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.types import Floats
 from cpms.graph.edge_arrays import Ints
+from cpms.graph.edge_list import EdgeList
 from cpms.graph.graph import Graph
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.options import ReadOptions
@@ -30,8 +31,8 @@ def assemble(
     names: npt.NDArray[Any] | None = None,
     record: ReadRecord | None = None,
     both_ways: bool = False,
-) -> Graph:
-    """Build the graph of an edge list whose ids count from 0, as ``options`` ask.
+) -> EdgeList:
+    """Return an edge list whose ids count from 0 as ``options`` ask, of which a graph can be made.
 
     Parameters
     ----------
@@ -83,20 +84,22 @@ def assemble(
         f"{label}: a graph of {nodes:,} nodes",
         "ids='compact' (--ids compact) drops nodes without edges",
     )
-    graph = Graph.from_edges(
-        sources,
-        targets,
-        weights,
-        nodes=nodes,
-        duplicates=options.duplicates,
-        self_loops=options.self_loops,
-        name=name,
-        names=names,
-    )
     if record is not None:
         symmetric = "expand" if both_ways else record.symmetric
         record = replace(record, zero_weights=dropped, symmetric=symmetric, ids=options.ids)
-    return replace(graph, first_id=first_id, read=record)
+    return EdgeList(
+        sources,
+        targets,
+        weights,
+        nodes,
+        duplicates=options.duplicates,
+        self_loops=options.self_loops,
+        label=label,
+        name=name,
+        first_id=first_id,
+        names=names,
+        read=record,
+    )
 
 
 def apply(graph: Graph, options: ReadOptions) -> Graph:
@@ -122,5 +125,5 @@ def apply(graph: Graph, options: ReadOptions) -> Graph:
         first_id=graph.first_id,
         names=graph.names,
         record=graph.read,
-    )
+    ).graph()
     return replace(changed, stand_in_for=graph.stand_in_for, lower_triangle=graph.lower_triangle)

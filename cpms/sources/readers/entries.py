@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from threading import local
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +77,10 @@ class LineForm:
 
 
 class Lines(NamedTuple):
-    """What a pass over a block of lines found, up to the first that does not keep to its form."""
+    """What a pass over a block of lines found, up to the first that does not keep to its form.
+
+    Ids count from the smallest possible, in 32 bits where they fit.
+    """
 
     sources: Ints
     targets: Ints
@@ -85,15 +89,44 @@ class Lines(NamedTuple):
     lines: int
     offset: int
     """Where the first line that does not keep to the form begins; -1: there is none."""
+    largest: int
+    """The largest id; -1 without edges."""
 
 
-def read_block(block: bytes, form: LineForm) -> Lines:
+class Scratch(local):
+    """Arrays of a thread that each of its blocks is read into: memory that is new to a process costs more than a read.
+
+    Examples
+    --------
+    >>> scratch = Scratch()
+    >>> scratch.ends(5)[0].shape, scratch.ends(3)[0].shape
+    ((5,), (5,))
+    """
+
+    def __init__(self) -> None:
+        self._ends: tuple[Ints, Ints] = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._numbers = np.empty(0)
+
+    def ends(self, most: int) -> tuple[Ints, Ints]:
+        """Return arrays of at least so many sources and targets."""
+        if len(self._ends[0]) < most:
+            self._ends = np.empty(most, np.int64), np.empty(most, np.int64)
+        return self._ends
+
+    def numbers(self, most: int) -> npt.NDArray[np.float64]:
+        """Return an array of at least so many numbers."""
+        if len(self._numbers) < most:
+            self._numbers = np.empty(most)
+        return self._numbers
+
+
+def read_block(block: bytes, form: LineForm, scratch: Scratch | None = None) -> Lines:
     r"""Read lines up to the first that does not keep to ``form``.
 
     Examples
     --------
     >>> read_block(b"1 2\n3 x\n", LineForm(valued=False, low=1, high=9))
-    Lines(sources=array([1]), targets=array([2]), numbers=None, lines=1, offset=4)
+    Lines(sources=array([0], dtype=int32), targets=array([1], dtype=int32), numbers=None, lines=1, offset=4, largest=1)
     """
     from cpms.sources.readers import entry_loops as loops
 
@@ -102,15 +135,20 @@ def read_block(block: bytes, form: LineForm) -> Lines:
     if form.columns:
         number = form.columns[2] if form.valued else -1
         columns = [*form.columns[:2], number, max(form.columns), form.fields or 0]
-    most = len(block) // _LEAST_BYTES + 1
-    sources, targets = np.empty(most, np.int64), np.empty(most, np.int64)
-    numbers = np.empty(most if form.valued else 0)
-    entries, lines, offset, inexact = loops.read_lines(
+    scratch, most = scratch or Scratch(), len(block) // _LEAST_BYTES + 1
+    sources, targets = scratch.ends(most)
+    numbers = scratch.numbers(most if form.valued else 0)
+    entries, lines, offset, inexact, largest = loops.read_lines(
         *(np.frombuffer(block, np.uint8), form.valued, separator, form.low, form.high, form.labelled),
         *(np.array(columns, np.int64), sources, targets, numbers),
     )
-    exact = form.valued and not inexact
-    return Lines(sources[:entries], targets[:entries], numbers[:entries] if exact else None, lines, offset)
+    index_type = np.int32 if largest < 2**31 else np.int64
+    return Lines(
+        sources[:entries].astype(index_type),
+        targets[:entries].astype(index_type),
+        numbers[:entries].copy() if form.valued and not inexact else None,
+        *(lines, offset, largest),
+    )
 
 
 def fault(line: str, form: LineForm) -> str | None:
@@ -170,8 +208,8 @@ def shown(text: str) -> str:
 class Block:
     """A run of lines that keep to their form: its bytes, where it begins, and the ends of its edges.
 
-    ``numbers`` are those that follow the ends; None where lines have none, or some take a parser of any digits.
-    ``lines`` is the number of all its lines.
+    Ids count from the smallest possible, in 32 bits where they fit, up to ``largest``. ``numbers`` are those that
+    follow the ends; None where lines have none, or some take a parser of any digits. ``lines`` counts all its lines.
     """
 
     data: bytes
@@ -180,6 +218,9 @@ class Block:
     targets: Ints
     numbers: npt.NDArray[np.float64] | None = None
     lines: int = 0
+    largest: int = -1
+    positive: bool = False
+    """Whether all numbers are known to be positive and finite."""
 
     @property
     def entries(self) -> int:
@@ -203,32 +244,36 @@ def checked_blocks(
     *,
     clean: Callable[[bytes, int], bytes] | None = None,
     mend: Callable[[bytes], bytes] | None = None,
-    ends: Callable[[Ints], Ints] | None = None,
+    clean_all: bool = True,
 ) -> Iterator[Block]:
     """Yield the rest of ``stream`` in blocks that keep to ``form``, without empty ones, read by all threads.
 
-    ``first_line`` is the number of the stream's next line. ``clean`` may blank out comments of every block, of which it
-    gets the first line's number; ``mend`` may rewrite the fields of a block that does not keep to the form. Threads
-    read, clean and check without the numbers of lines, which the blocks before decide; the first block with an error is
-    checked once more, with its number. ``ends`` is applied to sources and to targets in these threads.
+    ``first_line`` is the number of the stream's next line. ``clean`` may blank out comments of a block, of which it
+    gets the first line's number; ``mend`` may rewrite the fields of a block that does not keep to the form. With
+    ``clean_all=False`` no line that is to be blanked out keeps to the form, so that blocks which keep to it are not
+    searched for such lines: a search holds Python's lock. Threads read, clean and check without the numbers of lines,
+    which the blocks before decide; the first block with an error is checked once more, with its number.
 
     Raises
     ------
     InputError
         At the first line that does not, with its number and what is wrong.
     """
+    scratch = Scratch()
 
     def checked(block: bytes, line: int) -> Block:
-        block = clean(block, line) if clean else block
-        found = read_block(block, form)
+        block = clean(block, line) if clean and clean_all else block
+        found = read_block(block, form, scratch)
+        if found.offset >= 0 and clean and not clean_all:
+            block = clean(block, line)
+            found = read_block(block, form, scratch)
         if found.offset >= 0 and mend:
             block = mend(block)
-            found = read_block(block, form)
+            found = read_block(block, form, scratch)
         if found.offset >= 0:
             text = block[found.offset : block.index(b"\n", found.offset)].decode("latin-1")
             raise InputError(f"{stream.label}, line {line + found.lines}: {fault(text, form)}")
-        sources, targets = (found.sources, found.targets) if ends is None else map(ends, found[:2])
-        return Block(block, line, sources, targets, found.numbers, found.lines)
+        return Block(block, line, *found[:4], found.largest, _all_positive(found.numbers))
 
     def read(part: Part) -> tuple[bytes, Block | None, int]:
         data = part()
@@ -246,8 +291,15 @@ def checked_blocks(
             yield block
 
 
+def _all_positive(numbers: npt.NDArray[np.float64] | None) -> bool:
+    """Return whether there are numbers, and all are positive and finite; NaN is not."""
+    return numbers is not None and bool(numbers.min(initial=np.inf) > 0) and bool(numbers.max(initial=0) < np.inf)
+
+
 def check_weights(weights: npt.NDArray[np.float64], block: Block, label: str, *, zeros: bool = False) -> None:
     """Raise `InputError`, with the line, unless every weight is positive and finite, or 0 where ``zeros`` may be."""
+    if block.positive and weights is block.numbers:
+        return
     wrong = np.flatnonzero(~((weights >= 0 if zeros else weights > 0) & np.isfinite(weights)))
     if len(wrong):
         weight = weights[wrong[0]]

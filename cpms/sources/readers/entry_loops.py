@@ -160,14 +160,15 @@ def _after_columns(block, at, separator, low, high, columns):  # type: ignore[no
 
 @compiled()
 def read_lines(block, valued, separator, low, high, labelled, columns, sources, targets, numbers):  # type: ignore[no-untyped-def]
-    """Return (entries, lines, offset, inexact) before the first bad line; the offset is -1 if none is bad.
+    """Return (entries, lines, offset, inexact, largest) before the first bad line; the offset is -1 if none is bad.
 
     ``columns`` are those of source, target and number (-1: none), the last of them, and how many there are (0: any);
-    none: the first ones. The entries are written to ``sources``, ``targets`` and, if there are any, ``numbers``;
-    ``inexact`` of the numbers are NaN, which takes a parser of any digits.
+    none: the first ones. The entries are written to ``sources`` and ``targets``, counted from ``low``, and, if there
+    are any, ``numbers``; ``inexact`` of the numbers are NaN, which takes a parser of any digits. ``largest`` is the
+    largest id that is written, -1 without any.
     """
     entries, lines, line, inexact = 0, 0, 0, 0
-    source, target, number = np.int64(0), np.int64(0), 0.0
+    source, target, number, largest = np.int64(0), np.int64(0), 0.0, np.int64(-1)
     while line < len(block):
         at = _after_line_end(block, line)
         if at < 0:
@@ -187,13 +188,15 @@ def read_lines(block, valued, separator, low, high, labelled, columns, sources, 
                     at = _after_label(block, at, separator) if at >= 0 else -1
                 at = _after_line_end(block, at) if at >= 0 else -1
             if at < 0:
-                return entries, lines, line, inexact
+                return entries, lines, line, inexact, largest
+            source, target = source - low, target - low
             sources[entries] = source
             targets[entries] = target
+            largest = max(largest, source, target)
             if valued:
                 numbers[entries] = number
                 inexact += number != number
             entries += 1
         lines += 1
         line = at
-    return entries, lines, -1, inexact
+    return entries, lines, -1, inexact, largest

@@ -17,7 +17,7 @@ from cpms.base.errors import CpmsError, InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.types import Floats
 from cpms.graph.edge_arrays import LARGEST_ID
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.columns import given_columns, refuse_header, refuse_third
@@ -32,7 +32,7 @@ _NO_TITLE = re.compile(r"\d+|column_\d+")
 """Titles that libraries give to columns without one."""
 
 
-def read(path: Path, options: ReadOptions) -> Graph:
+def read(path: Path, options: ReadOptions) -> EdgeList:
     """Read a Parquet file, of which each row is an edge; other columns than the chosen ones are not read.
 
     Raises
@@ -53,17 +53,17 @@ def read(path: Path, options: ReadOptions) -> Graph:
         raise
     except Exception as error:  # noqa: BLE001 - broken files raise errors of many kinds
         raise InputError(f"{path}: corrupt Parquet file ({shown(' '.join(str(error).split()))})") from None
-    return _graph(frame, chosen, path.stem, str(path), options, form="Parquet")
+    return _edges(frame, chosen, path.stem, str(path), options, form="Parquet")
 
 
-def from_frame(given: Any, options: ReadOptions) -> Graph:
-    """Build a graph of a data frame, or of anything that Arrow reads as a table.
+def from_frame(given: Any, options: ReadOptions) -> EdgeList:
+    """Return the edges of a data frame, or of anything that Arrow reads as a table.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> graph = from_frame(pd.DataFrame({"from": ["a", "b"], "to": ["b", "a"]}), ReadOptions())
-    >>> graph.nodes, graph.node_id(0)
+    >>> edges = from_frame(pd.DataFrame({"from": ["a", "b"], "to": ["b", "a"]}), ReadOptions())
+    >>> edges.nodes, edges.names[0]
     (2, 'a')
     """
     import pandas as pd
@@ -82,15 +82,15 @@ def from_frame(given: Any, options: ReadOptions) -> Graph:
     titles = [str(title) for title in frame.columns]
     places = _places(titles, options, label)
     chosen = frame.iloc[:, list(places)]
-    return _graph(chosen, [titles[place] for place in places], "graph", label, options, form=kind)
+    return _edges(chosen, [titles[place] for place in places], "graph", label, options, form=kind)
 
 
-def from_columns(given: Any, options: ReadOptions) -> Graph:
-    """Build a graph of a pair of sources and targets, or of these and weights: arrays, series or lists.
+def from_columns(given: Any, options: ReadOptions) -> EdgeList:
+    """Return the edges of a pair of sources and targets, or of these and weights: arrays, series or lists.
 
     Examples
     --------
-    >>> from_columns((["a", "b"], ["b", "c"]), ReadOptions()).node_id(2)
+    >>> from_columns((["a", "b"], ["b", "c"]), ReadOptions()).names[2]
     'c'
     """
     import pandas as pd
@@ -107,7 +107,7 @@ def from_columns(given: Any, options: ReadOptions) -> Graph:
     frame = pd.DataFrame(dict(enumerate(columns)))
     if options.weights == "ignore":
         frame = frame.iloc[:, :2]
-    return _graph(frame, [str(place + 1) for place in range(frame.shape[1])], "graph", label, options, form="arrays")
+    return _edges(frame, [str(place + 1) for place in range(frame.shape[1])], "graph", label, options, form="arrays")
 
 
 def _array(column: Any) -> Any:
@@ -138,7 +138,9 @@ def _places(titles: list[str], options: ReadOptions, where: str) -> tuple[int, .
     return (0, 1, 2) if len(titles) == 3 and options.weights == "auto" else (0, 1)
 
 
-def _graph(frame: pd.DataFrame, titles: list[str], name: str, label: str, options: ReadOptions, *, form: str) -> Graph:
+def _edges(
+    frame: pd.DataFrame, titles: list[str], name: str, label: str, options: ReadOptions, *, form: str
+) -> EdgeList:
     import pandas as pd
 
     if frame.shape[0] == 0:

@@ -18,7 +18,7 @@ from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.types import Floats
 from cpms.graph.edge_arrays import Ints
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.entries import Block, LineForm, check_weights, checked_blocks, shown
@@ -65,7 +65,7 @@ class _Comments:
         return block
 
 
-def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     """Read a Matrix Market file to its end.
 
     Parameters
@@ -78,7 +78,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
 
     Returns
     -------
-    Graph
+    EdgeList
         Ids are those of the file, from 1; float64 weights where it has values.
 
     Raises
@@ -88,9 +88,9 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
         more or fewer entries than it declares, or would not fit in memory; with file and line.
     """
     header = _read_header(stream)
-    edges = header.entries * (2 if header.symmetric and options.symmetric == "expand" else 1)
+    count = header.entries * (2 if header.symmetric and options.symmetric == "expand" else 1)
     nodes = header.nodes if options.ids == "keep" else 0
-    needed_bytes = graph_bytes(nodes, edges, weighted=header.valued)
+    needed_bytes = graph_bytes(nodes, count, weighted=header.valued)
     require_memory(needed_bytes, f"{stream.label}: {header.nodes:,} nodes and {header.entries:,} entries")
     comments = _Comments()
     rows, columns, values = _read_body(stream, header, options, comments)
@@ -101,7 +101,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
         weights=None if values is None else "the values of the entries",
         symmetric="lower" if header.symmetric else None,
     )
-    graph = assemble(
+    edges = assemble(
         rows,
         columns,
         values,
@@ -113,7 +113,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
         record=record,
         both_ways=header.symmetric and options.symmetric == "expand",
     )
-    return replace(graph, lower_triangle=header.symmetric and options.symmetric == "lower")
+    return replace(edges, lower_triangle=header.symmetric and options.symmetric == "lower")
 
 
 def _read_header(stream: Stream) -> _Header:
@@ -170,11 +170,8 @@ def _read_body(
     form = LineForm(valued=header.valued, low=1, high=header.nodes)
     begin = 0
 
-    def from_0(ids: Ints) -> Ints:
-        found: Ints = np.subtract(ids, 1, out=np.empty(len(ids), index_type), casting="unsafe")
-        return found
-
-    for block in checked_blocks(stream, form, header.lines + 1, clean=comments, mend=_with_e_exponents, ends=from_0):
+    cleaning: dict[str, Any] = {"clean": comments, "mend": _with_e_exponents, "clean_all": False}
+    for block in checked_blocks(stream, form, header.lines + 1, **cleaning):
         end = begin + block.entries
         if end > header.entries:
             line = block.line_of(header.entries - begin)

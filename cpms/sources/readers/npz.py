@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base import threads
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.host_memory import require_memory
 from cpms.graph.edge_arrays import distinct_names
+from cpms.graph.edge_list import Read
 from cpms.graph.graph import Graph
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import apply
@@ -74,7 +77,7 @@ def save_npz(graph: Graph, path: Path | str) -> None:
         np.savez(file, **arrays)
 
 
-def read(path: Path, options: ReadOptions) -> Graph:
+def read(path: Path, options: ReadOptions) -> Read:
     """Read a graph that `save_npz` or SciPy's ``save_npz`` (CSR, CSC or COO) wrote.
 
     Parameters
@@ -97,7 +100,7 @@ def read(path: Path, options: ReadOptions) -> Graph:
             valued = graph.weights is not None and options.weights == "auto"
             record = ReadRecord(form="cpms .npz", weights="the weights of the edges" if valued else None)
             return apply(replace(graph, read=record), options)
-        return from_scipy_arrays(arrays, path.stem, options)
+        return replace(from_scipy_arrays(arrays, path.stem, options), label=str(path))
     except KeyError as error:
         raise InputError(f"{path}: there is no array {error}; use save_npz of cpms or SciPy") from error
     except CpmsError as error:
@@ -105,7 +108,7 @@ def read(path: Path, options: ReadOptions) -> Graph:
 
 
 def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an ``.npz`` file by their names; none of them is pickled.
+    """Return the arrays of an ``.npz`` file by their names, each read by a thread; none of them is pickled.
 
     Raises
     ------
@@ -114,7 +117,9 @@ def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return {member.removesuffix(".npy"): stored_array(archive, member) for member in archive.namelist()}
+            members = archive.namelist()
+            arrays = threads.each(partial(stored_array, archive), members)
+            return {member.removesuffix(".npy"): array for member, array in zip(members, arrays, strict=True)}
     except CpmsError as error:
         raise InputError(f"{path}: {error}") from error
     except MemoryError:
@@ -144,7 +149,7 @@ def stored_array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
         require_memory(2 * stored_bytes, f"array {member}")
         if stored_bytes == 0:
             return np.zeros(0 if dtype.itemsize else 1, dtype)
-        return np.frombuffer(file.read(), dtype).astype(dtype.newbyteorder("="))
+        return np.frombuffer(file.read(), dtype).astype(dtype.newbyteorder("="), copy=False)
 
 
 def array_header(file: Any, member: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

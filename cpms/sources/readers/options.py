@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from cpms.base.errors import InputError
+from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
 from cpms.graph.graph import Duplicates, SelfLoops
 
@@ -94,6 +95,21 @@ class ReadOptions:
         object.__setattr__(self, "columns", _checked_columns(self.columns))
         _check_mark(self.comments)
         _check_delimiter(self.delimiter)
+
+    @classmethod
+    def named(cls, given: Mapping[str, Any]) -> Self:
+        """Return the choices of a table by name; `InputError` if a name is not known.
+
+        Examples
+        --------
+        >>> ReadOptions.named({"ids": "compact"}).ids
+        'compact'
+        """
+        possible = [choice.name for choice in fields(cls)]
+        for name in given:
+            if name not in possible:
+                raise InputError(unknown("argument", name, possible))
+        return cls(**given)
 
     @property
     def keeps_all(self) -> bool:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.entries import wrong_weight
@@ -21,7 +21,7 @@ from cpms.sources.readers.options import ReadOptions
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> Graph:
+def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> EdgeList:
     """Build a graph from the arrays of a SciPy ``.npz`` file: entry (i, j) is the edge i -> j.
 
     Raises
@@ -42,7 +42,7 @@ def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> Graph:
     if layout in ("csr", "csc"):
         check_rows(integers(arrays, "indptr"), integers(arrays, "indices"), nodes)
     rows, columns = places(arrays)
-    weights = None if data.dtype.kind == "b" and data.all() else data.astype(np.float64)
+    weights = None if data.dtype.kind == "b" and data.all() else data.astype(np.float64, copy=False)
     if weights is not None and options.weights == "auto":
         least = weights > 0 if options.zero_weights == "refuse" else weights >= 0
         wrong = np.flatnonzero(~(least & np.isfinite(weights)))
@@ -79,12 +79,17 @@ def places(arrays: Arrays) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         starts, second = integers(arrays, "indptr"), integers(arrays, "indices")
         if not len(starts) or starts[0] != 0 or starts[-1] != len(second) or (starts[1:] < starts[:-1]).any():
             raise InputError(f"row starts do not ascend from 0 to {len(second)}")
-        first = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        first = np.repeat(np.arange(len(starts) - 1, dtype=_index_type(second, len(starts))), np.diff(starts))
     else:
         raise InputError(f"the matrix is stored as {layout!r}; convert it to csr, csc or coo")
     if values != len(first):
         raise InputError(f"{values} values for {len(first)} entries")
     return (second, first) if layout == "csc" else (first, second)
+
+
+def _index_type(ids: npt.NDArray[Any], count: int) -> np.dtype[Any]:
+    """Return the type of ids if it has numbers up to a count, else int64: edges of one type take no conversion."""
+    return ids.dtype if count <= np.iinfo(ids.dtype).max else np.dtype(np.int64)
 
 
 def integers(arrays: Arrays, key: str) -> npt.NDArray[Any]:

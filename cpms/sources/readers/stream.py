@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 4 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_LINE_BYTES = 1 << 20
-_STEP_BYTES = 1 << 16
+_STEP_BYTES = 1 << 12
 Part = Callable[[], bytes]
 """Returns whole lines, each ending with a newline."""
 BROKEN = (*compression.BROKEN, tarfile.TarError)
@@ -137,7 +137,7 @@ class Stream:
             return
         first, size = self.raw.tell(), os.fstat(file.fileno()).st_size
         for begin in range(first, size, BLOCK_BYTES):
-            yield partial(self._lines_from, file, begin, min(begin + BLOCK_BYTES, size), is_first=begin == first)
+            yield partial(self._lines_within, file, begin, begin + BLOCK_BYTES, first=first, size=size)
 
     def _plain_file(self) -> Any | None:
         """Return the file, if it is neither compressed nor a pipe, and nothing of it is kept."""
@@ -145,27 +145,28 @@ class Stream:
         is_plain = self.inner is self.raw and isinstance(file, io.FileIO) and hasattr(os, "pread")
         return file if is_plain and stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
 
-    def _lines_from(self, file: io.FileIO, begin: int, end: int, *, is_first: bool) -> bytes:
-        """Return the lines of a plain file that begin from ``begin`` to before ``end``."""
-        before = 0 if is_first else 1  # The byte before shows whether a line begins at ``begin``.
-        count = end - begin + before
-        data = self._read_at(file, begin - before, count + _STEP_BYTES)
-        if len(data) < count:
+    def _lines_within(self, file: io.FileIO, begin: int, end: int, *, first: int, size: int) -> bytes:
+        """Return the lines of a plain file of ``size`` bytes that begin from ``begin`` to before ``end``."""
+        begin, end = (at if at == first else self._line_start(file, min(at, size)) for at in (begin, end))
+        data = self._read_at(file, begin, end - begin)
+        if len(data) < end - begin:
             raise InputError(f"{self.label}: the file became shorter while it was read; read it again")
         raw: Any = self.raw
         if isinstance(raw.raw, _Metered):
             raw.raw.count(end - begin)
-        start = 0 if is_first else data.find(b"\n", 0, count) + 1
-        if start == count or (start == 0 and not is_first):
-            if count > _LONGEST_LINE_BYTES and start == 0:
+        return data if data.endswith(b"\n") or not data else data + b"\n"
+
+    def _line_start(self, file: io.FileIO, at: int) -> int:
+        """Return where the first line begins that does not begin before ``at``; the end of the file if none does."""
+        before = at - 1  # A line begins at ``at`` if the byte before ends one.
+        while step := self._read_at(file, before, _STEP_BYTES):
+            place = step.find(b"\n")
+            if place >= 0:
+                return before + place + 1
+            before += len(step)
+            if before - at > _LONGEST_LINE_BYTES:
                 raise self.too_long()
-            return b""
-        while (last := data.find(b"\n", count - 1)) < 0:
-            if len(data) - count > _LONGEST_LINE_BYTES:
-                raise self.too_long()
-            step = self._read_at(file, begin - before + len(data), _STEP_BYTES)
-            data += step or b"\n"
-        return data[start : last + 1]
+        return before
 
     def _read_at(self, file: io.FileIO, begin: int, count: int) -> bytes:
         """Return bytes from a position on, fewer at the end of the file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePath
 
 from cpms.base.errors import InputError
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import Read
 from cpms.sources import readers
 from cpms.sources.readers.compression import only_member
 from cpms.sources.readers.kinds import EDGE_LISTS, module_for, stem_of, without_compression
@@ -13,7 +13,7 @@ from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import open_stream
 
 
-def read(path: Path, options: ReadOptions) -> Graph:
+def read(path: Path, options: ReadOptions) -> Read:
     """Read the graph in a zip archive.
 
     Raises

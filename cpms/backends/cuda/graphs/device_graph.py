@@ -6,6 +6,7 @@ wherever one is expected: arrays that code on processors reads are copied to mai
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,13 @@ from cpms.backends.cuda.graphs.edge_list import DeviceArrays
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import UnsupportedError
 from cpms.graph.edge_arrays import Ints, check_labels, distinct_names, first_id_from
+from cpms.graph.edge_list import EdgeList, Read
 from cpms.graph.graph import Duplicates, Graph, SelfLoops, read_only
+
+
+def initialise() -> None:
+    """Start the current device and load the kernels that make graphs of edges, which takes longer than they do."""
+    edge_list.compile_kernels()
 
 
 class DeviceGraph(Graph):
@@ -149,15 +156,65 @@ class DeviceGraph(Graph):
         return cls(edge_list.from_csr(indptr, sources, name=name), name, first_id, names)
 
     @classmethod
-    def of(cls, graph: Graph) -> DeviceGraph:
+    def load(cls, source: str | os.PathLike[str] | Any, **options: Any) -> DeviceGraph:
+        """Load a graph as `cpms.load` does, without a copy of it in main memory.
+
+        All threads read the edges, which are uploaded as they were read, and validated and sorted on the device.
+
+        Parameters
+        ----------
+        source, options
+            As in `cpms.load`. Values of a file are weights, which graphs in device memory have not:
+            ``weights="ignore"`` reads the pattern alone.
+
+        Raises
+        ------
+        InputError
+            As `cpms.load` does.
+        UnsupportedError, UnavailableError
+            As `from_edges` does.
+
+        Examples
+        --------
+        >>> graph = cpms.DeviceGraph.load("web.mtx", duplicates="drop")  # doctest: +SKIP
+        >>> cpms.pagerank(graph, engine="cuda").converged  # doctest: +SKIP
+        True
+        """
+        from cpms.sources.loading import read
+        from cpms.sources.readers.options import ReadOptions
+
+        return cls.of(read(source, ReadOptions.named(options)))
+
+    @classmethod
+    def of(cls, graph: Read) -> DeviceGraph:
         """Return a graph with its arrays in device memory; one that is there is returned as it is."""
         if isinstance(graph, DeviceGraph):
             return graph
         if graph.weights is not None:
-            raise UnsupportedError(f"graphs in device memory have no weights, but {graph.name} has")
+            raise UnsupportedError(
+                f"graphs in device memory have no weights, but {graph.name} has; cpms.load(…, weights='ignore') reads "
+                "the pattern alone"
+            )
+        if isinstance(graph, EdgeList):
+            return cls._of_edges(graph)
         made = cls(edge_list.uploaded(graph), graph.name, graph.first_id)
         for attribute in ("names", "stand_in_for", "lower_triangle", "read", "indptr", "sources"):
             object.__setattr__(made, attribute, getattr(graph, attribute))
+        return made
+
+    @classmethod
+    def _of_edges(cls, edges: EdgeList) -> DeviceGraph:
+        with edges.reporting():
+            made = cls.from_edges(
+                *(edges.sources, edges.targets),
+                nodes=edges.nodes,
+                duplicates=edges.duplicates,
+                self_loops=edges.self_loops,
+                name=edges.name,
+                names=edges.names,
+            )
+        for attribute in ("first_id", "lower_triangle", "read"):
+            object.__setattr__(made, attribute, getattr(edges, attribute))
         return made
 
     def with_edges(

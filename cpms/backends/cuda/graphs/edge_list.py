@@ -50,6 +50,11 @@ class DeviceArrays(NamedTuple):
         return sum(int(array.nbytes) for array in self)
 
 
+def compile_kernels() -> None:
+    """Compile the kernels of `from_edges`, or load those that are compiled."""
+    current().compile([*PACKS_OF_EDGES.values(), *ROWS_OF_EDGES])
+
+
 def from_edges(
     sources: Any, targets: Any, *, nodes: int | None, duplicates: str, self_loops: str, first_id: int, name: str
 ) -> DeviceArrays:

@@ -17,7 +17,7 @@ from cpms.base.host_memory import require_memory
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
 from cpms.sources.readers.edge_lists.doubts import refuse_counts
 from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm, sniff
-from cpms.sources.readers.edge_lists.reader import largest_below, numbered_edges
+from cpms.sources.readers.edge_lists.reader import NumberedEdges, largest_below, numbered_edges
 from cpms.sources.readers.kinds import stem_of
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream, open_stream
@@ -120,13 +120,13 @@ def _edges(
     skipped = cleaner.comment_lines, cleaner.repeated_headers
     if not found:
         return (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)), skipped
-    sources, targets, weights = (np.concatenate(column) for column in zip(*found, strict=True))
+    sources, targets, weights, _ = map(np.concatenate, zip(*found, strict=True))
     return (sources, targets, weights), skipped
 
 
 def _parsed(
     path: Path, form: EdgeListForm, options: ReadOptions, cleaner: Cleaner, begin: int, end: int, *, first_line: int
-) -> Iterator[_Edges]:
+) -> Iterator[NumberedEdges]:
     with path.open("rb", buffering=0) as file:
         file.seek(begin)
         stream = Stream(file, io.BufferedReader(_Range(file, end)), str(path))  # type: ignore[arg-type]

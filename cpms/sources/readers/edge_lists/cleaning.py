@@ -67,6 +67,11 @@ class Cleaner:
             block = self._without_comments(b"\n" + block, first_line)[1:]
         return block
 
+    @property
+    def may_blank_edges(self) -> bool:
+        """Whether a mark of comments or the titles begin as an edge between numbers may: with a digit."""
+        return any(each.lstrip()[:1].isdigit() for each in (*self._marks, *self._titles))
+
     def record(self, record: ReadRecord) -> ReadRecord:
         """Return a record with the lines that have been emptied so far."""
         return replace(record, skipped_lines=self.comment_lines, repeated_headers=self.repeated_headers)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import EdgeList
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
 from cpms.sources.readers.edge_lists.delimiter import counted
@@ -26,7 +26,7 @@ from cpms.sources.readers.stream import Stream
 _SPACES = "\x20\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200C)))
 
 
-def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
+def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> EdgeList:
     """Read the edges of a stream that stands before its first one; nodes count by first appearance.
 
     Raises

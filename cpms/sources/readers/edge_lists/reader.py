@@ -11,15 +11,16 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.types import Floats
 from cpms.graph.edge_arrays import LARGEST_ID, Ints
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import EdgeList
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.cleaning import Cleaner, bare, with_whole_ids
 from cpms.sources.readers.edge_lists.doubts import refuse_counts
@@ -35,7 +36,18 @@ if TYPE_CHECKING:
 _COMPACT = "; ids='compact' (--ids compact) takes ids below 2**63"
 
 
-def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+class NumberedEdges(NamedTuple):
+    """Edges of a block of lines, ids in 32 bits where they fit."""
+
+    sources: Ints
+    targets: Ints
+    weights: Floats
+    """Empty without weights."""
+    largest: int
+    """The largest id."""
+
+
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     """Read an edge list.
 
     Options that say nothing of the form leave it to the first hundred lines, and only where these have evidence for
@@ -53,7 +65,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
 
     Returns
     -------
-    Graph
+    EdgeList
         For numbers the nodes 0 to the largest id (``ids="compact"``: those that occur, in
         order); for names those that occur, in order of appearance, answered by name.
 
@@ -88,30 +100,43 @@ def line_form(form: EdgeListForm, options: ReadOptions) -> LineForm:
     )
 
 
-def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
-    sources, targets, weights = [], [], []
-    edges = 0
+def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> EdgeList:
     cleaner = Cleaner(form, stream.label)
-    for block_sources, block_targets, values in numbered_edges(stream, form, options, cleaner, form.first_line):
-        sources.append(block_sources)
-        targets.append(block_targets)
-        weights.append(values)
-        edges += len(block_sources)
-        require_memory(graph_bytes(0, edges, weighted=form.valued), f"{stream.label}: a graph of over {edges:,} edges")
-    if not sources:
-        raise InputError(f"{stream.label}: {EMPTY}")
-    refuse_counts(form, edges, largest_below(sources, targets), stream.label)
+    blocks = collected(numbered_edges(stream, form, options, cleaner, form.first_line), form, stream.label)
+    (first, *_), largest = blocks, max(block.largest for block in blocks)
+    below = max(largest_below([first.sources], [first.targets]), *(block.largest for block in blocks[1:]), -1)
+    refuse_counts(form, sum(len(block.sources) for block in blocks), below, stream.label)
     return assemble(
-        np.concatenate(sources),
-        np.concatenate(targets),
-        np.concatenate(weights) if form.valued else None,
+        threads.concatenated([block.sources for block in blocks]),
+        threads.concatenated([block.targets for block in blocks]),
+        threads.concatenated([block.weights for block in blocks]) if form.valued else None,
         options,
-        nodes=1 + max(int(ids.max()) for ids in (*sources, *targets)),
+        nodes=1 + largest,
         name=name,
         label=stream.label,
         record=cleaner.record(form.record()),
         both_ways=options.symmetric == "expand",
     )
+
+
+def collected(edges: Iterator[NumberedEdges], form: EdgeListForm, label: str) -> list[NumberedEdges]:
+    """Return all blocks of edges.
+
+    Raises
+    ------
+    InputError
+        If there is none, or their graph would not fit in memory.
+    """
+    blocks, count, checked = [], 0, 0
+    for block in edges:
+        blocks.append(block)
+        count += len(block.sources)
+        if 8 * count > 9 * checked:
+            require_memory(graph_bytes(0, count, weighted=form.valued), f"{label}: a graph of over {count:,} edges")
+            checked = count
+    if not blocks:
+        raise InputError(f"{label}: {EMPTY}")
+    return blocks
 
 
 def largest_below(sources: list[Ints], targets: list[Ints]) -> int:
@@ -128,8 +153,8 @@ def largest_below(sources: list[Ints], targets: list[Ints]) -> int:
 
 def numbered_edges(
     stream: Stream, form: EdgeListForm, options: ReadOptions, cleaner: Cleaner, first_line: int, *, lowest: int = 0
-) -> Iterator[tuple[Ints, Ints, Floats]]:
-    """Yield sources, targets and weights (none: an empty array) of the lines of a stream, by blocks.
+) -> Iterator[NumberedEdges]:
+    """Yield the edges of the lines of a stream, by blocks; ids count from ``lowest``.
 
     Raises
     ------
@@ -141,13 +166,12 @@ def numbered_edges(
     def clean(block: bytes, line: int) -> bytes:
         return bare(cleaner(block, line), form)
 
-    for block in checked_blocks(stream, lines, first_line, clean=clean, mend=with_whole_ids):
-        sources, targets = block.sources, block.targets
+    clean_all = form.chosen or cleaner.may_blank_edges
+    for block in checked_blocks(stream, lines, first_line, clean=clean, mend=with_whole_ids, clean_all=clean_all):
         weights = numbers_of(block, lines) if form.valued else np.empty(0)
         if form.valued:
             check_weights(weights, block, stream.label, zeros=options.zero_weights == "drop")
-        index_type = np.int32 if max(sources.max(), targets.max()) < 2**31 else np.int64
-        yield sources.astype(index_type), targets.astype(index_type), weights
+        yield NumberedEdges(block.sources, block.targets, weights, block.largest)
 
 
 def numbers_of(block: Block, form: LineForm) -> Floats:

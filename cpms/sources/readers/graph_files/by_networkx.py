@@ -16,7 +16,7 @@ import numpy as np
 from cpms.base.errors import CpmsError, InputError, UnavailableError
 from cpms.base.host_memory import require_memory
 from cpms.graph.edge_arrays import names_of
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.entries import shown, wrong_weight
@@ -29,7 +29,7 @@ _BYTES_A_BYTE = 30
 _NAMES = {".graphml": "GraphML", ".gml": "GML", ".net": "Pajek", ".pajek": "Pajek"}
 
 
-def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     """Read a GraphML, GML or Pajek file.
 
     Parameters
@@ -82,7 +82,7 @@ def _parsed(nx: Any, ending: str, data: bytes) -> Any:
     return nx.read_pajek(io.BytesIO(data))
 
 
-def from_networkx(given: Any, name: str, label: str, options: ReadOptions, *, form: str) -> Graph:
+def from_networkx(given: Any, name: str, label: str, options: ReadOptions, *, form: str) -> EdgeList:
     """Build a graph of one of NetworkX as ``options`` ask; weights are the edge attribute ``weight``, 1 where missing.
 
     Weights that are all 1 are none, since Pajek files have these where nothing is given.

@@ -13,7 +13,7 @@ import numpy as np
 
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.reader import numbers_of
@@ -27,7 +27,7 @@ _ARC = re.compile(rb"^a[ \t]", re.MULTILINE)
 _NO_ARC = re.compile(rb"^(?!a[ \t])[^\n]*[^\s][^\n]*", re.MULTILINE)
 
 
-def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     """Read a DIMACS file to its end.
 
     Parameters
@@ -39,7 +39,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
 
     Returns
     -------
-    Graph
+    EdgeList
         Its ids count from 1; weights are those of the arcs.
 
     Raises
@@ -53,7 +53,8 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
         graph_bytes(nodes if options.ids == "keep" else 0, arcs, weighted=True), f"{stream.label}: {arcs:,} arcs"
     )
     form = LineForm(valued=True, low=1, high=nodes, advice=IGNORED)
-    sources, targets, weights = np.empty(arcs, np.int64), np.empty(arcs, np.int64), np.empty(arcs)
+    index_type = np.int32 if nodes < 2**31 else np.int64
+    sources, targets, weights = np.empty(arcs, index_type), np.empty(arcs, index_type), np.empty(arcs)
     clean, begin = _Arcs(stream.label), 0
     for block in checked_blocks(stream, form, line + 1, clean=clean):
         end = begin + block.entries
@@ -61,9 +62,9 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
             where = f"{stream.label}, line {block.line_of(arcs - begin)}"
             raise InputError(f"{where}: more arcs than the {arcs:,} that line {line} declares")
         sources[begin:end], targets[begin:end] = block.sources, block.targets
-        weights[begin:end] = numbers_of(block, form)
+        weights[begin:end] = numbers = numbers_of(block, form)
         if options.weights == "auto":
-            check_weights(weights[begin:end], block, stream.label, zeros=options.zero_weights == "drop")
+            check_weights(numbers, block, stream.label, zeros=options.zero_weights == "drop")
         begin = end
     if begin < arcs:
         raise InputError(
@@ -76,8 +77,8 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
         weights="the weights of the arcs" if options.weights == "auto" else None,
     )
     return assemble(
-        sources - 1,
-        targets - 1,
+        sources,
+        targets,
         weights,
         options,
         nodes=nodes,

@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import numpy as np
-
+from cpms.base import threads
 from cpms.base.errors import InputError
-from cpms.base.host_memory import graph_bytes, require_memory
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import EdgeList
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
-from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm
-from cpms.sources.readers.edge_lists.reader import numbered_edges
+from cpms.sources.readers.edge_lists.form import EdgeListForm
+from cpms.sources.readers.edge_lists.reader import collected, numbered_edges
 from cpms.sources.readers.entries import shown
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
@@ -27,7 +25,7 @@ _SIZES = re.compile(rb"%\s*(\d{1,18})\s+(\d{1,18})\s+(\d{1,18})\s*")
 _WITHOUT_WEIGHTS = ("unweighted",)
 
 
-def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     """Read a KONECT file to its end.
 
     Parameters
@@ -40,7 +38,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
 
     Returns
     -------
-    Graph
+    EdgeList
         Its ids count from 1.
 
     Raises
@@ -64,22 +62,16 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
         )
     form, nodes = _form(stream, valued=weights not in _WITHOUT_WEIGHTS and options.weights == "auto")
     cleaner = Cleaner(form, stream.label)
-    blocks, edges = [], 0
-    for block in numbered_edges(stream, form, options, cleaner, form.first_line, lowest=1):
-        blocks.append(block)
-        edges += len(block[0])
-        require_memory(graph_bytes(0, edges, weighted=form.valued), f"{stream.label}: a graph of over {edges:,} edges")
-    if not blocks:
-        raise InputError(f"{stream.label}: {EMPTY}")
-    sources, targets, values = (np.concatenate(column) for column in zip(*blocks, strict=True))
-    largest = max(int(sources.max()), int(targets.max()))
+    edges = numbered_edges(stream, form, options, cleaner, form.first_line, lowest=1)
+    blocks = collected(edges, form, stream.label)
+    largest = 1 + max(block.largest for block in blocks)
     if nodes is not None and largest > nodes:
         raise InputError(f"{stream.label}: an edge names node {largest}, but line 2 declares {nodes:,} nodes")
     record = replace(form.record(), form=f"KONECT, {directions} {weights}", comment_lines=1 if nodes is None else 2)
     return assemble(
-        sources - 1,
-        targets - 1,
-        values if form.valued else None,
+        threads.concatenated([block.sources for block in blocks]),
+        threads.concatenated([block.targets for block in blocks]),
+        threads.concatenated([block.weights for block in blocks]) if form.valued else None,
         options,
         nodes=nodes or largest,
         name=name,

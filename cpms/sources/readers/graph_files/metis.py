@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.types import Floats
-from cpms.graph.graph import Graph
+from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.entries import IGNORED, shown, wrong_weight
@@ -40,7 +40,7 @@ class _Form:
     comments: int
 
 
-def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     """Read a METIS file to its end.
 
     Parameters
@@ -53,7 +53,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
 
     Returns
     -------
-    Graph
+    EdgeList
         Its ids count from 1; weights where the file has weights of edges.
 
     Raises
