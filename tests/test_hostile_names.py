@@ -13,10 +13,10 @@ from latex_check import compile_all, faults
 from matplotlib.figure import Figure
 
 from cpms import Graph
+from cpms.api import given_graph
 from cpms.base.package_data import folder
 from cpms.cli import main
 from cpms.experiment.report import figures, output, show
-from cpms.sources import loading
 
 RECORDED = folder("experiments") / "results"
 FILES = [f"{name}.txt" for name in hostile_names.NAMES if not set("/\0") & set(name) and len(name) < 200]
@@ -96,7 +96,7 @@ def test_rank_prints_hostile_names_on_their_lines(tmp_path, capsys, monkeypatch)
     ring = np.arange(nodes)
     names = np.array(hostile_names.NAMES, dtype=object)
     graph = Graph.from_edges(ring, np.roll(ring, 1), nodes=nodes, names=names, name="web\n\x1b[2Jconverged")
-    monkeypatch.setattr(loading, "load", lambda *_, **__: graph)
+    monkeypatch.setattr(given_graph, "loaded_graph", lambda *_, **__: graph)
     assert main.main(["rank", "mine", "--top", str(nodes), "--output", str(tmp_path / "ranks.csv")]) == 0
     printed = capsys.readouterr().out
     assert safe(printed)

@@ -1,5 +1,7 @@
 """Any number of threads reads the same graph, and finds the same first error; numbers are the nearest float64."""
 
+import io
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -9,7 +11,11 @@ import cpms
 from cpms import InputError
 from cpms.base import threads
 from cpms.sources.readers import entries, stream
+from cpms.sources.readers.edge_lists import reader
+from cpms.sources.readers.edge_lists.cleaning import Cleaner
+from cpms.sources.readers.edge_lists.form import EdgeListForm
 from cpms.sources.readers.entries import LineForm
+from cpms.sources.readers.options import ReadOptions
 
 DECIMALS = st.from_regex(r"[-+]?([0-9]{1,19}\.?[0-9]{0,9}|\.[0-9]{1,19})([eE][-+]?[0-9]{1,3})?", fullmatch=True)
 KINDS = {
@@ -132,3 +138,52 @@ def test_a_file_that_changes_under_its_readers_is_refused(tmp_path, monkeypatch)
         path.write_bytes(b"1" * 400)
         with pytest.raises(InputError, match="a line is longer than 100 bytes"):
             next(opened.line_parts())()
+
+
+PIECES = [
+    "1 2\n",
+    "3 4 x\n",
+    '"5" 6\n',
+    "# c\n",
+    " # 7 8\n",
+    "%\n",
+    "\ufeff9 1\n",
+    "\n",
+    "s t\n",
+    '"s" "t"\n',
+    "5 6 7\n",
+]
+
+
+@settings(max_examples=150)
+@given(st.lists(st.sampled_from(PIECES), max_size=8), st.booleans(), st.sampled_from([("#", "%"), ("5",), ()]))
+@example(["5 6\n", "1 2\n"], True, ("5",))
+def test_blocks_that_are_searched_for_no_comments_hold_none(lines, labelled, marks):
+    form = EdgeListForm(*(None, (0, 1), True), header=("s", "t"), header_line=b"s t", marks=marks, labelled=labelled)
+    seen = []
+    for search_all in (False, True):
+        cleaner, found = Cleaner(form, "g.txt"), None
+        with pytest.MonkeyPatch.context() as patch:
+            if search_all:
+                patch.setattr(Cleaner, "may_blank_edges", True)
+            data = io.BytesIO("".join(lines).encode())
+            try:
+                edges = list(reader.numbered_edges(stream.Stream(data, data, "g.txt"), form, ReadOptions(), cleaner, 1))
+                found = [[block.sources.tolist(), block.targets.tolist(), block.largest] for block in edges]
+            except InputError as error:
+                found = str(error)
+        seen.append((found, isinstance(found, str) or (cleaner.comment_lines, cleaner.repeated_headers)))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("ending", [".mtx", ".txt"])
+def test_marks_that_begin_with_a_digit_and_late_comments_are_comments(tmp_path, ending):
+    path = tmp_path / f"late{ending}"
+    if ending == ".mtx":
+        path.write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n%2 3\n 3 1\n\x1a\n")
+        graph = cpms.load(path)
+        assert (graph.sources.tolist(), graph.read.skipped_lines) == ([2, 0], 1)
+    else:
+        path.write_text("0 1\n1 2\n5 5\n2 0\n")
+        graph = cpms.load(path, comments="5")
+        assert (graph.nodes, graph.edges, graph.read.skipped_lines) == (3, 3, 1)
