@@ -141,6 +141,8 @@ class Preconditioner(ABC):
     name: str = "own"
     storage: str = "fp64"
     """Format of its values, or several with commas between them."""
+    note: str = ""
+    """Why it is stored in another format than was asked for."""
     nbytes: int = 0
     """Bytes that an application reads besides its vectors."""
     least: float | None = None

@@ -144,7 +144,8 @@ class LinearSystem:
         """The largest size of a diagonal entry over the smallest; inf where one is 0."""
         sizes = np.abs(self.diagonal)
         least = sizes.min(initial=np.inf)
-        return float(sizes.max(initial=0.0) / least) if least > 0.0 else np.inf
+        with np.errstate(over="ignore"):
+            return float(sizes.max(initial=0.0) / least) if least > 0.0 else np.inf
 
     @cached_property
     def frobenius_norm(self) -> float:

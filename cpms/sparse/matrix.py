@@ -171,7 +171,7 @@ class Matrix:
         _require_numbers(held.dtype)
         if held.ndim != 2:
             raise InputError(f"the matrix has {held.ndim} dimensions; give two")
-        return _checked(scipy.sparse.csr_array(held), pattern=False)
+        return _checked(scipy.sparse.csr_array(_of_scipy(held)), pattern=False)
 
     @classmethod
     def from_triplets(
@@ -217,6 +217,11 @@ def _checked(rows: Any, *, pattern: bool) -> Matrix:
             f"the matrix holds {values[entry]} in row {row}, column {int(rows.indices[entry])}; entries must be finite"
         )
     return Matrix(rows.shape[0], rows.shape[1], rows.indptr, rows.indices, values)
+
+
+def _of_scipy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values in a type that SciPy's sparse matrices have, which float16 is not."""
+    return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
 def _require_numbers(dtype: np.dtype[Any]) -> None:

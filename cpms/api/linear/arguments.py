@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base.errors import InputError
-from cpms.base.real_arrays import doubles
+from cpms.base.real_arrays import doubles, real_array
 from cpms.base.types import Floats
 from cpms.base.validation import described, real, whole
 from cpms.storage.block_float import STORED
@@ -35,6 +35,35 @@ def vector(name: str, given: Any, size: int) -> Floats:
     if len(wrong):
         raise InputError(f"{name} holds {values[wrong[0]]} at {int(wrong[0])}; all values must be finite")
     return values
+
+
+def columns(name: str, given: Any, size: int) -> list[Any] | None:
+    """Return the columns of an argument of two dimensions, shape (size, k), each for `vector`; None for any other.
+
+    Examples
+    --------
+    >>> [column.tolist() for column in columns("b", [[1.0, 2.0], [3.0, 4.0]], 2)]
+    [[1.0, 3.0], [2.0, 4.0]]
+    """
+    held = given if isinstance(given, (np.ndarray, *STORED)) or on_device(given) else real_array(name, given)
+    if getattr(held, "ndim", 1) != 2:
+        return None
+    if held.shape[0] != size:
+        raise InputError(f"{name} has shape {tuple(held.shape)}; the matrix needs ({size},), or ({size}, k) for k vectors")
+    return [held[:, j] for j in range(held.shape[1])]
+
+
+def step_function(given: Any) -> Any:
+    """Return ``on_step``, which must be a function or None.
+
+    Examples
+    --------
+    >>> step_function(print) is print
+    True
+    """
+    if given is not None and not callable(given):
+        raise InputError(f"on_step is {described(given)}; give a function of a cpms.contracts.linear_solve.LinearStep")
+    return given
 
 
 def positive(name: str, given: Any) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear.arguments import at_least, positive, vector
+from cpms.api.linear.arguments import at_least, positive, step_function, vector
 from cpms.api.linear.choice import chosen
-from cpms.api.linear.prepared_system import PreparedSystem
+from cpms.api.linear.prepared_system import PreparedSystem, with_room
 from cpms.api.linear.solution import Eigenpair
 from cpms.api.linear.solver import OnStep
 from cpms.api.matrix import StoredMatrix
@@ -74,13 +74,15 @@ def dominant_eigenpair(
     system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
     name = product_engines.chosen(engine)
     asked = positive("tol", tol)
-    choice = chosen(system, "jacobi", storage, vectors, name, layout)
+    choice = with_room(system, chosen(system, "jacobi", storage, vectors, name, layout))
     prepared = PreparedSystem.of(system, choice, name, None)
     exact = prepared.exact
     start = np.random.default_rng(0).standard_normal(system.size) if x0 is None else vector("x0", x0, system.size)
+    start = np.ldexp(start, -math.frexp(float(np.abs(start).max()))[1])
     size = certify.norm(start)
     x = exact.upload(start / size if size > 0.0 else np.full(system.size, system.size**-0.5))
-    recorder = Recorder(at_least(0, "max_iterations", max_iterations), 1.0, on_step, work_clock.now)
+    most = at_least(0, "max_iterations", max_iterations)
+    recorder = Recorder(most, 1.0, step_function(on_step), work_clock.now)
     task = SolveTask(exact, prepared.stored, None, 0.0, recorder, choice.vectors)
     with np.errstate(over="ignore", invalid="ignore"):
         status, value = power_iteration(task, x, tol=0.5 * asked)

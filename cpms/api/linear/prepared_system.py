@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.linear.choice import PRECONDITIONERS, Choice, keeps
@@ -15,10 +17,11 @@ from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import Preconditioner, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import ValueFormat, VectorFormat
-from cpms.formats.formats import FP64, SegmentFormat
+from cpms.formats.formats import FP32, FP64, SegmentFormat
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear import preconditioners
-from cpms.sparse.arrangement import Layout
+from cpms.sparse.arrangement import Layout, layout_of
+from cpms.sparse.stored_values import require_fitting
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +57,33 @@ class PreparedSystem:
         return cls(system, _operator(system, FP64, engine, choice.layout), iterated, None)
 
 
+def with_room(system: LinearSystem, choice: Choice) -> Choice:
+    """Return a choice whose storage of the matrix is wide enough for its largest value, and says what was widened.
+
+    Examples
+    --------
+    >>> from cpms.api.linear.choice import chosen
+    >>> from cpms.sparse.matrix import Matrix
+    >>> system = LinearSystem(Matrix.from_dense([[70000.0]]))
+    >>> with_room(system, chosen(system, "gmres", "fp16", "fp64", "cpu")).storage.name
+    'fp32'
+    """
+    if choice.storage is None or choice.keeps_values:
+        return choice
+    for storage in (choice.storage, FP32):
+        try:
+            require_fitting(system.matrix.given_values(), storage)
+        except InputError as error:
+            refusal = str(error)
+            continue
+        if storage == choice.storage:
+            return choice
+        return replace(choice, storage=storage, reason=f"{choice.reason}; {storage.name}: {refusal}")
+    return replace(choice, storage=FP64, reason=f"{choice.reason}; fp64: {refusal}")
+
+
 def _operator(system: LinearSystem, storage: ValueFormat | None, engine: str, layout: str | Layout) -> LinearOperator:
-    return product_engines.prepare(engine, system.matrix, ProductRequest(storage, layout))
+    return product_engines.prepare(engine, system.matrix, ProductRequest(storage, layout_of(layout)))
 
 
 def preconditioner_of(
@@ -74,8 +102,9 @@ def preconditioner_of(
         if not isinstance(given, str):
             raise InputError(f"preconditioner is {described(given)}; give one of {PRECONDITIONERS} or a function of r")
         raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS)))
-    if given == "jacobi":
-        return preconditioners.Jacobi(system, task.exact, storage)
-    if given == "block_jacobi":
-        return preconditioners.BlockJacobi(system, task.exact, block)
-    return preconditioners.Chebyshev(task, system)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if given == "jacobi":
+            return preconditioners.Jacobi(system, task.exact, storage)
+        if given == "block_jacobi":
+            return preconditioners.BlockJacobi(system, task.exact, block)
+        return preconditioners.Chebyshev(task, system)

@@ -6,10 +6,9 @@ import inspect
 from functools import partial
 from typing import Any
 
-import numpy as np
-
+from cpms.api.linear.arguments import columns
 from cpms.api.linear.solver import OnStep, Solver
-from cpms.base.real_arrays import real_array
+from cpms.base.errors import InputError
 from cpms.base.text.keywords import checked_keywords
 
 
@@ -58,11 +57,13 @@ def solve(
     """
     solver = Solver(A, **options)
     one = partial(solver.solve, tol=tol, max_iterations=max_iterations, on_step=on_step)
-    held = b if hasattr(b, "ndim") else real_array("b", b)
-    if held.ndim != 2:
+    rights = columns("b", b, solver.system.size)
+    if rights is None:
         return one(b, x0=x0)
-    starts = [None] * held.shape[1] if x0 is None else list(np.asarray(x0).T)
-    return [one(held[:, j], x0=start) for j, start in enumerate(starts)]
+    starts = [None] * len(rights) if x0 is None else columns("x0", x0, solver.system.size)
+    if starts is None or len(starts) != len(rights):
+        raise InputError(f"b has {len(rights)} columns, and x0 {len(starts or [])}; give x0 the shape of b, or leave it out")
+    return [one(right, x0=start) for right, start in zip(rights, starts, strict=True)]
 
 
 def _signature_of_both() -> inspect.Signature:

@@ -17,7 +17,7 @@ import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear.arguments import at_least, positive, vector
+from cpms.api.linear.arguments import at_least, positive, step_function, vector
 from cpms.api.linear.choice import (
     DIAGONAL,
     INNER,
@@ -32,7 +32,7 @@ from cpms.api.linear.choice import (
     vector_format,
     with_preconditioner,
 )
-from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of
+from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of, with_room
 from cpms.api.linear.solution import Solution
 from cpms.api.matrix import StoredMatrix
 from cpms.base import work_clock
@@ -135,7 +135,7 @@ class Solver:
         began = work_clock.now()
         self.system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
         self.engine = product_engines.chosen(engine)
-        self.choice: Choice = chosen(self.system, method, storage, vectors, self.engine, layout)
+        self.choice: Choice = with_room(self.system, chosen(self.system, method, storage, vectors, self.engine, layout))
         self._chosen_by_auto = isinstance(method, str) and method == "auto"
         self._own = {} if self.choice.own is None else {self.choice.method: self.choice.own}
         self._smallest = None if smallest_eigenvalue is None else positive("smallest_eigenvalue", smallest_eigenvalue)
@@ -149,6 +149,8 @@ class Solver:
         if preconditioner is None and self._chosen_by_auto:
             preconditioner, self.choice = with_preconditioner(self.system, self.choice)
         self._preconditioner = self._preconditioner_of(preconditioner, held, at_least(1, "block", block))
+        if self._preconditioner is not None and self._preconditioner.note:
+            self.choice = replace(self.choice, reason=f"{self.choice.reason}; {self._preconditioner.note}")
         self._inverse: Any = None
         if {self.choice.method, self._inner} & set(DIAGONAL):
             self._inverse = self._prepared.exact.upload(inverse_diagonal(self.system))
@@ -184,7 +186,7 @@ class Solver:
         InputError
             If ``b`` or ``x0`` has another length or numbers that are not finite, or an argument is out of range.
         """
-        asked, compiled = positive("tol", tol), work_clock.compiled_s()
+        asked, on_step, compiled = positive("tol", tol), step_function(on_step), work_clock.compiled_s()
         size = self.system.size
         right, start = vector("b", b, size), None if x0 is None else vector("x0", x0, size)
         most = (
@@ -202,7 +204,8 @@ class Solver:
         scaled_norm = certify.norm(np.ldexp(right, -exponent))
         moment = work_clock.now()
         exact = self._prepared.exact
-        x = exact.upload(np.zeros(size) if start is None else np.ldexp(start, -exponent))
+        with np.errstate(over="ignore"):
+            x = exact.upload(np.zeros(size) if start is None else np.ldexp(start, -exponent))
         held = exact.upload(np.ldexp(right, -exponent))
         began = work_clock.now()
         recorder = Recorder(most, scaled_norm, on_step, work_clock.now)
@@ -265,7 +268,10 @@ class Solver:
         """Return an estimate of the smallest eigenvalue of A, or of a number below it."""
         least = 1.0 if self._preconditioner is None else self._preconditioner.least
         of_preconditioned = smallest_eigenvalue(recorder.lanczos)
-        return None if of_preconditioned is None or least is None else of_preconditioned * least
+        if of_preconditioned is None or least is None:
+            return None
+        found = of_preconditioned * least
+        return found if 0.0 < found < math.inf else None
 
     def _solution(
         self,

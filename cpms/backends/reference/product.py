@@ -202,7 +202,8 @@ class ReferenceProduct(LinearOperator):
         """Add, then take the norms."""
         self.combine([x], [alpha], y)
         sizes = np.abs(_plain(y).astype(np.float64))
-        return Norms(math.fsum(sizes), math.sqrt(math.fsum(sizes**2)), float(sizes.max(initial=0.0)))
+        with np.errstate(over="ignore"):
+            return Norms(_total(sizes), math.sqrt(_total(sizes**2)), float(sizes.max(initial=0.0)))
 
     def multiply(self, x: Any, factors: Any, out: Any) -> None:
         """Multiply value by value."""
@@ -254,8 +255,20 @@ def _rounded(value: float, single: bool) -> float:
     return float(np.float32(value)) if single else value
 
 
+def _total(sizes: Floats) -> float:
+    """Return the sum of numbers that are not negative; inf where it is beyond float64."""
+    try:
+        return math.fsum(sizes)
+    except OverflowError:
+        return math.inf
+
+
 def _sum_of_products(terms: list[tuple[float, float]]) -> float:
     """Return the sum of products, exact until it is rounded once; in float64 where a factor is not finite."""
     if not all(math.isfinite(a) and math.isfinite(b) for a, b in terms):
         return float(sum(a * b for a, b in terms))
-    return float(sum((Fraction(a) * Fraction(b) for a, b in terms), Fraction(0)))
+    total = sum((Fraction(a) * Fraction(b) for a, b in terms), Fraction(0))
+    try:
+        return float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf

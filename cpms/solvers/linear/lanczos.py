@@ -18,7 +18,7 @@ import numpy as np
 
 
 def smallest_eigenvalue(steps: list[tuple[float, float]]) -> float | None:
-    """Return the smallest Ritz value; None without two steps, or where a coefficient is not positive.
+    """Return the smallest Ritz value; None without two steps, or where it cannot be found in float64.
 
     Parameters
     ----------
@@ -40,10 +40,16 @@ def smallest_eigenvalue(steps: list[tuple[float, float]]) -> float | None:
     import scipy.linalg
 
     products, curvatures = np.array(kept).T
-    inverse = curvatures / products
-    ratios = products[1:] / products[:-1]
-    diagonal = inverse.copy()
-    diagonal[1:] += ratios * inverse[:-1]
-    beside = np.sqrt(ratios) * inverse[:-1]
-    least = float(scipy.linalg.eigvalsh_tridiagonal(diagonal, beside, select="i", select_range=(0, 0))[0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        inverse = curvatures / products
+        ratios = products[1:] / products[:-1]
+        diagonal = inverse.copy()
+        diagonal[1:] += ratios * inverse[:-1]
+        beside = np.sqrt(ratios) * inverse[:-1]
+    if not (np.isfinite(diagonal).all() and np.isfinite(beside).all()):
+        return None
+    try:
+        least = float(scipy.linalg.eigvalsh_tridiagonal(diagonal, beside, select="i", select_range=(0, 0))[0])
+    except np.linalg.LinAlgError:  # Of entries near the ends of float64's range.
+        return None
     return least if least > 0.0 else None

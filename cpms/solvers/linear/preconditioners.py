@@ -23,10 +23,13 @@ from cpms.formats.codes import VectorFormat
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.stationary import Spectrum, chebyshev_corrections, spectrum
 
-_BLOCK_TYPES = ((np.float16, 2.0**-11, 60000.0), (np.float32, 2.0**-24, 1e38))
-"""Types of stored inverses below float64, with their unit roundoff and the largest value that they take."""
+_BLOCK_TYPES = ((np.float16, 2.0**-11, 2.0**-14, 60000.0), (np.float32, 2.0**-24, 2.0**-126, 1e38))
+"""Types of stored inverses below float64, with their unit roundoff, and between what the largest value must lie."""
 _BLOCK_ERROR = 0.1
 """The largest product of a block's condition number and the unit roundoff of its inverse."""
+_SINGULAR = (
+    "a diagonal block is singular, or nearly so; use another size of block or another preconditioner, or scale A"
+)
 _SMOOTHED = 30.0
 """The largest eigenvalue over the smallest that a polynomial of few terms is made for."""
 
@@ -52,14 +55,24 @@ def inverse_diagonal(system: LinearSystem) -> Floats:
 
 
 class Jacobi(Preconditioner):
-    """Multiplies by the inverse diagonal, stored in a format; None is float64."""
+    """Multiplies by the inverse diagonal, stored in a format; None is float64.
+
+    A format in which an inverse would be infinite or 0 is too small: float64 is taken instead.
+    """
 
     name = "jacobi"
 
     def __init__(self, system: LinearSystem, operator: LinearOperator, storage: VectorFormat | None = None) -> None:
         given = operator.upload(inverse_diagonal(system))
         self._operator = operator
-        self._inverse = given if storage is None else operator.convert(given, storage)
+        self._inverse = given
+        if storage is not None:
+            stored = _stored(operator, given, storage)
+            if stored is None:
+                self.note = f"preconditioner in fp64: the range of {storage.name} is too small for its values"
+                storage = None
+            else:
+                self._inverse = stored
         self.nbytes = int(self._inverse.nbytes)
         self.storage = "fp64" if storage is None else storage.name
         held = operator.to_host(operator.convert(self._inverse, None))
@@ -68,6 +81,16 @@ class Jacobi(Preconditioner):
     def apply(self, r: Any) -> Any:
         """Multiply value by value."""
         return self._operator.convert(self._inverse, None) * r
+
+
+def _stored(operator: LinearOperator, values: Any, storage: VectorFormat) -> Any | None:
+    """Return values in a format; None where one of them would be refused, infinite or 0."""
+    try:
+        stored = operator.convert(values, storage)
+    except InputError:
+        return None
+    held, given = (operator.to_host(operator.convert(each, None)) for each in (stored, values))
+    return stored if np.isfinite(held).all() and (np.sign(held) == np.sign(given)).all() else None
 
 
 class BlockJacobi(Preconditioner):
@@ -95,8 +118,9 @@ class BlockJacobi(Preconditioner):
         self.blocks_by_bits: dict[int, int] = {}
         waiting = np.ones(len(inverses), bool)
         largest = np.abs(inverses).max(axis=(1, 2))
-        for dtype, unit, most in (*_BLOCK_TYPES, (np.float64, 0.0, np.inf)):
-            mine = np.flatnonzero(waiting & (conditions * unit <= _BLOCK_ERROR) & (largest < most))
+        for dtype, unit, least, most in (*_BLOCK_TYPES, (np.float64, 0.0, 0.0, np.inf)):
+            fits = (conditions * unit <= _BLOCK_ERROR) & (largest >= least) & (largest < most)
+            mine = np.flatnonzero(waiting & fits)
             waiting[mine] = False
             if len(mine):
                 held = inverses[mine].astype(dtype)
@@ -136,10 +160,10 @@ def _inverses(system: LinearSystem, block: int) -> tuple[Floats, Floats]:
     try:
         inverses = np.asarray(np.linalg.inv(dense), np.float64)
     except np.linalg.LinAlgError:
-        raise InputError("a diagonal block is singular; use another size of block or another preconditioner") from None
+        raise InputError(_SINGULAR) from None
     conditions = np.abs(dense).sum(axis=1).max(axis=1) * np.abs(inverses).sum(axis=1).max(axis=1)
     if not np.isfinite(conditions).all():
-        raise InputError("a diagonal block is singular; use another size of block or another preconditioner")
+        raise InputError(_SINGULAR)
     return inverses, np.asarray(conditions, np.float64)
 
 

@@ -100,6 +100,9 @@ def spectrum(task: SolveTask, inverse_diagonal: Any) -> Spectrum | None:
     tridiagonal = np.diag(diagonals) + np.diag(off, 1) + np.diag(off, -1)
     if not np.isfinite(tridiagonal).all():
         return None
-    values = np.linalg.eigvalsh(tridiagonal)
+    try:
+        values = np.linalg.eigvalsh(tridiagonal)
+    except np.linalg.LinAlgError:  # Of entries near the ends of float64's range.
+        return None
     # A residual that Lanczos' last vector leaves bounds how far an eigenvalue may be beyond.
     return Spectrum(_BELOW * float(values[0]), _ABOVE * float(values[-1])) if values[0] > 0.0 else None
