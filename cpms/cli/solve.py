@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -160,9 +161,17 @@ def _right_hand_side(path: Path) -> Any:
             read = scipy.io.mmread(path, spmatrix=False)
             found = read.toarray() if hasattr(read, "toarray") else read
         else:
-            found = np.loadtxt(path, ndmin=1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Of a file without numbers, whose length is refused.
+                found = np.loadtxt(path, ndmin=1)
+    except EOFError:
+        raise InputError(f"{path}: holds no vector (the file is empty); give one number a line") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or shortened(str(error))}); give a file") from None
     except ValueError as error:
         raise InputError(f"{path}: holds no vector ({shortened(str(error))}); give one number a line") from None
+    if found.ndim == 2 and 1 not in found.shape:
+        raise InputError(
+            f"{path}: holds {found.shape[1]} columns; cpms solve takes one right-hand side, cpms.solve several"
+        )
     return found.reshape(-1) if 1 in found.shape else found

@@ -123,7 +123,7 @@ class Recorder:
         ``exact`` says that the residual is b - A x in float64, not a recurrence's.
         """
         step = LinearStep(
-            len(self.steps) + 1, residual / self._scale, bits, bytes_read, self._now() - self._began, exact
+            len(self.steps) + 1, residual / self._scale, bits, int(bytes_read), self._now() - self._began, exact
         )
         self.steps.append(step)
         if self._on_step is not None:

@@ -77,6 +77,12 @@ class LinearSystem:
         return bool((self.diagonal > 0).all())
 
     @cached_property
+    def has_inverse_diagonal(self) -> bool:
+        """Whether 1 over each diagonal entry is a finite number."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return bool(np.isfinite(1.0 / self.diagonal).all())
+
+    @cached_property
     def dominance(self) -> float:
         """The largest ratio of a row's sizes beside the diagonal to its diagonal entry; inf where that is 0.
 

@@ -56,3 +56,22 @@ def test_right_hand_sides_that_are_none_are_a_line(tmp_path, capsys):
     (tmp_path / "b.txt").write_text("one\n")
     assert main(["solve", "stencil:points=5,side=3", str(tmp_path / "b.txt")]) == 2
     assert "holds no vector" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shape", ["(0,)", "(9, 2)", "empty"])
+def test_files_of_no_or_several_right_hand_sides_are_a_line(shape, tmp_path, capsys):
+    path = tmp_path / "b.npy"
+    if shape == "empty":
+        path.write_bytes(b"")
+    else:
+        np.save(path, np.ones(tuple(int(each) for each in shape.strip("(),").split(","))))
+    assert main(["solve", "stencil:points=5,side=3", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    assert {"(0,)": "needs (9,)", "(9, 2)": "holds 2 columns", "empty": "the file is empty"}[shape] in error
+
+
+def test_an_empty_text_is_a_line_without_a_warning(tmp_path, capsys):
+    (tmp_path / "b.txt").write_text("")
+    assert main(["solve", "stencil:points=5,side=3", str(tmp_path / "b.txt")]) == 2
+    assert "needs (9,)" in capsys.readouterr().err

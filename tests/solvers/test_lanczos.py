@@ -48,3 +48,15 @@ def test_there_is_no_estimate_of_others():
     assert cpms.solve(A, b, method="cg", max_iterations=3, engine="cpu").error_estimate is None
     assert smallest_eigenvalue([(1.0, 1.0)]) is None
     assert smallest_eigenvalue([(1.0, 2.0), (0.5, -1.0), (1.0, 1.0)]) is None
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [(1e-212, 1e184), (1e82, 1e245)],
+        [(1e56, 1e281), (1e132, 1e72), (1e17, 1e27)],
+        [(1e-163, 1e-121), (1e126, 1e48), (1e-8, 1e-111)],
+    ],
+)
+def test_there_is_no_estimate_where_float64_has_no_room(steps):
+    assert smallest_eigenvalue(steps) is None

@@ -49,7 +49,9 @@ def columns(name: str, given: Any, size: int) -> list[Any] | None:
     if getattr(held, "ndim", 1) != 2:
         return None
     if held.shape[0] != size:
-        raise InputError(f"{name} has shape {tuple(held.shape)}; the matrix needs ({size},), or ({size}, k) for k vectors")
+        raise InputError(
+            f"{name} has shape {tuple(held.shape)}; the matrix needs ({size},), or ({size}, k) for k vectors"
+        )
     return [held[:, j] for j in range(held.shape[1])]
 
 

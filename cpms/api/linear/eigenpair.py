@@ -24,6 +24,8 @@ from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.power_iteration import power_iteration
 
 _UNIT = 2.0**-53
+_FAR = 2.0**-40
+"""Of a 2-norm from 1: more than rounding."""
 
 
 @checked_keywords
@@ -86,13 +88,19 @@ def dominant_eigenpair(
     task = SolveTask(exact, prepared.stored, None, 0.0, recorder, choice.vectors)
     with np.errstate(over="ignore", invalid="ignore"):
         status, value = power_iteration(task, x, tol=0.5 * asked)
-        found = exact.to_host(x)
+        found = _unit(exact.to_host(x))
         residual = _certified(system, value, found)
     if residual <= asked:
         status = SolveStatus.CONVERGED
     elif status is SolveStatus.CONVERGED:
         status = SolveStatus.UNVERIFIED
     return Eigenpair(value, found, status, residual, tuple(recorder.steps), name)
+
+
+def _unit(x: Floats) -> Floats:
+    """Return a vector of 2-norm 1; iterations lose that where products lie below the normal numbers."""
+    size = certify.norm(x)
+    return x / size if 0.0 < size < math.inf and abs(size - 1.0) > _FAR else x
 
 
 def _certified(system: LinearSystem, value: float, x: Floats) -> float:

@@ -62,7 +62,7 @@ def solve(
         return one(b, x0=x0)
     starts = [None] * len(rights) if x0 is None else columns("x0", x0, solver.system.size)
     if starts is None or len(starts) != len(rights):
-        raise InputError(f"b has {len(rights)} columns, and x0 {len(starts or [])}; give x0 the shape of b, or leave it out")
+        raise InputError(f"b has {len(rights)} columns; give x0 in the shape of b, or leave it out")
     return [one(right, x0=start) for right, start in zip(rights, starts, strict=True)]
 
 

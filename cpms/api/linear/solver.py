@@ -137,6 +137,9 @@ class Solver:
         self.engine = product_engines.chosen(engine)
         self.choice: Choice = with_room(self.system, chosen(self.system, method, storage, vectors, self.engine, layout))
         self._chosen_by_auto = isinstance(method, str) and method == "auto"
+        divides = self._chosen_by_auto and self.system.has_inverse_diagonal
+        if self._chosen_by_auto and self.choice.method in DIAGONAL and not divides:
+            self.choice = _without_division(self.system, storage, vectors, self.engine, layout)
         self._own = {} if self.choice.own is None else {self.choice.method: self.choice.own}
         self._smallest = None if smallest_eigenvalue is None else positive("smallest_eigenvalue", smallest_eigenvalue)
         if self._smallest is not None:
@@ -146,7 +149,7 @@ class Solver:
         self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, read)
         self._preconditioner: Preconditioner | None = None
         held = vector_format(preconditioner_storage)
-        if preconditioner is None and self._chosen_by_auto:
+        if preconditioner is None and divides:
             preconditioner, self.choice = with_preconditioner(self.system, self.choice)
         self._preconditioner = self._preconditioner_of(preconditioner, held, at_least(1, "block", block))
         if self._preconditioner is not None and self._preconditioner.note:
@@ -343,6 +346,12 @@ class Solver:
         none = Recorder(1, 1.0, None, work_clock.now)
         task = SolveTask(prepared.exact, prepared.stored, None, 0.0, none, read=prepared.read)
         return preconditioner_of(given, task, self.system, storage, block)
+
+
+def _without_division(system: LinearSystem, storage: Any, vectors: Any, engine: str, layout: str) -> Choice:
+    """Return GMRES in place of a method that divides by a diagonal whose inverse overflows."""
+    found = with_room(system, chosen(system, "gmres", storage, vectors, engine, layout))
+    return replace(found, reason=f"gmres: the inverse of a diagonal entry is beyond float64; {found.reason}")
 
 
 def _certified_status(status: SolveStatus, certificate: Certificate, tol: float) -> SolveStatus:

@@ -27,6 +27,8 @@ _BLOCK_TYPES = ((np.float16, 2.0**-11, 2.0**-14, 60000.0), (np.float32, 2.0**-24
 """Types of stored inverses below float64, with their unit roundoff, and between what the largest value must lie."""
 _BLOCK_ERROR = 0.1
 """The largest product of a block's condition number and the unit roundoff of its inverse."""
+_REAL = tuple("fiu")
+"""Kinds of the values that a user's preconditioner may return."""
 _SINGULAR = (
     "a diagonal block is singular, or nearly so; use another size of block or another preconditioner, or scale A"
 )
@@ -207,4 +209,8 @@ class Given(Preconditioner):
                 f"the preconditioner returned {type(found).__name__} of shape {getattr(found, 'shape', None)}; it must "
                 f"return an array of shape {r.shape}"
             )
+        kind = getattr(getattr(found, "dtype", None), "kind", None)
+        if kind not in _REAL or isinstance(found, np.ma.MaskedArray):
+            what = "masked values" if isinstance(found, np.ma.MaskedArray) else f"values of type {found.dtype}"
+            raise InputError(f"the preconditioner returned {what}; it must return real numbers, such as float64")
         return self._operator.convert(found, None)

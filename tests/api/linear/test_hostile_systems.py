@@ -1,0 +1,160 @@
+"""cpms.solve and its kin on hostile input: scales near the ends of float64, formats that are too small, odd shapes."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse
+from linear_judges import is_within
+
+import cpms
+from cpms import InputError
+from cpms.sources.fuzzed_systems import Fuzzed
+from cpms.sources.matrices.stencils import stencil
+
+ONES = np.ones(64)
+
+
+@cache
+def laplacian():
+    return stencil(5, 8)
+
+
+def is_honest(A, b, found):
+    return not found.converged or is_within(Fuzzed("", scipy.sparse.csr_array(A), np.asarray(b), found.tol), found.x)
+
+
+@pytest.mark.parametrize("preconditioner", ["jacobi", "block_jacobi"])
+@pytest.mark.parametrize("method", ["cg", "gmres"])
+def test_the_scale_of_a_matrix_changes_nothing_about_its_preconditioner(method, preconditioner):
+    counts = set()
+    for scale in (2.0**-40, 1.0, 2.0**40):
+        found = cpms.solve(scale * laplacian(), ONES, method=method, preconditioner=preconditioner, engine="cpu")
+        assert found.converged, (scale, found)
+        counts.add(found.iterations)
+    assert max(counts) - min(counts) <= 1
+
+
+@pytest.mark.parametrize("storage", ["fp16", "e4m3", "int8", "mxfp4"])
+def test_a_format_that_is_too_small_for_a_preconditioner_widens_and_says_so(storage):
+    A = scipy.sparse.csr_array(np.diag(np.geomspace(1.0, 1e12, 40)))
+    options = {"preconditioner": "jacobi", "preconditioner_storage": storage, "engine": "cpu"}
+    for method in ("cg", "gmres"):
+        found = cpms.solve(A, np.ones(40), method=method, **options)
+        assert found.converged, found.reason
+        assert found.preconditioned_by == "jacobi in fp64"
+        assert f"preconditioner in fp64: the range of {storage} is too small" in found.reason
+
+
+@pytest.mark.parametrize(("scale", "taken"), [(1e10, "fp32"), (1e100, "fp64")])
+@pytest.mark.parametrize("method", ["cg", "gmres", "refine", "chebyshev"])
+def test_a_format_that_is_too_small_for_the_matrix_widens_and_says_so(method, scale, taken):
+    A = scale * laplacian()
+    found = cpms.solve(A, ONES, method=method, storage="fp16", engine="cpu", max_iterations=3000)
+    assert found.converged, found.reason
+    assert is_honest(A, ONES, found)
+    assert found.storage == taken
+    assert "fp32 in place of fp16" in found.reason or "too large for" in found.reason
+    pair = cpms.dominant_eigenpair(np.diag([scale, 2.0 * scale]), storage="fp16", engine="cpu")
+    assert pair.converged
+    assert pair.value == 2.0 * scale
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+@pytest.mark.parametrize("method", ["auto", "cg", "gmres", "jacobi", "chebyshev", "refine"])
+def test_values_near_the_ends_of_float64_end_without_a_warning(method, engine):
+    tridiagonal = np.diag(np.full(5, 2.0)) - np.diag(np.ones(4), 1) - np.diag(np.ones(4), -1)
+    matrices = [
+        tridiagonal * 8e307,
+        tridiagonal * 1e-310,
+        np.diag([1e300, 1e-300, 1.0, 1e150, 1e-150]),
+        np.diag([5e-310, 1.0, 3.0, 1.0, 1.0]),
+        np.zeros((5, 5)),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for A in matrices:
+            for b in (np.ones(5), np.full(5, 5e-324), np.full(5, 1e307)):
+                try:
+                    found = cpms.solve(A, b, method=method, engine=engine, max_iterations=20)
+                except InputError as error:
+                    assert method != "auto"
+                    assert "on the diagonal" in str(error)
+                    continue
+                assert is_honest(A, b, found)
+                assert ":" in found.status.value
+
+
+def test_auto_does_not_divide_by_a_diagonal_whose_inverse_overflows():
+    A, b = np.diag([5e-310, 1.0, 3.0]), [5e-310, 1.0, 1.0]
+    found = cpms.solve(A, b, engine="cpu")
+    assert found.converged
+    assert is_honest(A, b, found)
+    assert found.preconditioner is None
+
+
+def test_columns_of_b_and_x0_go_together():
+    b = np.stack([ONES, np.arange(64.0)], axis=1)
+    for given in (b, b.tolist(), np.asfortranarray(b)):
+        found = cpms.solve(laplacian(), given, x0=b, engine="cpu")
+        assert [each.converged for each in found] == [True, True]
+    for wrong in (ONES, np.ones((64, 1)), np.ones((64, 3)), np.ones((64, 0))):
+        with pytest.raises(InputError, match="in the shape of b"):
+            cpms.solve(laplacian(), b, x0=wrong, engine="cpu")
+    for wrong in (3.0, "ones", {}, scipy.sparse.csr_array(b), np.ma.masked_array(b, mask=b == 0.0), b[:5]):
+        with pytest.raises(InputError):
+            cpms.solve(laplacian(), b, x0=wrong, engine="cpu")
+    with pytest.raises(InputError, match=r"b has shape \(5, 2\); the matrix needs \(64,\), or \(64, k\)"):
+        cpms.solve(laplacian(), b[:5], engine="cpu")
+
+
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        (lambda r: 1j * r, "values of type complex128"),
+        (lambda r: r.astype(str), "values of type <U32"),
+        (lambda r: np.ma.masked_array(r), "masked values"),
+    ],
+)
+def test_what_a_preconditioner_returns_is_real(returned, sentence):
+    for method in ("cg", "gmres"):
+        with pytest.raises(InputError, match=sentence):
+            cpms.solve(laplacian(), ONES, method=method, preconditioner=returned, engine="cpu")
+
+
+@pytest.mark.parametrize("given", [None, 3, b"csr", [], object()])
+def test_layouts_that_are_none_are_refused(given):
+    for call in (lambda **options: cpms.solve(laplacian(), ONES, **options), cpms.dominant_eigenpair):
+        with pytest.raises(InputError, match=r"layout .* is not known"):
+            call(**({"A": laplacian()} if call is cpms.dominant_eigenpair else {}), layout=given, engine="cpu")
+
+
+def test_on_step_must_be_a_function():
+    for call in (lambda step: cpms.solve(laplacian(), ONES, on_step=step, engine="cpu"),
+                 lambda step: cpms.dominant_eigenpair(laplacian(), on_step=step, engine="cpu")):  # fmt: skip
+        with pytest.raises(InputError, match="on_step is 3; give a function"):
+            call(3)
+
+
+def test_a_method_that_records_no_bytes_is_refused_in_its_name(tmp_path):
+    text = "def silent(task, x):\n    task.recorder.add(1.0, 64, None)\n"
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(InputError, match=r"mine.py:silent failed: TypeError"):
+        cpms.solve(laplacian(), ONES, method=f"{tmp_path / 'mine.py'}:silent", engine="cpu")
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e300])
+def test_eigenvectors_have_norm_1_at_any_scale(scale):
+    A = np.random.default_rng(0).standard_normal((5, 5)) * scale
+    found = cpms.dominant_eigenpair(A, engine="cpu", max_iterations=200)
+    assert abs(np.linalg.norm(found.vector) - 1.0) < 1e-12
+    for start in (np.full(3, 1e308), np.full(3, 5e-324)):
+        assert cpms.dominant_eigenpair(np.diag([1.0, 3.0, 7.0]), x0=start, engine="cpu").converged
+
+
+def test_half_precision_matrices_are_taken():
+    A = laplacian().toarray().astype(np.float16)
+    assert cpms.solve(A, ONES, engine="cpu").converged
