@@ -120,7 +120,8 @@ def _edges(
     skipped = cleaner.comment_lines, cleaner.repeated_headers
     if not found:
         return (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)), skipped
-    sources, targets, weights, _ = map(np.concatenate, zip(*found, strict=True))
+    *columns, _ = zip(*found, strict=True)
+    sources, targets, weights = map(np.concatenate, columns)
     return (sources, targets, weights), skipped
 
 
