@@ -10,6 +10,8 @@ from typing import Any
 from cpms.api import pagerank
 from cpms.base.errors import InputError
 from cpms.base.types import DanglingRule, Floats
+from cpms.experiment.config import Cell
+from cpms.experiment.graph_files import read_options
 from cpms.experiment.rows import digests
 from cpms.graph.graph import Graph
 from cpms.sources.loading import load
@@ -74,6 +76,18 @@ class LastGraph:
         if key not in self._exact:
             self._exact[key] = pagerank.pagerank(self._held[1], damping=damping, tol=tol, dangling=dangling).ranks
         return self._exact[key]
+
+
+class OnGraphs:
+    """What a kind of experiments on graphs holds between cells: the graph of consecutive cells."""
+
+    def __init__(self, config: object) -> None:
+        del config
+        self.graph = LastGraph()
+
+    def graph_of(self, cell: Cell, **options: Any) -> Graph:
+        """Return the graph of a cell, read with the options of its kind, or with its own."""
+        return self.graph.load(cell["graph"], **{**options, **read_options(cell)})
 
 
 def graph_columns(graph: Graph) -> dict[str, Any]:

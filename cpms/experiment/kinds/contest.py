@@ -20,7 +20,7 @@ from cpms.certify import residual
 from cpms.certify.roundoff import error_bound
 from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.config_types import LayoutName
-from cpms.experiment.graph_cache import LastGraph, graph_columns
+from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.rows.outcome import FAILURES, failure
 from cpms.experiment.solver_specs import Contestant, Solved, Solver
@@ -75,12 +75,8 @@ class Config(Repeated):
         return {"reference_tol": None, "warmup": 0, **cell, "contestants": contestants}
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve in rounds of all contestants; a first solve of each warms up and is certified."""

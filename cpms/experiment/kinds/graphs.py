@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from cpms.experiment.config import Cell, Experiment
-from cpms.experiment.graph_cache import LastGraph, graph_columns
-from cpms.experiment.graph_files import GraphSource, named, read_options
+from cpms.experiment.graph_cache import OnGraphs, graph_columns
+from cpms.experiment.graph_files import GraphSource, named
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
@@ -25,16 +25,12 @@ class Config(Experiment):
         return [{**named(graph), "symmetric": self.symmetric} for graph in self.graphs]
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Count one graph."""
-        graph = self.graph.load(cell["graph"], **{"symmetric": cell["symmetric"], **read_options(cell)})
+        graph = self.graph_of(cell, symmetric=cell["symmetric"])
         return {
             **graph_columns(graph),
             "empty_rows": len(graph.dangling_nodes),

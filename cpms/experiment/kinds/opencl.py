@@ -26,8 +26,8 @@ from cpms.contracts.operator import Operator
 from cpms.engines.opencl import OpenclOperator, prepared
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName
-from cpms.experiment.graph_cache import LastGraph, graph_columns
-from cpms.experiment.graph_files import GraphSource, named, read_options
+from cpms.experiment.graph_cache import OnGraphs, graph_columns
+from cpms.experiment.graph_files import GraphSource, named
 from cpms.formats.formats import FP64, format_named
 from cpms.graph.graph import Graph
 from cpms.precision.controllers import Level
@@ -89,16 +89,12 @@ class Config(Repeated):
         return {"devices": [], **cell}
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time the iterations of all contestants in turn, then the parts of each alone."""
-        graph = self.graph.load(cell["graph"], **read_options(cell))
+        graph = self.graph_of(cell)
         graph = first_nodes(graph, cell["nodes"]) if cell["nodes"] else graph
         problem = Problem(graph)
         contestants, refused = _contestants(problem, cell)

@@ -23,8 +23,8 @@ from cpms.base.types import Floats
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import StorageOrAuto, one_of
 from cpms.experiment.external_solvers import PEERS, Variant
-from cpms.experiment.graph_cache import LastGraph, graph_columns
-from cpms.experiment.graph_files import GraphSource, read_options
+from cpms.experiment.graph_cache import OnGraphs, graph_columns
+from cpms.experiment.graph_files import GraphSource
 from cpms.experiment.kinds.road.measuring import permuted_edges
 from cpms.experiment.rows.outcome import FAILURES, failure
 from cpms.graph.graph import Graph
@@ -69,16 +69,12 @@ class Config(Repeated):
         return self.cells_by_graph(self.graphs, ours=[given.model_dump() for given in self.ours], **fixed)
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Tune every contestant, then time all of them in turn."""
-        graph = self.graph.load(cell["graph"], **read_options(cell))
+        graph = self.graph_of(cell)
         exact = self.graph.exact(cell["reference_tol"])
         edges = permuted_edges(graph) if cell.get("clock") == "edges" else None
         contestants: list[_Contestant] = [_Ours(graph, edges, given, exact, cell["error"]) for given in cell["ours"]]

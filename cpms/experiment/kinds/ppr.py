@@ -28,8 +28,8 @@ from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
 from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
-from cpms.experiment.graph_cache import LastGraph, graph_columns
-from cpms.experiment.graph_files import GraphSource, named, read_options
+from cpms.experiment.graph_cache import OnGraphs, graph_columns
+from cpms.experiment.graph_files import GraphSource, named
 from cpms.experiment.native_sums import NativeSums
 from cpms.experiment.sequential_queries import OneQuery
 from cpms.formats.formats import FloatFormat, format_named
@@ -122,18 +122,17 @@ class Config(WarmedUp):
         ]
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells, its queries and their reference answers."""
 
     def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
+        super().__init__(config)
         self._reference: _ReferenceQueries | None = None
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve the queries of a cell, and measure the accuracy of their answers."""
         engines.get(cell["engine"])
-        graph = self.graph.load(cell["graph"], **read_options(cell))
+        graph = self.graph_of(cell)
         if self._reference is None or self._reference.graph is not graph:
             self._reference = None
             self._reference = _ReferenceQueries(graph, cell)

@@ -18,7 +18,7 @@ from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.product_request import Compute
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import loadable, one_of, or_plugin
-from cpms.experiment.graph_cache import LastGraph
+from cpms.experiment.graph_cache import OnGraphs
 from cpms.experiment.timers import Timer, WallTimer, copy_bandwidth, in_turn
 from cpms.sources import matrices
 from cpms.sparse.arrangement import INDICES, LAYOUTS, layout_of
@@ -87,12 +87,11 @@ class Config(Repeated):
         ]
 
 
-class Context:
+class Context(OnGraphs):
     """Holds the matrix at hand, and the graph that it is of."""
 
     def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
+        super().__init__(config)
         self._name, self._matrix = "", Matrix.from_dense([[1.0]])
 
     def measure(self, cell: Cell) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from cpms.api import pagerank
 from cpms.backends.mpi.shares.reading import OF_WHOLE
 from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.config_types import LocalEngine
-from cpms.experiment.graph_cache import LastGraph, graph_columns
+from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource, as_arguments, named, read_options
 from cpms.graph.graph import Graph
 from cpms.mpi import launch
@@ -49,17 +49,13 @@ class Config(Repeated):
         ]
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time the serial program and each number of ranks."""
         launch.mpiexec()
-        graph = self.graph.load(cell["graph"], **read_options(cell))
+        graph = self.graph_of(cell)
         contestants: list[_Contestant] = [_Serial(graph, cell)]
         contestants += [_Ranks(cell, local, ranks) for local in cell["local"] for ranks in cell["ranks"]]
         for _ in range(cell["rounds"]):

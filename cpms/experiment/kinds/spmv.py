@@ -5,6 +5,7 @@ Engines, formats and levels alternate within a cell, beside the product of cuSPA
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.operator import Operator
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
-from cpms.experiment.graph_cache import LastGraph, graph_columns
-from cpms.experiment.graph_files import GraphSource, named, read_options
+from cpms.experiment.graph_cache import OnGraphs, graph_columns
+from cpms.experiment.graph_files import GraphSource, named
 from cpms.experiment.timers import Timer, ceilings, in_turn
 from cpms.formats.formats import Format, format_named
 from cpms.graph.graph import Graph
@@ -60,19 +61,18 @@ class Config(Repeated):
         ]
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells, and the rates of the device, measured once a run."""
 
-    def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
-        self._ceilings: dict[str, float] = {}
+    @cached_property
+    def _ceilings(self) -> dict[str, float]:
+        return ceilings()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time every engine, format and read level of a cell in turn, with cuSPARSE in CSR."""
         engines.get("cusparse")
-        self._ceilings = self._ceilings or ceilings()
-        graph = self.graph.load(cell["graph"], **read_options(cell))
+        rates = self._ceilings  # Measured before a graph takes memory.
+        graph = self.graph_of(cell)
         contestants, timers, refused = _contestants(Problem(graph), cell)
         in_turn(timers, cell["samples"])
         return {
@@ -81,7 +81,7 @@ class Context:
                 {**contestant, **timer.columns()} for contestant, timer in zip(contestants, timers, strict=True)
             ],
             "refused": refused,
-            **self._ceilings,
+            **rates,
         }
 
 

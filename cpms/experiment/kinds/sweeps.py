@@ -29,8 +29,8 @@ from cpms.backends.cuda.spmv.padded_csr import ENTRY_BYTES, out_degree
 from cpms.base import work_clock
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import StorageName
-from cpms.experiment.graph_cache import LastGraph, graph_columns
-from cpms.experiment.graph_files import GraphSource, read_options
+from cpms.experiment.graph_cache import OnGraphs, graph_columns
+from cpms.experiment.graph_files import GraphSource
 from cpms.experiment.timers import Timer, ceilings, in_turn
 from cpms.formats.formats import FloatFormat, format_named
 from cpms.formats.quantization import quantiser
@@ -110,20 +110,19 @@ class Config(Repeated):
         }
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells, and the rates of the device, measured once a run."""
 
-    def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
-        self._ceilings: dict[str, float] = {}
+    @functools.cached_property
+    def _ceilings(self) -> dict[str, float]:
+        return ceilings()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time the sweeps over a graph in each arrangement."""
         engines.get("cuda_fused")
-        self._ceilings = self._ceilings or ceilings()
+        rates = self._ceilings  # Measured before a graph takes memory.
         began = work_clock.now()
-        graph = self.graph.load(cell["graph"], **read_options(cell))
+        graph = self.graph_of(cell)
         load_s = work_clock.now() - began
         results = []
         for recorded in cell["arrangements"]:
@@ -131,7 +130,7 @@ class Context:
         return {
             **graph_columns(graph),
             "load_s": load_s,
-            "ceilings": self._ceilings,
+            "ceilings": rates,
             "results": results,
         }
 

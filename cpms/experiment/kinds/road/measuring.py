@@ -26,8 +26,8 @@ from cpms.base.errors import UnsupportedError
 from cpms.certify import residual
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName
-from cpms.experiment.graph_cache import LastGraph
-from cpms.experiment.graph_files import GraphSource, read_options
+from cpms.experiment.graph_cache import OnGraphs
+from cpms.experiment.graph_files import GraphSource
 from cpms.experiment.rows.outcome import FAILURES, failure
 from cpms.graph.graph import Graph
 from cpms.problems.pagerank import Problem
@@ -73,16 +73,12 @@ class Config(Repeated):
         return self.cells_by_graph(self.graphs, solvers=[given.model_dump() for given in self.solvers], **fixed)
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
-        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time all ways of all solvers, and compare their answers with the processors'."""
-        graph = self.graph.load(cell["graph"], **read_options(cell))
+        graph = self.graph_of(cell)
         edges = permuted_edges(graph)
         built, built_s = _timed_builds(edges, cell["old_rounds"])
         solvers = [_Ways(edges, built, given, cell) for given in cell["solvers"]]
