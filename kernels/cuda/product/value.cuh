@@ -132,10 +132,8 @@ struct Widening<PackedFloat<E, M, rounding>> {
     }
 };
 
-template <class F, class Real, class Raw>
-CPMS_DEVICE Real matrix_number(const u8* array, Raw raw) {
-    if constexpr (sizeof(Real) == 8 && Widening<F>::fits) return Widening<F>::value(raw);
-    const auto value = DecodeFinite<F>::value(array, raw);
+template <class Real, class Value>
+CPMS_DEVICE Real in_type(Value value) {
     if constexpr (sizeof(value) == sizeof(Real)) {
         return value;
     } else if constexpr (sizeof(Real) == 8) {
@@ -146,15 +144,14 @@ CPMS_DEVICE Real matrix_number(const u8* array, Raw raw) {
 }
 
 template <class F, class Real, class Raw>
+CPMS_DEVICE Real matrix_number(const u8* array, Raw raw) {
+    if constexpr (sizeof(Real) == 8 && Widening<F>::fits) return Widening<F>::value(raw);
+    return in_type<Real>(DecodeFinite<F>::value(array, raw));
+}
+
+template <class F, class Real, class Raw>
 CPMS_DEVICE Real number_of(const u8* array, Raw raw) {
-    const auto value = Decode<F>::value(array, raw);
-    if constexpr (sizeof(value) == sizeof(Real)) {
-        return value;
-    } else if constexpr (sizeof(Real) == 8) {
-        return to_double(value);
-    } else {
-        return to_float(value);
-    }
+    return in_type<Real>(Decode<F>::value(array, raw));
 }
 
 template <class F, int R, class Real, class Policy>
