@@ -18,7 +18,7 @@ from cpms.contracts.stopping import Stopping
 from cpms.problems.pagerank import Problem
 
 _PART = 1 << 18
-"""Values of an answer that a task of a thread holds at least."""
+"""Least number of values of an answer in a task of a thread."""
 
 
 def scaled_to_mass_one(ranks: Floats) -> bool:
@@ -74,7 +74,7 @@ class HostRecomputation(Recomputation):
 
 
 class Certifier:
-    """Certifies answers to a problem; ``seconds`` is the time that took, which is no part of a solve.
+    """Certifies answers to a problem; ``seconds`` is the time of its certificates, which is no part of a solve.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from cpms.certify import linear_loops
 from cpms.problems.linear_system import LinearSystem
 
 _ROWS = 1 << 14
-"""Rows that a task of a thread has at least."""
+"""Least number of rows in a task of a thread."""
 _OF_NORMS = 2.0**-49
 """More than the relative error of a norm by `norm`: of squares, their sum, and the root."""
 _TINY = 2.0**-1070

@@ -42,7 +42,7 @@ class ArnoldiCycle(NamedTuple):
     most : int
         Steps.
     stored_as : callable
-        Returns what a vector is stored in, given the relative residual of the cycle.
+        Returns the storage of a vector, given the relative residual of the cycle.
     floor : float
         Relative residual that the cycle is to reach.
     """
@@ -71,7 +71,7 @@ class ArnoldiSteps(ABC):
 
     @abstractmethod
     def run(self) -> list[ArnoldiStep]:
-        """Do a few steps, or find the numbers of steps done; none where the cycle has ended."""
+        """Do some steps, or wait for those that are queued; return their results, none if the cycle has ended."""
 
     @abstractmethod
     def update(self, x: Any) -> None:

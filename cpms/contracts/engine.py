@@ -81,7 +81,7 @@ class Engine(ABC):
         return codec_refusal(self.name, self.residual_codecs, storage)
 
     def never_runs(self, method: str, storage: Format) -> str | None:
-        """Return why method ``power`` or ``refine`` runs here in a format on no graph, as a sentence; None if it may.
+        """Return a sentence that says why a method runs on no graph at all in this format; None if it may run on some.
 
         Examples
         --------
@@ -106,7 +106,7 @@ class Engine(ABC):
     def refuses_weights(self, problem: Problem, work: str) -> str | None:
         """Return a sentence that says why a method, or ``batch``, does not take a graph with weights; None if it does.
 
-        A method that the engine does not have is none of this.
+        None, too, for a method that the engine does not have.
         """
         if problem.graph.weights is None or work in self.works_with_weights or not self.supports(work):
             return None
@@ -121,15 +121,15 @@ class Engine(ABC):
         return 0.0
 
     def for_solves(self, solves: int) -> Engine:  # noqa: ARG002
-        """Return the engine that prepares for so many solves: without steps that so few do not repay."""
+        """Return the engine for so many solves: it leaves out preparations that so few solves do not repay."""
         return self
 
     def held(self, problem: Problem) -> Problem:
-        """Return the problem with its graph where the engine computes, so that all who read it share one copy."""
+        """Return the problem with its graph in the engine's memory, so that solver and certificate share one copy."""
         return problem
 
     def recomputation(self, problem: Problem) -> Recomputation | None:  # noqa: ARG002
-        """Return what recomputes residuals of answers where the engine leaves them; None: in main memory."""
+        """Return the recomputation of residuals in the memory of the engine's answers; None for main memory."""
         return None
 
     @abstractmethod

@@ -195,12 +195,12 @@ class LinearOperator(ABC):
         transpose: bool = False,
         epilogue: Epilogue | None = None,
     ) -> float | None:
-        """Do ``out = alpha A x + beta out``, and what an epilogue asks for; with ``transpose``, of A's transpose.
+        """Do ``out = alpha A x + beta out`` and the operations of an epilogue; with ``transpose``, A' stands for A.
 
-        The matrix is read in its first ``read_matrix`` segments; ``x`` in ``read_x`` and ``out`` written in ``write``
-        segments where they are stored in a format. All for None. ``x`` and ``out`` may be blocks of vectors, arrays of
-        shape (columns, k) and (rows, k): the matrix is then read once for all of them, without an epilogue. With
-        ``beta`` 0, ``out`` is not read.
+        The matrix is read in its first ``read_matrix`` segments. Where vectors are stored in a format, ``x`` is read in
+        ``read_x`` and ``out`` written in ``write`` segments. None stands for all segments. ``x`` and ``out`` may be
+        blocks of vectors, arrays of shape (columns, k) and (rows, k): the matrix is then read once for all of them,
+        without an epilogue. With ``beta`` 0, ``out`` is not read.
 
         Promises: with `error_bound`, |out - A x| is at most relative * (|A| |x|) + absolute * (P |x|), P the pattern
         of A, for ``alpha`` 1 and ``beta`` 0, before ``out`` is rounded to the format or type that it has; the same
@@ -251,7 +251,7 @@ class LinearOperator(ABC):
         """Return a plain array of the operator's memory in main memory."""
 
     def block(self) -> VectorBlock:
-        """Return an empty block of vectors for `dots` and `combine`, which may keep their arguments for kernels."""
+        """Return an empty block of vectors for `dots` and `combine`; it may keep the arguments of kernels."""
         return VectorBlock()
 
     @abstractmethod
@@ -298,13 +298,13 @@ class LinearOperator(ABC):
         """Return a copy of an array of any type in main memory, in the operator's memory."""
 
     def computing(self, compute: Compute) -> LinearOperator:  # noqa: ARG002
-        """Return products with the same matrix that compute in another precision; these where there are no others."""
+        """Return products with the same matrix that compute in another precision; this operator if there are none."""
         return self
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:  # noqa: ARG002
-        """Return fused iterations for a `cpms.contracts.linear_solve.SolveTask`; None where verbs are all there is."""
+        """Return fused iterations for a `cpms.contracts.linear_solve.SolveTask`; None if the backend fuses none."""
         return None
 
     def arnoldi(self, task: Any, most: int) -> ArnoldiSteps | None:  # noqa: ARG002
-        """Return fused steps for a task's cycles of so many at most; None where verbs are all there is."""
+        """Return fused steps for a task, of at most ``most`` a cycle; None if the backend fuses none."""
         return None

@@ -1,7 +1,7 @@
 """The contract of certificates: the residual of an answer, recomputed in float64 where the answer is.
 
 A solver never reports its own error. Implementations share no code with the sweeps that computed the answer; on
-processors that is `cpms.certify`, on a GPU a room of its backend. It costs about one sweep in float64.
+processors that is `cpms.certify`, on a GPU a package of its backend. It costs about one sweep in float64.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Block floating point: 32 values share one exponent, and each has a sign and a magnitude of fixed point.
 
-The shape of FRSZ2 (Grützmacher et al., "FRSZ2 for In-Register Block Compression Inside GMRES on GPUs", 2024): decoding
-takes a shift and a product, reads are whole lines, and all bits but the sign are digits. The price: a value that is
-small in its block keeps few of them, so that the error is relative to the largest value of the block.
+The format follows FRSZ2 (Grützmacher et al., "FRSZ2 for In-Register Block Compression Inside GMRES on GPUs", 2024):
+decoding takes a shift and a product, reads are whole cache lines, and all bits but the sign are digits. A value that is
+small in its block keeps few digits: the error is relative to the largest value of the block.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ _DTYPES = {
 }
 """Names of data types of NumPy and ml_dtypes, and the formats of the same bits."""
 _OTHER_NAMES = ("half", "single", "double", *(order + code for order in ("", "<", "=") for code in ("f2", "f4", "f8")))
-"""Other names of NumPy's for them; what a byte order says of memory does not matter for a format."""
+"""NumPy's other names of these types; a byte order is accepted, since it says nothing of a format."""
 
 
 def names() -> list[str]:

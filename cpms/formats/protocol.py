@@ -125,7 +125,7 @@ class Format:
         return True
 
     def bits(self, read: int | None = None) -> int:
-        """Return the bits of a stored number, of which a read of the first ``read`` levels knows so many."""
+        """Return the bits of a stored number that a read of the first ``read`` levels knows."""
         raise NotImplementedError
 
     def unit_roundoff(self, read: int | None = None) -> float:

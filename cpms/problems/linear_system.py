@@ -63,7 +63,7 @@ class LinearSystem:
 
     @cached_property
     def is_symmetric(self) -> bool:
-        """Whether the matrix equals its transpose but for what rounding of an assembly may do to a value."""
+        """Whether the matrix equals its transpose, up to rounding errors of an assembly."""
         given: Any = self.matrix.to_scipy()
         turned = given.T.tocsr()
         if (given != turned).nnz == 0:
@@ -84,7 +84,7 @@ class LinearSystem:
 
     @cached_property
     def dominance(self) -> float:
-        """The largest ratio of a row's sizes beside the diagonal to its diagonal entry; inf where that is 0.
+        """The largest ratio, over rows, of the sum of off-diagonal sizes to the diagonal size; inf where that is 0.
 
         Below 1 the matrix is strictly diagonally dominant, and Jacobi's method reduces errors by the ratio at least.
         """
@@ -97,10 +97,10 @@ class LinearSystem:
 
     @cached_property
     def jacobi_rate(self) -> float:
-        """An estimate of the factor by which a sweep of Jacobi's method reduces errors in the end; inf without one.
+        """An estimate of the asymptotic convergence factor of Jacobi's method; inf if a diagonal entry is 0.
 
-        It is the largest row sum of sqrt(|a_ij a_ji|) beside the diagonal, over sqrt(|a_ii a_jj|). Where a diagonal
-        similarity makes the matrix symmetric, as it does convection upwind, no eigenvalue of the iteration is larger.
+        It is the largest off-diagonal row sum of sqrt(|a_ij a_ji|) / sqrt(|a_ii a_jj|). Where a diagonal similarity
+        makes the matrix symmetric, as for upwind convection, no eigenvalue of the iteration is larger.
 
         Examples
         --------
@@ -120,8 +120,8 @@ class LinearSystem:
     def is_symmetrizable(self) -> bool:
         """Whether a diagonal similarity makes the matrix symmetric, so that its eigenvalues are real.
 
-        Kolmogorov's criterion: the logarithm of |a_ij / a_ji| must be a difference of one number a row. These come from
-        a spanning forest, and every other entry is compared with them.
+        Kolmogorov's criterion: log |a_ij / a_ji| must be p_i - p_j for a potential p, one number a row. A spanning
+        forest gives p, and every other entry is compared with it.
 
         Examples
         --------
@@ -162,7 +162,7 @@ class LinearSystem:
 
 
 def _potentials(rows: Any, given: Any, ratios: Floats) -> Floats:
-    """Return a number for each row, 0 at the root of its tree, whose differences along a spanning forest are ratios."""
+    """Return a potential, 0 at the root of each tree of a spanning forest, whose differences along edges are ratios."""
     size = given.shape[0]
     _, labels = connected_components(given, directed=False)
     roots = np.unique(labels, return_index=True)[1]

@@ -33,7 +33,7 @@ class Problem:
     damping : float
         Strictly between 0 and 1.
     teleport : ndarray of float64, shape (nodes,), optional
-        v, of sum 1; None is uniform. One number, shape (1,), is that of every node.
+        v, of sum 1; None is uniform. An array of shape (1,) holds the one value of all nodes.
     dangling : {"teleport", "uniform"} or ndarray of float64, shape (nodes,)
         Where the mass of dangling nodes goes: w = v, w uniform, or w itself, of sum 1.
     """

@@ -149,7 +149,7 @@ class ComposedSweeps:
     def _products(self, vectors: Sequence[Any], read: int | None, dtype: Any) -> list[Any]:
         """Return damping A z for each of the vectors; several share one read of A, as a block of ``dtype``.
 
-        Float32 holds what inner sweeps send, or rounds it once more, which the sum of the product accounts for.
+        Float32 holds z, or rounds it once more; the sum of the product accounts for that rounding error.
         """
         operator, (rows, columns) = self.operator, self.operator.shape
         damping, count = self.problem.damping, len(vectors)

@@ -6,10 +6,10 @@ neighbouring entries; rows are sorted by length within windows of sigma rows whe
 costs. ``ell`` is the same with one slice of all rows.
 
 Padding has the value 0 and repeats a column of its row, so that a product reads nothing of x that the row does not
-touch. In ``sell`` it lies where the row lacks a neighbour that others of the slice have, so that columns of a slice lie
-side by side, which compresses them. Slices are padded to one width where that costs next to nothing, because loops of a
-fixed width are faster. A row without entries reads x in its own place (the last one where there are fewer columns): if
-that is not finite, the row becomes NaN.
+touch. In ``sell`` it takes the place of a neighbour that the row lacks and others of the slice have: each column of the
+slice then holds numbers close to each other, which compress well. Slices are padded to one width where that costs next
+to nothing, because loops of a fixed width are faster. A row without entries reads x in its own place (the last one
+where there are fewer columns): if that is not finite, the row becomes NaN.
 
 A layout of one's own is a `Layout`, which says in which slot each entry lies.
 """
@@ -43,15 +43,15 @@ WINDOW_ROWS = 4096
 """Rows that are sorted by length together; values of x that they touch stay near each other."""
 INDICES = ("auto", "32", "64")
 _SAME_WIDTH = 1.03
-"""Slots of slices of one width, over those of slices as wide as they need to be, up to which they are made so."""
+"""Slices get one width where that makes at most this many times the slots of slices of their own widths."""
 
 
 class Layout(ABC):
     """A layout of one's own, for products on the engines ``reference`` and ``cpu``.
 
-    A product goes through the slots in their order. On ``cpu`` it is a compiled loop, which uses several threads where
-    the layout has places before which all slots belong to lower rows than all slots behind, as layouts by blocks of
-    rows have. Other engines refuse it.
+    A product reads the slots in order. On ``cpu`` that is a compiled loop. Threads share it where slots can be divided
+    by rows, all earlier ones in lower rows than all later ones, as in layouts by blocks of rows. Other engines refuse
+    such a layout.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Arrangement:
 
 
 def layout_name(layout: str | Layout) -> str:
-    """Return the name of a layout, of a plug-in that by which it was loaded.
+    """Return the name of a layout; of a plug-in, the name by which it was loaded.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def _checked_slots(matrix: Matrix, layout: Layout) -> npt.NDArray[np.int64]:
 
 
 def _independent_ranges(row_numbers: npt.NDArray[np.int64], rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return slots and rows at which all before belongs to lower rows than all behind, from (0, 0) to the ends."""
+    """Return the slots that divide a layout by rows, and those rows: all earlier slots belong to lower rows."""
     slots = len(row_numbers)
     highest_before = np.maximum.accumulate(np.append(-1, row_numbers))
     lowest_behind = np.append(np.minimum.accumulate(row_numbers[::-1])[::-1], rows)
@@ -344,8 +344,8 @@ def _spread(
 def _spread_slices(indptr, indices, entries, starts, order, out, slice_rows, aligned, last_column, low, high):  # type: ignore[no-untyped-def]
     """Fill slices.
 
-    Rows of a slice are aligned with its first row of most entries: an entry comes beside the one of that row which is
-    as far from the diagonal, or nearest to it, in order.
+    The rows of a slice are aligned with its longest one: each entry, in order, is put beside the entry of that row
+    whose distance from the diagonal is the same or the nearest.
     """
     rows = len(indptr) - 1
     for here in range(low, high):

@@ -21,7 +21,7 @@ from cpms.sparse.arrangement import SLICE_ROWS, Arrangement
 _WORTH = 0.75
 """Share of the bytes of 32-bit columns below which ``auto`` compresses them."""
 _TWICE = 12
-"""Bytes of a slot of a slice whose columns are stored in full: these, and its value, which is read again."""
+"""Bytes of a slot whose column is stored in full: the column, and the value, which is read again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +34,8 @@ class CompressedIndices:
     offsets : array of uint8 or uint16, shape (slots,)
         0 in slices that are far apart.
     far : array of uint32, shape (slices,), or None
-        Where a slice's columns begin among ``far_columns``, over 32, plus 1; 0 where its offsets hold them. None where
-        all do.
+        0 for a slice with offsets; for one whose columns are stored in full, 1 plus the place of the first among
+        ``far_columns``, over 32. None where all have offsets.
     far_columns : array of uint32
     """
 

@@ -27,7 +27,7 @@ _BINADES = 2048
 """Values of the exponent field of float64."""
 _FRACTION_BITS = 52
 _AT_LEAST = 1 << 16
-"""Values that a task of a thread has at least."""
+"""Least number of values in a task of a thread."""
 
 
 def lossless_storage(values: Floats) -> ValueFormat:
@@ -59,9 +59,9 @@ def lossless_storage(values: Floats) -> ValueFormat:
 
 
 def outer_bits(values: Floats) -> tuple[np.ndarray, np.ndarray]:
-    """Return exponents of leading and of last bits: of each binade that holds values, and of all below the normal ones.
+    """Return the exponents of the leading and of the last bit in each binade that holds values; subnormals are one.
 
-    The last bit of a binade is the lowest of all its values, which are found by one pass over them.
+    The last bit of a binade is the lowest that is set in any of its values. One pass over the values finds all of them.
     """
     bits = np.ascontiguousarray(values).view(np.uint64)
     parts = threads.each(lambda part: _bits_by_exponent(bits, *part), threads.ranges(len(bits), at_least=_AT_LEAST))
@@ -76,7 +76,7 @@ def outer_bits(values: Floats) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled()
 def _bits_by_exponent(bits, low, high):  # type: ignore[no-untyped-def]
-    """Return the digits of values, joined by or, for each exponent field; of normal numbers with the first one."""
+    """Return, for each exponent field, the bitwise or of its values' mantissas, the implicit bit included."""
     found = np.zeros(_BINADES, np.uint64)
     fraction, first, sign_free = np.uint64((1 << 52) - 1), np.uint64(1 << 52), np.uint64((1 << 63) - 1)
     for i in range(low, high):

@@ -99,7 +99,7 @@ def _fitting(
         exponent = shared_exponent(sizes[fits], storage) if fits.any() else 0
     else:
         fits &= sizes <= storage.max_finite
-    # Without the largest of these entries the others are stored times a larger power of two, which errs less.
+    # If the largest of these entries go, the others are scaled by a larger power of two, which errs less.
     fits &= relative + float(np.ldexp(storage.min_normal * unit, -exponent)) <= allowed
     return fits
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _EXACT_INTEGER = 2**53
-"""Up to which every integer is a float64."""
+"""Size up to which every integer is a float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Matrix:
     indices: npt.NDArray[Any]
     values: Floats | None
     shared: dict[Any, Any] | None = None
-    """Arrangements and formats that several products share, by what they are of; None where nothing is kept."""
+    """Arrangements and formats that several products share, by their keys in `once`; None where nothing is kept."""
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """Return what ``make`` returns; where results are kept, it is called once for a key.
@@ -142,7 +142,7 @@ class Matrix:
         if held.ndim != 2:
             raise InputError(f"the matrix has {held.ndim} dimension; give two")
         _require_numbers(held.dtype)
-        if held.format != "csr":  # Row starts are made of it, of as many rows as a file declares.
+        if held.format != "csr":  # A file may declare more rows than row starts fit into memory.
             require_memory(8 * held.shape[0], f"a matrix of {held.shape[0]:,} rows")
         rows = scipy.sparse.csr_array(held)
         try:

@@ -1,7 +1,7 @@
 """Cuts a matrix in CSR into blocks of whole rows with about as many entries each, and long rows into parts.
 
 That is the partition of CSR-Adaptive (Greathouse and Daga, SC 2014): a group of threads that takes one block at a time
-reads its entries without gaps however uneven the rows are. Cost: 4 indices a block, which replace nothing.
+reads its entries without gaps however uneven the rows are. It costs 4 indices a block beside the row starts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A dictionary of rows: those that grids and regular meshes repeat are stored once, and lie in a core's first cache.
+"""A dictionary of rows: rows that grids and regular meshes repeat are stored once, and stay in a core's first cache.
 
 Rows whose entries lie at the same distances from the diagonal share a pattern, of distances alone or of values too. A
 matrix of few patterns is read as the number of each row's pattern, two bytes a row in place of four bytes an index and
@@ -31,9 +31,9 @@ class RowPatterns:
     of_row : ndarray of uint16, shape (rows,)
     starts : ndarray of int64, shape (patterns + 1,)
     distances : ndarray of int64
-        Columns less the row, of each pattern's entries.
+        Column minus row of each pattern's entries.
     values : ndarray of float64
-        Of each pattern's entries; empty where rows have values of their own.
+        Values of each pattern's entries; empty where rows have values of their own.
     """
 
     of_row: Any

@@ -92,7 +92,7 @@ def require_fitting(values: Floats, storage: ValueFormat) -> None:
         return
     exponent = shared_exponent(values, storage) if storage.scaled else 0
     at = int(np.argmax(np.abs(values)))
-    # In halves: the largest number of a format with 11 exponent bits and a step more is no float64.
+    # Halves are compared: the largest number of a format with 11 exponent bits plus a step is no float64.
     if abs(float(np.ldexp(values[at], exponent - 1))) >= storage.max_finite / 2 + _last_step(storage) / 2:
         raise InputError(
             f"the matrix holds {float(values[at])}, too large for {storage.name}, which ends at {storage.max_finite}; "

@@ -130,7 +130,7 @@ class SegmentedArray:
         return self.decode() if dtype is None else self.decode().astype(dtype)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return values as float64; of ranges along the first axis, their blocks alone are decoded."""
+        """Return values as float64; a range along the first axis decodes only the blocks that it touches."""
         if isinstance(index, slice) and not on_device(self.memory) and self.length:
             low, high, step = index.indices(self.shape[0])
             width = self.length // self.shape[0]
@@ -289,16 +289,17 @@ def encode(
     Parameters
     ----------
     values : array_like of real numbers
-        A sequence, or an array of any shape in main memory. Read as float64. Of those that float64 cannot hold, long
-        doubles and integers from 2**53 on, the format's own rounding is the only one where it keeps fewer bits.
+        A sequence, or an array of any shape in main memory, read as float64. Long doubles and integers from 2**53 on,
+        which float64 cannot hold, are rounded once, to the format, where that has fewer bits than float64.
     format : Format or str
         Or its name; a data type of NumPy or ml_dtypes; ``module:attribute`` or ``file.py:attribute``.
     segments : int, optional
         Write only that many segments, the others are zero (all by default).
     overflow : {"raise", "saturate", "inf"}, optional
-        Refuse finite values beyond the largest number, make them that number, or an infinity, which is NaN in formats
-        without one; and count overflow, underflow and NaN in the array's ``counts``. By default each format does with
-        them as it is defined, and nothing is counted. In device memory not of segments, nor of formats of one's own.
+        Finite values beyond the largest number are refused, become that number, or become an infinity (NaN in formats
+        without one); overflow, underflow and NaN are counted in the array's ``counts``. By default the format's
+        definition decides, and nothing is counted. Segments and formats of one's
+        own have no such choice in device memory.
 
     Returns
     -------

@@ -25,12 +25,12 @@ def load_array(
     ----------
     path : str or Path
     format : Format or str, optional
-        Of the array, where its name is not that of a format of the package.
+        Format of the array, needed where the package has none of the name in the file.
     mapped : bool
         Map the file into memory, read-only, and read no byte before it is used.
     read : int, optional
-        Read the first segments alone; the others are 0. Of planes, the file's other bytes are not touched. A format of
-        one's own needs ``segment_of`` for that.
+        Read so many first segments; the others are 0. Of an array in planes, no other bytes of the file are read. A
+        format of one's own needs ``segment_of`` for that.
 
     Raises
     ------

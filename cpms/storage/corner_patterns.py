@@ -68,7 +68,7 @@ def special_sizes() -> tuple[Bits, Bits, Bits, Bits]:
 
 
 def fitting(storage: Format, values: Floats) -> Floats:
-    """Return what a format can be asked to store.
+    """Return the values that a format can store: no NaN where it has none, and in groups no infinity then.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _sizes(storage: Format, count: int) -> Floats:
 
 @np.errstate(all="ignore")
 def _starts(storage: Format) -> Floats:
-    """Return finite values near which to look: of few codes all, else values of every size, and the ends of ranges."""
+    """Return finite values to begin at: all of a format of few codes, else some of each size, and ends of ranges."""
     if storage.group == 1 and storage.levels == 1 and storage.bits() <= _ALL_CODES:
         codes = np.arange(2 ** storage.bits()).astype(storage.code_type)
         values = SegmentedArray(codes.view(np.uint8), len(codes), storage).decode()
@@ -196,7 +196,7 @@ def _corners(quantised: Quantised, starts: Floats) -> Floats:
 
 
 def _changes(quantised: Quantised, starts: Floats) -> tuple[Floats, Floats]:
-    """Return, above the size of each start, the last value that is stored as the start is, and the one that follows."""
+    """Return the largest value that is stored as the same number as each start, in size, and the float64 after it."""
     bits = starts.view(np.uint64)
     sign: Bits = bits & np.uint64(1 << 63)
     low: Bits = bits & np.uint64((1 << 63) - 1)

@@ -18,7 +18,7 @@ Memory = Literal["main", "device"]
 
 
 def received(name: str, values: Any, memory: Memory) -> tuple[Any, Callable[[Any], Any]]:
-    """Return an array in the memory asked for, and what makes a result of that memory the kind that came.
+    """Return an array in the memory asked for, and a function that converts results to the caller's library.
 
     Arrays of float32 keep their type, all others become float64. Sequences count as NumPy arrays, and results of
     products with stored vectors are plain arrays of the memory where these lie.

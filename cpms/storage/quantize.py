@@ -33,11 +33,11 @@ from cpms.storage.ranges import Overflow, refuse_infinity, refuse_overflow, requ
 from cpms.storage.segment_layout import largest_finite
 
 Rounded = Callable[[Floats, Floats, int], None]
-"""Rounds values into another array; the number is the index of the first."""
+"""A function that rounds values into another array; its last argument is the index of the first value."""
 _TILE = 1 << 13
 _DOUBLE_EXPONENT_BITS = 11
 _MOST_EXPONENT = 1022
-"""Powers of two with exponents up to it are normal numbers, as their reciprocals are."""
+"""Largest e for which 2**e and 2**-e are normal float64 numbers."""
 _INFINITE = 0x7FF0000000000000
 
 
@@ -59,9 +59,9 @@ def quantize(
     format : Format or str
         As in `cpms.encode`.
     rounding : {"nearest", "zero", "stochastic"}, optional
-        In place of the format's own.
+        Rounding in place of the format's own.
     seed : int
-        Of stochastic rounding, whose bits depend on it and on the index alone, in main memory and on a GPU.
+        Seed of stochastic rounding; results depend on it and on a value's index alone, in main memory and on a GPU.
     overflow : {"raise", "saturate", "inf"}, optional
         As in `cpms.encode`, whose array counts, too.
 

@@ -51,7 +51,7 @@ def distribution_exponent(format: Format) -> int:
 
 
 def array_exponent(values: Floats, format: Format) -> int:
-    """Return the power of two with which an array is stored: 0 but for scaled formats."""
+    """Return e of an array, whose values are stored times 2**e: 0 unless the format is scaled."""
     if isinstance(format, FloatFormat):
         return shared_exponent(values, format) if format.scaled else 0
     if isinstance(format, SegmentFormat):
@@ -167,6 +167,6 @@ def refuse_overflow(format: Format, at: int, value: float, most: float) -> None:
 
 
 def refuse_infinity(format: Format) -> None:
-    """Refuse formats in which nothing can stand for what is beyond the largest number."""
+    """Refuse formats without infinity and NaN, one of which would stand for values beyond the largest number."""
     if not (format.has_infinity or format.has_nan):
         raise InputError(f"{shortened(format.name)} has no infinity and no NaN; give overflow='saturate' or 'raise'")
