@@ -2,8 +2,8 @@
 
 They differ in what the largest codes mean: infinity and NaN ("ieee"), one NaN a sign and no infinity ("fn"), one NaN in
 place of -0 ("fnuz"), or numbers alone ("finite"). Sources: Micikevicius et al., "FP8 Formats for Deep Learning", 2022;
-OCP Microscaling Formats 1.0, 2023; the names are those of ``ml_dtypes``, with the same bits for every float32. That package
-rounds float64 to float32 first; here a value is rounded once, to the nearest, ties to even. Beyond the range it
+OCP Microscaling Formats 1.0, 2023; the names are those of ``ml_dtypes``, with the same bits for every float32. That
+package rounds float64 to float32 first; here a value is rounded once, to the nearest, ties to even. Beyond the range it
 becomes infinity, NaN in formats without infinities, or the largest number in formats without either.
 """
 
