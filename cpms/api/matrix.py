@@ -165,7 +165,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         return self.source.entries
 
     def bytes_read(self, read: int | None = None) -> int:
-        """Return the bytes of the matrix that a product reads, of which ``read`` segments of each value."""
+        """Return the bytes that a product reads of the matrix: indices, and ``read`` segments of each value."""
         self._checked_level(read)
         return self.operator.bytes_read(read)
 
@@ -332,7 +332,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
     def _target(
         self, out: Any | None, x: Any, rows: int, back: Callable[[Any], Any]
     ) -> tuple[Any, Callable[[Any], Any]]:
-        """Return where the product goes, and what is done with it then."""
+        """Return the array that a product is written into, and the function that makes the result of it."""
         dtype = np.dtype(np.float64) if isinstance(x, STORED) else x.dtype
         if out is None:
             return self.operator.empty((rows,), dtype), back
@@ -377,7 +377,7 @@ def _same(found: Any) -> Any:
 
 
 def _first(*given: Any) -> Any:
-    """Return the first of what was given that is not None."""
+    """Return the first argument that is not None."""
     return next(each for each in given if each is not None)
 
 

@@ -136,7 +136,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
 
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:  # noqa: ARG001
-    """Return True: whoever prefers the backend is given certified ranks of graphs of any size."""
+    """Return True: a user who prefers the backend gets certified ranks of graphs of any size."""
     return True
 
 

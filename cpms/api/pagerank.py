@@ -54,8 +54,8 @@ def pagerank(
     method : {"power", "refine"}
         Power iteration, or mixed-precision iterative refinement; see `cpms.solvers.refine`.
     storage : str or Format
-        Of ``power``: format of the iterate and, in layouts that store them, of the matrix values;
-        ``auto`` is fp64. Of ``refine``: format of the residual; ``auto`` is the fastest: fp16, but fp32 on engine
+        For ``power``, the format of the iterate and, in layouts that store them, of the matrix values;
+        ``auto`` is fp64. For ``refine``, that of the residual; ``auto`` is the fastest: fp16, but fp32 on engine
         ``cpu`` below 2^17 nodes, and e5m2 with error feedback on a GPU. A segment format stands for its first
         segment.
     layout : {"auto", "csr", "ell", "pattern", "coo"}

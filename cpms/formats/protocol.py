@@ -145,7 +145,7 @@ class Format:
         raise UnsupportedError(f"{self.name} has a compiled codec; use cpms.encode(values, {self.name!r}).decode()")
 
     def segment_of(self, codes: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
-        """Return the part of codes that level k adds to those before, from 0 on, as a view: the codes, of one level."""
+        """Return, as a view, the part of codes that level k, from 0 on, adds; the codes themselves if one level is all."""
         if self.levels == 1:
             return codes
         raise UnsupportedError(f"{self.name} does not say where level {k} lies in its codes; give it a segment_of")
@@ -169,7 +169,7 @@ class Format:
         return None
 
     def error(self, read: int | None = None, exponent: int = 0, largest: float = math.inf) -> tuple[float, float]:
-        """Return the bound of the error of a number that is read, relative to it and absolute, whose sum it is.
+        """Return a and b such that the error of a number v that is read is at most a |v| + b.
 
         ``exponent`` is that of the array, and ``largest`` the size of its largest number.
         """
@@ -178,7 +178,7 @@ class Format:
         return (unit, least) if self.group == 1 else (0.0, max(unit * largest, least))
 
     def exponent_of(self, values: Floats) -> int:  # noqa: ARG002
-        """Return the exponent of an array: its values are stored times so many powers of two. None, 0, by default."""
+        """Return the exponent e of an array, whose values are stored times 2**e; 0 by default."""
         return 0
 
     @property
@@ -256,7 +256,7 @@ def _home(cls: type[Format], name: str) -> type[Format]:
 
 
 def require_sound(format: Format) -> Format:
-    """Return a format that is a value with sound facts; codecs are compiled, and facts looked at, once a format.
+    """Return a format that is a value with sound facts, and refuse others; facts are checked once a format.
 
     Examples
     --------

@@ -26,7 +26,7 @@ _TABLE_BYTES = 2 * EXPONENTS
 _HEAD, _MIDDLE, _TAIL = _TABLE_BYTES, _TABLE_BYTES + 2 * GROUP, _TABLE_BYTES + 4 * GROUP
 _BITS = (16, 32, 64)
 _LEAST = -1021
-"""Exponent of a group of zeros: sizes are below its power of two."""
+"""Exponent of a group of zeros; sizes in a group lie below 2 to its exponent."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Solution:
     certificate : Certificate
         Of x, found after the solve by code that the solver does not share.
     tol : float
-        What was asked for: ||b - A x||_2 <= tol ||b||_2.
+        The tolerance that was asked for: ||b - A x||_2 <= tol ||b||_2.
     history : tuple of LinearStep
     method, storage, vectors, engine : str
         What was used; ``vectors`` are the formats of vectors, from the fewest bits on.
@@ -40,7 +40,7 @@ class Solution:
     bytes_read : int
         Of matrix and vectors in all iterations, the residuals in float64 included, by the methods' counts.
     prepare_s, solve_s, certify_s, compile_s : float
-        Seconds, each without those in which code was compiled, which are the last.
+        Seconds of preparation, solve and certificate without compilation, and seconds of compilation.
     transfer_s : float
         Seconds in which b and the start were scaled and copied into the engine's memory.
     device_x : array or None
@@ -110,7 +110,7 @@ class Solution:
 
     @property
     def error_estimate(self) -> float | None:
-        """About the most that ||x - x*||_2 may be, by an estimate of the smallest eigenvalue; no bound.
+        """Estimate of the largest possible ||x - x*||_2, by one of the smallest eigenvalue; it is no bound.
 
         None where conjugate gradients did not find the answer, or had a preconditioner other than Jacobi's and block
         Jacobi's.

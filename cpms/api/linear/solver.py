@@ -56,7 +56,7 @@ _BELOW = 0.9
 _GOALS = 3
 """Goals that are tried, each a tenth of the one before, until the certificate agrees."""
 _FALL_BACK = (SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, SolveStatus.DIVERGED)
-"""Statuses of a method that ``auto`` chose after which GMRES goes on."""
+"""Statuses after which GMRES continues the solve of a method that ``auto`` chose."""
 
 OnStep = Callable[[LinearStep], None]
 
@@ -73,7 +73,7 @@ class Solver:
         `cpms.SolveStatus`; its answer is certified as any other. ``auto`` takes cg for a symmetric matrix with a
         positive diagonal, and Jacobi's preconditioner where diagonal entries differ tenfold; chebyshev where a diagonal
         similarity makes A symmetric; jacobi where the diagonal dominates rows twofold or its rate is estimated to be
-        fast; else gmres; and goes on with gmres where A turns out not to be as it looked.
+        fast; else gmres; and continues with gmres if A turns out to be otherwise.
     storage : format or str
         Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact, and fp32 beside fp64 where
         these are more than 32 and vectors have no more.
@@ -88,7 +88,7 @@ class Solver:
     preconditioner : {"jacobi", "block_jacobi", "chebyshev"}, callable or None
         A callable gets a residual in the engine's memory and returns an array of the same shape.
     preconditioner_storage : format or str
-        What a Jacobi preconditioner is stored in; a block Jacobi one chooses by the conditions of its blocks.
+        Format of a Jacobi preconditioner; block Jacobi chooses formats by the condition numbers of its blocks.
     block : int
         Rows of a block of block Jacobi.
     inner : {"auto", "cg", "gmres", "jacobi", "chebyshev"}, callable, or the name of a plug-in
