@@ -145,7 +145,7 @@ class Format:
         raise UnsupportedError(f"{self.name} has a compiled codec; use cpms.encode(values, {self.name!r}).decode()")
 
     def segment_of(self, codes: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
-        """Return, as a view, the part of codes that level k, from 0 on, adds; the codes themselves if one level is all."""
+        """Return, as a view, the part of codes that level k, from 0 on, adds; all of them where there is one level."""
         if self.levels == 1:
             return codes
         raise UnsupportedError(f"{self.name} does not say where level {k} lies in its codes; give it a segment_of")
