@@ -10,7 +10,7 @@ WRITERS = {
     "print": {"cpms/base/text/terminal.py"},
     "complain": {"cpms/base/program.py"},
     "tqdm": {"cpms/base/text/progress.py"},
-    "to_csv": {"cpms/base/text/table_text.py"},
+    "to_csv": {"cpms/base/text/tables.py"},
     "savefig": {"cpms/experiment/report/figures.py"},
     "write_text": {
         "cpms/experiment/report/output.py",
@@ -30,7 +30,7 @@ STREAMS = ("stdout", "stderr")
 MARKUP = (r"\begin{", r"\caption", r"\toprule", "<table", "<td", "|---")
 """What only a writer of LaTeX, HTML or Markdown has in its texts."""
 MARKUP_WRITERS = {
-    *(f"cpms/base/text/{name}.py" for name in ("html_table", "latex_table", "table_text")),
+    *(f"cpms/base/text/{name}.py" for name in ("html_table", "latex_table", "tables")),
     "cpms/experiment/report/html_report.py",
     *(f"cpms/experiment/pages/{name}_page.py" for name in ("config", "measured")),
     "cpms/experiment/rows/schema.py",

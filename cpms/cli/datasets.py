@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
 from cpms.base.text.terminal import say
-from cpms.base.text.text_table import text_table
+from cpms.base.text.terminal_table import text_table
 
 if TYPE_CHECKING:
     from cpms.sources.dataset_records import Dataset

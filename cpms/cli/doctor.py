@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from cpms.base.text.terminal import say
-from cpms.base.text.text_table import text_table
+from cpms.base.text.terminal_table import text_table
 
 _LIBRARIES = {
     **dict.fromkeys(("numpy", "scipy", "numba", "pandas", "matplotlib", "pyarrow"), ""),

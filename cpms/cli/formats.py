@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base.text.terminal import say
-from cpms.base.text.text_table import text_table
+from cpms.base.text.terminal_table import text_table
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_named, names
 from cpms.formats.minifloats import MiniFloatFormat
 

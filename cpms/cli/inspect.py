@@ -11,7 +11,7 @@ from typing import Any
 
 from cpms.base.errors import InputError
 from cpms.base.text.terminal import say
-from cpms.base.text.text_table import text_table
+from cpms.base.text.terminal_table import text_table
 from cpms.formats import oracle
 from cpms.formats.formats import Format, SegmentFormat, format_named
 from cpms.sources.readers import is_file

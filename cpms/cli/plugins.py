@@ -9,7 +9,7 @@ from typing import Any
 from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.text.terminal import say
-from cpms.base.text.text_table import text_table
+from cpms.base.text.terminal_table import text_table
 
 
 def add(parsers: Any) -> None:

@@ -15,9 +15,9 @@ from cpms.base.atomic_files import check_writable, replacing
 from cpms.base.errors import InputError
 from cpms.base.text import escape
 from cpms.base.text.iterations import iterations_shown
-from cpms.base.text.table_text import write_csv
+from cpms.base.text.tables import write_csv
 from cpms.base.text.terminal import say, say_json
-from cpms.base.text.text_table import text_table
+from cpms.base.text.terminal_table import text_table
 from cpms.base.validation import finite, shown
 from cpms.graph.graph import Graph
 from cpms.sources.readers.form_arguments import FORM, add_dangling_option, add_form_options

@@ -13,7 +13,7 @@ from cpms.base import plugins
 from cpms.base.atomic_files import check_writable, replacing
 from cpms.base.errors import InputError
 from cpms.base.text.iterations import iterations_shown
-from cpms.base.text.table_text import write_csv
+from cpms.base.text.tables import write_csv
 from cpms.base.text.terminal import say, say_json
 from cpms.base.validation import finite, shortened, shown
 

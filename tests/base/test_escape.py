@@ -15,7 +15,7 @@ from matplotlib import cbook
 
 from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
-from cpms.base.text.table_text import markdown, write_csv
+from cpms.base.text.tables import markdown, write_csv
 
 HOSTILE = st.sampled_from(hostile_names.NAMES)
 TEXTS = st.one_of(HOSTILE, st.text(), st.text(alphabet="\\$`*_[]<>|&#-=+@'\"\n\r\t\x1b 1.a"))

@@ -10,7 +10,7 @@ from latex_check import faults
 
 from cpms import InputError
 from cpms.base.text.latex_table import latex_table
-from cpms.base.text.table_text import apart, is_best, markdown
+from cpms.base.text.tables import apart, is_best, markdown
 
 NUMBERS = st.lists(st.floats(-1e12, 1e12) | st.sampled_from([0.0, 1.5, 1e-10, 12345.678, 2e20]), min_size=1, max_size=6)
 

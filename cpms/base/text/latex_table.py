@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cpms.base.text import escape
-from cpms.base.text.table_text import Best, apart, is_best, numeric, texts
+from cpms.base.text.tables import Best, apart, is_best, numeric, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +112,7 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str, best: Best | N
     label : str
         Label in the document; further parts append ``-2`` and so on.
     best : dict, optional
-        Rules of the cells in bold, see `cpms.base.text.table_text.is_best`.
+        Rules of the cells in bold, see `cpms.base.text.tables.is_best`.
 
     Examples
     --------

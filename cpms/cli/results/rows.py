@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpms.base.text.counted import counted
 from cpms.base.text.terminal import say
-from cpms.base.text.text_table import text_table
+from cpms.base.text.terminal_table import text_table
 from cpms.cli.results.sources import rows_named
 
 if TYPE_CHECKING:

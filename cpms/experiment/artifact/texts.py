@@ -17,7 +17,7 @@ import pandas as pd
 
 import cpms
 from cpms.base.text import escape
-from cpms.base.text.table_text import markdown
+from cpms.base.text.tables import markdown
 from cpms.experiment.artifact.inputs import Packed
 from cpms.experiment.artifact.numbers import by_experiment, machine
 from cpms.experiment.rows.outcome import measured

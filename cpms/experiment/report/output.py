@@ -15,7 +15,7 @@ from cpms.base.errors import InputError
 from cpms.base.package_data import folder
 from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
-from cpms.base.text.table_text import LONGEST_WORD, Best, markdown, write_csv
+from cpms.base.text.tables import LONGEST_WORD, Best, markdown, write_csv
 from cpms.experiment.report import figures
 from cpms.experiment.report.captions import provenance, some
 from cpms.experiment.report.captions import shortened as shortened
@@ -111,7 +111,7 @@ class Output:
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
 
         All texts and the caption are plain text: markup is escaped. Long names are abbreviated but in ``.csv``.
-        Rules of the best are those of `cpms.base.text.table_text.is_best`.
+        Rules of the best are those of `cpms.base.text.tables.is_best`.
         """
         caption = " ".join(filter(None, [caption, f"({self._note})" if self._note else ""]))
         stem = self._target / f"{self._name}{suffix}"

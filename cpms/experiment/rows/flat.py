@@ -17,7 +17,7 @@ from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder
 from cpms.base.text.suggestions import unknown
-from cpms.base.text.table_text import write_csv
+from cpms.base.text.tables import write_csv
 from cpms.experiment.rows import rows as files
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import contestant, results_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpms.base.errors import InputError
 from cpms.base.text import escape
-from cpms.base.text.text_table import padded
+from cpms.base.text.terminal_table import padded
 
 if TYPE_CHECKING:
     import pandas as pd
