@@ -134,19 +134,19 @@ def array_error(stored: Any, read: int | None) -> Bound:
     return value_error(stored.format, read, -stored.top if hasattr(stored, "top") else stored.exponent)
 
 
-def product_bound(of_matrix: Bound, of_x: Bound, compute: Compute, additions: int) -> Bound:
+def product_bound(of_matrix: Bound, compute: Compute, additions: int) -> Bound:
     """Return the error bound of a row with so many additions, by Higham's gamma (section 3.1 of his second edition).
 
     Holds where nothing overflows, and nothing that matters falls below the normal range of the compute precision.
 
     Examples
     --------
-    >>> product_bound(EXACT, EXACT, "fp64", 7).relative / 2.0**-53
+    >>> product_bound(EXACT, "fp64", 7).relative / 2.0**-53
     12.0
     """
     steps = (additions + _OTHERS) * UNIT_ROUNDOFF[compute]
     gamma = steps / (1.0 - steps) if steps < 1.0 else np.inf
-    growth = (1.0 + of_x.relative) * (1.0 + gamma)
+    growth = 1.0 + gamma
     return Bound((1.0 + of_matrix.relative) * growth - 1.0, of_matrix.absolute * growth)
 
 
@@ -227,15 +227,15 @@ class LinearOperator(ABC):
     def bytes_read(self, read: int | None = None) -> int:
         """Return the bytes of indices and values that a product reads whose values are read in ``read`` segments."""
 
-    def error_bound(self, *, read_matrix: int | None = None, x_error: Bound = EXACT, transpose: bool = False) -> Bound:
+    def error_bound(self, *, read_matrix: int | None = None, transpose: bool = False) -> Bound:
         """Return the bound of `apply` by storage, level and compute precision, for the longest row or column.
 
-        ``x_error`` is that of x as it is read, from `value_error`; its absolute part is not covered.
+        It is for x as it is read, and leaves out the error of a stored x.
         """
-        return (self.transposed if transpose else self).bound(read_matrix, x_error)
+        return (self.transposed if transpose else self).bound(read_matrix)
 
     @abstractmethod
-    def bound(self, read_matrix: int | None, x_error: Bound) -> Bound:
+    def bound(self, read_matrix: int | None) -> Bound:
         """Return `error_bound` for the matrix as it is stored."""
 
     @abstractmethod

@@ -54,9 +54,9 @@ class ArrangedProduct(LinearOperator):
         """The transposed matrix in the same layout and format, built when it is first asked for."""
         return self.of(self.arrangement.matrix.transposed(), self.request)
 
-    def bound(self, read_matrix: int | None, x_error: Bound) -> Bound:
+    def bound(self, read_matrix: int | None) -> Bound:
         """Return the bound of the longest row."""
         of_matrix, exponent = array_error(self.values, read_matrix), self.least_exponent()
         if self.values is not None and exponent is not None:
             of_matrix = value_error(self.values.format, read_matrix, exponent)
-        return product_bound(of_matrix, x_error, self.request.compute, self.arrangement.matrix.longest)
+        return product_bound(of_matrix, self.request.compute, self.arrangement.matrix.longest)

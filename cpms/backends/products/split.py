@@ -73,11 +73,11 @@ class SplitProduct(LinearOperator):
         self._check(read)
         return sum(part.bytes_read() for part in self.parts)
 
-    def bound(self, read_matrix: int | None, x_error: Bound) -> Bound:
+    def bound(self, read_matrix: int | None) -> Bound:
         """Return the bound of the longest row, whose sum has an addition or two more for each part."""
         self._check(read_matrix)
         additions = self.source.longest + 2 * len(self.parts)
-        return product_bound(Bound(0.0, self.error), x_error, self.request.compute, additions)
+        return product_bound(Bound(0.0, self.error), self.request.compute, additions)
 
     @cached_property
     def transposed(self) -> SplitProduct:

@@ -137,14 +137,14 @@ class ReferenceProduct(LinearOperator):
         of_entries = np.repeat(self.exponents, self.matrix.lengths).tolist()
         return [cut_value(value, storage, read, e) for value, e in zip(given, of_entries, strict=True)]
 
-    def bound(self, read_matrix: int | None, x_error: Bound) -> Bound:
+    def bound(self, read_matrix: int | None) -> Bound:
         """Return the bound of a row that is rounded once."""
         storage = self.request.storage
         if isinstance(storage, BlockFloatFormat) or has_own_codec(storage):
             of_matrix = array_error(_stored(self.matrix.given_values(), storage), read_matrix)
         else:
             of_matrix = EXACT if storage is None else value_error(storage, read_matrix, min(self.exponents))
-        return product_bound(of_matrix, x_error, self.request.compute, 0)
+        return product_bound(of_matrix, self.request.compute, 0)
 
     def product(self, x: Any, out: Any, terms: Terms) -> float | None:
         """Multiply row by row."""

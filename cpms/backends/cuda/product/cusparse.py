@@ -105,10 +105,10 @@ class CusparseProduct(CudaVectors):
         """Products of the same arrays, which cuSPARSE takes as those of the transposed matrix."""
         return replace(self, flipped=not self.flipped)
 
-    def bound(self, read_matrix: int | None, x_error: Bound) -> Bound:
+    def bound(self, read_matrix: int | None) -> Bound:
         """Return the bound of the longest row."""
         longest = (self.source.transposed() if self.flipped else self.source).longest
-        return product_bound(value_error(self.storage, read_matrix), x_error, self.request.compute, longest)
+        return product_bound(value_error(self.storage, read_matrix), self.request.compute, longest)
 
     def product(self, x: Any, out: Any, terms: Terms) -> float | None:
         """Multiply; vectors of another type than the matrix are converted before and after.
