@@ -297,9 +297,8 @@ def encode(
         Write only that many segments, the others are zero (all by default).
     overflow : {"raise", "saturate", "inf"}, optional
         Finite values beyond the largest number are refused, become that number, or become an infinity (NaN in formats
-        without one); overflow, underflow and NaN are counted in the array's ``counts``. By default the format's
-        definition decides, and nothing is counted. Segments and formats of one's own have no such choice in device
-        memory.
+        without one); overflow, underflow and NaN are counted in the array's ``counts``. By default the format decides,
+        and nothing is counted. Segments and formats of one's own have no such choice in device memory.
 
     Returns
     -------
