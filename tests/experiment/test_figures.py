@@ -8,6 +8,7 @@ import re
 
 import matplotlib.pyplot as plt
 import pytest
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -22,6 +23,10 @@ PICTURES = {"fig1", "fig2"}
 """Drawn from layouts and formats, without rows."""
 SLOW = [name for name in show_programs() if name not in {"road", "tolerance"}]
 QUICK = [("road", "single"), ("tolerance", "double")]
+AREAS = {*Line2D.filled_markers} - {"."}
+"""Markers that can hide others; dots are those of a curve."""
+SCATTERED = {"roofline", "gmres_bits", "scaling"}
+"""Figures of which both axes of a panel are measured: marks lie where they lie."""
 
 
 @pytest.fixture
@@ -31,7 +36,7 @@ def drawn(monkeypatch):
 
     def saved(figure, stem, endings=figures.ENDINGS):
         figures._escape(figure)
-        found[stem.name] = list(faults(figure))
+        found[stem.name] = [*faults(figure), *([] if stem.name in SCATTERED else hidden(figure))]
         plt.close(figure)
         return [stem.with_suffix(".pdf")]
 
@@ -72,6 +77,54 @@ def faults(figure):
                 yield f"{one.get_text()!r} is on {other.get_text()!r}"
 
 
+    labelled = [axes for axes in figure.axes if axes.axison and not axes.get_xlabel()]
+    if figure.get_supxlabel() and len({axes.get_xlim() for axes in labelled}) > 1:
+        yield f"{figure.get_supxlabel()!r} is below axes with ends of their own"
+    for axes in figure.axes:
+        yield from covered(axes, renderer)
+
+
+def covered(axes, renderer):
+    """Yield the texts and the legend of a panel that lie on each other, on marks, or across the edge of a bar."""
+    legend = axes.get_legend()
+    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in axes.texts if shown(text)]
+    boxes += [] if legend is None else [("the legend", legend.get_window_extent(renderer))]
+    for (one, first), (other, second) in itertools.combinations(boxes, 2):
+        if covers(first, second):
+            yield f"{one!r} is on {other!r}"
+    for (text, box), (place, radius, _) in itertools.product(boxes, marks(axes)):
+        if (np.maximum([box.x0, box.y0] - place, place - [box.x1, box.y1]) < radius - 1).all():
+            yield f"{text!r} is on a mark"
+    for (text, box), bar in itertools.product(boxes, axes.patches):
+        edge = bar.get_window_extent(renderer)
+        inside = edge.x0 - 1 <= box.x0 and box.x1 <= edge.x1 + 1 and edge.y0 - 1 <= box.y0 and box.y1 <= edge.y1 + 1
+        if covers(box, edge) and not inside:
+            yield f"{text!r} is on the edge of a bar"
+
+
+def marks(axes):
+    """Return the place in pixels, the radius and the look of each opaque mark of a panel that has an area."""
+    lines = [line for line in axes.lines if line.get_marker() in AREAS and line.get_alpha() is None]
+    return [
+        (place, line.get_markersize() / 2 * axes.figure.dpi / 72, (*look(line)[:3], line.get_markersize()))
+        for line in lines
+        for place in axes.transData.transform(np.asarray(line.get_xydata(), float))
+        if np.isfinite(place).all()
+    ]
+
+
+def hidden(figure):
+    """Yield the panels in which marks that look different lie more than half on each other."""
+    for axes in figure.axes:
+        pairs = [
+            (one[2], other[2])
+            for one, other in itertools.combinations(marks(axes), 2)
+            if one[2] != other[2] and np.hypot(*(one[0] - other[0])) < min(one[1], other[1])
+        ]
+        if pairs:
+            yield f"in panel {axes.get_title()!r} {len(pairs)} marks hide another, as {pairs[0]}"
+
+
 def look(handle):
     """Return what tells an entry of a legend from others."""
     if not isinstance(handle, Line2D):
@@ -106,6 +159,7 @@ def test_figures_are_printable_and_described(tmp_path, drawn, name, width):
             assert described["cells"] == []
             continue
         assert re.search(r"Machines?: .*Commits?: [0-9a-f]{7}", described["caption"])
+        assert not ("no spread" in described["caption"] and re.search(r"range [\d.]+ %", described["caption"]))
         assert described["cells"]
         counted = len(described["cells_without_commit"])
         assert not counted or f"{counted} of {len(described['cells'])} rows by code" in described["caption"]

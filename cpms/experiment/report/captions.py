@@ -45,7 +45,7 @@ _WORDS = {
 }
 
 
-def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None) -> str:
+def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed: bool = True) -> str:
     """Return machine, commits, repetitions and spread of rows as sentences.
 
     Parameters
@@ -54,18 +54,23 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None) -> str:
     drawn : pandas.DataFrame, optional
         The observations that are drawn: machines are theirs alone. Their samples count where rows hold none, since
         there each sample is a row of its own.
+    timed : bool
+        False for counts, such as iterations: these have no spread, whatever that of the rows' times is.
 
     Examples
     --------
     >>> row = {"cpu": "a", "results": [{"solve_samples_s": [1.0, 2.0, 3.0]}]}
     >>> provenance([row])
     'Machine: a. Commit: unknown. Samples of each result: 3; median interquartile range 50 % of the median.'
+    >>> provenance([row], timed=False)
+    'Machine: a. Commit: unknown. Counts, which have no spread.'
     """
     machines = machines_of(rows) if drawn is None else list(dict.fromkeys(drawn.machines.explode().dropna()))
     commits = dict.fromkeys(map(commit_text, rows))
     plural = "s" if len(commits) > 1 else ""
     several = "s" if len(machines) > 1 else ""
-    return f"Machine{several}: {'; '.join(machines)}. Commit{plural}: {some(commits)}. {_repetitions(rows, drawn)}."
+    repeated = _repetitions(rows, drawn) if timed else "Counts, which have no spread"
+    return f"Machine{several}: {'; '.join(machines)}. Commit{plural}: {some(commits)}. {repeated}."
 
 
 def machines_of(rows: Iterable[Row]) -> list[str]:

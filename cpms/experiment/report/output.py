@@ -128,8 +128,9 @@ class Output:
             self._echo(line)
 
     def figure(
-        self, figure: Figure, *, suffix: str = "", caption: str = "", alt: str = "", of: Sequence[str] | None = None
-    ) -> None:
+        self, figure: Figure, *, suffix: str = "", caption: str = "", alt: str = "", of: Sequence[str] | None = None,
+        timed: bool = True,
+    ) -> None:  # fmt: skip
         """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
 
         A file ``.json`` beside it has the caption with machine, commit, repetitions and spread, the alternative text
@@ -146,6 +147,8 @@ class Output:
             Alternative text: the figure in words.
         of : sequence of str
             Experiments whose rows are drawn; by default all; none for a picture of formats or layouts.
+        timed : bool
+            Whether times are drawn, whose repetitions and spread the caption has; counts have none.
         """
         rows, apart = ([], []) if of is not None and not of else self._of(of or ())
         note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows)).strip("; ")
@@ -156,7 +159,7 @@ class Output:
             figure.supxlabel("\n".join(lines), fontsize=8 if text else 7)
         self._marks.clear()
         figure.set_label(alt)
-        said = self._provenance(rows, apart, note)
+        said = self._provenance(rows, apart, note, timed)
         described = {
             "caption": " ".join(filter(None, [caption and f"{caption.rstrip('.')}.", said])),
             "alt": alt,
@@ -181,13 +184,13 @@ class Output:
         else:
             self.leave_out(f"figure {name}", "the rows hold nothing to draw in one of its panels")
 
-    def _provenance(self, rows: Sequence[Row], apart: Sequence[Row], note: str) -> str:
+    def _provenance(self, rows: Sequence[Row], apart: Sequence[Row], note: str, timed: bool) -> str:
         """Return machine, commit, repetitions and spread, and the graphs of rows that no commit explains."""
         few = 2 * len(apart) < len(rows)
         named = apart if few else [row for row in rows if row not in apart]
         graphs = some(dict.fromkeys(shortened(label(row)) for row in named if row.get("graph_name"))) if apart else ""
         note = (": " if few else ", all but ").join(filter(None, [note, graphs]))
-        return " ".join(filter(None, [provenance(rows) if rows else "", f"({note})" if note else ""]))
+        return " ".join(filter(None, [provenance(rows, timed=timed) if rows else "", f"({note})" if note else ""]))
 
     def origin(self, origins: list[dict[str, str | None]], experiments: list[str]) -> None:
         """Write beside what a plug-in drew which one it is, into a file ``.json``, with a caption that is there."""

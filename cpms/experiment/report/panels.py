@@ -16,6 +16,7 @@ from cpms.experiment.report.page.legends import ALL_MARKERS as ALL_MARKERS
 from cpms.experiment.report.page.legends import key as key
 from cpms.experiment.report.page.legends import kinds as kinds
 from cpms.experiment.report.page.legends import legend as legend
+from cpms.experiment.report.page.legends import legend_above as legend_above
 from cpms.experiment.report.page.legends import marker as marker
 from cpms.experiment.report.page.legends import markers as markers
 from cpms.experiment.report.page.room import CHARACTER_IN
@@ -26,6 +27,7 @@ from cpms.experiment.report.palette import colour as colour
 from cpms.experiment.report.style import WIDTHS
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -100,6 +102,13 @@ def state_small(axes: Axes, ends: Sequence[float], places: Sequence[float], *, s
             )
 
 
+def note(axes: Axes, place: float, text: str) -> None:
+    """Write what a row has in place of marks, or beside them, at its right end, on white so that no line crosses it."""
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    at = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center_baseline"}
+    axes.text(0.99, place, text, fontsize=7, color=NEUTRAL, bbox=box, **at)
+
+
 def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
     """Return the height of a panel with names, and of what is above and below it, in inches."""
     return more + max(each * len(names), _LEAST_IN)
@@ -160,6 +169,14 @@ def beside(place: int, count: int, room: float = 0.7) -> float:
     (-0.125, 0.0, 0.0)
     """
     return room * (place - (count - 1) / 2) / count
+
+
+def abreast(values: pd.Series[float], place: int, count: int, factor: float) -> pd.Series[float]:
+    """Return places on a logarithmic axis at which one of several curves has its marks, so that none hides another.
+
+    Neighbours lie apart by a factor.
+    """
+    return values * factor ** (place - (count - 1) / 2)
 
 
 def unity(axes: Axes, *, across: bool = False) -> None:

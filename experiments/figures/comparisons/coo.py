@@ -48,9 +48,8 @@ def show(rows, out, beside):
         suffix="_streams",
         caption=f"A sweep of coo_streams on {gpu} as Belotti and Izzo's Figure 1 orders it: upper bar, the first "
         "stream, product and then update and distance, with the waits between; lower bar, the second stream beside it, "
-        "the least time of the dangling mass; 0: no dangling nodes, ?: their number is not recorded. Two streams can "
-        "save its time alone. The product was timed alone, by device events, and the sweep in whole solves, by the "
-        "host's clock",
+        "the least time of the dangling mass. Two streams can save its time alone. The product was timed alone, by "
+        "device events, and the sweep in whole solves, by the host's clock",
         alt=ends(kernels, "product share", ["graph"], "Share of the product in a sweep"),
         of=["gpu_coo", "gpu_systems"],
     )
@@ -117,16 +116,16 @@ def _figure(kernels, out):
             out.names(map(shortened, graphs.graph), 20, of=["gpu_coo", "gpu_systems"]), graphs["sweep, ms"], strict=True
         )
     ]
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.26))
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.29))
     for place, line in enumerate(graphs.to_dict("records")):
         share = min(line["product share"], 1.0)
-        axes.barh(place - 0.06, share, height=0.34, **STYLE["product"])
-        axes.barh(place - 0.06, 1 - share, left=share, height=0.34, **STYLE["update, distance, waits"])
+        axes.barh(place - 0.16, share, height=0.34, **STYLE["product"])
+        axes.barh(place - 0.16, 1 - share, left=share, height=0.34, **STYLE["update, distance, waits"])
         if line["dangling share"] > 0:
-            axes.barh(place + 0.24, line["dangling share"], height=0.2, **STYLE["dangling mass, at least"])
+            axes.barh(place + 0.14, line["dangling share"], height=0.2, **STYLE["dangling mass, at least"])
         else:
-            none = "0" if line["dangling share"] == 0 else "?"
-            axes.text(0.005, place + 0.28, none, fontsize=7, va="center", color=panels.NEUTRAL)
+            none = "no dangling nodes" if line["dangling share"] == 0 else "dangling nodes not recorded"
+            axes.text(0.01, place + 0.27, none, fontsize=7, va="center", color=panels.NEUTRAL)
     panels.named_rows(axes, names)
     axes.set_xlim(0, 1)
     axes.set_xlabel("share of a sweep")

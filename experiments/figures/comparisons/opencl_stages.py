@@ -13,6 +13,8 @@ from cpms.formats.formats import format_named
 
 NEEDS = ["opencl_stages", "gpu_opencl"]
 STAGES = {"coo": "edges, atomic", "coo_exchange": "edges, exchange", "pattern": "rows"}
+_APART = 0.02
+"""Million nodes by which marks of our ratios lie beside their number, so that none hides another."""
 ADDS = {"add_atomically": "atomic sum", "add_plainly": "plain sum (wrong)", "add_nothing": "no sum (wrong)"}
 
 
@@ -53,21 +55,31 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
     processors = _on_processors(elsewhere[elsewhere.purpose == "long"])
     if "long" in found:
         found["long"] = pd.concat([found["long"], processors])
-    drawn = _drawn(found)
-    if drawn:
+    parts, curves = _parts(found), _curves(found)
+    if parts:
         out.figure(
-            _figure(drawn, out),
+            _figure(parts, out),
             suffix=suffix,
-            caption=f"Figures 1 to 7 of Jiang's report, and work-group sizes, on {where}: medians; lines are 95 % "
-            "bootstrap intervals where rows hold samples, as they do of whole runs. Figures 1, 4 and 6 are of "
-            f"{rows.graph_name.iloc[0]}, sums and copies of an iteration; colour: bits, grey: as printed. "
-            "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing. Driver's: "
-            "work-groups of the size that the driver chooses"
+            caption=f"Figures 1 to 6 of Jiang's report on {where}: medians; lines are 95 % bootstrap intervals where "
+            "rows hold samples, as they do of whole runs. Figures 1, 4 and 6 are of "
+            f"{rows.graph_name.iloc[0]}, sums and copies of an iteration; colour: bits. "
+            "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing"
             + (f". Cores of {elsewhere.cpu.iloc[0]} in 6 are of another run" if len(processors) else ""),
             alt=ends(results, "ms an iteration", ["graph", "layout", "place"], "Time of an iteration", "ms"),
             of=[experiment, *(elsewhere.experiment.unique() if len(processors) else ())],
         )
-    else:
+    if curves:
+        sized = pd.concat([found[purpose] for purpose in ("scaling", "work_groups") if purpose in found])
+        out.figure(
+            _curved(curves, out),
+            suffix=f"{suffix}_curves",
+            caption=f"Figure 7 of Jiang's report, speed-up by nodes, grey as printed, and work-group sizes on {where}: "
+            "medians; colour: bits; marks of one number of nodes, or of work-items, lie beside each other. Driver's: "
+            "work-groups of the size that the driver chooses",
+            alt=ends(sized, "ms an iteration", ["graph", "layout", "place"], "Time of an iteration", "ms"),
+            of=[experiment],
+        )
+    if not (parts or curves):
         out.leave_out(f"figure opencl_stages{suffix}", "its panels compare contestants that the rows do not have")
 
 
@@ -160,8 +172,8 @@ def _speedups(results):
     return table
 
 
-def _drawn(found):
-    """Return the panels that there is something for: height in inches, title, and function that draws one."""
+def _parts(found):
+    """Return the panels of bars that there is something for: their number, title, and function that draws one."""
     drawn = []
     if "stages" in found:
         drawn += _stage_panels(found["stages"])
@@ -169,28 +181,49 @@ def _drawn(found):
         long = found["long"]
         title = f"Fig. 6: {long.iterations.iloc[0]:,} iterations, ms"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
+    return drawn
+
+
+def _curves(found):
+    """Return the panels of curves that there is something for: title, and function that draws one."""
+    drawn = []
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append((1.5, "Fig. 7: speed-up", lambda axes: _speedup_panel(axes, found["scaling"])))
+        drawn.append(("Fig. 7: speed-up", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-group sizes, {found['work_groups'].graph.iloc[0]}"
-        drawn.append((1.6, title, lambda axes: _work_group_panel(axes, found["work_groups"])))
+        drawn.append((title, lambda axes: _work_group_panel(axes, found["work_groups"])))
     return drawn
 
 
 def _figure(drawn, out):
+    """Draw panels of bars below each other, in two columns of about one height where there is room for these."""
     from matplotlib.figure import Figure
 
-    columns = 2 if out.double and len(drawn) > 1 else 1
-    lines = [drawn[first : first + columns] for first in range(0, len(drawn), columns)]
-    heights = [max(height for height, _, _ in line) for line in lines]
-    figure = Figure(figsize=(out.width, sum(heights) + 0.3))
-    grid = figure.subplots(len(lines), columns, squeeze=False, height_ratios=heights)
-    for axes, (_, title, draw) in zip(grid.flat, drawn, strict=False):
-        draw(axes)
-        axes.set_title(title)
-    for unused in list(grid.flat)[len(drawn) :]:
-        unused.remove()
+    heights = [0.42 + 0.135 * count for count, _, _ in drawn]
+    columns = [range(len(drawn))]
+    if out.double and len(drawn) > 1:
+        cut = min(range(1, len(drawn)), key=lambda at: max(sum(heights[:at]), sum(heights[at:])))
+        columns = [range(cut), range(cut, len(drawn))]
+    figure = Figure(figsize=(out.width, 0.3 + max(sum(heights[place] for place in column) for column in columns)))
+    for side, column in zip(figure.add_gridspec(1, len(columns)), columns, strict=True):
+        # Bars of a column are as thick as each other, however many a panel has.
+        rows = side.subgridspec(len(column), 1, height_ratios=[drawn[place][0] + 0.6 for place in column])
+        for cell, place in zip(rows, column, strict=True):
+            _, title, draw = drawn[place]
+            axes = figure.add_subplot(cell)
+            draw(axes)
+            axes.set_title(title)
     panels.legend(figure, panels.key((32, 64)))
+    return figure
+
+
+def _curved(drawn, out):
+    """Draw panels of curves, with their legends above them."""
+    figure, axes = panels.grid(out.width, len(drawn), 2.2, columns=(1, 2))
+    for panel, (title, draw) in zip(axes, drawn, strict=True):
+        draw(panel)
+        panels.legend_above(panel, title)
+    panels.legend(figure, panels.key([32]))
     return figure
 
 
@@ -211,7 +244,7 @@ def _stage_panels(stages):
     drawn += _bars(f"Fig. 2: sums, {graph}, ms", pd.concat([naive, serial]), _calc)
     if len(naive) and len(exchanged):
         first, second = naive.iloc[-1], exchanged.iloc[-1]
-        drawn.append((1.0, f"Fig. 3: copies, {graph}, ms", lambda axes: _copies(axes, first, second)))
+        drawn.append((4, f"Fig. 3: copies, {graph}, ms", lambda axes: _copies(axes, first, second)))
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
     title = f"Fig. 5: sums, {stages.graph.iloc[-1]}, ms"
     return drawn + _bars(title, large, lambda r: 1e3 * r.add_s, by_sum=True)
@@ -240,12 +273,13 @@ def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
                 axes.plot([low, high], [place, place], color="#222222", linewidth=0.8)
         _finish(axes, names, [value(result) for result in results])
 
-    return [(0.38 + 0.135 * len(names), title, draw)]
+    return [(len(names), title, draw)]
 
 
 def _finish(axes, names, lengths):
     """Name bars, and state the lengths of those that are too short to be seen."""
     panels.named_rows(axes, names)
+    axes.locator_params(axis="x", nbins=5)
     panels.state_small(axes, lengths, range(len(names)), share=0.04)
     axes.grid(visible=False)
 
@@ -264,32 +298,31 @@ def _copies(axes, naive, exchanged):
 def _speedup_panel(axes, results):
     table, paper = _speedups(results), printed("jiang")
     axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color=NEUTRAL, ms=4, label="printed, GPU / CPU of 4")
-    for ratio, marker in zip(table.columns[-3:-1], "s^", strict=True):
-        axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour(32), ms=4, label=ratio)
-    axes.set(yscale="log", xlabel="million nodes", ylabel="speed-up", xlim=(0, None))
-    axes.set_ylim(bottom=min(1.0, axes.get_ylim()[0]))
-    panels.headroom(axes, 1.2)
+    for ratio, marker, apart in zip(table.columns[-3:-1], "s^", (-_APART, _APART), strict=True):
+        style = {"marker": marker, "color": colour(32), "ms": 4, "lw": 0.8, "mfc": "white" if marker == "^" else None}
+        axes.plot(table.nodes / 1e6 + apart, table[ratio], **style, label=ratio.removeprefix("NVIDIA "))
+    axes.set(xlabel="million nodes", ylabel="speed-up", xlim=(0, None))
+    axes.locator_params(axis="x", nbins=5)
     panels.logarithmic(axes, "y")
-    axes.legend(loc="upper left", handletextpad=0.4, borderaxespad=0)
+    axes.set_ylim(bottom=min(1.0, axes.get_ylim()[0]))
 
 
 def _work_group_panel(axes, results):
     """Draw times by size; what the driver chooses itself is a mark at the right, of which the size is not known."""
     sizes = np.sort(results[results.work_group > 0].work_group.unique())
-    own = 1.5 + np.log2(sizes[-1])
-    for stage, cells in results.groupby("layout", sort=False):
-        style = {"marker": panels.marker(stage), "ms": 4, "color": colour(32)}
+    own, stages = 1.5 + np.log2(sizes[-1]), results.layout.unique()
+    for place, (stage, cells) in enumerate(results.groupby("layout", sort=False)):
+        style = {"marker": panels.marker(stage), "ms": 3.5, "color": colour(32), "lw": 0.8}
         style |= {"markerfacecolor": "white"} if stage == "coo_exchange" else {}
-        sized, driver = cells[cells.work_group > 0], cells[cells.work_group == 0]
-        axes.plot(np.log2(sized.work_group), sized["ms an iteration"], label=STAGES[stage], **style)
-        axes.plot([own] * len(driver), driver["ms an iteration"], linestyle="", **style)
+        apart = panels.beside(place, len(stages), 0.02 * len(stages) * (own - np.log2(sizes[0])))
+        for part, line in ((cells[cells.work_group > 0], "-"), (cells[cells.work_group == 0], "")):
+            at = np.log2(part.work_group.where(part.work_group > 0, 2.0**own)) + apart
+            axes.plot(at, part["ms an iteration"], linestyle=line, label=STAGES[stage] if line else None, **style)
     ticks = sizes[:: -(-len(sizes) // 5)]
     axes.set_xticks([*np.log2(ticks), own], [*(f"{size:g}" for size in ticks), "driver's"])
     axes.set_ylim(bottom=0)
     axes.set_xlabel("work-items in a work-group")
     axes.set_ylabel("ms an iteration")
-    panels.headroom(axes, 0.9)
-    axes.legend(loc="upper right", handletextpad=0.4, borderaxespad=0)
 
 
 def _name(result):

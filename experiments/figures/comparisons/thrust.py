@@ -106,11 +106,12 @@ def _means(solved):
 def _figure(solved, out):
     graphs = list(solved.sort_values("edges").graph.drop_duplicates())
     names = out.names(map(shortened, graphs), of=["gpu_systems"])
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.16))
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.23))
     for line in solved.itertuples():
         _, mark = SOLVES[line.engine]
         ours = line.engine == "reduce_by_key"
-        panels.point(axes, line.ms, graphs.index(line.graph), 64, mark, ends=(line.low, line.high), filled=ours)
+        place = graphs.index(line.graph) + panels.beside(list(SOLVES).index(line.engine), len(SOLVES), 0.85)
+        panels.point(axes, line.ms, place, 64, mark, ends=(line.low, line.high), filled=ours, size=3.4)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
     axes.set_xlabel("ms a solve")

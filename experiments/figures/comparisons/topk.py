@@ -144,7 +144,7 @@ def _figure(lines, drawn, out, of_kernel):
     figure, (left, right) = panels.grid(out.width, 2, 2.4, columns=(1, 2))
     patterns = list(dict.fromkeys(largest.pattern))
     for pattern, part in largest.groupby("pattern", sort=False):
-        part = part.assign(k=part.k * _ABREAST ** (patterns.index(pattern) - (len(patterns) - 1) / 2))
+        part = part.assign(k=panels.abreast(part.k, patterns.index(pattern), len(patterns), _ABREAST))
         _line(left, part, "share", ("low", "high"), bits, PATTERNS.get(pattern, "X"), pattern)
     copies = largest["copy ms"] / largest["own copy ms"]
     left.axhspan(copies.min(), copies.max(), color=NEUTRAL, alpha=0.2, linewidth=0)

@@ -28,7 +28,7 @@ def show(rows, out):
 
 
 def _figure(rows, out):
-    figure, axes = panels.grid(out.width, len(rows), 1.35, columns=(2, 3), sharey=True)
+    figure, axes = panels.grid(out.width, len(rows), 1.35, columns=(2, 3), sharex=True, sharey=True)
     seen, names = set(), out.names([shortened(label(row)) for _, row in rows.iterrows()])
     for panel, name, (_, row) in zip(axes, names, rows.iterrows(), strict=True):
         history = pd.DataFrame(row.history, columns=["residual", "bits", "mass", "seconds"])

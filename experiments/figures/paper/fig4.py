@@ -116,34 +116,33 @@ def _figure(drawn, out, refused):
     layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
     graphs = in_order(drawn.graph)
     theirs = _printed() if drawn.stand_in.any() else pd.DataFrame()
-    names = [*out.names(map(shortened, graphs)), OURS, *([THEIRS] if len(theirs) else [])]
-    height = panels.rows_height(names, 0.2 if len(names) < 16 else 0.18, 0.55)  # A column of a page has 9 inches.
-    figure, axes = panels.grid(out.width, len(layouts), height, columns=(1, 2), sharex=True)
+    names = out.names(map(shortened, graphs), None if out.double else 20)
+    names += [OURS, *([THEIRS] if len(theirs) else [])]
+    figure, axes = panels.grid(
+        out.width, len(layouts), panels.rows_height(names, 0.28), columns=(2, 2), sharex=True, sharey=True
+    )
     for panel, layout in zip(axes, layouts, strict=True):
         for k, (storage, read) in enumerate(SHOWN):
             line = drawn[(drawn.layout == layout) & (drawn.storage == storage) & (drawn.read == read)]
-            at = (k - 2.5) * 0.12
+            at = panels.beside(k, len(SHOWN), 0.9)
             for each in line.itertuples():
-                style = {"ends": (each.low, each.high), "size": 3.2}
+                style = {"ends": (each.low, each.high), "size": 2.8}
                 panels.point(panel, each.over_fp64, graphs.index(each.graph) + at, each.bits, MARKS[storage], **style)
             if len(line):
                 mean = geometric(line.over_fp64)
-                style = {"ends": (mean["low"], mean["high"]), "size": 4.5}
+                style = {"ends": (mean["low"], mean["high"]), "size": 3.6}
                 panels.point(panel, mean["mean"], len(graphs) + at, line.bits.iloc[0], MARKS[storage], **style)
         for each in theirs.itertuples():
-            at = len(graphs) + 1 + (SHOWN.index((each.storage, each.read)) - 2.5) * 0.12
-            panels.point(panel, each.speedup, at, each.bits, MARKS[each.storage], filled=False, size=4.5)
+            at = len(graphs) + 1 + panels.beside(SHOWN.index((each.storage, each.read)), len(SHOWN), 0.9)
+            panels.point(panel, each.speedup, at, each.bits, MARKS[each.storage], filled=False, size=3.6)
         for place, graph in enumerate(graphs):
             if not ((drawn.graph == graph) & (drawn.layout == layout)).any():
-                at_right = {"transform": panel.get_yaxis_transform(), "ha": "right", "va": "center"}
-                panel.text(0.99, place, refused.get((graph, layout), "no rows"), fontsize=7, **at_right)
+                panels.note(panel, place, refused.get((graph, layout), "no rows"))
         panels.unity(panel)
         panels.named_rows(panel, names)
         panel.axhline(len(graphs) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
         panel.set_title(layout.upper())
-        panels.logarithmic(panel, digits=(1, 1.5, 2, 3, 5))
-    if len(axes) > 1 and out.double:
-        axes[1].set_yticklabels([])
+        panels.logarithmic(panel, digits=(1, 1.5, 2, 3, 5) if out.double else (1, 2, 5))
     figure.supxlabel("times faster than float64, same layout")
     panels.legend(figure, panels.key(drawn.bits, MARKS))
     return figure

@@ -104,7 +104,7 @@ def _means(table):
 def _figure(drawn, out):
     layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
     graphs = {layout: in_order(drawn[drawn.layout == layout].graph) for layout in layouts}
-    height = panels.rows_height(range(1 + max(map(len, graphs.values()))), 0.22, 0.55)
+    height = panels.rows_height(range(1 + max(map(len, graphs.values()))), 0.25, 0.55)
     figure, axes = panels.grid(out.width, len(layouts), height, columns=(1, 2), sharex=True)
     for panel, layout in zip(axes, layouts, strict=True):
         part, own = drawn[drawn.layout == layout], graphs[layout]
@@ -151,7 +151,7 @@ def _in_common(part):
 
 def _offset(storage, engine=None):
     """Return how far from the middle of its row a mark is, in rows: each storage has a line for each of our kernels."""
-    return (-0.21 if storage == "cpms2" else 0.21) + {"cuda": -0.09, "cuda_thread_rows": 0.09}.get(engine, 0.0)
+    return (-0.25 if storage == "cpms2" else 0.25) + {"cuda": -0.13, "cuda_thread_rows": 0.13}.get(engine, 0.0)
 
 
 def _entries(drawn):

@@ -8,6 +8,11 @@ from cpms.experiment.report.output import shortened
 
 NEEDS = ["gpu_product"]
 LIBRARIES = ("cusparse", "scipy")
+VALUES = {"planes": "planes", "blocks": "bfp"}
+"""Layouts of values, by a part of the names of their storages."""
+OF_VALUES = {"sell, planes": "D", "sell, blocks": "p"}
+ASIDE = {"sell, planes": 0.4}
+"""Bytes by which marks lie beside those of the same bytes, so that none hides another."""
 
 
 def show(rows, out):
@@ -21,9 +26,10 @@ def show(rows, out):
     out.figure(
         _figure(table, out),
         caption=f"Time of a product over that of {_first(table)}, against the bytes that it must move an entry: "
-        "medians, lines from the least to the most of the samples; colour: bits, marker: layout, or the library; "
-        "hollow: compressed indices where they were asked for, lossless and bfp16 leave them to cpms; small: vectors "
-        "in float32. "
+        "medians, lines from the least to the most of the samples; colour: bits, marker: layout, or the library, "
+        "planes and blocks: layouts of values in sell, of one array that is read to different bits and of blocks with "
+        f"one exponent, planes drawn {ASIDE['sell, planes']} bytes to the right of their place; hollow: compressed indices where they were asked for, lossless and bfp16 leave them to cpms; "
+        "small: vectors in float32, of sums in float32 or float64 the faster. "
         f"{_storages(table)}",
         alt=ends(table, "times faster", ["matrix", "storage"], "Times faster than the first contestant", "times"),
     )
@@ -52,11 +58,12 @@ def _figure(table, out):
     for panel, name, shown in zip(axes, names, out.names(map(shortened, names)), strict=True):
         part = table[table.matrix == name]
         first = part.ms.iloc[0]
-        for line in part.to_dict("records"):
-            kind = line["engine"] if line["engine"] in LIBRARIES else line["layout"]
-            marks[kind] = panels.marker(kind)
+        part = part.sort_values("ms").drop_duplicates(["engine", "layout", "indices", "asked", "bits", "vectors"])
+        for line in part.sort_index().to_dict("records"):
+            kind = line["engine"] if line["engine"] in LIBRARIES else _layout(line)
+            marks[kind] = OF_VALUES.get(kind) or panels.marker(kind)
             panels.point(
-                panel, line["bytes an entry"], line["ms"] / first, line["bits"], marks[kind],
+                panel, line["bytes an entry"] + ASIDE.get(kind, 0.0), line["ms"] / first, line["bits"], marks[kind],
                 ends=(line["least ms"] / first, line["most ms"] / first), across=False, light=True,
                 filled=line["indices"] != "compressed", size=2.6 if line["vectors"] == "fp32" else 4.2,
             )  # fmt: skip
@@ -68,6 +75,12 @@ def _figure(table, out):
     ways = {"compressed indices": panels.HOLLOW} if (table.indices == "compressed").any() else {}
     panels.legend(figure, panels.key(table.bits, marks, ways))
     return figure
+
+
+def _layout(line):
+    """Return the layout of a matrix, or that of its values where these are not stored one after the other."""
+    of_values = next((name for name, part in VALUES.items() if part in line["asked"]), None)
+    return f"{line['layout']}, {of_values}" if of_values else line["layout"]
 
 
 def _lines(row):

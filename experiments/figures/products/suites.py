@@ -43,8 +43,8 @@ def show(rows, out, beside):
     out.figure(
         _figure(table, out),
         caption=f"Products by suite of matrices: times faster than {OVER['times faster']}. Dots are matrices, "
-        "diamonds geometric means with 95 % bootstrap intervals over the filled ones, grey where matrices are stored "
-        f"in several numbers of bits; colour: bits of values{_hollow(table, rows)}{_choices(table)}",
+        "diamonds geometric means with 95 % bootstrap intervals over them, grey where matrices are stored in several "
+        f"numbers of bits; colour: bits of values{_wrong(table, rows)}{_choices(table)}",
         alt="; ".join(
             f"{product}, {suite}: {mean:.2f} times"
             for suite in summary
@@ -54,8 +54,8 @@ def show(rows, out, beside):
     )
 
 
-def _hollow(table, rows):
-    """Return the matrices that are drawn over our own product, and the reason, as a text for a caption."""
+def _wrong(table, rows):
+    """Return the matrices whose ratios are over our own product, and the reason, as a text for a caption."""
     own = table[table["over ours"].notna()].drop_duplicates(["experiment", "matrix"])
     if own.empty:
         return ""
@@ -65,8 +65,9 @@ def _hollow(table, rows):
     ]
     errors = [row.contestants[0]["error"] for _, row in rows.iterrows() if not is_product(row.contestants[0])]
     return (
-        f"; axes differ. Hollow dots, which no mean has, are over {OVER['over ours']} since cuSPARSE's product is "
-        f"wrong, with relative errors of {min(errors):.0f} to {max(errors):.0f} ({'; '.join(suites)})"
+        f". Numbers at the right, which no mean has: the least and the most over {OVER['over ours']} of matrices of "
+        "which cuSPARSE's product is wrong, with relative errors of "
+        f"{min(errors):.0f} to {max(errors):.0f} ({'; '.join(suites)})"
     )
 
 
@@ -187,30 +188,37 @@ def _mean(ratios):
 def _figure(table, out):
     suites, products = (list(dict.fromkeys(table[column])) for column in ("experiment", "product"))
     figure, axes = panels.grid(
-        out.width, len(suites), panels.rows_height(products, 0.15, 0.6), columns=(1, 2), sharey=True
+        out.width, len(suites), panels.rows_height(products, 0.14, 0.5), columns=(1, 2), sharex=True, sharey=True
     )
     for panel, suite in zip(axes, suites, strict=True):
         for place, product in enumerate(products):
             part = table[(table.experiment == suite) & (table["product"] == product)]
-            for bits, dots in part.groupby("bits"):
-                at, style = [place] * len(dots), {"color": colour(bits), "marker": "o", "ls": "", "ms": 3}
-                panel.plot(dots["times faster"], at, **style, alpha=0.6, mew=0)
-                panel.plot(dots["over ours"], at, **style, mfc="none", mew=0.6)
+            _beyond(panel, place, part["over ours"].dropna())
             part = part.dropna(subset="times faster")
+            for bits, dots in part.groupby("bits"):
+                style = {"color": colour(bits), "marker": "o", "ls": "", "ms": 3, "alpha": 0.6, "mew": 0}
+                panel.plot(dots["times faster"], [place] * len(dots), **style)
             if len(part):
                 found, several = geometric(part["times faster"]), len(set(part.bits)) > 1
                 ends_of = (found["low"], found["high"])
                 panels.point(panel, found["mean"], place, None if several else part.bits.iloc[0], "D", ends=ends_of)
+        if table[table.experiment == suite]["over ours"].notna().any():
+            panels.note(panel, -0.45, "over our CSR:")
         panels.unity(panel)
         panels.named_rows(panel, products)
         panels.logarithmic(panel)
         panel.set_title(_title(suite))
     figure.supxlabel("times faster than cuSPARSE")
     dot = {"a matrix": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 3}}
-    if table["over ours"].notna().any():
-        dot |= {"over our CSR": {**dot["a matrix"], "markerfacecolor": "none"}}
     panels.legend(figure, panels.key(table.bits, {"geometric mean": "D"}, dot))
     return figure
+
+
+def _beyond(panel, place, ratios):
+    """Write the ends of ratios that have another baseline, and lie far beyond the axis, at the edge of a panel."""
+    if len(ratios):
+        texts = dict.fromkeys(f"{end:.2g}" for end in (ratios.min(), ratios.max()))
+        panels.note(panel, place, " to ".join(texts))
 
 
 def _title(suite):

@@ -63,9 +63,9 @@ def show(rows, out, beside):
         _sweeps(table, _by_bits(beside), out),
         suffix="_sweeps",
         caption="Sweeps to 1e-10 by the bits that they read, over all nodes, without Anderson acceleration: power "
-        "iteration in fp64 and with cpms4 (rows of table2 and gpu_speedup), and method refine by storage; without a "
-        "bar: not measured. Counts have no spread",
+        "iteration in fp64 and with cpms4 (rows of table2 and gpu_speedup), and method refine by storage",
         alt=ends(table[table.storage == "fp16" + ALONE], "full", ["graph"], "Full sweeps of refine with fp16"),
+        timed=False,
     )
 
 
@@ -192,7 +192,7 @@ def _ratios(row):
 def _speedups(drawn, out):
     graphs = list(dict.fromkeys(drawn.graph))
     names = out.names(graphs, None if out.double else 19, of=NEEDS)
-    figure, axes = panels.grid(out.width, 2, panels.rows_height(names, 0.33), columns=(2, 2), sharey=True)
+    figure, axes = panels.grid(out.width, 2, panels.rows_height(names, 0.33), columns=(2, 2), sharex=True, sharey=True)
     for panel, over in zip(axes, RATIOS, strict=True):
         for line in drawn[drawn.over == over].itertuples():
             place = graphs.index(line.graph) + panels.beside(list(MARKS).index(line.storage), len(MARKS), 0.8)
@@ -241,8 +241,9 @@ def _sweeps(table, paper, out):
     for panel in axes:
         panels.named_rows(panel, names)
         panel.set_xticks([0, 50, 100])
-    for panel in axes[-columns[out.double] :]:  # Nothing is below them.
         panel.tick_params(labelbottom=True)
+    for place in np.flatnonzero(begin == 0):
+        panels.note(axes[1], place, "no rows")
     panels.legend(figure, panels.key((8, 16, 32, 48, 64)))
     figure.supxlabel("sweeps to 1e-10")
     return figure

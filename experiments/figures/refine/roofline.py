@@ -80,7 +80,7 @@ def _figure(table, swept, first, out):
         panel.set_title(title)
     panels.logarithmic(axes[0])
     panels.logarithmic(axes[0], "y")
-    for panel in axes[-3:] if out.double else axes[-1:]:
+    for panel in axes if out.double else axes[-1:]:
         panel.tick_params(axis="x", labelbottom=True)
     figure.supxlabel("10⁹ gathers a second")
     figure.supylabel("least bytes, GB/s")

@@ -43,7 +43,7 @@ def _table_and_figure(rows, out, where, experiment, suffix):
             suffix=suffix,
             caption=f"Time of whole solves against the tolerance on {where}: medians with 95 % bootstrap intervals of "
             "contestants that converged; colour: fewest bits read on the graph (grey in the legend: not the same on "
-            "all), marker: engine and method",
+            "all), marker: engine and method; marks of one tolerance lie beside each other, axes of times differ",
             alt=ends(drawn, "ms", ["graph", "contestant", "tol"], "Times", "ms"),
             of=[experiment],
         )
@@ -81,15 +81,15 @@ def _status(row, result):
 def _figure(table, out, experiment):
     graphs, contestants = (list(dict.fromkeys(table[column])) for column in ("graph", "contestant"))
     names = out.names(graphs, of=[experiment])
-    figure, axes = panels.grid(out.width, len(graphs), 2.5 if out.double else 2.0, columns=(2, 4), sharex=True)
+    figure, axes = panels.grid(out.width, len(graphs), 2.5 if out.double else 1.5, columns=(1, 4), sharex=True)
     marks = dict(zip(contestants, "o^sDXvP<>", strict=False))
     bits = table.groupby(["contestant", "graph"]).bits.min().groupby("contestant").agg(set)
     for panel, graph, name in zip(axes, graphs, names, strict=True):
-        for contestant in contestants:
+        for place, contestant in enumerate(contestants):
             part = table[(table.graph == graph) & (table.contestant == contestant)].sort_values("tol")
             shade = colour(part.bits.min()) if len(part) else NEUTRAL
             panel.errorbar(
-                part.tol, part.ms, yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
+                panels.abreast(part.tol, place, len(contestants), 2.0), part.ms, yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
                 color=shade, marker=marks[contestant], ms=3.5, lw=0.8, elinewidth=0.7,
                 markerfacecolor="white" if "refine" in contestant else shade,
             )  # fmt: skip

@@ -29,7 +29,7 @@ def show(rows, out):
         _figure(drawn, out),
         caption=f"Speed-up of whole solves on {rows.gpu.iloc[0]} over float64 in the same kernels, against the "
         "tolerance; lines are 95 % bootstrap intervals; colour: fewest bits read, marker: storage, hollow where reads "
-        "end at 32 bits before float64",
+        "end at 32 bits before float64; marks of one tolerance lie beside each other, axes of speed-ups differ",
         alt=ends(drawn, "over own fp64", ["graph", "storage", "tol"], "Speed-up over float64", "times"),
     )
 
@@ -55,11 +55,11 @@ def _figure(drawn, out):
     graphs = list(dict.fromkeys(drawn.graph))
     figure, axes = panels.grid(out.width, len(graphs), 2.0 if out.double else 1.5, columns=(1, 3), sharex=True)
     for panel, graph, name in zip(axes, graphs, out.names(graphs), strict=True):
-        for storage, mark in STORAGES.items():
+        for place, (storage, mark) in enumerate(STORAGES.items()):
             part = drawn[(drawn.graph == graph) & (drawn.storage == storage)].sort_values("tol")
             value = part["over own fp64"]
             panel.errorbar(
-                part.tol, value, yerr=[(value - part.low).clip(lower=0), (part.high - value).clip(lower=0)],
+                panels.abreast(part.tol, place, len(STORAGES), 2.0), value, yerr=[(value - part.low).clip(lower=0), (part.high - value).clip(lower=0)],
                 **_style(storage, mark),
             )  # fmt: skip
         panels.unity(panel, across=True)

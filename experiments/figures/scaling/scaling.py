@@ -43,7 +43,8 @@ def show(rows, out, beside):
         caption="Karp-Flatt metric of the times that Agrawal, Shendre and Goka print: as printed, and as it is "
         "defined, which depends on what speed-ups are over, their serial program or one process of theirs (figure "
         f"karp_flatt has the latter alone); and speed-up of our ranks over one rank on {machine}, with 95 % bootstrap "
-        "intervals; colour: bits, grey: as printed",
+        "intervals; colour: bits, grey: as printed; marks of one number of processes, or of edges, lie beside each "
+        "other",
         alt=ends(table2[table2.p > 1], "e", ["p"], "Karp-Flatt metric as defined")
         + (" " + ends(several, "psi, one rank", ["graph", "program"], "Our speed-up", "times") if len(several) else ""),
         of=NEEDS,
@@ -148,16 +149,18 @@ def _figure(table2, several, out):
         "defined, over serial": ("e", {"color": colour(64), "marker": "s"}),
         "defined, over one process": ("e, one process", {"color": colour(64), "marker": "^", "mfc": "white"}),
     }
-    for name, (column, style) in lines.items():
-        axes[0].plot(table2.p, table2[column], markersize=3.5, label=name, **style)
+    for place, (name, (column, style)) in enumerate(lines.items()):
+        at = table2.p + panels.beside(place, len(lines), 0.6)
+        axes[0].plot(at, table2[column], markersize=3.5, label=name, **style)
     axes[0].set(xlabel="processes", ylabel="Karp-Flatt metric, theirs")
     axes[0].xaxis.get_major_locator().set_params(integer=True)
     panels.headroom(axes[0], 0.15)
     axes[0].legend(borderaxespad=0, handletextpad=0.4)
-    for place, ((program, ranks), group) in enumerate(several.groupby(["program", "ranks"])):
+    programs = several.groupby(["program", "ranks"])
+    for place, ((program, ranks), group) in enumerate(programs):
         group, value = group.sort_values("edges"), group.sort_values("edges")["psi, one rank"]
         axes[1].errorbar(
-            group.edges, value, yerr=[(value - group.low).clip(lower=0), (group.high - value).clip(lower=0)],
+            panels.abreast(group.edges, place, len(programs), 1.12), value, yerr=[(value - group.low).clip(lower=0), (group.high - value).clip(lower=0)],
             color=colour(64), marker="oD^v"[place % 4], ms=3.5, lw=0.0, elinewidth=0.7,
             markerfacecolor="white" if place % 2 else None, label=f"{program}, {ranks} ranks",
         )  # fmt: skip

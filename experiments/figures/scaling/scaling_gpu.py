@@ -11,6 +11,7 @@ from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.rows.standing import commit_text
 
 NEEDS = ["scaling_gpu"]
+ONE_FOR_ONE = {"color": NEUTRAL, "linestyle": ":", "linewidth": 0.8}
 
 
 def show(rows, out):
@@ -56,7 +57,7 @@ def show(rows, out):
     out.figure(
         _figure(drawn, out),
         caption=f"Scaling over {host}, medians with 95 % bootstrap intervals of the samples: {', and '.join(shown)}; "
-        "colour: fewest bits, marker: graph, hollow: method refine",
+        "colour: fewest bits, marker: graph, hollow: method refine; marks of one number of GPUs lie beside each other",
         alt=" ".join(words[scaling] for scaling in words if (drawn.scaling == scaling).any()),
     )
 
@@ -155,26 +156,27 @@ def _figure(drawn, out):
         ("weak", "efficiency a sweep", "efficiency of a sweep", drawn[drawn.scaling == "weak"]),
     ]
     parts = [part for part in parts if len(part[-1])]
-    figure, axes = panels.grid(out.width, len(parts), 2.6, columns=(1, 2))
+    figure, axes = panels.grid(out.width, len(parts), 2.0, columns=(1, 2))
+    marks, lines = {}, {"refine": panels.HOLLOW} if (drawn.method == "refine").any() else {}
     for panel, (scaling, value, text, part) in zip(axes, parts, strict=True):
-        names = {graph: _name(graph, scaling) for graph in part.graph}
-        places = list(dict.fromkeys(names.values()))
-        for (name, method), group in part.groupby([part.graph.map(names), "method"], sort=False):
+        named = part.graph.map(lambda graph, scaling=scaling: _name(graph, scaling))
+        groups = list(part.groupby([named, "method"], sort=False))
+        for place, ((name, method), group) in enumerate(groups):
+            mark = marks.setdefault(name, panels.ALL_MARKERS[len(marks) % len(panels.ALL_MARKERS)])
             middle = group[value]
             panel.errorbar(
-                group.ranks, middle, yerr=[(middle - group.low).clip(lower=0), (group.high - middle).clip(lower=0)],
-                color=colour(group.bits.min()), marker="os^vD"[places.index(name) % 5], ms=4, lw=0.8, elinewidth=0.7,
-                markerfacecolor="white" if method == "refine" else None, label=f"{name}, {method}",
+                group.ranks + panels.beside(place, len(groups), 0.1 * len(groups)), middle,
+                yerr=[(middle - group.low).clip(lower=0), (group.high - middle).clip(lower=0)],
+                color=colour(group.bits.min()), marker=mark, ms=4, lw=0.6, elinewidth=0.7, mew=0.7,
+                markerfacecolor="white" if method == "refine" else None,
             )  # fmt: skip
         panel.set_xticks(sorted(set(part.ranks)))
         panel.set(xlabel="GPUs", ylabel=text)
         if scaling == "strong":
-            most = [1, part.ranks.max()]
-            panel.plot(most, most, ":", color=NEUTRAL, linewidth=0.8, label="one for one")
+            most, lines["one for one"] = [1, part.ranks.max()], ONE_FOR_ONE
+            panel.plot(most, most, **ONE_FOR_ONE)
         panel.set_ylim(bottom=0)
-        panels.headroom(panel, 0.2 + 0.13 * len(panel.get_legend_handles_labels()[0]))
-        panel.legend(loc="upper left", borderaxespad=0, handletextpad=0.4)
-    panels.legend(figure, panels.key(drawn.bits))
+    panels.legend(figure, panels.key(drawn.bits, marks, lines))
     return figure
 
 

@@ -18,6 +18,7 @@ from cpms.experiment.report.palette import MARKERS, NEUTRAL, colour
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ALL_MARKERS = "osD^vP*X<>hp"
@@ -102,6 +103,14 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: boo
     )  # fmt: skip
     columns_of = [part.tolist() for part in np.array_split([str(entry.get_label()) for entry in entries], columns)]
     return max((sum(label.count("\n") + 1 for label in column) for column in columns_of), default=0)
+
+
+def legend_above(axes: Axes, title: str) -> None:
+    """Explain the curves of a panel above it, an entry a line, below its title: there they hide no data."""
+    entries = axes.legend(
+        loc="lower center", bbox_to_anchor=(0.5, 1.0), handletextpad=0.4, borderaxespad=0.1, borderpad=0.1
+    ).get_texts()
+    axes.set_title(title, pad=3.0 + sum(1.55 * text.get_fontsize() for text in entries))
 
 
 def _legend_inches(lengths: Sequence[int], columns: int) -> float:
