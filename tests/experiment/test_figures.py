@@ -7,14 +7,14 @@ import json
 import re
 
 import matplotlib.pyplot as plt
-import pytest
 import numpy as np
+import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from cpms.base.package_data import folder, show_programs
-from cpms.experiment.report import figures, output, show
+from cpms.experiment.report import figures, output, panels, show
 from cpms.experiment.report.captions import provenance
 from cpms.experiment.report.style import WIDTHS
 
@@ -75,7 +75,6 @@ def faults(figure):
         for one, other in itertools.combinations(group, 2):
             if covers(one.get_window_extent(renderer), other.get_window_extent(renderer)):
                 yield f"{one.get_text()!r} is on {other.get_text()!r}"
-
 
     labelled = [axes for axes in figure.axes if axes.axison and not axes.get_xlabel()]
     if figure.get_supxlabel() and len({axes.get_xlim() for axes in labelled}) > 1:
@@ -179,6 +178,40 @@ def test_the_files_embed_their_fonts_and_hold_the_alternative_text(tmp_path):
 def test_contestants_of_a_figure_have_marks_of_their_own(program, table):
     marks = getattr(show._program(show_programs()[program]), table)
     assert len(set(marks.values())) == len(marks)
+
+
+def test_each_contestant_of_the_products_has_a_look_of_its_own(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(output.Output, "figure", lambda _, figure, **_more: made.append(figure))
+    show.show("products", results=RECORDED, output=tmp_path)
+    for axes in made[0].axes:
+        looks = [each for _, _, each in marks(axes)]
+        assert len(set(looks)) == len(looks) > 10
+
+
+def test_a_legend_above_a_panel_lies_between_its_title_and_its_curves():
+    with show.styled():
+        figure, axes = plt.subplots(figsize=(3.3, 2.0))
+        for name in ("one", "two", "three"):
+            axes.plot([0, 1], [1, 1], label=name)
+        panels.legend_above(axes, "title")
+        figure.draw_without_rendering()
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        legend, title = axes.get_legend().get_window_extent(renderer), axes.title.get_window_extent(renderer)
+        plt.close(figure)
+    assert axes.get_window_extent().y1 <= legend.y0 + 1
+    assert legend.y1 <= title.y0 + 1
+    assert title.y1 <= figure.bbox.y1
+
+
+def test_captions_of_counts_have_no_spread_and_those_of_times_have_theirs(tmp_path):
+    row = {"cell": "1", "experiment": "x", "cpu": "a CPU", "results": [{"solve_samples_s": [1.0, 2.0, 3.0]}]}
+    out = output.Output(tmp_path, "x", print, rows=[row])
+    for timed, ending in ((True, "50 % of the median."), (False, "Counts, which have no spread.")):
+        figure, axes = plt.subplots()
+        axes.plot([1], [1])
+        out.figure(figure, caption="Points", timed=timed)
+        assert json.loads((tmp_path / "x.json").read_text())["caption"].endswith(ending)
 
 
 def test_few_rows_that_no_commit_explains_are_named(tmp_path):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cpms.experiment.report.page.legends import ALL_MARKERS as ALL_MARKERS
 from cpms.experiment.report.page.legends import key as key
@@ -104,9 +105,10 @@ def state_small(axes: Axes, ends: Sequence[float], places: Sequence[float], *, s
 
 def note(axes: Axes, place: float, text: str) -> None:
     """Write what a row has in place of marks, or beside them, at its right end, on white so that no line crosses it."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-    at = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center_baseline"}
-    axes.text(0.99, place, text, fontsize=7, color=NEUTRAL, bbox=box, **at)
+    axes.text(
+        0.99, place, text, fontsize=7, color=NEUTRAL, transform=axes.get_yaxis_transform(), ha="right",
+        va="center_baseline", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+    )  # fmt: skip
 
 
 def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
@@ -171,10 +173,15 @@ def beside(place: int, count: int, room: float = 0.7) -> float:
     return room * (place - (count - 1) / 2) / count
 
 
-def abreast(values: pd.Series[float], place: int, count: int, factor: float) -> pd.Series[float]:
+def abreast(values: pd.Series[float] | npt.NDArray[np.float64], place: int, count: int, factor: float) -> Any:
     """Return places on a logarithmic axis at which one of several curves has its marks, so that none hides another.
 
     Neighbours lie apart by a factor.
+
+    Examples
+    --------
+    >>> abreast(np.array([4.0, 8.0]), 1, 2, 4.0).tolist()
+    [8.0, 16.0]
     """
     return values * factor ** (place - (count - 1) / 2)
 

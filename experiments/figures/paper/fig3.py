@@ -28,6 +28,7 @@ def show(rows, out):
         caption="Out-degrees (rows of the adjacency matrix): a bar from the first to the third quartile, a line at the "
         f"median, a cross at 99 % and a dot at the longest row; 0 is drawn at 0.5. {explained(table.graph)}",
         alt=ends(table, "1.0", ["graph"], "Largest out-degrees"),
+        timed=False,
     )
 
 

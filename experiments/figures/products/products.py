@@ -28,8 +28,9 @@ def show(rows, out):
         caption=f"Time of a product over that of {_first(table)}, against the bytes that it must move an entry: "
         "medians, lines from the least to the most of the samples; colour: bits, marker: layout, or the library, "
         "planes and blocks: layouts of values in sell, of one array that is read to different bits and of blocks with "
-        f"one exponent, planes drawn {ASIDE['sell, planes']} bytes to the right of their place; hollow: compressed indices where they were asked for, lossless and bfp16 leave them to cpms; "
-        "small: vectors in float32, of sums in float32 or float64 the faster. "
+        f"one exponent, planes drawn {ASIDE['sell, planes']} bytes to the right of their place; hollow: compressed "
+        "indices where they were asked for, lossless and bfp16 leave them to cpms; small: vectors in float32, of sums "
+        "in float32 or float64 the faster. "
         f"{_storages(table)}",
         alt=ends(table, "times faster", ["matrix", "storage"], "Times faster than the first contestant", "times"),
     )

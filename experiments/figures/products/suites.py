@@ -46,7 +46,7 @@ def show(rows, out, beside):
         "diamonds geometric means with 95 % bootstrap intervals over them, grey where matrices are stored in several "
         f"numbers of bits; colour: bits of values{_wrong(table, rows)}{_choices(table)}",
         alt="; ".join(
-            f"{product}, {suite}: {mean:.2f} times"
+            f"{product}, {_title(suite)}: {mean:.2f} times"
             for suite in summary
             for product, mean in summary[suite].dropna().items()
         ),
@@ -202,10 +202,11 @@ def _figure(table, out):
                 found, several = geometric(part["times faster"]), len(set(part.bits)) > 1
                 ends_of = (found["low"], found["high"])
                 panels.point(panel, found["mean"], place, None if several else part.bits.iloc[0], "D", ends=ends_of)
-        if table[table.experiment == suite]["over ours"].notna().any():
-            panels.note(panel, -0.45, "over our CSR:")
         panels.unity(panel)
         panels.named_rows(panel, products)
+        if table[table.experiment == suite]["over ours"].notna().any():
+            panels.note(panel, -0.85, "over our CSR:")
+            panel.set_ylim(top=-1.3)
         panels.logarithmic(panel)
         panel.set_title(_title(suite))
     figure.supxlabel("times faster than cuSPARSE")

@@ -33,6 +33,7 @@ def show(rows, out):
         "geometric means with 95 % bootstrap intervals over them; colour: bits of storage",
         alt=ends(sweeps, "ratio", ["graph", "storage"], "Sweeps over those with the longest mantissa", "times")
         + " " + ends(gathered, "bytes", ["graph", "bits"], "Bytes gathered an edge", "bytes"),
+        timed=False,
     )  # fmt: skip
 
 

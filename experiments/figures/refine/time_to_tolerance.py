@@ -89,7 +89,8 @@ def _figure(table, out, experiment):
             part = table[(table.graph == graph) & (table.contestant == contestant)].sort_values("tol")
             shade = colour(part.bits.min()) if len(part) else NEUTRAL
             panel.errorbar(
-                panels.abreast(part.tol, place, len(contestants), 2.0), part.ms, yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
+                panels.abreast(part.tol, place, len(contestants), 2.0), part.ms,
+                yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
                 color=shade, marker=marks[contestant], ms=3.5, lw=0.8, elinewidth=0.7,
                 markerfacecolor="white" if "refine" in contestant else shade,
             )  # fmt: skip

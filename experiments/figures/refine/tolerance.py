@@ -59,7 +59,8 @@ def _figure(drawn, out):
             part = drawn[(drawn.graph == graph) & (drawn.storage == storage)].sort_values("tol")
             value = part["over own fp64"]
             panel.errorbar(
-                panels.abreast(part.tol, place, len(STORAGES), 2.0), value, yerr=[(value - part.low).clip(lower=0), (part.high - value).clip(lower=0)],
+                panels.abreast(part.tol, place, len(STORAGES), 2.0), value,
+                yerr=[(value - part.low).clip(lower=0), (part.high - value).clip(lower=0)],
                 **_style(storage, mark),
             )  # fmt: skip
         panels.unity(panel, across=True)

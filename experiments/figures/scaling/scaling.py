@@ -160,7 +160,8 @@ def _figure(table2, several, out):
     for place, ((program, ranks), group) in enumerate(programs):
         group, value = group.sort_values("edges"), group.sort_values("edges")["psi, one rank"]
         axes[1].errorbar(
-            panels.abreast(group.edges, place, len(programs), 1.12), value, yerr=[(value - group.low).clip(lower=0), (group.high - value).clip(lower=0)],
+            panels.abreast(group.edges, place, len(programs), 1.12), value,
+            yerr=[(value - group.low).clip(lower=0), (group.high - value).clip(lower=0)],
             color=colour(64), marker="oD^v"[place % 4], ms=3.5, lw=0.0, elinewidth=0.7,
             markerfacecolor="white" if place % 2 else None, label=f"{program}, {ranks} ranks",
         )  # fmt: skip

@@ -40,7 +40,7 @@ def show(rows, out):
         caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a system "
         "that both solve, hollow if its matrix was held out; circles: as many whole bytes of each basis value are read "
         "as the residual asks for, squares: blocks of values share exponents; colour: the nearest number of bits; "
-        f"named: over {FAR:.0%} more or fewer iterations, with the right-hand side where a matrix has two",
+        f"named: over {100 * FAR:g} % more or fewer iterations, with the right-hand side where a matrix has two",
         alt=ends(held, "over float64", ["matrix", "basis"], "Iterations over float64's", "times"),
         timed=False,
     )

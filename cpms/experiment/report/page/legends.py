@@ -110,7 +110,7 @@ def legend_above(axes: Axes, title: str) -> None:
     entries = axes.legend(
         loc="lower center", bbox_to_anchor=(0.5, 1.0), handletextpad=0.4, borderaxespad=0.1, borderpad=0.1
     ).get_texts()
-    axes.set_title(title, pad=3.0 + sum(1.55 * text.get_fontsize() for text in entries))
+    axes.set_title(title, pad=3.0 + sum(1.55 * float(text.get_fontsize()) for text in entries))
 
 
 def _legend_inches(lengths: Sequence[int], columns: int) -> float:
