@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from cpms.analysis.topk import topk
 from cpms.base.errors import InputError
+from cpms.base.types import Floats
 from cpms.base.validation import whole
 
-Floats = npt.NDArray[np.float64]
 _TIED = 1e-9
 """Relative distance of scores that count as equal."""
 

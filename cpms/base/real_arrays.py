@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
+from cpms.base.types import Floats
 from cpms.base.validation import described, require_real, shortened
 
-Floats = npt.NDArray[np.float64]
 _REAL = "biuf"
 _HALF_WORD = 2**32
 

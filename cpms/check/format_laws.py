@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import CpmsError
-from cpms.base.real_arrays import Floats, vector
+from cpms.base.real_arrays import vector
 from cpms.base.text.counted import counted
+from cpms.base.types import Floats
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat, format_of
 from cpms.storage.array import convert_inplace, encode
 

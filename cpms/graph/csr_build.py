@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
+from cpms.base.types import Floats
 
 Ints = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 
 class Compressed(NamedTuple):

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles, plain_array
+from cpms.base.types import Floats
 from cpms.base.validation import as_whole, described, require_real, whole
 
 Ints = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 _PART, _BLOCK = 1 << 20, 1 << 16
 """Ids that a thread checks at least, and ids that it reads at a time."""
 LARGEST_ID = 2**59 - 1

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
-from cpms.graph.edge_arrays import Floats, Ints
+from cpms.base.types import Floats
+from cpms.graph.edge_arrays import Ints
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.graph.histogram import occurrences
 from cpms.graph.read_record import ReadRecord

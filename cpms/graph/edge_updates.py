@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.types import Floats
 from cpms.base.validation import described
-from cpms.graph.edge_arrays import Floats, Ints, checked_weights
+from cpms.graph.edge_arrays import Ints, checked_weights
 from cpms.graph.graph import Graph, read_only
 
 Indices = npt.NDArray[np.int64]

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import read_only as read_only
 from cpms.base.text.html_table import html_table
+from cpms.base.types import Floats
 from cpms.base.validation import as_whole, described, shortened
 from cpms.graph.edge_arrays import (
-    Floats,
     Ints,
     check_arrays,
     check_choices,

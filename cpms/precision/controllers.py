@@ -140,11 +140,11 @@ def checked_level(controller: Controller, returned: Any) -> tuple[Level, Any]:
     return returned[0], returned[1]
 
 
-def _checked_state(state: Any, kind: type[Any] | tuple[type[Any], ...], controller: Controller) -> Any:
-    """Return the state that a controller was given; refuse one that the controller cannot have returned."""
+def checked_state(state: Any, kind: type[Any] | tuple[type[Any], ...], owner: Any) -> Any:
+    """Return the state that a controller or policy was given; refuse one that it cannot have returned."""
     if not isinstance(state, kind):
         raise InputError(
-            f"{type(controller).__name__} was given the state {described(state)}; "
+            f"{type(owner).__name__} was given the state {described(state)}; "
             "give it the one that init or update returned"
         )
     return state
@@ -172,7 +172,7 @@ class Fixed(Controller):
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:  # noqa: ARG002
         """Return the same level again."""
-        return _checked_state(state, Level, self), state
+        return checked_state(state, Level, self), state
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class Threshold(Controller):
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
         """Return the next level."""
-        state, residual = _checked_state(state, _ThresholdState, self), real("residual", residual)
+        state, residual = checked_state(state, _ThresholdState, self), real("residual", residual)
         level = self._next(state, residual)
         return level, _ThresholdState(state.storage, level, residual)
 
@@ -278,7 +278,7 @@ class Schedule(Controller):
         return self._sweep(state) < max(self.rises)
 
     def _sweep(self, state: Any) -> int:
-        return max(0, int(_checked_state(state, int, self)))
+        return max(0, int(checked_state(state, int, self)))
 
     def _level(self, sweep: int) -> Level:
         def read(at: int) -> int:
@@ -310,13 +310,13 @@ class _Wrapper(Controller):
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
         """Return the inner controller's next level, altered."""
-        storage, inner_state = _checked_state(state, _WrappedState, self)
+        storage, inner_state = checked_state(state, _WrappedState, self)
         level, inner_state = next_level(self.inner, inner_state, residual)
         return self._altered(level, storage), _WrappedState(storage, inner_state)
 
     def rises_later(self, state: Any) -> bool:
         """Return the inner controller's answer."""
-        return self.inner.rises_later(_checked_state(state, _WrappedState, self).inner)
+        return self.inner.rises_later(checked_state(state, _WrappedState, self).inner)
 
     @abstractmethod
     def _altered(self, level: Level, storage: Format) -> Level:

@@ -19,6 +19,7 @@ from cpms.base.errors import InputError
 from cpms.base.validation import described, real
 from cpms.formats.formats import FP16, FP32, FP64, Format, format_of
 from cpms.formats.quantization import residual_format
+from cpms.precision.controllers import checked_state
 
 NO_PROGRESS = 0.5
 """Reduction factor of an outer step above which its inner sweeps have made no progress."""
@@ -134,7 +135,7 @@ class FixedReduction(RefinementPolicy):
 
     def update(self, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:  # noqa: ARG002
         """Return the same plan again."""
-        return _checked_state(state, InnerPlan, self), state
+        return checked_state(state, InnerPlan, self), state
 
 
 class PolicyState(NamedTuple):
@@ -190,7 +191,7 @@ class AdaptiveReduction(RefinementPolicy):
 
     def update(self, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:
         """Return the plan of the next outer step."""
-        current: PolicyState = _checked_state(state, PolicyState, self)
+        current: PolicyState = checked_state(state, PolicyState, self)
         promised, found = real("promised", promised), real("found", found)
         position, plan, failures, residual_sweeps = current
         if plan.storage is None:
@@ -215,16 +216,6 @@ def _checked_reduction(inner_reduction: Any) -> float:
     if not 0.0 < number <= 1.0:
         raise InputError(f"inner_reduction is {number}; it must lie above 0 and be at most 1")
     return number
-
-
-def _checked_state(state: Any, kind: type[Any], policy: RefinementPolicy) -> Any:
-    """Return the state that a policy was given; refuse one that the policy cannot have returned."""
-    if not isinstance(state, kind):
-        raise InputError(
-            f"{type(policy).__name__} was given the state {described(state)}; "
-            "give it the one that init or update returned"
-        )
-    return state
 
 
 def _planned(state: PolicyState) -> tuple[InnerPlan, PolicyState]:

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
-from cpms.base.real_arrays import Floats
 from cpms.base.text.html_table import html_table
+from cpms.base.types import Floats
 from cpms.base.validation import require_real, shortened, whole
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 from cpms.storage.array_header import write_file

@@ -17,10 +17,9 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import rounded_to_odd, vector
+from cpms.base.types import Floats
 from cpms.base.validation import described
 from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat
-
-Floats = npt.NDArray[np.float64]
 
 BUFFER_VALUES = 16384
 """Values in the buffer of conversion in place: 128 KiB, which fits a core's second-level cache."""

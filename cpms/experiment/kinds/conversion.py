@@ -11,18 +11,16 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from cpms import engines
 from cpms.base import threads
 from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
 from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.config_types import StorageName
 from cpms.formats.formats import SegmentFormat, format_named
 from cpms.storage.array import SegmentedArray, convert_inplace
-
-Floats = npt.NDArray[np.float64]
 
 
 class Config(Repeated):

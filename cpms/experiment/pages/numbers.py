@@ -22,13 +22,12 @@ from cpms.base.package_data import folder
 from cpms.base.text import escape
 from cpms.experiment.report.intervals import bootstrap
 from cpms.experiment.rows.rows import Row
-from cpms.experiment.rows.series import results_of
+from cpms.experiment.rows.series import MEASURED, results_of
 from cpms.experiment.rows.standing import Recorded
 
 _DIGITS = 3
 _LACKING = "the rows hold nothing of number {!r}; 'cpms run' its experiment"
 _SINGULAR = {"matrices": "matrix", **{f"{unit}s": unit for unit in ("answer", "graph", "iteration", "sweep")}}
-_MEASURED = ("ok", "CONVERGED")
 
 
 class Number(NamedTuple):
@@ -136,7 +135,7 @@ class Rows(Recorded):
             (row, result)
             for row in self.measured(experiment)
             for result in results_of(row)
-            if result.get("status", "ok") in _MEASURED and _has({**row, **result}, where)
+            if result.get("status", "ok") in MEASURED and _has({**row, **result}, where)
         ]
 
 

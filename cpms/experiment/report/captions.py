@@ -16,7 +16,7 @@ import pandas as pd
 from cpms.base.text.counted import counted
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.rows.rows import Row
-from cpms.experiment.rows.series import results_of
+from cpms.experiment.rows.series import MEASURED, results_of
 from cpms.experiment.rows.standing import commit_text
 
 _SAMPLED = ("solve", "solves", "run", "query", "road", "old_road", "call", "prepared", "device_road", "device_prepared")
@@ -27,9 +27,6 @@ _ENDS = (
     ("convert_least_gbps", "convert_most_gbps", "convert_gbps"),
     ("restore_least_gbps", "restore_most_gbps", "restore_gbps"),
 )
-_RESULTS = ("results", "contestants", "ways_found")
-"""Columns that hold a list of results."""
-_MEASURED = ("ok", "CONVERGED")
 _ON_CPU = ("cpu", "mpi", "reference", "scipy", "serial")
 _ON_GPU = ("cuda", "cusparse", "cupy", "coo_", "mpi_cuda", "opencl", "reduce_by_key")
 """Engines of processors, and beginnings of the names of engines of GPUs."""
@@ -96,7 +93,7 @@ def _kinds_of_devices(result: dict[str, Any]) -> list[str]:
     """Return the kinds of devices of a result; of engines that are not known, all that its machine has."""
     if not result.get("gpu"):
         return ["cpu"]
-    if result.get("status", "ok") not in _MEASURED:
+    if result.get("status", "ok") not in MEASURED:
         return []
     device, engine = str(result.get("device") or ""), str(result.get("engine") or "")
     if device.startswith(("cpu", "pthread")) or engine in _ON_CPU:
@@ -172,9 +169,7 @@ def some(names: Iterable[str]) -> str:
 def _results(row: Row) -> Iterator[dict[str, Any]]:
     """Yield a row and the results that it holds."""
     yield row
-    for column in _RESULTS:
-        held = row.get(column)
-        yield from (result for result in held if isinstance(result, dict)) if isinstance(held, list) else ()
+    yield from (result for result in results_of(row) if result is not row)
 
 
 def _samples(result: dict[str, Any]) -> Iterator[list[float]]:

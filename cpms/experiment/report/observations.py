@@ -29,7 +29,7 @@ from cpms.experiment.report.generic.contestants import (
 from cpms.experiment.report.generic.flaws import flaw
 from cpms.experiment.rows.flat import flatten
 from cpms.experiment.rows.rows import Row
-from cpms.experiment.rows.series import PARAMETERS
+from cpms.experiment.rows.series import MEASURED, PARAMETERS
 from cpms.formats.formats import format_named
 
 _TIMES = {"solve_s": 1.0, "solves_s": 1.0, "run_s": 1.0, "query_s": 1.0, "sweep_us": 1e-6, "median_ms": 1e-3}
@@ -37,7 +37,6 @@ _TIMES = {"solve_s": 1.0, "solves_s": 1.0, "run_s": 1.0, "query_s": 1.0, "sweep_
 _ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
 _RESIDUALS = ("residual_l1", "residual")
 _TRAFFIC = ("bytes_read", "least_bytes", "bytes", "matrix_bytes", "received_bytes")
-_MEASURED = ("ok", "CONVERGED")
 
 
 def observations(rows: Iterable[Row]) -> pd.DataFrame:
@@ -65,7 +64,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     [['cpms2', 2.0, 64.0], ['fp64', 3.0, 64.0]]
     """
     table = flatten(rows)
-    table = table[table.status.isin(_MEASURED)]
+    table = table[table.status.isin(MEASURED)]
     if "values" in table:  # Arrays are for conversions and top-k what graphs are for solves.
         table = table.assign(graph=[f"{count} values" for count in table["values"]])
     if "purpose" in table:  # Runs for different purposes, or over parts of a graph, solve different problems.

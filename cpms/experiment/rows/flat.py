@@ -20,13 +20,12 @@ from cpms.base.text.suggestions import unknown
 from cpms.base.text.tables import write_csv
 from cpms.experiment.rows import rows as files
 from cpms.experiment.rows.rows import Row
-from cpms.experiment.rows.series import contestant, results_of
+from cpms.experiment.rows.series import RESULTS, contestant, results_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _FIRST = ("experiment", "cell", "result", "graph", "parameters", "status")
-_LISTS = ("results", "contestants", "ways_found")
 
 
 def flatten(rows: Iterable[Row]) -> pd.DataFrame:
@@ -62,7 +61,7 @@ def flatten(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def _lines(row: Row) -> Iterator[dict[str, Any]]:
-    cell = {name: value for name, value in row.items() if name not in _LISTS}
+    cell = {name: value for name, value in row.items() if name not in RESULTS}
     for place, result in enumerate(results_of(row)):
         status = row["status"] if row["status"] != "ok" else result.get("status", "ok")
         joined = {**cell, **result, "status": status, "result": place, "parameters": contestant(row, result)}

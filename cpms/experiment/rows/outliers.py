@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from cpms.experiment.rows.series import RESULTS
+
 _FACTOR = 6.0
 _LEAST_DEVIATION = 1e-3
 """Least median absolute deviation of logarithms: samples within 0.6 % of their median are never outliers."""
 _SAMPLES, _SET_ASIDE = "_samples_s", "_set_aside_s"
-_RESULTS = ("results", "contestants", "ways_found")
 
 
 def are_kept(samples: Sequence[float]) -> list[bool]:
@@ -49,7 +50,7 @@ def set_aside(row: dict[str, Any]) -> dict[str, Any]:
     """
     found = dict(row)
     for name, samples in row.items():
-        if name in _RESULTS and isinstance(samples, list):
+        if name in RESULTS and isinstance(samples, list):
             found[name] = [set_aside(each) if isinstance(each, dict) else each for each in samples]
         elif name.endswith(_SAMPLES) and _has_median(row, name):
             kept = are_kept(samples)

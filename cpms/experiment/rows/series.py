@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from cpms.experiment.rows.rows import Row
 
-_RESULTS = ("results", "contestants", "ways_found")
+RESULTS = ("results", "contestants", "ways_found")
 """Columns of a row that hold its results, the measured one first."""
-_MEASURED = ("ok", "CONVERGED")
+MEASURED = ("ok", "CONVERGED")
 """Statuses of results whose times count: of contestants, and of linear systems."""
 PARAMETERS = (
     "name",
@@ -115,7 +115,7 @@ def _of_row(row: Row) -> Iterator[Series]:
     if row["status"] != "ok":
         return
     for result in results_of(row):
-        if result.get("status", "ok") in _MEASURED:
+        if result.get("status", "ok") in MEASURED:
             for quantity, unit, samples in quantities(result):
                 yield Series(
                     row["experiment"], str(row.get("graph", "")), contestant(row, result), quantity, unit, samples
@@ -130,7 +130,7 @@ def results_of(row: Row) -> list[dict[str, Any]]:
     >>> results_of({"cell": "0", "results": [{"solve_s": 1.0}]}), results_of({"cell": "0"})
     ([{'solve_s': 1.0}], [{'cell': '0'}])
     """
-    held = next((row[key] for key in _RESULTS if isinstance(row.get(key), list)), [row])
+    held = next((row[key] for key in RESULTS if isinstance(row.get(key), list)), [row])
     return [result for result in held if isinstance(result, dict)]
 
 

@@ -19,13 +19,13 @@ from cpms.backends.cuda.persistent.device_graph import barrier
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import reordering
+from cpms.base.types import Floats
 from cpms.contracts.engine import MANY_SOLVES
 from cpms.graph.graph import Graph
 
 Levels = npt.NDArray[np.int64]
 """Nodes and entries of each level, shape (levels, 2)."""
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _NO_LEVEL, _LAST_LEVEL = 0x7FFFFFFF, 0xFFFFFFFF
 """Mark of nodes without a level, and the last level, from which downstream levels count down; see
 ``preprocess/trimming.cu``.

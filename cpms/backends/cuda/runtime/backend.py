@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE, Shape
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
 
 THREADS = 256
 """Threads in a block, of every kernel but the persistent ones."""
@@ -25,7 +25,6 @@ PERSISTENT_SHARED_BYTES = 47 << 10
 
 MAX_ASYNC_NUMBERS, ASYNC_COPIES = 4096, 8
 """Numbers of an asynchronous copy to main memory, and copies in flight, at most; see `Backend.fetch_async`."""
-Floats = npt.NDArray[np.float64]
 
 
 class Backend(ABC):

@@ -29,13 +29,13 @@ from cpms.backends.cuda.runtime.backend import (
     PERSISTENT_SHARED_BYTES,
     THREADS,
     Backend,
-    Floats,
 )
 from cpms.backends.cuda.runtime.kernel_arguments import KernelArguments
 from cpms.backends.cuda.runtime.pinned_transfer import MIN_BYTES, PinnedTransfer
 from cpms.base import threads, work_clock
 from cpms.base.caches import redirect
 from cpms.base.errors import CpmsError, UnavailableError, UnsupportedError
+from cpms.base.types import Floats
 
 _SHARED_PERCENT = {"spmv_csr_balanced": 40, "reduce_by_key": 40, "batch_inner_sweep": 28}
 """Percentage of a multiprocessor's on-chip memory that a kernel needs as shared memory; the cache has the rest."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from cpms.backends.cuda.runtime.current import current
+from cpms.base.types import Vector
 
-Vector = TypeVar("Vector")
 _LAUNCHES_BEFORE_GRAPH = 2
 """Launches on the same vectors before their graph is captured."""
 

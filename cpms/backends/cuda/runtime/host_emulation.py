@@ -21,11 +21,12 @@ from cpms.backends.cuda.kernels import source
 from cpms.backends.cuda.kernels import template as kernels
 from cpms.backends.cuda.kernels.launch_shape import BLOCKING_SHARED_BYTES, Shape
 from cpms.backends.cuda.kernels.template import Variant
-from cpms.backends.cuda.runtime.backend import THREADS, Backend, Floats
+from cpms.backends.cuda.runtime.backend import THREADS, Backend
 from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.base import work_clock
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import CpmsError, UnavailableError
+from cpms.base.types import Floats
 
 # -Og: small kernels, which are launched often, take as long to compile as without an optimiser and run as with -O1.
 _OPTIONS = ("-std=c++20", "-Og", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-Wno-unknown-pragmas")

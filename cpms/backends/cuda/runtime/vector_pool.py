@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic
 
-Vector = TypeVar("Vector")
+from cpms.base.types import Vector
 
 
 class VectorPool(Generic[Vector]):
