@@ -74,8 +74,8 @@ def _stride(tiles):  # type: ignore[no-untyped-def]
 def select(values, first, last, k):  # type: ignore[no-untyped-def]
     """Return keys and places of the ``k`` largest of ``values[first:last]``, best first.
 
-    Tiles are taken in an order that jumps about, so that values which rise do not all enter the list;
-    what is not there has the last of all places.
+    Tiles are read by strides, so that few of ascending values enter the list. Entries without a value have the largest
+    possible place.
     """
     keys = np.full(k, _NOTHING)
     places = np.full(k, np.iinfo(np.int64).max)

@@ -230,9 +230,9 @@ def _cache_in(folder: Path) -> Iterator[None]:
 def _read_alone(loop: Any) -> None:
     """Let machine code be read from the cache without all that only compilation needs.
 
-    Before it looks into its cache, Numba loads what it knows of types and functions, and compiles its counts of
-    references, for 0.3 to 0.5 s. Cached code counts references itself and needs only the addresses of Numba's C
-    functions. Numba loads the rest when it compiles.
+    Before it looks into its cache, Numba loads its registries of types and functions and compiles its counting of
+    references, which takes 0.3 to 0.5 s. Cached code counts references itself and needs only the addresses of Numba's C
+    functions; Numba loads the rest when it compiles.
     """
     cache: Any = getattr(loop, "_cache", None)
     load, guard = getattr(cache, "_load_overload", None), getattr(cache, "_guard_against_spurious_io_errors", None)

@@ -215,7 +215,7 @@ class CpuEngine(Engine):
         return _composed_refinement(problem)
 
     def batch(self, problem: Problem) -> Batch:
-        """Keep the rows as they are: what is gathered is a line of memory for every edge."""
+        """Keep the rows as they are: each edge gathers a whole cache line, whatever the order of rows."""
         if not problem.needs_products:
             from cpms.backends.cpu.batch import CpuBatch
 

@@ -130,7 +130,7 @@ class ReferenceOperator(Operator[Floats]):
 
 
 class ReferenceRefinement(Refinement):
-    """Method ``refine`` on the list of edges, in float64 but for what Q stores.
+    """Method ``refine`` on the list of edges, in float64 but for the rounding of Q.
 
     Examples
     --------
@@ -233,7 +233,7 @@ class ReferenceEngine(Engine):
         return None
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: stochastic rounding has no obvious twin here."""
+        """Refuse stochastic rounding, which has no obvious twin here."""
         if isinstance(storage, FloatFormat) and storage.rounding == "stochastic":
             return "engine reference does not round stochastically; use cpu"
         return super().unsupported(problem, storage, layout)

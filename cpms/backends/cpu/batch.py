@@ -161,7 +161,7 @@ def _swept(  # type: ignore[no-untyped-def]
             for j in range(count):
                 here[3, j] += sums[j]
         if (row + 1 - low) % ROW_BLOCK == 0 or row + 1 == high:
-            # Element by element: an operation of arrays compiles, for seconds, what an error would say of shapes.
+            # Element by element: for an operation of arrays Numba spends seconds on code that reports wrong shapes.
             for kind in range(4):
                 for j in range(count):
                     found[kind, j] += here[kind, j]

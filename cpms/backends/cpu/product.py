@@ -33,7 +33,7 @@ from cpms.storage.block_float import STORED
 from cpms.storage.codecs import decode_range
 
 _PART_COST = 100_000
-"""Entries and rows that one piece of work holds at least."""
+"""Least number of entries and rows in a part."""
 _MOST_PARTS = 64
 _TILE = 1 << 15
 """Values that are decoded at a time where a format brings its codec: 256 KiB of float64."""

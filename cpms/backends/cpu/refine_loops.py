@@ -47,7 +47,7 @@ types: Any = numba.core.types
 _compiled: Any = compiled(error_model="numpy", _nrt=False)
 _inner_tolerance, _coefficients, _is_worthwhile = linked(inner_tolerance), linked(coefficients), linked(is_worthwhile)
 _ONE_IN_BITS = 1 << 52
-"""Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""
+"""As the number 2.0**52, added to a float64 that is an integer below it: the low bits are then that integer."""
 _SIZE_BITS = (1 << 63) - 1
 L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
 """The sums of a residual sweep: norms of r, mass of x, sum of r, largest |r| / degree."""
@@ -348,7 +348,7 @@ def _find_residual(  # type: ignore[no-untyped-def]
     lengths, starts, sources, degree, contribution, x, c, r, sink, teleport, row_factor, dangling, rest, to_unit,
     of_dangling, bounds, first, last, sums, scratch,
 ):  # fmt: skip
-    """Sweep over some ranges of rows in float64: x becomes A x, and r what that changes."""
+    """Sweep over some ranges of rows in float64: x becomes A x, and r the change."""
     sink_step, teleport_step, totals = u64(len(sink) > 1), u64(len(teleport) > 1), scratch[0]
     for row_range in range(first, last):
         low, high, line = bounds[row_range], bounds[row_range + 1], sums[3, row_range]
@@ -403,8 +403,8 @@ def limits(exponent_bits: int, mantissa_bits: int) -> tuple[float, float, float]
 def inner_sweep(exponent_bits: int, mantissa_bits: int, width: int, mode: int) -> Any:
     """Return the inner sweep over some ranges of rows for a format and a rounding mode.
 
-    With ``from_r`` the sweep gathers nothing: it quantises r. Numbers of the format are compiled in, since shifts by
-    numbers that the processor reads would cost a twentieth of a sweep.
+    With ``from_r`` the sweep gathers nothing: it quantises r. Widths of the format are constants of the code, since
+    shifts by variables would make a sweep a twentieth longer.
     """
     largest_finite, least_normal, to_multiples = limits(exponent_bits, mantissa_bits)
     by_floats = int(exponent_bits == 8)
@@ -484,7 +484,7 @@ def _product(a, b, count):  # type: ignore[no-untyped-def]
 def products_of_history(width: int) -> Any:
     """Return the dot products of the differences of consecutive z, and of these with the last z, of ranges of rows.
 
-    See `cpms.precision.anderson`. Lengths of arrays, and not constants, end the loops: LLVM unrolls none.
+    See `cpms.precision.anderson`. Loops end at lengths of arrays and not at constants, so that LLVM unrolls none.
     """
 
     @_compiled
@@ -518,7 +518,7 @@ def products_of_history(width: int) -> Any:
 
 @cache
 def combination(width: int) -> Any:
-    """Return what adds the combination to c in ranges of rows, and lets r be the residual after it.
+    """Return the pass that adds the combination to c in ranges of rows, and makes r the residual after it.
 
     See `cpms.precision.anderson`.
     """
@@ -668,7 +668,7 @@ def head_of(exponent_bits: int, mantissa_bits: int) -> tuple[int, int, float]:
 
 
 def workspace() -> tuple[Any, ...]:
-    """Return the arrays of one thread: vectors of a block, aligned to cache lines, and what it knows of the history."""
+    """Return the arrays of one thread: vectors of a block, aligned to cache lines, and numbers of the history."""
     scratch = np.empty(3 * BLOCK_ROWS + 7)
     aligned = scratch[-(scratch.ctypes.data >> 3) & 7 :][: 3 * BLOCK_ROWS].reshape(3, BLOCK_ROWS)
     vectors = np.empty((HISTORY_VECTORS, BLOCK_ROWS), np.float32)
@@ -696,8 +696,8 @@ def outer_steps(  # type: ignore[no-untyped-def]
     than ``max_inner_sweeps`` inner sweeps. The ``norm`` is 0, 1 or 2 for l1, l2, linf. The kernel returns the number of
     sweeps.
 
-    It is compiled once for all formats, and calls its passes at their ``passes`` in memory: a pass that Numba links
-    would be optimised again with each of its callers.
+    It is compiled once for all formats, and calls the passes by their addresses ``passes``: Numba would optimise a
+    linked pass again with each of its callers.
     """
     first, last, lanes, depth = first_ranges[lane], first_ranges[lane + 1], len(first_ranges) - 1, len(g)
     of_dangling = exponent_bits >= LEAST_EXPONENT_BITS

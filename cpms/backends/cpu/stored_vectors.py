@@ -56,9 +56,9 @@ def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...]
 
 
 def native(stored: Any, read: int | None = None) -> Any:
-    """Return what a kernel reads: numbers where the format is float64 or float32, units of segments, or all memory.
+    """Return the array that a kernel reads: numbers of float64 or float32, units of segments, or all memory.
 
-    Of formats of the protocol it reads decoded values.
+    For formats of the protocol these are decoded values.
     """
     if not isinstance(stored, SegmentedArray):
         return stored.memory

@@ -27,7 +27,7 @@ _allocating: Any = compiled(error_model="numpy")
 class Acyclic:
     """A problem whose edges form no cycle but self-loops; made by `acyclic`.
 
-    ``order`` is read where ``direction`` is 0; else the numbering, or its reverse, will do.
+    ``order`` is read where ``direction`` is 0; else ascending or descending numbers are an order of substitution.
     ``factor`` is 1 / (1 - damping loops / out-degree) where there are self-loops, else of shape (1,).
     """
 
@@ -43,13 +43,13 @@ class Acyclic:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what a pass reads beside the graph."""
+        """Bytes that a pass reads beside the graph."""
         return self.order.nbytes + self.inverse.nbytes + self.factor.nbytes
 
     def solve_reduced(self) -> Floats:
         """Return x, shape (nodes,), of sum 1.
 
-        With (I - damping P) y = v, and the same of w, x is a sum of both; where w is v, x is y scaled.
+        With (I - damping P) y = v and (I - damping P) z = w, x is a combination of y and z; if w = v, it is y scaled.
         """
         problem = self.problem
         x = self._solved(problem.teleport_or_scalar)

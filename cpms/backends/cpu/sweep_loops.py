@@ -195,7 +195,7 @@ def _largest(changes, size):  # type: ignore[no-untyped-def]
 
 
 def _code(spec: tuple[int, ...], widths: tuple[int, ...]) -> int:
-    """Return a format of `sweep_kernel` without its block as one number, which instructions take as a constant."""
+    """Return the format of `sweep_kernel`, without its block, as one number, a constant of instructions."""
     digits = (1, spec[1], *widths) if spec[0] else spec[:3]
     return sum(digit << (_DIGIT_BITS * place) for place, digit in enumerate(digits))
 

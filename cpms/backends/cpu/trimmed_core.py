@@ -39,8 +39,8 @@ class Core:
     """The trimmed core of a problem, whose solution gives that of the whole; made by `core`.
 
     The core's nodes lie on cycles or between them; ``nodes`` lists them in ascending order. Its ``graph`` has the edges
-    between them, ``internal_degree`` of each node; the mass along the other edges of ``degree`` leaves the core.
-    ``entering`` has the sources of edges from upstream nodes, those of the core's row i from ``inflow[i]`` on.
+    between them, ``internal_degree[i]`` from node i; the other ones of its ``degree[i]`` edges carry mass out of the
+    core. ``entering`` lists the upstream sources of edges into the core, those of row i from ``inflow[i]`` on.
 
     Notes
     -----
@@ -165,7 +165,7 @@ def core(problem: Problem) -> Core | None:
 def _starts(
     graph: Graph, sources: Any, inside: npt.NDArray[np.bool_], nodes: npt.NDArray[Any]
 ) -> npt.NDArray[np.int64]:
-    """Return where rows of the core start: it counts the entries whose sources lie inside."""
+    """Return the starts of the core's rows, by a count of the entries whose sources lie inside."""
     starts = np.zeros(len(nodes) + 1, np.int64)
     each(lambda low, high: _count_inside(graph.indptr, sources, inside, nodes, starts, low, high), len(nodes))
     return np.cumsum(starts, out=starts)
@@ -173,7 +173,7 @@ def _starts(
 
 @_compiled
 def _count_inside(indptr, sources, inside, nodes, counts, low, high):  # type: ignore[no-untyped-def]
-    # The entries of row i whose sources lie inside, at i + 1.
+    # counts[i + 1] becomes the number of entries of row i whose sources lie inside.
     for i in range(low, high):
         count = 0
         for k in range(indptr[nodes[i]], indptr[nodes[i] + 1]):
@@ -183,7 +183,7 @@ def _count_inside(indptr, sources, inside, nodes, counts, low, high):  # type: i
 
 @_compiled
 def _subtract_edges(indptr, sources, down, internal_degree):  # type: ignore[no-untyped-def]
-    # Of each node's edges those that end behind the core.
+    # Edges that end downstream of the core are not internal.
     for new_index in down:
         node = np.uint64(new_index)
         for k in range(indptr[node], indptr[node + np.uint64(1)]):
@@ -192,7 +192,7 @@ def _subtract_edges(indptr, sources, down, internal_degree):  # type: ignore[no-
 
 @_compiled
 def _part(indptr, sources, inside, new_index, nodes, starts, inflow, between, entering, low, high):  # type: ignore[no-untyped-def]
-    # Of some rows the edges between nodes inside, by place, and those that enter from others.
+    # Writes the edges of some rows: those between nodes of the core, by new numbers, and those that enter it.
     internal, entered = starts[low], inflow[low]
     for i in range(low, high):
         node = nodes[i]
@@ -208,7 +208,7 @@ def _part(indptr, sources, inside, new_index, nodes, starts, inflow, between, en
 
 @_compiled
 def _enter(inflow, entering, contribution, teleport, damping, nodes, right, low, high):  # type: ignore[no-untyped-def]
-    # v of some of the core's nodes, and what flows in.
+    # b of some of the core's nodes: v, and the inflow from upstream.
     step = np.uint64(len(teleport) > 1)
     for i in range(low, high):
         total = 0.0

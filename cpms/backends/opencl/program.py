@@ -26,13 +26,13 @@ class Types:
     Parameters
     ----------
     real : str
-        ``double`` or ``float``: of vectors and values.
+        Type of vectors and values: ``double`` or ``float``.
     sums : str
-        The same, of what is summed over nodes, and of the distributions.
+        Type of sums over nodes and of distributions: ``double`` or ``float``.
     index : str
-        ``uint`` or ``ulong``: numbers edges.
+        Type of numbers of edges: ``uint`` or ``ulong``.
     add : str
-        What adds an edge's contribution; another than ``add_atomically`` is for experiments alone.
+        Function that adds an edge's contribution; others than ``add_atomically`` are for experiments alone.
     """
 
     real: str

@@ -19,7 +19,7 @@ _is_over = False
 
 @contextmanager
 def begun(entries: int, *, ends: bool = True) -> Iterator[None]:
-    """Decide for the block, a call on a graph of some entries; what runs outside of calls loads all loops.
+    """Decide whether the block, a call on a graph of some entries, spares loops; code outside of calls loads all.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ COLUMNS = 5
 
 @compiled(error_model="numpy")
 def finish(x, out, divisor, leaving, rest, teleport, dangling, sink, sums, low, high):  # type: ignore[no-untyped-def]
-    """Add to rows ``low`` to ``high`` of ``out`` what products lack; ``low`` begins a block."""
+    """Add teleport and dangling mass to rows ``low`` to ``high`` of a product ``out``; ``low`` begins a block."""
     for begin in range(low, high, BLOCK_ROWS):
         l1 = squares = linf = mass = held = 0.0
         for row in range(begin, min(begin + BLOCK_ROWS, high)):
