@@ -8,9 +8,6 @@ with its version and a digest of its file, for the rows of experiments; errors o
 
 from __future__ import annotations
 
-import hashlib
-import importlib.machinery
-import importlib.util
 import logging
 import re
 import sys
@@ -18,14 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
-from traceback import walk_tb
-from types import CodeType, ModuleType, TracebackType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cpms.base.errors import CpmsError, InputError
-from cpms.base.plugins.siblings import importable
+from cpms.base.plugins.modules import digest, digests, imported, module_name
+from cpms.base.plugins.modules import sentence as sentence
 from cpms.base.validation import shortened
 
 if TYPE_CHECKING:
@@ -69,8 +65,8 @@ class Origin:
 class _State:
     """What the process knows of plug-ins.
 
-    ``found`` holds loaded objects by group, module and attribute, ``names`` their names by identity, ``digests`` those
-    of modules by name, and ``notes`` what each `noted` block has loaded.
+    ``found`` holds loaded objects by group, module and attribute, ``names`` their names by identity, and ``notes`` the
+    plug-ins that each `noted` block has loaded.
     """
 
     allowed: bool = True
@@ -78,7 +74,6 @@ class _State:
     announced: set[str] = field(default_factory=set)
     found: dict[tuple[str, str, str | None], Any] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
-    digests: dict[str, str | None] = field(default_factory=dict)
     origins: dict[Origin, None] = field(default_factory=dict)
     notes: list[dict[Origin, None]] = field(default_factory=list)
 
@@ -251,8 +246,8 @@ def _loaded(group: str, name: str, home: str, attribute: str | None, kinds: Any,
     what = f"plug-in {shortened(name)} of cpms.{group}"
     if home.endswith(".py"):
         home = str(Path(home).expanduser().resolve())
-        if home in _state.digests and _state.digests[home] != _digest(home):
-            sys.modules.pop(_module_name(home), None)
+        if home in digests and digests[home] != digest(home):
+            sys.modules.pop(module_name(home), None)
             for changed in [key for key in _state.found if key[1] == home]:
                 before = _state.found.pop(changed)
                 for one in (before, type(before)):
@@ -265,9 +260,9 @@ def _loaded(group: str, name: str, home: str, attribute: str | None, kinds: Any,
         _state.found[key] = _object(what, home, attribute, kinds)
     found = _state.found[key]
     _state.names[id(found)] = name
-    if type(found).__module__ == _module_name(home):
+    if type(found).__module__ == module_name(home):
         _state.names.setdefault(id(type(found)), name)
-    origin = Origin(name, group, version, _state.digests[home])
+    origin = Origin(name, group, version, digests[home])
     for notes in (_state.origins, *_state.notes):
         notes[origin] = None
     return found
@@ -283,7 +278,7 @@ def _announce(what: str, home: str) -> None:
 def _object(what: str, home: str, attribute: str | None, kinds: Any) -> Any:
     """Return an attribute of a module that is imported for it, checked and made if it is a class."""
     try:
-        found: Any = _module(home)
+        found: Any = imported(home)
     except CpmsError as error:
         raise InputError(f"{what}: {error}") from None
     except (Exception, SystemExit) as error:
@@ -314,7 +309,7 @@ def _object(what: str, home: str, attribute: str | None, kinds: Any) -> Any:
 
 def _attributes_of(home: str, kinds: Any) -> str:
     """Return, for an error, which attributes that a module defines could be meant."""
-    module = _module(home)
+    module = imported(home)
     own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
     possible = [
         name
@@ -325,26 +320,6 @@ def _attributes_of(home: str, kinds: Any) -> str:
     return f"; it has {shortened(', '.join(possible))}" if possible else ""
 
 
-def sentence(error: BaseException) -> str:
-    """Return an error as text, with the place in a plug-in's code where it was raised, if there is one.
-
-    Examples
-    --------
-    >>> sentence(KeyError("k"))
-    "KeyError: 'k'"
-    """
-    text = f"{type(error).__name__}: {shortened(str(error))}"
-    place = _place(error.__traceback__)
-    return text if place is None else f"{text}, {place}"
-
-
-def _place(traceback: TracebackType | None) -> str | None:
-    """Return file and line of the innermost frame of a plug-in."""
-    files = {getattr(sys.modules.get(_module_name(home)), "__file__", home): home for home in _state.digests}
-    places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(traceback)]
-    return next((f"{Path(file).name} line {line}" for file, line in reversed(places) if file in files), None)
-
-
 @lru_cache
 def _version_of(package: str) -> str | None:
     """Return the version of the distribution that holds a package."""
@@ -352,49 +327,3 @@ def _version_of(package: str) -> str | None:
 
     holders = metadata.packages_distributions().get(package)
     return metadata.version(holders[0]) if holders else None
-
-
-def _module_name(home: str) -> str:
-    return f"cpms_plugin_{hashlib.sha256(home.encode()).hexdigest()[:12]}" if home.endswith(".py") else home
-
-
-class _SourceLoader(importlib.machinery.SourceFileLoader):
-    """Compiles the file as it is now: cached bytecode serves a file that changed within a second and kept its size."""
-
-    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
-def _module(home: str) -> ModuleType:
-    """Return a module by its name, or that of a file, which is read once; its digest is taken before its code runs."""
-    name = _module_name(home)
-    if home.endswith(".py"):
-        if name in sys.modules:
-            return sys.modules[name]
-        path = Path(home)
-        if not path.is_file():
-            raise InputError(f"there is no file {path}")
-        spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, home))
-        if spec is None or spec.loader is None:
-            raise InputError(f"{path} is no Python file")
-        _state.digests[home] = _digest(home)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            with importable(path.parent):
-                spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-        return module
-    _state.digests.setdefault(home, None)
-    imported = import_module(home)
-    _state.digests[home] = _state.digests[home] or _digest(getattr(imported, "__file__", None))
-    return imported
-
-
-def _digest(file: str | None) -> str | None:
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
-    except OSError:
-        return None
