@@ -76,7 +76,7 @@ class EdgeList:
         InputError
             As `cpms.Graph.from_edges` does.
         """
-        with self.reporting():
+        with reporting(self.label):
             made = Graph.from_edges(
                 self.sources,
                 self.targets,
@@ -89,17 +89,24 @@ class EdgeList:
             )
         return replace(made, first_id=self.first_id, lower_triangle=self.lower_triangle, read=self.read)
 
-    @contextmanager
-    def reporting(self) -> Iterator[None]:
-        """Name the source of the edges in errors of a graph that is made of them."""
-        try:
-            yield
-        except InputError as error:
-            raise InputError(f"{self.label}: {error}") from None
-        except MemoryError as error:
-            raise InputError(
-                f"{self.label}: its graph does not fit into the memory of this process; use more"
-            ) from error
+
+@contextmanager
+def reporting(label: str) -> Iterator[None]:
+    """Name the source of edges in errors of a graph that is made of them.
+
+    Examples
+    --------
+    >>> with reporting("web.mtx"):
+    ...     Graph.from_edges([0], [5], nodes=3)
+    Traceback (most recent call last):
+    cpms.base.errors.InputError: web.mtx: an edge names node 5, but the last is 2
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{label}: {error}") from None
+    except MemoryError as error:
+        raise InputError(f"{label}: its graph does not fit into the memory of this process; use more") from error
 
 
 Read: TypeAlias = EdgeList | Graph

@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.types import Floats
-from cpms.graph.edge_arrays import Ints
-from cpms.graph.edge_list import EdgeList
+from cpms.graph.edge_arrays import Ints, ids_from, node_count
+from cpms.graph.edge_list import EdgeList, reporting
 from cpms.graph.graph import Graph
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.options import ReadOptions
+
+_PART = 1 << 18
+"""Edges that a thread works on at least."""
+_IDS_AN_EDGE, _FEW_IDS = 4, 1 << 16
+"""Ids for each edge, and others, up to which a table of all ids takes less memory and time than a sort."""
 
 
 def assemble(
@@ -65,15 +71,10 @@ def assemble(
         if dropped:
             sources, targets, weights = sources[kept], targets[kept], weights[kept]
     if both_ways:
-        mirrored = np.flatnonzero(sources != targets)
-        sources, targets = (
-            np.concatenate([sources, targets[mirrored]]),
-            np.concatenate([targets, sources[mirrored]]),
-        )
-        weights = None if weights is None else np.concatenate([weights, weights[mirrored]])
+        sources, targets, weights = _both_ways(sources, targets, weights)
     if options.ids == "compact":
-        used, ends = np.unique(np.concatenate([sources, targets]), return_inverse=True)
-        sources, targets = np.split(ends, 2)
+        with reporting(label):
+            used, sources, targets = _compact(sources, targets, nodes)
         names = used + first_id if names is None else names[used]
         nodes, first_id = len(used), 0
         if not nodes:
@@ -100,6 +101,59 @@ def assemble(
         names=names,
         read=record,
     )
+
+
+def _both_ways(sources: Ints, targets: Ints, weights: Floats | None) -> tuple[Ints, Ints, Floats | None]:
+    """Return edges and behind them their other directions, but of self-loops, found and copied by threads."""
+    slices = [slice(*part) for part in threads.ranges(len(sources), at_least=_PART, parts=threads.available())]
+    if not slices:
+        return sources, targets, weights
+    kept = threads.each(lambda part: sources[part] != targets[part], slices)
+
+    def joined(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        mirrored = threads.each(lambda part: second[slices[part]][kept[part]], range(len(slices)))
+        return threads.concatenated([*(first[part] for part in slices), *mirrored])
+
+    doubled = None if weights is None else joined(weights, weights)
+    return joined(sources, targets), joined(targets, sources), doubled
+
+
+def _compact(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints, Ints]:
+    """Return the ids that edges touch, ascending, and the edges between their places.
+
+    A table has the place of each id, where there are not many more ids than edges; else ids are sorted.
+
+    Raises
+    ------
+    InputError
+        If the table has no place for an id.
+    """
+    if nodes > _IDS_AN_EDGE * len(sources) + _FEW_IDS:
+        used, ends = np.unique(np.concatenate([sources, targets]), return_inverse=True)
+        first, second = np.split(ends, 2)
+        return used, first, second
+    largest = max(ids_from(ids, name, 0)[1] for ids, name in ((sources, "sources"), (targets, "targets")))
+    is_used = np.zeros(node_count(largest, nodes, 0), np.bool_)
+    index_type = np.int32 if nodes < 2**31 else np.int64
+    numbered = [np.empty(len(sources), index_type) for _ in range(2)]
+    parts = [
+        (given[slice(*part)], made[slice(*part)])
+        for given, made in zip((sources, targets), numbered, strict=True)
+        for part in threads.ranges(len(sources), at_least=_PART, parts=threads.available())
+    ]
+
+    def mark(part: tuple[Ints, Ints]) -> None:
+        is_used[part[0]] = True
+
+    threads.each(mark, parts)
+    place = np.cumsum(is_used, dtype=index_type)
+    np.subtract(place, 1, out=place)
+
+    def number(part: tuple[Ints, Ints]) -> None:
+        part[1][:] = place[part[0]]
+
+    threads.each(number, parts)
+    return np.flatnonzero(is_used), numbered[0], numbered[1]
 
 
 def apply(graph: Graph, options: ReadOptions) -> Graph:

@@ -19,7 +19,7 @@ from cpms.backends.cuda.graphs.edge_list import DeviceArrays
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import UnsupportedError
 from cpms.graph.edge_arrays import Ints, check_labels, distinct_names, first_id_from
-from cpms.graph.edge_list import EdgeList, Read
+from cpms.graph.edge_list import EdgeList, Read, reporting
 from cpms.graph.graph import Duplicates, Graph, SelfLoops, read_only
 
 
@@ -204,7 +204,7 @@ class DeviceGraph(Graph):
 
     @classmethod
     def _of_edges(cls, edges: EdgeList) -> DeviceGraph:
-        with edges.reporting():
+        with reporting(edges.label):
             made = cls.from_edges(
                 *(edges.sources, edges.targets),
                 nodes=edges.nodes,
