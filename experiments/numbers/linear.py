@@ -7,6 +7,10 @@ from cpms.experiment.rows.products import FAMILIES, fastest
 
 _HELD = ("stencil:points=9", "diffusion:side=1000", "elements")
 FEW = ("lossless", "fp16-scaled")
+_VENDOR = ("cusparse+cublas", "cg", "auto", "auto")
+_PLAIN = ("cuda", "cg", "fp64", "fp64")
+_LOSSLESS = ("cuda", "cg", "auto", "fp64")
+_AUTO = ("cuda", "auto", "auto", "auto")
 
 
 def _ms(row, *kind):
@@ -62,15 +66,8 @@ def conjugate_gradients(rows):
     """Yield whole solves to 1e-10 by cg against a captured loop of cuSPARSE and cuBLAS, and against plain float64."""
     of_suite = {"tuned": [], "held": []}
     for row in rows.measured("gpu_cg_time"):
-        found = {(way["engine"], way["method"], way["storage"], *way["vectors"]): way for way in row["ways_found"]}
-        vendor, plain, auto = (
-            found.get(key)
-            for key in (
-                ("cusparse+cublas", "cg", "auto", "auto"),
-                ("cuda", "cg", "fp64", "fp64"),
-                ("cuda", "auto", "auto", "auto"),
-            )
-        )
+        found = _ways(row)
+        vendor, plain, auto = found.get(_VENDOR), found.get(_PLAIN), found.get(_AUTO)
         name = f"{_called(row['graph'])}, b of {row['rhs']}"
         for base, called, key in ((vendor, "cuSPARSE and cuBLAS", "vendor"), (plain, "our plain float64", "fp64")):
             if base and auto and {base["status"], auto["status"]} == {"CONVERGED"}:
@@ -84,6 +81,66 @@ def conjugate_gradients(rows):
         cells = [row for row, *_ in of_suite[key]]
         values = [median(base) / median(own) for _, base, own in of_suite[key]]
         yield spread(f"cg.vendor.{key}", what, "times", values, cells, "gpu_cg_time", of="mean")
+
+
+def _ways(row):
+    """Return the ways of a solve by engine, method, storage and vectors."""
+    return {(way["engine"], way["method"], way["storage"], *way["vectors"]): way for way in row["ways_found"]}
+
+
+def gains_of_cg(rows):
+    """Yield means of the same by right-hand side, with float64 vectors beside lossless values, and what none solves."""
+    cells = rows.measured("gpu_cg_time")
+    for rhs in ("ones", "random"):
+        for base, key, called in (
+            (_VENDOR, "vendor", "cuSPARSE and cuBLAS"),
+            (_PLAIN, "fp64", "our plain float64"),
+            (_LOSSLESS, "lossless", "our float64 with lossless values"),
+        ):
+            chosen = [row for row in cells if row["rhs"] == rhs and not row["graph"].startswith(_HELD)]
+            yield _gain(f"cg.{key}.tuned.{rhs}", f"against {called}: b of {rhs}", base, chosen)
+    held = [row for row in cells if row["graph"].startswith(_HELD)]
+    for base, key, called in (
+        (_PLAIN, "fp64", "plain float64"),
+        (_LOSSLESS, "lossless", "float64 with lossless values"),
+    ):
+        yield _gain(f"cg.{key}.held", f"against our {called}: matrices that no choice was tuned on", base, held)
+    unsolved = [row for row in held if all(way["status"] != "CONVERGED" for way in row["ways_found"])]
+    what = f"of {len(held)} systems with such matrices, those that no way solves, `auto` and cuSPARSE included"
+    yield counted("cg.unsolved", what, "systems", len(unsolved), held, "gpu_cg_time")
+
+
+def _gain(key, what, base, cells):
+    """Return how many times faster than a way ``auto`` is, over the systems that both solve."""
+    pairs = [(_ways(row)[base], _ways(row)[_AUTO], row) for row in cells]
+    both = [pair for pair in pairs if pair[0]["status"] == pair[1]["status"] == "CONVERGED"]
+    values = [median(slow["solve_samples_s"]) / median(fast["solve_samples_s"]) for slow, fast, _ in both]
+    what = f"conjugate gradients by `auto` {what}, {len(both)} systems"
+    return spread(key, what, "times", values, [row for *_, row in both], "gpu_cg_time", of="mean")
+
+
+def shares(rows):
+    """Yield the bytes that solves on a GPU read by their own counts, over their time, as shares of copy bandwidth."""
+    copied = median(row["copy_gbps"] for row in rows.measured("gpu_suite_a_grids"))
+    cells = [row for row in rows.measured("gpu_cg_time") if not row["graph"].startswith(_HELD)]
+    for way, key, called in (
+        (_PLAIN, "fp64", "plain float64"),
+        (_LOSSLESS, "lossless", "float64 with lossless values"),
+        (_AUTO, "auto", "few bits"),
+    ):
+        values = [_share(_ways(row)[way], copied) for row in cells]
+        what = f"conjugate gradients in {called}: bytes read over time, share of copy bandwidth, {len(cells)} systems"
+        yield spread(f"cg.share.{key}", what, "%", values, cells, "gpu_cg_time")
+    cells = rows.measured("gpu_gmres_time")
+    for vectors, called in (("fp64", "float64"), ("blocks", "block floats of few bits")):
+        values = [_share(_ways(row)["cuda", "gmres", "auto", vectors], copied) for row in cells]
+        what = f"GMRES(100), basis in {called}: bytes read over time, share of copy bandwidth, {len(cells)} matrices"
+        yield spread(f"gmres.share.{vectors}", what, "%", values, cells, "gpu_gmres_time")
+
+
+def _share(way, copied):
+    """Return bytes read a second in percent of a copy's."""
+    return way["bytes_read"] / way["solve_s"] / copied / 1e7
 
 
 def gmres(rows):
@@ -101,11 +158,21 @@ def gmres(rows):
             ("cuda", "fp64"),
             ("cuda", "blocks"),
         ),
+        (
+            "bfp32",
+            "GMRES(100), basis in block floats of few bits, against block floats of 32 bits",
+            ("cuda", "bfp32"),
+            ("cuda", "blocks"),
+        ),
     ):
         values = [each[above]["solve_s"] / each[below]["solve_s"] for each in found]
         yield spread(
             f"gmres.{key}", f"{what}, {len(values)} matrices", "times", values, cells, "gpu_gmres_time", of="mean"
         )
+    held = rows.measured("gpu_gmres_time")
+    what = f"of {len(held)} systems, those that no way solves within its limit of iterations, CuPy's included"
+    unsolved = [row for row in held if all(way["status"] != "CONVERGED" for way in row["ways_found"])]
+    yield counted("gmres.unsolved", what, "systems", len(unsolved), held, "gpu_gmres_time")
 
 
 def bases(rows):
@@ -174,6 +241,11 @@ def bits_of_cg(rows):
         values = [each["bfp16",]["iterations"] / each["fp64",]["iterations"] for each in found]
         what = f"conjugate gradients, r and p in bfp16, b of {rhs}, {len(cells)} matrices: iterations over float64's"
         yield spread(f"halves.{rhs}", what, "times", values, cells, "cg_bits", of="mean")
+        for ladder in (("fp32", "bfp16"), ("bfp16", "fp32")):
+            values = [each[ladder]["iterations"] / each["fp64",]["iterations"] for each in found]
+            later = f"from a residual of {cells[0]['switch']} on in {ladder[1]}"
+            what = f"the same, r and p in {ladder[0]}, {later}, b of {rhs}"
+            yield spread(f"halves.{'.'.join(ladder)}.{rhs}", what, "times", values, cells, "cg_bits", of="mean")
 
 
 def honesty(rows):
@@ -190,4 +262,4 @@ def honesty(rows):
             yield counted(f"{key}.wrong", what, "systems", wrong, cells, experiment)
 
 
-NUMBERS = [suites, conjugate_gradients, gmres, bases, bits_of_cg, on_threads, honesty]
+NUMBERS = [suites, conjugate_gradients, gains_of_cg, gmres, shares, bases, bits_of_cg, on_threads, honesty]
