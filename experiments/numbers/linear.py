@@ -106,7 +106,8 @@ def gains_of_cg(rows):
     ):
         yield _gain(f"cg.{key}.held", f"against our {called}: matrices that no choice was tuned on", base, held)
     unsolved = [row for row in held if all(way["status"] != "CONVERGED" for way in row["ways_found"])]
-    what = f"of {len(held)} systems with such matrices, those that no way solves, `auto` and cuSPARSE included"
+    where = f"of {len(held)} systems with matrices that no choice was tuned on"
+    what = f"{where}, those that no way solves, cuSPARSE's included"
     yield counted("cg.unsolved", what, "systems", len(unsolved), held, "gpu_cg_time")
 
 
