@@ -155,7 +155,7 @@ class Solution:
         return pd.DataFrame(self.history, columns=list(LinearStep._fields))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Eigenpair:
     """The eigenvalue of largest size with its eigenvector.
 
@@ -185,6 +185,10 @@ class Eigenpair:
     residual: float
     history: tuple[LinearStep, ...]
     engine: str
+
+    def __repr__(self) -> str:
+        ended = f"{self.status.name} after {self.iterations} iterations, residual {self.residual:.3g} |value|"
+        return f"Eigenpair({self.value:.12g}, vector of {len(self.vector):,}: {ended}; {self.engine})"
 
     @property
     def converged(self) -> bool:

@@ -24,6 +24,8 @@ _GROWTH = 1e4
 """By which a residual may grow in inner iterations before they count as divergent."""
 _SMALLER = 0.95
 """What an outer step at least makes of the residual."""
+_UNCHANGED = 100
+"""Inner iterations in few bits that may leave a residual as it was, as where all steps round to 0."""
 _WINDOW = 2000
 """Inner iterations of an outer step, at most."""
 
@@ -69,11 +71,14 @@ def _outer(task: SolveTask, x: Any, corrections: Corrections) -> SolveStatus:
             return SolveStatus.MAX_ITERATIONS
         c, before = task.zeros(), size
         target = max(reduction * size, 0.5 * task.goal)
+        last, unchanged = before, 0
         for done, inner in enumerate(corrections(task, r, c), start=1):
             recorder.add(inner, bits, bytes_read)
             if not inner <= _GROWTH * before:
                 return SolveStatus.DIVERGED
-            if inner <= target or recorder.left <= 0 or done >= _WINDOW:
+            last, unchanged = inner, unchanged + 1 if inner == last else 0
+            too_narrow = unchanged >= _UNCHANGED and task.formats[0] is not None
+            if inner <= target or recorder.left <= 0 or done >= _WINDOW or too_narrow:
                 break
         task.exact.combine([c], [1.0], x)
         r, size = task.residual(x)

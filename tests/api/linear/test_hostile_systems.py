@@ -63,6 +63,15 @@ def test_a_format_that_is_too_small_for_the_matrix_widens_and_says_so(method, sc
     assert pair.value == 2.0 * scale
 
 
+@pytest.mark.parametrize("method", ["jacobi", "chebyshev", "cg", "gmres", "refine"])
+@pytest.mark.parametrize("scale", [1e10, 1e-12])
+def test_vectors_of_too_small_a_range_widen_before_iterations_run_out(method, scale):
+    A = scale * (laplacian() + scipy.sparse.eye_array(64))
+    found = cpms.solve(A, ONES, method=method, vectors="e4m3", engine="cpu")
+    assert found.converged, (found, found.reason)
+    assert is_honest(A, ONES, found)
+
+
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 @pytest.mark.parametrize("method", ["auto", "cg", "gmres", "jacobi", "chebyshev", "refine"])
 def test_values_near_the_ends_of_float64_end_without_a_warning(method, engine):
@@ -151,6 +160,7 @@ def test_a_method_that_records_no_bytes_is_refused_in_its_name(tmp_path, monkeyp
 def test_eigenvectors_have_norm_1_at_any_scale(scale):
     found = cpms.dominant_eigenpair(np.diag([3.8, 1e-110]) * scale, engine="cpu", max_iterations=200)
     assert abs(np.linalg.norm(found.vector) - 1.0) < 1e-12
+    assert repr(found).startswith(f"Eigenpair({found.value:.12g}, vector of 2: {found.status.name} after ")
     for start in (np.full(3, 1e308), np.full(3, 5e-324)):
         assert cpms.dominant_eigenpair(np.diag([1.0, 3.0, 7.0]), x0=start, engine="cpu").converged
 

@@ -7,7 +7,7 @@ import pytest
 
 from cpms.backends.cuda.krylov.cg import CG, CudaCg
 from cpms.backends.cuda.product.operator import CudaProduct
-from cpms.contracts.linear_solve import Recorder, SolveTask
+from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16
 from cpms.formats.codes import CODES8
@@ -71,6 +71,15 @@ def test_solves_reach_their_goal(device, storage):
     steps = task.recorder.steps
     assert {step.bits for step in steps} == {64 if storage is None else storage.bits()}
     assert len(steps) < 130
+
+
+def test_numbers_are_fetched_once_in_several_iterations(device, monkeypatch):
+    task, _, _ = a_task(FP32, side=40)
+    fetched = []
+    fetch = type(device).fetch_async
+    monkeypatch.setattr(type(device), "fetch_async", lambda self, numbers: fetched.append(1) or fetch(self, numbers))
+    assert cg(task, task.zeros()) is SolveStatus.CONVERGED
+    assert 0 < len(fetched) <= len(task.recorder.steps) / 3
 
 
 def test_a_direction_of_negative_curvature_is_reported_and_leaves_x_finite(device):
