@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import doctest
 import importlib.util
+import inspect
 import re
 import subprocess
 import sys
@@ -87,6 +91,49 @@ def test_the_api_page_has_every_public_name():
 
 
 @pytest.mark.quick
+def examples_of(name: str) -> list[tuple[str, str]]:
+    """Return the examples of a public name and of its methods, each as one program."""
+    given = getattr(cpms, name) if hasattr(cpms, name) else getattr(cpms.check, name)
+    parts = {name: given}
+    if inspect.isclass(given):
+        parts |= {f"{name}.{part}": value for part, value in vars(given).items() if not part.startswith("_")}
+    texts = {part: inspect.getdoc(value) or "" for part, value in parts.items()}
+    programs = {
+        part: "".join(each.source for each in doctest.DocTestParser().get_examples(texts[part])) for part in texts
+    }
+    return [(part, program) for part, program in programs.items() if program]
+
+
+def unbound(program: str) -> set[str]:
+    """Return the names that a program reads and never binds."""
+    nodes = list(ast.walk(ast.parse(program)))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)} | {
+        n.arg for n in nodes if isinstance(n, ast.arg)
+    }
+    bound |= {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.ExceptHandler) and node.name
+    }
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return {node.id for node in names if node.id not in bound and not hasattr(builtins, node.id)}
+
+
+def test_what_an_example_lacks_is_found():
+    assert unbound("import cpms\nx = cpms.encode([a for a in (1, 2)], CPMS4)") == {"CPMS4"}
+    assert unbound("from cpms import CPMS4 as c\nclass A:\n    def f(self, k):\n        return k, c") == set()
+
+
+@pytest.mark.parametrize(
+    "name", [*sorted(set(cpms.__all__) - {"__version__", "generate", "load"}), *sorted(cpms.check.__all__)]
+)
+def test_an_example_of_the_api_page_runs_where_it_is_pasted(name):
+    assert {part: unbound(program) for part, program in examples_of(name) if unbound(program)} == {}
+
+
 def test_the_picture_of_formats_is_drawn_from_them():
     file = DOCS / "concepts" / "draw_formats.py"
     spec = importlib.util.spec_from_file_location("draw_formats", file)

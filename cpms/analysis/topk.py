@@ -56,7 +56,8 @@ def topk(values: npt.ArrayLike, k: int) -> Largest:
 
     Examples
     --------
-    >>> values, places = topk([0.2, 0.4, 0.1, 0.4], 3)
+    >>> import cpms
+    >>> values, places = cpms.topk([0.2, 0.4, 0.1, 0.4], 3)
     >>> values.tolist(), places.tolist()
     ([0.4, 0.4, 0.2], [1, 3, 0])
     """

@@ -47,10 +47,10 @@ def pagerank(
     Parameters
     ----------
     graph : Graph or object
-        A data frame, a sparse matrix of SciPy, a graph of NetworkX: the graph that `cpms.load` makes of them. A pair
-        of arrays holds the sources and the targets of edges, of which `cpms.DeviceGraph.from_edges` makes a graph where
-        they are in device memory or the engine is on a GPU, else `cpms.Graph.from_edges`. For whoever holds edges and
-        wants ranks once, that is the shortest way.
+        A data frame, a sparse matrix of SciPy or a graph of NetworkX becomes the graph that `cpms.load` makes of it. A
+        pair of arrays, the sources and the targets of edges, becomes a graph by `cpms.DeviceGraph.from_edges` where
+        they are in device memory or the engine is on a GPU, else by `cpms.Graph.from_edges`. Such a pair is the
+        shortest way from edges to ranks.
     method : {"power", "refine"}
         Power iteration, or mixed-precision iterative refinement; see `cpms.solvers.refine`.
     storage : str or Format
@@ -64,10 +64,13 @@ def pagerank(
         One of `cpms.engines.names`, or ``auto``: a CUDA device where there is one with room for the
         graph, else ``cpu``.
     damping : float
+        The probability of following an edge, above 0 and below 1.
     tol : float
         Stop when the norm of the change falls below it; first tested after two iterations.
     norm : {"l1", "l2", "linf"}
+        Of the change. The certificate is in the L1 norm, whatever this is.
     max_iterations : int
+        A solve that needs more ends with the status ``MAX_ITERATIONS``.
     iterations : int, optional
         Do exactly so many, whatever the residual is.
     personalization : sequence of node ids, mapping of node id to weight, or array, optional
@@ -104,13 +107,16 @@ def pagerank(
 
     Notes
     -----
-    Solves x = damping (P x + w s) + (1 - damping) v as in Algorithm 1 of Grützmacher et al., with
-    the dangling mass s damped, which its line 6 as printed leaves out and mass needs.
+    Solves x = damping (P x + s w) + (1 - damping) v. P is the transposed adjacency matrix with each column divided by
+    its sum, s the sum of x over nodes without out-edges, w the distribution that ``dangling`` names, and v the teleport
+    distribution. This is Algorithm 1 of Grützmacher et al., except that s is damped, too: line 6, as printed, leaves
+    that out, and then the sum of x grows.
 
     Examples
     --------
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
-    >>> result = pagerank(graph, storage="cpms4", layout="csr")
+    >>> import cpms
+    >>> graph = cpms.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
+    >>> result = cpms.pagerank(graph, storage="cpms4", layout="csr")
     >>> result.converged, sum(result.iterations_by_bits.values()) == result.iterations
     (True, True)
     """

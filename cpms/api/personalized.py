@@ -35,7 +35,8 @@ def personalized_pagerank(
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
     Queries of a batch share every read of the matrix. By ``refine`` on engine ``cpu``, whose caches hold one iterate,
-    they are solved one after the other and share only the cost of preparing the matrix, but for graphs with weights.
+    they are solved one after the other and share only the preparation of the matrix; on graphs with weights they share
+    reads there, too.
 
     Parameters
     ----------
@@ -71,12 +72,13 @@ def personalized_pagerank(
     InputError
         If a query names a node twice or one that does not exist; the error names the index of the query.
     UnsupportedError
-        If the engine takes no batches, or none of this method, or the graph has weights.
+        If the engine takes no batches, none of this method, or none of graphs with weights.
 
     Examples
     --------
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
-    >>> [result.top(1)[0][0] for result in personalized_pagerank(graph, [0, [1, 2], {3: 1.0}])]
+    >>> import cpms
+    >>> graph = cpms.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
+    >>> [result.top(1)[0][0] for result in cpms.personalized_pagerank(graph, [0, [1, 2], {3: 1.0}])]
     [0, 2, 0]
     """
     prepared = PageRank(graph, method=method, storage=storage, engine=engine, damping=damping, controller=policy)

@@ -74,8 +74,9 @@ class PageRank:
 
     Examples
     --------
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
-    >>> with PageRank(graph, method="refine", engine="cpu") as prepared:
+    >>> import cpms
+    >>> graph = cpms.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
+    >>> with cpms.PageRank(graph, method="refine", engine="cpu") as prepared:
     ...     uniform, personal = prepared.solve(), prepared.solve(personalization=[3], tol=1e-12)
     >>> uniform.top(1)[0][0], personal.top(1)[0][0], personal.converged
     (0, 0, True)
@@ -165,7 +166,8 @@ class PageRank:
 
         Examples
         --------
-        >>> prepared = PageRank(Graph.from_edges([0, 1], [1, 0]), engine="cpu")
+        >>> import cpms
+        >>> prepared = cpms.PageRank(cpms.Graph.from_edges([0, 1], [1, 0]), engine="cpu")
         >>> prepared.prepare()
         >>> prepared.nbytes > 0
         True
@@ -201,7 +203,8 @@ class PageRank:
 
         Examples
         --------
-        >>> prepared = PageRank(Graph.from_edges([0, 1, 2], [1, 2, 0]))
+        >>> import cpms
+        >>> prepared = cpms.PageRank(cpms.Graph.from_edges([0, 1, 2], [1, 2, 0]))
         >>> [prepared.solve(start=start).converged for start in (None, [1.0, 2.0, 3.0])]
         [True, True]
         """
@@ -239,7 +242,8 @@ class PageRank:
 
         Examples
         --------
-        >>> prepared = PageRank(Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0]))
+        >>> import cpms
+        >>> prepared = cpms.PageRank(cpms.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0]))
         >>> [result.top(1)[0][0] for result in prepared.solve_many([0, [1, 2], {3: 1.0}])]
         [0, 2, 0]
         """
@@ -293,7 +297,8 @@ class PageRank:
 
         Examples
         --------
-        >>> prepared = PageRank(Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0]))
+        >>> import cpms
+        >>> prepared = cpms.PageRank(cpms.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0]))
         >>> before = prepared.solve()
         >>> after = prepared.update(edges_added=([0], [3]), edges_removed=([2], [0]))
         >>> before.graph.edges, after.graph.out_degree.tolist(), after.converged, prepared.graph is after.graph

@@ -90,7 +90,7 @@ class Certificate:
 
     @property
     def error_estimate(self) -> float | None:
-        """``bound`` over the estimated smallest eigenvalue: what ||x - x*||_2 is about at most; None without one."""
+        """Estimate of ``error_bound``: ``bound`` over the estimated smallest eigenvalue; None without an estimate."""
         return None if self.estimated_eigenvalue is None else self.bound / self.estimated_eigenvalue
 
     def meets(self, tol: float) -> bool:
@@ -98,7 +98,8 @@ class Certificate:
 
         Examples
         --------
-        >>> Certificate(1e-11, 1e-20, 1.0, 1e-11, 1e-11).meets(1e-10)
+        >>> import cpms
+        >>> cpms.Certificate(1e-11, 1e-20, 1.0, 1e-11, 1e-11).meets(1e-10)
         True
         """
         return self.bound == 0.0 or self.bound <= tol * self.b_norm * (1.0 - _OF_NORMS) - _TINY

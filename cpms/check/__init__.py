@@ -113,8 +113,9 @@ def sweeps_agree(engine: Engine | str, problem: Problem, storage: Format | str, 
     --------
     >>> import cpms
     >>> from cpms import engines
+    >>> from cpms.problems.pagerank import Problem
     >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
-    >>> sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", Level(2, 3))
+    >>> cpms.check.sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", cpms.Level(2, 3))
     """
     engine, storage = _checked(engine, problem, storage, level)
     for candidate in (engine, REFERENCE):
@@ -154,8 +155,9 @@ def queued_sweeps_agree(
     --------
     >>> import cpms
     >>> from cpms import engines
+    >>> from cpms.problems.pagerank import Problem
     >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
-    >>> queued_sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", Level(2, 2))
+    >>> cpms.check.queued_sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", cpms.Level(2, 2))
     """
     engine, storage = _checked(engine, problem, storage, level)
     reason = engine.unsupported(problem, storage, layout)
@@ -203,8 +205,9 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
     --------
     >>> import cpms
     >>> from cpms import engines
+    >>> from cpms.problems.pagerank import Problem
     >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
-    >>> refinement_is_sound(engines.get("cpu"), problem, cpms.E5M2)
+    >>> cpms.check.refinement_is_sound(engines.get("cpu"), problem, cpms.E5M2)
     """
     engine, given = _checked(engine, problem, storage, FLOAT64)
     storage, low = residual_format(given), whole("low", low)
@@ -260,7 +263,7 @@ def answer_is_certified(result: Result, *, personalization: Any = None, dangling
     Examples
     --------
     >>> import cpms
-    >>> answer_is_certified(cpms.pagerank(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2])))
+    >>> cpms.check.answer_is_certified(cpms.pagerank(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2])))
     """
     if not isinstance(result, Result):
         raise InputError(f"result is {described(result)}; give what cpms.pagerank returned")

@@ -51,8 +51,8 @@ def round_trip(format: Format | str, values: npt.ArrayLike) -> None:
 
     Examples
     --------
-    >>> from cpms import CPMS4
-    >>> round_trip(CPMS4, [0.1, float("nan")])
+    >>> import cpms
+    >>> cpms.check.round_trip(cpms.CPMS4, [0.1, float("nan")])
     """
     storage, given = _given(format, values)
     stored = encode(given, storage)
@@ -70,8 +70,8 @@ def partial_read_is_mask(format: Format | str, values: npt.ArrayLike) -> None:
 
     Examples
     --------
-    >>> from cpms import CPMS8
-    >>> partial_read_is_mask(CPMS8, [0.1, float("nan")])
+    >>> import cpms
+    >>> cpms.check.partial_read_is_mask(cpms.CPMS8, [0.1, float("nan")])
     """
     storage, given = _given(format, values)
     if not isinstance(storage, SegmentFormat):
@@ -89,8 +89,8 @@ def reading_more_never_moves_away(format: Format | str, values: npt.ArrayLike) -
 
     Examples
     --------
-    >>> from cpms import CPMS8
-    >>> reading_more_never_moves_away(CPMS8, [0.1, -1e-310])
+    >>> import cpms
+    >>> cpms.check.reading_more_never_moves_away(cpms.CPMS8, [0.1, -1e-310])
     """
     storage, given = _given(format, values)
     stored = encode(given, storage)
@@ -109,8 +109,8 @@ def truncation_is_idempotent(format: Format | str, values: npt.ArrayLike) -> Non
 
     Examples
     --------
-    >>> from cpms import format_named
-    >>> truncation_is_idempotent(format_named("cpms4-nearest"), [0.1, 1 / 3])
+    >>> import cpms
+    >>> cpms.check.truncation_is_idempotent(cpms.format_named("cpms4-nearest"), [0.1, 1 / 3])
     """
     storage, given = _given(format, values)
     for segments in range(1, storage.segments + 1):
@@ -131,9 +131,9 @@ def relative_error(format: Format | str, values: npt.ArrayLike) -> None:
 
     Examples
     --------
-    >>> from cpms import FP16, CPMS4
-    >>> relative_error(CPMS4, [0.1, 1 / 3])
-    >>> relative_error(FP16, [0.1, 1 / 3])
+    >>> import cpms
+    >>> cpms.check.relative_error(cpms.CPMS4, [0.1, 1 / 3])
+    >>> cpms.check.relative_error(cpms.FP16, [0.1, 1 / 3])
     """
     storage, given = _given(format, values)
     whole = encode(given, storage)
@@ -151,8 +151,8 @@ def inplace_equals_out_of_place(format: SegmentFormat | str, values: npt.ArrayLi
 
     Examples
     --------
-    >>> from cpms import CPMS4
-    >>> inplace_equals_out_of_place(CPMS4, [0.1, 1 / 3])
+    >>> import cpms
+    >>> cpms.check.inplace_equals_out_of_place(cpms.CPMS4, [0.1, 1 / 3])
     """
     storage, given = _given(format, values)
     guarded = np.concatenate([np.full(_GUARD, -np.pi), given, np.full(_GUARD, -np.pi)])
@@ -172,7 +172,8 @@ def specials_are_kept(format: Format | str, values: npt.ArrayLike) -> None:
 
     Examples
     --------
-    >>> specials_are_kept("e4m3fn", [-0.0, float("nan"), -2.5])
+    >>> import cpms
+    >>> cpms.check.specials_are_kept("e4m3fn", [-0.0, float("nan"), -2.5])
     """
     storage, given = _given(format, values)
     got = encode(given, storage).decode()
@@ -193,7 +194,8 @@ def order_is_kept(format: Format | str, values: npt.ArrayLike) -> None:
 
     Examples
     --------
-    >>> order_is_kept("posit8", [0.1, 0.2, -3.0])
+    >>> import cpms
+    >>> cpms.check.order_is_kept("posit8", [0.1, 0.2, -3.0])
     """
     storage, given = _given(format, values)
     if storage.group > 1:
@@ -210,7 +212,8 @@ def codecs_agree(format: Format | str, values: npt.ArrayLike) -> None:
 
     Examples
     --------
-    >>> codecs_agree("mxfp4", [0.1, -2.0])
+    >>> import cpms
+    >>> cpms.check.codecs_agree("mxfp4", [0.1, -2.0])
     """
     storage, given = _given(format, values)
     if isinstance(storage, SegmentFormat | FloatFormat) or storage.numba_codec() is None:

@@ -132,7 +132,8 @@ def check_format(
 
     Examples
     --------
-    >>> check_format("bf16", patterns=1000).holds
+    >>> import cpms
+    >>> cpms.check.check_format("bf16", patterns=1000).holds
     True
     """
     storage, count = format_of(format), whole("patterns", patterns)

@@ -32,7 +32,7 @@ def products_are_within_their_bound(A: StoredMatrix) -> None:
     Examples
     --------
     >>> import cpms
-    >>> products_are_within_their_bound(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms4"))
+    >>> cpms.check.products_are_within_their_bound(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms4"))
     """
     for transpose, source in ((False, A.source), (True, A.source.transposed())):
         block = _vectors(source.columns)
@@ -57,7 +57,7 @@ def products_agree(A: StoredMatrix) -> None:
     Examples
     --------
     >>> import cpms
-    >>> products_agree(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms2", layout="sell"))
+    >>> cpms.check.products_agree(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms2", layout="sell"))
     """
     twin = prepare("reference", A.source, A.operator.request)
     rows, columns = A.shape
@@ -84,7 +84,7 @@ def transposed_products_are_adjoint(A: StoredMatrix) -> None:
     Examples
     --------
     >>> import cpms
-    >>> transposed_products_are_adjoint(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms4"))
+    >>> cpms.check.transposed_products_are_adjoint(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms4"))
     """
     x, y = _vectors(A.shape[1])[:, 0], _vectors(A.shape[0])[:, 1].copy()
     size = float(np.abs(y) @ _exact_sizes(A.source, x))
@@ -110,7 +110,7 @@ def products_improve_with_levels(A: StoredMatrix) -> None:
     Examples
     --------
     >>> import cpms
-    >>> products_improve_with_levels(cpms.matrix([[0.1, 0.0], [3.0, 0.7]], storage="cpms2"))
+    >>> cpms.check.products_improve_with_levels(cpms.matrix([[0.1, 0.0], [3.0, 0.7]], storage="cpms2"))
     """
     if A.storage is None or A.storage.segments == 1 or (A.source.given_values() < 0).any():
         return
@@ -136,7 +136,7 @@ def products_are_linear(A: StoredMatrix) -> None:
     Examples
     --------
     >>> import cpms
-    >>> products_are_linear(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="fp32"))
+    >>> cpms.check.products_are_linear(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="fp32"))
     """
     x, z = _vectors(A.shape[1])[:, 0].copy(), _vectors(A.shape[1])[:, 1].copy()
     sizes = _exact_sizes(A.source, x) + 2.0 * _exact_sizes(A.source, z)
@@ -154,7 +154,7 @@ def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
     Examples
     --------
     >>> import cpms
-    >>> vector_operations_agree(cpms.matrix([[1.0]], storage="cpms4"))
+    >>> cpms.check.vector_operations_agree(cpms.matrix([[1.0]], storage="cpms4"))
     """
     twin = prepare("reference", A.source, A.operator.request)
     storage = _of_vectors(A)

@@ -19,7 +19,7 @@ def add(parsers: Any) -> None:
         "breaks each law, field by field. FORMAT is a name, module:attribute or file.py:attribute.",
         epilog="example: cpms check posit16 --patterns 100000; exit code 1 if a law does not hold",
     )
-    parser.add_argument("format", metavar="FORMAT")
+    parser.add_argument("format", metavar="FORMAT", help="such as posit16 or file.py:attribute")
     parser.add_argument("--patterns", type=int, default=1_000_000, metavar="N", help="float64 values to try (1000000)")
     parser.add_argument("--law", action="append", metavar="NAME", help="try this law alone; may be given again")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")

@@ -28,9 +28,11 @@ def add(parsers: Any) -> None:
     )
     parser.add_argument("input", metavar="IN", type=Path, help=".npy of float64, or what this command wrote")
     parser.add_argument("output", metavar="OUT", type=Path, help=".cpms or .npz, or .npy for --storage fp64")
-    parser.add_argument("--storage", required=True, metavar="NAME")
-    parser.add_argument("--of", metavar="NAME", help="of a .cpms file: its format, where that is one of your own")
-    parser.add_argument("--inplace", action="store_true", help="re-order within one array in memory, without a second")
+    parser.add_argument("--storage", required=True, metavar="NAME", help="format of OUT; see 'cpms formats'")
+    parser.add_argument("--of", metavar="NAME", help="format of IN, a .cpms file, if it is one of your own")
+    parser.add_argument(
+        "--inplace", action="store_true", help="convert within the memory of the array, without a second one"
+    )
 
 
 def call(arguments: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ def add(parsers: Any) -> None:
         "downloaded.",
         epilog="example: cpms datasets wiki-Vote",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME|PART")
+    parser.add_argument("names", nargs="*", metavar="NAME|PART", help="such as wiki-Vote, web or road (default: all)")
 
 
 def call(arguments: argparse.Namespace) -> int:

@@ -28,8 +28,8 @@ def add(parsers: Any) -> None:
         epilog="example: cpms inspect 0.1 --storage cpms4",
     )
     parser.add_argument("what", metavar="VALUE|FILE")
-    parser.add_argument("--storage", metavar="NAME", help="of a VALUE; see 'cpms formats' (cpms4)")
-    parser.add_argument("--of", metavar="NAME", help="of a .cpms FILE: its format, where that is one of your own")
+    parser.add_argument("--storage", metavar="NAME", help="format in which to store VALUE; see 'cpms formats' (cpms4)")
+    parser.add_argument("--of", metavar="NAME", help="format of FILE, a .cpms file, if it is one of your own")
 
 
 def values_last(arguments: Sequence[str]) -> Sequence[str]:

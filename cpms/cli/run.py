@@ -16,9 +16,10 @@ def add(parsers: Any) -> None:
     parser = parsers.add_parser(
         "run",
         help="run an experiment",
-        description="Run the cells of an experiment and append one JSON line for each to DIR. "
-        "What DIR already holds is not run again, unless the file of its graph, the file that its path leads to from "
-        "here, or what the configuration asks for has changed since.",
+        description="Run the cells of an experiment and append one row, a JSON line, for each to DIR. A cell is one "
+        "combination of graph, method, format and so on. A cell that has a row in DIR is not run again, unless the "
+        "file of its graph or what the configuration asks of it has changed since. Paths of graphs are relative to "
+        "the current folder.",
         epilog="example: cpms run quickstart --output out; names: " + ", ".join(experiments()),
     )
     parser.add_argument("config", metavar="CONFIG.toml", help="a file, or the name of one that comes with cpms")
@@ -28,7 +29,8 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--only",
         metavar="NAME",
-        help="run only cells whose graph, storage or engine, say, is NAME; or the cell of that name, again",
+        help="run only cells of which one parameter, such as graph, storage or engine, is NAME; or run the cell "
+        "of that name again",
     )
     parser.add_argument("--show", action="store_true", help="draw the rows afterwards, into the same folder")
     parser.add_argument("--dry-run", action="store_true", help="list the cells with their names and stop")

@@ -24,7 +24,11 @@ def add(parsers: Any) -> None:
         "by precision, speed-up, residuals, bytes and errors, as far as its rows hold them.",
         epilog="example: cpms show table2 --output figures; names: " + ", ".join(show_programs()),
     )
-    parser.add_argument("name", metavar="NAME|all|PROGRAM.py", help="also CONFIG.toml, or a plug-in")
+    parser.add_argument(
+        "name",
+        metavar="NAME|all|PROGRAM.py",
+        help="name of a figure or table, all of them, or a program; also CONFIG.toml or a plug-in",
+    )
     parser.add_argument(
         "--results",
         type=Path,

@@ -39,20 +39,41 @@ def add(parsers: Any) -> None:
         epilog="example: cpms solve stencil:points=7,side=32 --tol 1e-12",
     )
     parser.add_argument(
-        "matrix", metavar="MATRIX", help="Matrix Market file, .npz of SciPy, or stencil:points=7,side=32"
+        "matrix",
+        metavar="MATRIX",
+        help="Matrix Market file, .npz of SciPy, or a generator such as stencil:points=7,side=32 (see docs/solve.md)",
     )
     parser.add_argument(
         "rhs", metavar="RHS", nargs="?", help="one number a line, .npy, or Matrix Market (default: ones)"
     )
     parser.add_argument(
-        "--method", choices=_METHODS, default="auto", help="or file.py:function; auto chooses by the matrix (default)"
+        "--method",
+        choices=_METHODS,
+        default="auto",
+        help="also file.py:function; auto, the default, chooses by the matrix",
     )
-    parser.add_argument("--storage", default="auto", metavar="NAME", help="of the matrix; see 'cpms formats'")
-    parser.add_argument("--vectors", default="auto", metavar="NAME[,NAME…]", help="from the fewest bits on")
-    parser.add_argument("--preconditioner", choices=("jacobi", "block_jacobi", "chebyshev"))
+    parser.add_argument(
+        "--storage", default="auto", metavar="NAME", help="format of the matrix; see 'cpms formats' (default: auto)"
+    )
+    parser.add_argument(
+        "--vectors",
+        default="auto",
+        metavar="NAME[,NAME…]",
+        help="formats of the vectors, fewest bits first; bytes and blocks are for gmres (default: auto)",
+    )
+    parser.add_argument(
+        "--preconditioner",
+        choices=("jacobi", "block_jacobi", "chebyshev"),
+        help="of cg and gmres (default: none, or jacobi where auto chooses it)",
+    )
     parser.add_argument("--engine", default="auto", metavar="NAME", help="reference, cpu, cuda (default: auto)")
     parser.add_argument("--tol", type=float, default=1e-10, help="certified ||b - A x|| over ||b|| (1e-10)")
-    parser.add_argument("--max-iterations", type=int, metavar="N", help="at most so many (10 n)")
+    parser.add_argument(
+        "--max-iterations",
+        type=int,
+        metavar="N",
+        help="at most so many (10 n, from 1,000 to 100,000)",
+    )
     parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write x")
     parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and bytes an iteration")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")

@@ -13,15 +13,19 @@ class Status(Enum):
 
     Examples
     --------
-    >>> Status.MAX_ITERATIONS.value
+    >>> import cpms
+    >>> cpms.Status.MAX_ITERATIONS.value
     'not converged within max_iterations: raise it, or raise tol'
     """
 
     CONVERGED = "converged: the residual, recomputed in float64 from the answer, is below tol"
     FIXED = "ran the number of iterations asked for; look at the residual"
     MAX_ITERATIONS = "not converged within max_iterations: raise it, or raise tol"
-    STAGNATED = "not converged: the residual stopped falling; read more bits if not all are, or raise tol"
-    UNVERIFIED = "not converged: stored values stopped changing above tol; read more bits if not all are, or raise tol"
+    STAGNATED = "not converged: the residual stopped falling; read more bits, unless all are read, or raise tol"
+    UNVERIFIED = (
+        "not converged: stored values stopped changing while the residual is above tol; read more bits, unless all are "
+        "read, or raise tol"
+    )
     NON_FINITE = "failed: the storage format overflowed or lost every value; use one with more exponent bits"
 
 

@@ -188,9 +188,10 @@ def format_named(name: str | np.dtype[Any] | type) -> Format:
 
     Examples
     --------
-    >>> format_named("cpms4-nearest").rounding, format_named("seg16-16-32").block
+    >>> import cpms
+    >>> cpms.format_named("cpms4-nearest").rounding, cpms.format_named("seg16-16-32").block
     ('nearest', 64)
-    >>> format_named("e5m10-scaled").scaled
+    >>> cpms.format_named("e5m10-scaled").scaled
     True
     """
     name = dtype_name(name) or name

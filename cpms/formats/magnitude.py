@@ -22,21 +22,35 @@ DEFAULT_FORMATS: tuple[Format, ...] = (format_named("e4m3-scaled"), format_named
 
 @dataclass(frozen=True)
 class MagnitudeSplit:
-    r"""Storage of a matrix in several formats, each with the entries whose size needs it.
+    r"""Storage of a matrix A in several formats: each entry is stored in the fewest bits that its size needs.
+
+    An entry a is stored in the narrowest format of unit roundoff u with u \|a\| <= tau, and left out if \|a\| <= tau.
 
     Parameters
     ----------
     tolerance : float
-        eps: the stored matrix B has \|\|A - B\|\| <= eps \|\|A\|\| in the maximum norm, from 2**-53 to below 1.
+        eps, from 2**-53 to below 1: the stored matrix B has \|\|A - B\|\| <= eps \|\|A\|\| in the maximum norm.
     formats : tuple of Format
         Packed floats, and fp64 where they may not suffice.
     by : {"rows", "matrix"}
-        Whether tau is eps / n times the sum of the sizes of a row of n entries, so that the bound holds for each row,
-        or eps / n times the largest such sum, n being the entries of the longest row, which stores fewer bits.
+        ``rows``: tau of a row of n entries is eps / n times the sum of their sizes, so that the bound holds for each
+        row. ``matrix``: tau is eps / n times the largest such sum, n being the entries of the longest row; this stores
+        fewer bits.
+
+    Raises
+    ------
+    InputError
+        If the tolerance is out of range, or a format is neither a packed float nor fp64.
+
+    Notes
+    -----
+    Source: Graillat, Jézéquel, Mary and Molina, "Adaptive precision sparse matrix-vector product and its application to
+    Krylov solvers", SIAM J. Sci. Comput. 46, 2024.
 
     Examples
     --------
-    >>> MagnitudeSplit(1e-6).name
+    >>> import cpms
+    >>> cpms.MagnitudeSplit(1e-6).name
     'split-1e-06'
     """
 

@@ -35,7 +35,8 @@ class FloatFormat(Format, compiled=True):
 
     Examples
     --------
-    >>> half = FloatFormat("half", 5, 10)
+    >>> import cpms
+    >>> half = cpms.FloatFormat("half", 5, 10)
     >>> half.width, half.max_finite, half.min_normal
     (16, 65504.0, 6.103515625e-05)
     """

@@ -42,7 +42,8 @@ class SegmentFormat(Format, compiled=True):
 
     Examples
     --------
-    >>> mine = SegmentFormat("mine", (16, 16, 32), block=64)
+    >>> import cpms
+    >>> mine = cpms.SegmentFormat("mine", (16, 16, 32), block=64)
     >>> mine.segments, mine.bits(2), mine.mantissa_kept(2), mine.unit_roundoff(1)
     (3, 32, 20, 0.0625)
     """

@@ -175,7 +175,8 @@ class Graph:
 
         Examples
         --------
-        >>> Graph.from_edges([1], [2], first_id=1).node_id(0)
+        >>> import cpms
+        >>> cpms.Graph.from_edges([1], [2], first_id=1).node_id(0)
         1
         """
         position = as_whole(index)
@@ -291,8 +292,9 @@ class Graph:
 
         Examples
         --------
+        >>> import cpms
         >>> import scipy.sparse
-        >>> Graph.from_scipy(scipy.sparse.coo_array([[0, 2.0], [0, 0]])).weights.tolist()
+        >>> cpms.Graph.from_scipy(scipy.sparse.coo_array([[0, 2.0], [0, 0]])).weights.tolist()
         [2.0]
         """
         given: Any = matrix
@@ -322,8 +324,9 @@ class Graph:
 
         Examples
         --------
+        >>> import cpms
         >>> import networkx as nx
-        >>> Graph.from_networkx(nx.DiGraph([("a", "b")])).node_id(1)
+        >>> cpms.Graph.from_networkx(nx.DiGraph([("a", "b")])).node_id(1)
         'b'
         """
         if not hasattr(graph, "to_directed"):

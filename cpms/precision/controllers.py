@@ -28,7 +28,8 @@ class Level:
 
     Examples
     --------
-    >>> Level(1, 2)
+    >>> import cpms
+    >>> cpms.Level(1, 2)
     Level(read=1, write=2)
     """
 
@@ -59,11 +60,12 @@ class Controller(ABC):
 
     Examples
     --------
-    >>> class OneSegment(Controller):
+    >>> import cpms
+    >>> class OneSegment(cpms.Controller):
     ...     def init(self, storage):
-    ...         return Level(1, 1), None
+    ...         return cpms.Level(1, 1), None
     ...     def update(self, state, residual):
-    ...         return Level(1, 1), None
+    ...         return cpms.Level(1, 1), None
     >>> OneSegment().replay("cpms4", [0.5])
     [Level(read=1, write=1), Level(read=1, write=1)]
     """
@@ -86,7 +88,7 @@ class Controller(ABC):
         """
 
     def rises_later(self, state: Any) -> bool:  # noqa: ARG002
-        """Return whether reads will rise for any residuals; a solve cannot converge before."""
+        """Return whether reads will rise whatever the residuals are; a solve cannot converge before they do."""
         return False
 
     def replay(self, storage: Format, residuals: list[float]) -> list[Level]:
@@ -94,8 +96,8 @@ class Controller(ABC):
 
         Examples
         --------
-        >>> from cpms.formats.formats import CPMS2
-        >>> Threshold().replay(CPMS2, [0.5, 1e-5, 9e-6, 1e-6])[-3:]
+        >>> import cpms
+        >>> cpms.Threshold().replay(cpms.CPMS2, [0.5, 1e-5, 9e-6, 1e-6])[-3:]
         [Level(read=1, write=1), Level(read=1, write=2), Level(read=2, write=2)]
         """
         level, state = first_level(self, format_of(storage))
@@ -156,8 +158,8 @@ class Fixed(Controller):
 
     Examples
     --------
-    >>> from cpms.formats.formats import CPMS4
-    >>> Fixed(2).init(CPMS4)[0]
+    >>> import cpms
+    >>> cpms.Fixed(2).init(cpms.CPMS4)[0]
     Level(read=2, write=2)
     """
 
@@ -198,9 +200,22 @@ class Threshold(Controller):
     stagnation : bool
         Whether a residual that does not decrease raises the precision, too.
 
+    Raises
+    ------
+    InputError
+        If ``factor`` is no number, or ``stagnation`` no boolean.
+
     Notes
     -----
     Source: Grützmacher et al., section IV.B; the constants are those of their program.
+
+    Examples
+    --------
+    The first segment of `cpms.CPMS4` has m = 4, so reads rise at 10 / 16 and below:
+
+    >>> import cpms
+    >>> [level.read for level in cpms.Threshold().replay(cpms.CPMS4, [0.9, 0.6, 0.5])]
+    [1, 1, 1, 2]
     """
 
     factor: float = 10.0
@@ -245,8 +260,8 @@ class Schedule(Controller):
 
     Examples
     --------
-    >>> from cpms.formats.formats import CPMS4
-    >>> Schedule({0: 1, 2: 3}).replay(CPMS4, [1.0, 0.9])
+    >>> import cpms
+    >>> cpms.Schedule({0: 1, 2: 3}).replay(cpms.CPMS4, [1.0, 0.9])
     [Level(read=1, write=1), Level(read=1, write=3), Level(read=3, write=3)]
     """
 
@@ -331,8 +346,8 @@ class WriteAhead(_Wrapper):
 
     Examples
     --------
-    >>> from cpms.formats.formats import CPMS4
-    >>> WriteAhead(Fixed(2)).init(CPMS4)[0]
+    >>> import cpms
+    >>> cpms.WriteAhead(cpms.Fixed(2)).init(cpms.CPMS4)[0]
     Level(read=2, write=3)
     """
 
@@ -356,8 +371,8 @@ class StartAt(_Wrapper):
 
     Examples
     --------
-    >>> from cpms.formats.formats import CPMS4
-    >>> StartAt(Threshold(), 2).init(CPMS4)[0]
+    >>> import cpms
+    >>> cpms.StartAt(cpms.Threshold(), 2).init(cpms.CPMS4)[0]
     Level(read=2, write=2)
     """
 
@@ -377,9 +392,9 @@ class AtMost(_Wrapper):
 
     Examples
     --------
-    >>> from cpms.formats.formats import CPMS4
+    >>> import cpms
     >>> residuals = [0.5, 0.4, 0.3, 1e-8, 1e-9]
-    >>> [(level.read, level.write) for level in AtMost(Threshold(), 2).replay(CPMS4, residuals)]
+    >>> [(level.read, level.write) for level in cpms.AtMost(cpms.Threshold(), 2).replay(cpms.CPMS4, residuals)]
     [(1, 1), (1, 2), (2, 2), (2, 2), (2, 4), (0, 0)]
     """
 

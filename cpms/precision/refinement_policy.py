@@ -50,7 +50,8 @@ class InnerPlan:
 
     Examples
     --------
-    >>> InnerPlan("fp16", 1e-3).inner_reduction
+    >>> import cpms
+    >>> cpms.InnerPlan("fp16", 1e-3).inner_reduction
     0.001
     """
 
@@ -112,7 +113,8 @@ class FixedReduction(RefinementPolicy):
 
     Examples
     --------
-    >>> FixedReduction(FP16, 1e-2).init()[0].inner_reduction
+    >>> import cpms
+    >>> cpms.FixedReduction(cpms.FP16, 1e-2).init()[0].inner_reduction
     0.01
     """
 
@@ -168,8 +170,8 @@ class AdaptiveReduction(RefinementPolicy):
 
     Examples
     --------
-    >>> from cpms.formats.formats import E5M2
-    >>> policy = AdaptiveReduction((E5M2, FP16))
+    >>> import cpms
+    >>> policy = cpms.AdaptiveReduction((cpms.E5M2, cpms.FP16))
     >>> plan, state = policy.init()
     >>> policy.update(state, promised=0.2, found=0.9)[0].storage.name
     'fp16'

@@ -63,7 +63,8 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
 
     Examples
     --------
-    >>> penalised_start(Graph.from_edges([0], [1]), 0.25).tolist()
+    >>> import cpms
+    >>> cpms.penalised_start(cpms.Graph.from_edges([0], [1]), 0.25).tolist()
     [0.25, 0.75]
     """
     require_graph(graph)

@@ -58,7 +58,7 @@ class SegmentedArray:
         The stored bytes.
     length : int
         Number of values.
-    format : SegmentFormat or FloatFormat
+    format : Format
     exponent : int
         Stored values are 2**exponent times the real ones (0 unless the format is scaled).
     shape : tuple of int, optional
@@ -263,9 +263,10 @@ class SegmentedArray:
 
         Examples
         --------
+        >>> import cpms
         >>> import numpy as np
         >>> values = np.array([1.5, -2.0, 1e300])
-        >>> stored = convert_inplace(values, SegmentFormat("pair", (32, 32), 2))
+        >>> stored = cpms.convert_inplace(values, cpms.SegmentFormat("pair", (32, 32), 2))
         >>> stored.restore_inplace().tolist()
         [1.5, -2.0, 1e+300]
         """
@@ -289,7 +290,7 @@ def encode(
     Parameters
     ----------
     values : array_like of real numbers
-        A sequence, or an array of any shape in main memory, read as float64. Long doubles and integers from 2**53 on,
+        A sequence, or an array of any shape in main or device memory, read as float64. Long doubles and integers from 2**53 on,
         which float64 cannot hold, are rounded once, to the format, where that has fewer bits than float64.
     format : Format or str
         Or its name; a data type of NumPy or ml_dtypes; ``module:attribute`` or ``file.py:attribute``.
@@ -312,10 +313,10 @@ def encode(
 
     Examples
     --------
-    >>> from cpms.formats.formats import CPMS2
-    >>> encode([0.1], CPMS2).decode(read=1).tolist()
+    >>> import cpms
+    >>> cpms.encode([0.1], cpms.CPMS2).decode(read=1).tolist()
     [0.09999996423721313]
-    >>> stored = encode([1e9, 1e-9, 2.0], "fp16", overflow="saturate")
+    >>> stored = cpms.encode([1e9, 1e-9, 2.0], "fp16", overflow="saturate")
     >>> stored.decode().tolist(), stored.counts
     ([65504.0, 0.0, 2.0], Counts(overflow=1, underflow=1, nan=0))
     """
@@ -361,7 +362,8 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
 
     Examples
     --------
-    >>> convert_inplace(np.array([0.1, 2.0]), "cpms4").restore_inplace().tolist()
+    >>> import cpms, numpy as np
+    >>> cpms.convert_inplace(np.array([0.1, 2.0]), "cpms4").restore_inplace().tolist()
     [0.1, 2.0]
     """
     chosen = format_of(format)

@@ -42,7 +42,7 @@ def load_array(
     >>> import cpms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "x.cpms"
     >>> cpms.encode([0.1, 2.0], "cpms4-planes").save(path)
-    >>> load_array(path).decode().tolist(), load_array(path, read=1).decode(1).tolist()
+    >>> cpms.load_array(path).decode().tolist(), cpms.load_array(path, read=1).decode(1).tolist()
     ([0.1, 2.0], [0.09765625, 2.0])
     """
     if not isinstance(path, str | Path):

@@ -74,7 +74,8 @@ def quantize(
 
     Examples
     --------
-    >>> quantize([0.1, -1e9], "fp16").tolist(), quantize([[0.1]], "mxfp4").tolist()
+    >>> import cpms
+    >>> cpms.quantize([0.1, -1e9], "fp16").tolist(), cpms.quantize([[0.1]], "mxfp4").tolist()
     ([0.0999755859375, -inf], [[0.09375]])
     """
     chosen, mode, seed = _rounded(format_of(format), rounding, whole("seed", seed))
@@ -217,7 +218,8 @@ def encode_counted(values: npt.ArrayLike, format: Format | str, *, overflow: Ove
 
     Examples
     --------
-    >>> stored, counts = encode_counted([1e9, 1e-9, 2.0], "fp16", overflow="saturate")
+    >>> import cpms
+    >>> stored, counts = cpms.encode_counted([1e9, 1e-9, 2.0], "fp16", overflow="saturate")
     >>> stored.decode().tolist(), counts
     ([65504.0, 0.0, 2.0], Counts(overflow=1, underflow=1, nan=0))
     """

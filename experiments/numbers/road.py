@@ -41,12 +41,12 @@ def over_processors(rows):
     ):
         found = _solved(rows, experiment)
         pairs = [(result["old_road_samples_s"], result["road_samples_s"]) for _, result in found.values()]
-        what = f"edges to ranks over the same by processors, {len(pairs)} {named}"
+        what = f"edges to ranks, processors' time over ours, {len(pairs)} {named}"
         yield ratio(f"{suite}.over_processors", what, pairs, [row for row, _ in found.values()], SHOW)
         for row, result in found.values():
             pair = (result["old_road_samples_s"], result["road_samples_s"])
             key = f"{suite}.{_name(row).replace(', ', '-').split(' ')[0]}.over_processors"
-            yield ratio(key, f"{_name(row)}: over processors", [pair], [row], SHOW)
+            yield ratio(key, f"{_name(row)}: processors' time over ours", [pair], [row], SHOW)
 
 
 def over_cugraph(rows):

@@ -73,7 +73,7 @@ _DEFAULT = list(_WAYS)[:4]
 
 
 class Config(Repeated):
-    """Seeds from ``first`` on, in cells of ``together``; sizes up to ``largest``; who solves."""
+    """The fields of such an experiment."""
 
     first: int = Field(default=0, ge=0)
     systems: int = Field(ge=1)

@@ -63,7 +63,7 @@ class Run(Strict):
 
 
 class Config(Repeated):
-    """The fields of such an experiment; ``device`` is that of `cpms.backends.opencl.choice.Choice`."""
+    """The fields of such an experiment."""
 
     runs: list[Run] = Field(min_length=1)
     samples: int = Field(default=7, ge=1)

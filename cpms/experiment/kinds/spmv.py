@@ -33,7 +33,10 @@ class Contestant(Strict):
 
 
 class Config(Repeated):
-    """The fields of such an experiment; contestants of ``also`` are part of every cell."""
+    """The fields of such an experiment.
+
+    Contestants of ``also`` are part of every cell.
+    """
 
     graphs: list[GraphSource] = Field(min_length=1)
     layouts: list[LayoutName] = ["csr"]

@@ -28,9 +28,9 @@ sizes|numbers of values of the arrays
 symmetric|a symmetric file stores one triangle: edges of it alone, or of both
 damping|damping factor of PageRank
 norm|norm of the residual that stops a solve
-dangling|where the mass of nodes without out-edges goes: as the teleport vector, or to all nodes alike
+dangling|where the mass of nodes without out-edges goes: to nodes as the teleport vector says, or to all nodes alike
 max_iterations|iterations after which a solve ends without an answer
-weights|whether weights of edges are used
+weights|`auto`: weights of edges are used; `ignore`: they are not
 duplicates|what becomes of repeated edges
 self_loops|what becomes of edges from a node to itself
 ids|whether node numbers stay, or those without edges are left out
@@ -39,9 +39,9 @@ policies|rules of the precision; an empty table is the method's own
 seed|seed of the choice of nodes
 engine|engine by name
 storage|number format by name, or `auto` where the method chooses
-layout|how the matrix is stored; by default that of the experiment
+layout|how the matrix is stored, such as `csr` or `pattern`; none: as the experiment's `layouts` say
 method|method by name
-vectors|formats of the vectors; `auto` chooses
+vectors|formats of the vectors; `auto` leaves the choice to cpms
 preconditioner|preconditioner of CG or GMRES
 right_hand_sides|all ones, or random
 ways|ways to solve; figures compare with the first

@@ -221,6 +221,10 @@ def _chosen(name: str, source: Path) -> dict[str, Path | str]:
         return {name: source / f"{name}.jsonl"}
     if name not in shipped and plugins.is_named("show_programs", name):
         return {re.sub(r"\W+", "-", name): name}
+    if path.suffix in (".py", ".toml"):
+        raise InputError(
+            f"{name}: there is no such file; give the path of a program (.py) or of a configuration (.toml)"
+        )
     if name != "all" and name not in shipped:
         near = nearest(name, shipped)
         it = f"did you mean {near}? It" if near else "it"

@@ -236,6 +236,7 @@ class DeviceGraph(Graph):
 
         Examples
         --------
+        >>> import cpms
         >>> graph = cpms.DeviceGraph.from_edges([0, 0, 1], [1, 2, 2])  # doctest: +SKIP
         >>> graph.with_edges(edges_added=([2], [0]), edges_removed=([0], [2])).sources  # doctest: +SKIP
         array([2, 0, 1], dtype=int32)

@@ -49,11 +49,12 @@ class Solver(Strict):
 class Config(Repeated):
     """The fields of such an experiment.
 
-    After ``warmup`` unmeasured rounds there are ``rounds``, in each of which all solvers take all ways once. The old
-    road, which builds the graph and certifies on processors, takes part in the first ``old_rounds``, after one
-    unmeasured round; as often, processors build the graph alone. Prepared solves are announced as ``solves``, as in
-    `cpms.PageRank`. With ``changed``, updates exchange that share of the edges, and exchange them back in the next
-    round.
+    A way is a call that ends in ranks: from edges or from a graph, in main or device memory, prepared before or not.
+    After ``warmup`` unmeasured rounds there are ``rounds``; in each of them all solvers take all ways once. Two more
+    are measured in the first ``old_rounds`` alone, after one unmeasured round: the old road, which builds the graph and
+    certifies on processors, and the building of the graph on processors. Prepared solves are announced as ``solves``,
+    as in `cpms.PageRank`. With ``changed``, updates exchange that share of the edges for others, and exchange them back
+    in the next round.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)

@@ -29,7 +29,7 @@ _PACKAGES = ("pychop", "gfloat", "ml_dtypes")
 
 
 class Config(conversion.Config):
-    """The fields of such an experiment: those of conversions."""
+    """The fields of such an experiment."""
 
     sizes: list[Annotated[int, Field(ge=GROUP)]] = Field(min_length=1)
     samples: int = Field(default=7, ge=1)
