@@ -2,8 +2,7 @@
 
 The precision rises as the residual decreases, by the rule of the CPMS paper (Grützmacher et al., section IV.B), at
 given sweeps, or never; wrappers alter the levels of other controllers. A controller is a frozen value that maps a state
-and a residual to a level and a new state, so histories can be replayed without a device. It costs nothing beside a
-sweep.
+and a residual to a level and a new state, so histories can be replayed. It costs nothing beside a sweep.
 """
 
 from __future__ import annotations
@@ -125,10 +124,6 @@ def next_level(controller: Controller, state: Any, residual: float) -> tuple[Lev
 def checked_level(controller: Controller, returned: Any) -> tuple[Level, Any]:
     """Return the level and the state that a controller returned; refuse anything but such a pair.
 
-    Raises
-    ------
-    InputError
-
     Examples
     --------
     >>> checked_level(Fixed(), (Level(1, 1), None))
@@ -188,10 +183,10 @@ class _ThresholdState:
 class Threshold(Controller):
     """Rule of the CPMS paper: raise the precision when the residual is near the unit roundoff.
 
-    With m explicit mantissa bits read, the precision rises when ``residual <= factor * 2**-m``
-    or, with ``stagnation``, when the residual did not decrease. The next sweep reads the old level
-    and writes one segment more, which the sweep after it reads. One sweep after full precision is
-    first read, everything is plain float64. Packed floats have one level, and rise to float64.
+    With m explicit mantissa bits read, the precision rises when ``residual <= factor * 2**-m`` or, with ``stagnation``,
+    when the residual did not decrease. The next sweep reads the old level and writes one segment more, which the sweep
+    after it reads. One sweep after all segments are first read, everything is plain float64. Packed floats have one
+    level, and rise to float64.
 
     Parameters
     ----------
@@ -200,20 +195,13 @@ class Threshold(Controller):
     stagnation : bool
         Whether a residual that does not decrease raises the precision, too.
 
-    Raises
-    ------
-    InputError
-        If ``factor`` is no number, or ``stagnation`` no boolean.
-
     Notes
     -----
     Source: Grützmacher et al., section IV.B; the constants are those of their program.
 
     Examples
     --------
-    The first segment of `cpms.CPMS4` has m = 4, so reads rise at 10 / 16 and below:
-
-    >>> import cpms
+    >>> import cpms  # The first segment of CPMS4 has m = 4, so reads rise at residuals of 10 / 16 and below.
     >>> [level.read for level in cpms.Threshold().replay(cpms.CPMS4, [0.9, 0.6, 0.5])]
     [1, 1, 1, 2]
     """

@@ -263,10 +263,8 @@ class SegmentedArray:
 
         Examples
         --------
-        >>> import cpms
-        >>> import numpy as np
-        >>> values = np.array([1.5, -2.0, 1e300])
-        >>> stored = cpms.convert_inplace(values, cpms.SegmentFormat("pair", (32, 32), 2))
+        >>> import cpms, numpy as np
+        >>> stored = cpms.convert_inplace(np.array([1.5, -2.0, 1e300]), cpms.SegmentFormat("pair", (32, 32), 2))
         >>> stored.restore_inplace().tolist()
         [1.5, -2.0, 1e+300]
         """
@@ -290,8 +288,8 @@ def encode(
     Parameters
     ----------
     values : array_like of real numbers
-        A sequence, or an array of any shape in main or device memory, read as float64. Long doubles and integers from 2**53 on,
-        which float64 cannot hold, are rounded once, to the format, where that has fewer bits than float64.
+        A sequence, or an array of any shape in main or device memory, read as float64. Long doubles and integers from
+        2**53 on, which float64 cannot hold, are rounded once, to the format, where that has fewer bits than float64.
     format : Format or str
         Or its name; a data type of NumPy or ml_dtypes; ``module:attribute`` or ``file.py:attribute``.
     segments : int, optional
