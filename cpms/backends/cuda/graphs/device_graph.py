@@ -176,6 +176,7 @@ class DeviceGraph(Graph):
 
         Examples
         --------
+        >>> import cpms
         >>> graph = cpms.DeviceGraph.load("web.mtx", duplicates="drop")  # doctest: +SKIP
         >>> cpms.pagerank(graph, engine="cuda").converged  # doctest: +SKIP
         True
