@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import zipfile
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpms import Graph, InputError
+from cpms.base import threads
 from cpms.sources import readers
 from cpms.sources.readers import npz
 from cpms.sources.readers.options import ReadOptions
@@ -134,6 +136,24 @@ def test_scipy_matrices_that_are_no_graphs(folder, matrix, message):
 
 
 # --- all -------------------------------------------------------------------------------------------------------------
+
+
+def test_no_archive_is_read_by_two_threads(folder, monkeypatch):
+    # Newer versions of Python take one that is for a file whose members overlap, if both read at once.
+    path = folder / "graph.npz"
+    npz.save_npz(Graph.from_edges([0, 1, 2], [1, 2, 0]), path)
+    readers_of = {}
+    given_open = zipfile.ZipFile.open
+
+    def opened(archive, *arguments, **options):
+        readers_of.setdefault(archive, set()).add(threading.get_ident())
+        return given_open(archive, *arguments, **options)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", opened)
+    with threads.limited(4):
+        npz.arrays_of(path)
+    assert len(readers_of) > 1
+    assert all(len(those) == 1 for those in readers_of.values())
 
 
 def test_kinds_of_files_are_known_by_their_endings(folder):

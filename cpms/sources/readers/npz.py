@@ -118,8 +118,9 @@ def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.namelist()
-            arrays = threads.each(partial(stored_array, archive), members)
-            return {member.removesuffix(".npy"): array for member, array in zip(members, arrays, strict=True)}
+        # An archive has one position, so threads that shared one would read each other's members.
+        arrays = threads.each(partial(_array_of_file, path), members)
+        return {member.removesuffix(".npy"): array for member, array in zip(members, arrays, strict=True)}
     except CpmsError as error:
         raise InputError(f"{path}: {error}") from error
     except MemoryError:
@@ -127,6 +128,11 @@ def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
     except Exception as error:
         # zipfile, its decompressors and the header parser raise errors of many kinds on broken bytes
         raise InputError(f"{path}: corrupt .npz file ({' '.join(str(error).split())})") from error
+
+
+def _array_of_file(path: Path, member: str) -> npt.NDArray[Any]:
+    with zipfile.ZipFile(path) as archive:
+        return stored_array(archive, member)
 
 
 def stored_array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
