@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
+from types import FunctionType
 from typing import Any
 
 from cpms.base import work_clock
@@ -77,6 +78,8 @@ event.register("numba:compiler_lock", _CompilerListener())  # type: ignore[no-un
 
 _builders: Any = numba.core.cgutils
 _runtime: Any = nrt
+_instruction: Any = numba.extending.intrinsic
+_carray: Any = numba.carray  # type: ignore[attr-defined, unused-ignore]
 _llvm: Any = codegen.ll  # type: ignore[attr-defined, unused-ignore]
 _log = logging.getLogger("cpms")
 _njit: Any = numba.njit  # Its types leave out the options of wrappers.
@@ -200,6 +203,35 @@ def called_at(*signatures: tuple[Any, ...]) -> Any:
     return call
 
 
+@_instruction
+def _pointer(typing_context, address):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return an address as a pointer."""
+
+    def generate(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+
+    return numba.types.voidptr(numba.types.uint64), generate
+
+
+@inlined_in_loops()
+def array_at(address, length, real):  # type: ignore[no-untyped-def]
+    """Return the array at an address, of the type of the array ``real``; for compiled loops.
+
+    The array that owns the memory must live while the loop runs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @compiled()
+    ... def first(address, real):
+    ...     return array_at(address, 2, real)[0]
+    >>> held = np.array([3.0, 4.0])
+    >>> first(np.uint64(held.ctypes.data), held)
+    3.0
+    """
+    return _carray(_pointer(address), length, real.dtype)
+
+
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Compile with a cache in the folder that Numba finds, else in the temporary folder, else without a cache."""
     source = Path(function.__code__.co_filename)
@@ -285,6 +317,7 @@ def _sources(function: Any, known: set[Any]) -> set[str]:
     known.add(function)
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
     helpers = [helper for each in named if (helper := getattr(each, "py_func", getattr(each, "_defn", None)))]
+    helpers += [each for each in named if isinstance(each, FunctionType)]  # Which Numba knows by an overload.
     further = [_sources(helper, known) for helper in helpers if helper not in known]
     return {function.__code__.co_filename}.union(*further)
 

@@ -1,6 +1,6 @@
 """Arrays in block floating point: encode, decode, overwrite.
 
-Loops run over the 32 places of a block, with NumPy's vectors over all blocks: a few passes over the array each.
+A compiled loop encodes; decoding runs over the 32 places of a block, with NumPy's vectors over all blocks.
 `cpms.formats.oracle.encode_block_floats` has the same bytes value by value.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.formats.block_float import BLOCK_VALUES, LEAST_EXPONENT, BlockFloatFormat
@@ -19,7 +20,8 @@ from cpms.storage.array import SegmentedArray
 from cpms.storage.device import block_codec, on_device
 
 _WORD = 32
-_ONES = np.uint64(2**_WORD - 1)
+_PART_BLOCKS = 1 << 10
+"""Blocks that a thread encodes at least."""
 
 
 @dataclass(eq=False)
@@ -89,20 +91,13 @@ class BlockFloatArray:
         if not np.isfinite(given).all():
             raise InputError(f"{self.format.name} has no infinity and no NaN; all values must be finite")
         width, (exponents, words) = self.format.width, self._parts()
-        blocks = np.zeros((len(words), BLOCK_VALUES))
-        blocks.ravel()[: self.length] = given
-        largest = np.abs(blocks).max(axis=1, initial=0.0)
-        exponents[:] = np.where(largest > 0.0, np.maximum(np.frexp(largest)[1], LEAST_EXPONENT), LEAST_EXPONENT)
-        sizes = np.rint(np.ldexp(np.abs(blocks), width - 1 - exponents[:, None].astype(np.int64)))
-        fields = np.minimum(sizes, 2.0 ** (width - 1) - 1).astype(np.uint64)
-        fields |= np.signbit(blocks).astype(np.uint64) << np.uint64(width - 1)
-        packed = np.zeros((len(words), width + 1), np.uint64)
-        for lane in range(BLOCK_VALUES):
-            word, shift = divmod(lane * width, _WORD)
-            moved = fields[:, lane] << np.uint64(shift)
-            packed[:, word] |= moved & _ONES
-            packed[:, word + 1] |= moved >> np.uint64(_WORD)
-        words[:] = packed[:, :-1]
+        from cpms.storage import host_loops
+
+        least = LEAST_EXPONENT
+        threads.each(
+            lambda part: host_loops.encode_block_floats(given, exponents, words, width, least, *part),
+            threads.ranges(len(words), at_least=_PART_BLOCKS),
+        )
         self.top = int(exponents.max(initial=LEAST_EXPONENT))
 
     def _parts(self) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.uint32]]:

@@ -181,6 +181,44 @@ def permute_chunks(memory, chunk, segment_units, blocks, inverse):  # type: igno
             at = to
 
 
+@jit
+def encode_block_floats(values, exponents, words, width, least, first, last):  # type: ignore[no-untyped-def]
+    """Write blocks ``first`` to ``last`` of 32 values in block floating point; see `cpms.formats.block_float`.
+
+    Sizes are rounded to even by adding and subtracting 2**52, above which float64 holds integers alone.
+    """
+    fields, magic = np.zeros(33, np.uint64), 2.0**52
+    most = 2.0 ** (width - 1) - 1.0
+    for block in range(first, last):
+        here = values[32 * block : 32 * block + 32]
+        top = np.uint64(0)
+        for i in range(len(here)):
+            top = max(top, np.float64(here[i]).view(np.uint64) & np.uint64(0x7FFFFFFFFFFFFFFF))
+        exponent = max(np.int64(top >> np.uint64(52)) - 1022, least)
+        exponents[block] = exponent
+        scale = np.uint64((1022 + width - exponent) << 52).view(np.float64)
+        for i in range(len(here)):
+            bits = np.float64(here[i]).view(np.uint64)
+            size = min((abs(here[i]) * scale + magic) - magic, most)
+            fields[i] = np.uint64(np.int64(size)) | (bits >> np.uint64(63) << np.uint64(width - 1))
+        for i in range(len(here), 32):
+            fields[i] = np.uint64(0)
+        into = words[block]
+        if width == 16:
+            for k in range(16):
+                into[k] = fields[2 * k] | (fields[2 * k + 1] << np.uint64(16))
+        else:
+            held, bits_held, k = np.uint64(0), 0, 0
+            for i in range(32):
+                held |= fields[i] << np.uint64(bits_held)
+                bits_held += width
+                while bits_held >= 32:
+                    into[k] = held & np.uint64(0xFFFFFFFF)
+                    held >>= np.uint64(32)
+                    bits_held -= 32
+                    k += 1
+
+
 @inlined
 def random_bits(seed, index):  # type: ignore[no-untyped-def]
     """Return the bits that stochastic rounding adds to the value at an index.

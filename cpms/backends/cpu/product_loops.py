@@ -27,7 +27,7 @@ def _decode_any(stored, at, count, length, buffer, segment_units, kind, spec):  
     raise NotImplementedError
 
 
-_decode: Any = _decode_any
+decode: Any = _decode_any
 
 
 def _decode_nothing(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]
@@ -124,7 +124,7 @@ _DECODERS = {
 }
 
 
-@numba.extending.overload(_decode, prefer_literal=True, jit_options={"forceinline": True})  # type: ignore[untyped-decorator, unused-ignore]
+@numba.extending.overload(decode, prefer_literal=True, jit_options={"forceinline": True})  # type: ignore[untyped-decorator, unused-ignore]
 def _decoder(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Return the one decoder that a loop needs: compiling all of them takes longer than the rest of the loop."""
     return _DECODERS[kind.literal_value]
@@ -199,7 +199,7 @@ def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                     if k >= tile_end:
                         count = min(TILE, last - np.int64(k))
                         if kind != 0:
-                            _decode(values, np.int64(k), count, length, buffer, segment_units, kind, spec)
+                            decode(values, np.int64(k), count, length, buffer, segment_units, kind, spec)
                         tile_begin, tile_end = k, k + u64(count)
                     stop = min(end, tile_end)
                     while k + u64(2) <= stop:
@@ -255,7 +255,7 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                     if slot >= tile_end:
                         # The columns of a short slice follow one another, those of a long one are apart.
                         count = min(TILE, end - slot) if block == slice_rows else block
-                        _decode(values, slot, count, length, buffer, segment_units, kind, spec)
+                        decode(values, slot, count, length, buffer, segment_units, kind, spec)
                         tile_begin, tile_end = slot, slot + count
                     tile = buffer.view(np.float64)[slot - tile_begin : slot - tile_begin + block]
                 for i in range(block):
@@ -284,7 +284,7 @@ def coo_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                 tile = values[first : first + count]
             else:
                 if kind != 0:
-                    _decode(values, first, count, length, buffer, segment_units, kind, spec)
+                    decode(values, first, count, length, buffer, segment_units, kind, spec)
                 tile = buffer.view(np.float64)
             for i in range(count):
                 k = u64(first + i)
@@ -316,7 +316,7 @@ def rows_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) 
                     tile = values[first : first + count]
                 else:
                     if kind != 0:
-                        _decode(values, first, count, length, buffer, segment_units, kind, spec)
+                        decode(values, first, count, length, buffer, segment_units, kind, spec)
                     tile = buffer.view(np.float64)
                 for i in range(count):
                     of_column = x[np.int64(columns[first + i])]
@@ -356,7 +356,7 @@ def slices_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]
                 if kind == 1:
                     tile = values[slot : slot + block]
                 else:
-                    _decode(values, slot, block, length, buffer, segment_units, kind, spec)
+                    decode(values, slot, block, length, buffer, segment_units, kind, spec)
                     tile = buffer.view(np.float64)
                 for i in range(block):
                     of_column = x[np.int64(columns[slot + i])]
@@ -374,52 +374,6 @@ def slices_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]
                     out[row, j] = value
 
     return product
-
-
-@cache
-def dot_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Return the dot product of the values ``low`` to ``high`` of a stored vector with those of an array."""
-    kind = spec[0]
-
-    @compiled()
-    def dot(stored, length, w, low, high):  # type: ignore[no-untyped-def]
-        buffer = np.empty(TILE, np.uint64)
-        total = 0.0
-        for first in range(low, high, TILE):
-            count = min(TILE, high - first)
-            if kind == 1:
-                tile = stored[first : first + count]
-            else:
-                _decode(stored, first, count, length, buffer, segment_units, kind, spec)
-                tile = buffer.view(np.float64)
-            part = 0.0
-            for i in range(count):
-                part += np.float64(tile[i]) * np.float64(w[first + i])
-            total += part
-        return total
-
-    return dot
-
-
-@cache
-def add_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Add ``factor`` times the values ``low`` to ``high`` of a stored vector to ``sums``, which has as many."""
-    kind = spec[0]
-
-    @compiled()
-    def add(stored, length, factor, sums, low, high):  # type: ignore[no-untyped-def]
-        buffer = np.empty(TILE, np.uint64)
-        for first in range(low, high, TILE):
-            count = min(TILE, high - first)
-            if kind == 1:
-                tile = stored[first : first + count]
-            else:
-                _decode(stored, first, count, length, buffer, segment_units, kind, spec)
-                tile = buffer.view(np.float64)
-            for i in range(count):
-                sums[first - low + i] += factor * np.float64(tile[i])
-
-    return add
 
 
 @compiled()

@@ -6,13 +6,13 @@ Partial sums belong to ranges of values whose number does not depend on threads,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple
 from weakref import finalize
 
 import numpy as np
 
 from cpms.backends.cpu import product_loops
+from cpms.backends.cpu.krylov import basis_loops
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
@@ -27,10 +27,28 @@ from cpms.storage.device import host_float64
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
-_Readable: TypeAlias = tuple[int, Any, Any, Any, float]
-"""Length, what kernels read, the kernels of dot products and of additions, and the factor to real values."""
+_PLAIN = (np.float64, np.float32)
+"""Types of plain vectors that kernels read; others are converted."""
+_AS_IS: Any = (product_loops.NATIVE, 0, 0, 0), (1,)
+
+
+class _Readable(NamedTuple):
+    """A vector as kernels read it: its length, where its numbers are, how many, and of which type.
+
+    Kernels are compiled for ``spec``; values times ``back`` are the real ones. ``held`` keeps memory of its own.
+    """
+
+    length: int
+    address: int
+    size: int
+    dtype: Any
+    spec: Any
+    back: float
+    held: Any = None
+
+
 _prepared: dict[tuple[int, int | None], _Readable] = {}
-"""Kernel arguments of stored vectors that live, by identity and level: a basis is read hundreds of times."""
+"""Vectors that live as kernels read them, by identity and level: a basis is read hundreds of times."""
 
 
 def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -92,30 +110,30 @@ class CpuVectors(LinearOperator):
         return found
 
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Floats:
-        """Return the dot products with each vector of a block, in one pass over ``w``."""
-        w = plain(w)
-        parts = [_readable(v, level, len(w)) for v, level in _levelled(V, levels)]
+        """Return the dot products with each vector of a block, in one pass over ``w`` for each of their formats."""
+        w, total = plain(w), np.zeros(len(V))
+        groups = _groups(V, levels, len(w))
 
-        def sums(here: tuple[int, int]) -> list[float]:
-            return [dot(stored, length, w, *here) * back for length, stored, dot, _, back in parts]
+        def sums(here: tuple[int, int]) -> list[Floats]:
+            return [basis_loops.dots_kernel(*group.spec)(*group.read, w, *here) for group in groups]
 
         found = threads.each(sums, _ranges(len(w)))
-        total: Floats = np.array(found, np.float64).reshape(len(found), len(parts)).sum(axis=0)
+        for place, group in enumerate(groups):
+            of_ranges = np.array([each[place] for each in found]).reshape(len(found), len(group.places))
+            total[group.places] = of_ranges.sum(axis=0) * group.back
         return total
 
     def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
-        """Add a linear combination to ``w``, in one pass over it."""
+        """Add a linear combination to ``w``, in one pass over it for each format of the vectors."""
         factors = np.asarray(c, np.float64)
         if factors.shape != (len(V),):
             raise InputError(f"a block of {len(V)} vectors needs as many coefficients; got shape {factors.shape}")
         out = plain(w)
-        parts = [_readable(v, level, len(out)) for v, level in _levelled(V, levels)]
+        groups = [(group, factors[group.places] * group.back) for group in _groups(V, levels, len(out))]
 
         def add(here: tuple[int, int]) -> None:
-            sums = out[here[0] : here[1]].astype(np.float64)
-            for factor, (length, stored, _, add_to, back) in zip(factors, parts, strict=True):
-                add_to(stored, length, factor * back, sums, *here)
-            out[here[0] : here[1]] = sums
+            for group, scaled in groups:
+                basis_loops.combine_kernel(*group.spec)(group.read[0], scaled, *group.read[1:], out, *here)
 
         threads.each(add, _ranges(len(out)))
         if isinstance(w, STORED):
@@ -168,27 +186,55 @@ def _levelled(V: Sequence[Any], levels: Sequence[int | None] | None) -> list[tup
     return list(zip(V, given, strict=True))
 
 
+class _Group(NamedTuple):
+    """Vectors of a block in one format: their places, what kernels are compiled for, read, and multiply with."""
+
+    places: list[int]
+    spec: Any
+    read: tuple[Any, ...]
+    back: Floats
+    held: list[Any]
+
+
+def _groups(V: Sequence[Any], levels: Sequence[int | None] | None, length: int) -> list[_Group]:
+    """Return the vectors of a block by what their kernels are compiled for."""
+    found: dict[Any, list[tuple[int, _Readable]]] = {}
+    for place, (v, level) in enumerate(_levelled(V, levels)):
+        readable = _readable(v, level, length)
+        found.setdefault((readable.spec, readable.dtype), []).append((place, readable))
+    groups = []
+    for (spec, dtype), members in found.items():
+        addresses = np.array([each.address for _, each in members], np.uint64)
+        read = addresses, members[0][1].size, np.zeros(0, dtype), length
+        back, held = np.array([each.back for _, each in members]), [each.held for _, each in members]
+        groups.append(_Group([place for place, _ in members], spec, read, back, held))
+    return groups
+
+
 def _readable(v: Any, level: int | None, length: int) -> _Readable:
-    """Return what a kernel reads of a vector, and its kernels."""
-    held = _prepared.get((id(v), level))
-    if held is not None and held[0] == length:
-        return held
+    """Return a vector as kernels read it, known from before where its memory is read as it is."""
+    known = _prepared.get((id(v), level))
+    if known is not None and known.length == length:
+        return known
     if len(v) != length:
         raise InputError(f"vectors of {len(v)} and {length} values do not go together")
-    if not isinstance(v, STORED):
-        return length, v, *_kernels((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
-    if has_own_codec(v.format):  # Its values are decoded at each call.
-        return length, native(v, level), *_kernels(*kernel_spec(v.format, level)), 1.0
-    held = length, native(v, level), *_kernels(*kernel_spec(v.format, level)), 2.0**-v.exponent
-    _prepared[id(v), level] = held
-    finalize(v, _prepared.pop, (id(v), level)).atexit = False
-    return held
-
-
-@cache
-def _kernels(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> tuple[Any, Any]:
-    return product_loops.dot_kernel(spec, segment_units), product_loops.add_kernel(spec, segment_units)
+    is_stored, back = isinstance(v, STORED), 1.0
+    if not is_stored:
+        values, spec = np.ascontiguousarray(v, v.dtype if v.dtype in _PLAIN else np.float64), _AS_IS
+    else:
+        values, spec = native(v, level), kernel_spec(v.format, level)
+    is_copy = has_own_codec(v.format) if is_stored else values is not v
+    if is_stored and not is_copy:
+        back = 2.0**-v.exponent
+    address = values.__array_interface__["data"][0]
+    found = _Readable(length, address, values.size, values.dtype, spec, back, values if is_copy else None)
+    if not is_copy:
+        _prepared[id(v), level] = found
+        finalize(v, _prepared.pop, (id(v), level)).atexit = False
+    return found
 
 
 def _ranges(length: int) -> list[tuple[int, int]]:
-    return threads.ranges(length, at_least=_RANGE, parts=_MOST_RANGES)
+    """Return ranges of whole tiles, which begin at whole blocks of block floats."""
+    tiles = -(-length // (basis_loops.TILE * _MOST_RANGES))
+    return threads.ranges(length, at_least=max(_RANGE, tiles * basis_loops.TILE))
