@@ -69,6 +69,24 @@ def test_ways_take_turns_and_whole_calls_are_timed(tmp_path):
     assert shown("regret", {**row, "ways_found": found["ways_found"][1:]}, tmp_path).regret[0] > 0.0
 
 
+def test_regret_is_by_bytes_and_by_time(tmp_path):
+    (cell,) = config(samples=2, history_points=0).cells()
+    found = linear.Context(config()).measure(cell)
+    auto = found["ways_found"][1]
+    slow, quick = (
+        {**auto, "bytes_read": bytes_read, "whole_s": whole_s} for bytes_read, whole_s in ((10, 3.0), (20, 1.5))
+    )
+    rows = pd.DataFrame(
+        {**cell, "rows": 81, "status": "ok", "experiment": name, "ways_found": [slow, quick]}
+        for name in ("regret", "regret_held", "regret_time", "regret_time_held")
+    )
+    show._program(show_programs()["regret"]).show(rows, Output(tmp_path, "regret", [].append))
+    assert pd.read_csv(tmp_path / "regret.csv").regret.tolist() == [0.5, 0.5]
+    of_time = pd.read_csv(tmp_path / "regret_time.csv")
+    assert of_time[["regret", "auto ms", "best ms"]].to_numpy().tolist() == [[2.0, 3000.0, 1500.0]] * 2
+    assert (tmp_path / "regret_time.png").exists()
+
+
 def test_a_way_that_refuses_a_system_is_a_line_with_its_reason(tmp_path):
     path = tmp_path / "zero.mtx"
     scipy.io.mmwrite(path, scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]))

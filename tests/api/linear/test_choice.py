@@ -7,6 +7,7 @@ import scipy.sparse
 import cpms
 from cpms.api.given_matrix import given_matrix
 from cpms.api.linear.choice import BLOCKS, chosen
+from cpms.formats.formats import FP32
 from cpms.problems.linear_system import LinearSystem
 from cpms.sources import matrices
 from cpms.sparse.matrix import Matrix
@@ -64,10 +65,25 @@ def _is_bridge(matrix, row, column):
     return count(without)[0] > count(matrix)[0]
 
 
-def test_a_basis_has_few_bits_where_they_save_time():
+def test_a_basis_has_the_bits_that_are_fastest_where_it_lies():
     system = LinearSystem(Matrix.from_dense([[1.0, 5.0], [-4.0, 1.0]]))
-    found = {engine: chosen(system, "gmres", "auto", "auto", engine).vectors for engine in ("reference", "cpu", "cuda")}
-    assert found == {"reference": (None,), "cpu": BLOCKS, "cuda": BLOCKS}
+    found = {engine: chosen(system, "gmres", "auto", "auto", engine) for engine in ("reference", "cpu", "cuda")}
+    vectors = {engine: each.vectors for engine, each in found.items()}
+    assert vectors == {"reference": (None,), "cpu": (FP32,), "cuda": BLOCKS}
+    assert "basis in fp32, the fastest on processors" in found["cpu"].reason
+    assert "processors" not in found["cuda"].reason
+    assert chosen(system, "gmres", "auto", "blocks", "cpu").vectors == BLOCKS
+
+
+def test_a_basis_in_fp32_solves_below_its_own_precision():
+    swirl = matrices.generate("recirculation:side=20,peclet=2.0")
+    b = np.random.default_rng(2).standard_normal(400)
+    auto, whole = (
+        cpms.solve(swirl, b, tol=1e-13, method="gmres", vectors=vectors, engine="cpu") for vectors in ("auto", "fp64")
+    )
+    assert auto.converged
+    assert set(auto.iterations_by_bits) == {32}
+    assert auto.iterations <= 2 * whole.iterations
 
 
 def test_convection_is_solved_by_chebyshev_and_recirculation_by_gmres():
