@@ -80,6 +80,7 @@ class Solver:
     vectors : format, str or tuple
         Of the vectors that products and updates read, or several, from the fewest bits on: each is tried when the one
         before fails; float64 is the last. ``bytes`` and ``blocks`` let GMRES choose the bits of each basis vector.
+        ``auto`` is the fastest: fp32, and ``blocks`` for GMRES on a GPU.
     engine, layout : str
         As in `cpms.matrix`; layout ``auto`` is sell on ``cuda``, but csr where the longest row has more than 32 times
         the mean's entries, and csr elsewhere.
