@@ -29,7 +29,9 @@ def initialise() -> None:
 
 
 class DeviceGraph(Graph):
-    """Directed graph without weights in the memory of CuPy's current device; make one with `from_edges` or `from_csr`.
+    """Directed graph without weights in the memory of CuPy's current device.
+
+    Make one with `from_edges`, `from_csr` or `load`.
 
     Engines that compute on the device read it there, and its ranks stay there until `cpms.Result.ranks` is first read.
     ``indptr``, ``sources`` and all that depends on them are copies in main memory, made when first read.
