@@ -16,10 +16,9 @@ BYTES = "bytes", "MB", 1e-6, "bytes that its choice reads"
 SECONDS = "seconds", "ms", 1e3, "seconds of a whole call"
 
 
-def show(rows, out):
-    rows = rows[rows.status == "ok"]
-    _shown(rows[rows.experiment.isin(NEEDS)], out, "bytes_read", BYTES, "", NEEDS)
-    timed = rows[rows.experiment.isin(BESIDE)]
+def show(rows, out, beside):
+    _shown(rows[rows.status == "ok"], out, "bytes_read", BYTES, "", NEEDS)
+    timed = beside[beside.status == "ok"] if len(beside) else beside
     if len(timed):
         _shown(timed, out, "whole_s", SECONDS, "_time", BESIDE)
 
