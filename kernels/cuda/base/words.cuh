@@ -13,6 +13,9 @@
 #define CPMS_CONSTANT constexpr
 #endif
 
+// A kernel, with the threads of a block and perhaps the blocks that a multiprocessor holds at once.
+#define CPMS_KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
+
 namespace cpms {
 
 using u8 = unsigned char;

@@ -178,30 +178,27 @@ CPMS_DEVICE void batch_after_combine(const double* partials, u32 blocks, const C
 }  // namespace cpms
 
 #define CPMS_BATCH_PRODUCTS(NAME, ...)                                                                               \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                             \
-        NAME(const cpms::BatchNodes nodes, const double* tolerance, double* history, const unsigned char* sent,      \
-             unsigned long long vector_bytes, double* partials) {                                                    \
+    CPMS_KERNEL(512, 1) NAME(const cpms::BatchNodes nodes, const double* tolerance, double* history,                 \
+                             const unsigned char* sent, unsigned long long vector_bytes, double* partials) {         \
         cpms::batch_products<__VA_ARGS__>(nodes, tolerance, cpms::BatchHistory{history, nodes.columns.stride}, sent, \
                                           vector_bytes, partials);                                                   \
     }
-#define CPMS_BATCH_COMBINE(NAME)                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                             \
-        NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, int top, double* tolerance, \
-             float* options, double* history, double* weights) {                                                  \
-        cpms::batch_combine(partials, blocks, cpms::Columns{stride, used}, top, tolerance, options,               \
-                            cpms::BatchHistory{history, stride}, weights);                                        \
+#define CPMS_BATCH_COMBINE(NAME)                                                                            \
+    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, int top, \
+                          double* tolerance, float* options, double* history, double* weights) {            \
+        cpms::batch_combine(partials, blocks, cpms::Columns{stride, used}, top, tolerance, options,         \
+                            cpms::BatchHistory{history, stride}, weights);                                  \
     }
-#define CPMS_BATCH_APPLY_HISTORY(NAME, ...)                                                                     \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                        \
-        NAME(const cpms::BatchNodes nodes, const double* tolerance, const double* weights, unsigned last,       \
-             unsigned char* sent, unsigned long long vector_bytes, float* correction, double* partials) {       \
-        cpms::batch_apply_history<__VA_ARGS__>(nodes, tolerance, weights, last, sent, vector_bytes, correction, \
-                                               partials);                                                       \
+#define CPMS_BATCH_APPLY_HISTORY(NAME, ...)                                                                          \
+    CPMS_KERNEL(512, 1) NAME(const cpms::BatchNodes nodes, const double* tolerance, const double* weights,           \
+                             unsigned last, unsigned char* sent, unsigned long long vector_bytes, float* correction, \
+                             double* partials) {                                                                     \
+        cpms::batch_apply_history<__VA_ARGS__>(nodes, tolerance, weights, last, sent, vector_bytes, correction,      \
+                                               partials);                                                            \
     }
 #define CPMS_BATCH_AFTER_COMBINE(NAME)                                                                                \
-    extern "C" __global__ void __launch_bounds__(256)                                                                 \
-        NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping, double spread,  \
-             const double* tolerance, float* options, double* history) {                                              \
+    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping,    \
+                          double spread, const double* tolerance, float* options, double* history) {                  \
         cpms::batch_after_combine(partials, blocks, cpms::Columns{stride, used}, damping, spread, tolerance, options, \
                                   cpms::BatchHistory{history, stride});                                               \
     }

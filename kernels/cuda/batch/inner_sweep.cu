@@ -145,22 +145,21 @@ CPMS_DEVICE void batch_advance(const double* partials, u32 blocks, const Columns
 
 }  // namespace cpms
 
-#define CPMS_BATCH_INNER_SWEEP(NAME, ...)                                                                \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                 \
-        NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, const double* tolerance,        \
-             const float* options, const unsigned char* sent_in, unsigned char* out, double* partials) { \
-        cpms::batch_inner_sweep<__VA_ARGS__>(edges, nodes, tolerance, options, sent_in, out, partials);  \
+#define CPMS_BATCH_INNER_SWEEP(NAME, ...)                                                                         \
+    CPMS_KERNEL(512, 2) NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, const double* tolerance, \
+                             const float* options, const unsigned char* sent_in, unsigned char* out,              \
+                             double* partials) {                                                                  \
+        cpms::batch_inner_sweep<__VA_ARGS__>(edges, nodes, tolerance, options, sent_in, out, partials);           \
     }
-#define CPMS_BATCH_QUANTISE(NAME, ...)                                                                      \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                    \
-        NAME(const cpms::BatchNodes nodes, const float* options, float* correction, unsigned char* sent_in, \
-             double* partials) {                                                                            \
-        cpms::batch_quantise<__VA_ARGS__>(nodes, options, correction, sent_in, partials);                   \
+#define CPMS_BATCH_QUANTISE(NAME, ...)                                                              \
+    CPMS_KERNEL(512, 2) NAME(const cpms::BatchNodes nodes, const float* options, float* correction, \
+                             unsigned char* sent_in, double* partials) {                            \
+        cpms::batch_quantise<__VA_ARGS__>(nodes, options, correction, sent_in, partials);           \
     }
-#define CPMS_BATCH_ADVANCE(NAME)                                                                                     \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping, double spread, \
-             int top, double* tolerance, float* options, double* history, unsigned place, double* report) {          \
-        cpms::batch_advance(partials, blocks, cpms::Columns{stride, used}, damping, spread, top, tolerance, options, \
-                            cpms::BatchHistory{history, stride}, place, report);                                     \
+#define CPMS_BATCH_ADVANCE(NAME)                                                                                      \
+    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping,    \
+                          double spread, int top, double* tolerance, float* options, double* history, unsigned place, \
+                          double* report) {                                                                           \
+        cpms::batch_advance(partials, blocks, cpms::Columns{stride, used}, damping, spread, top, tolerance, options,  \
+                            cpms::BatchHistory{history, stride}, place, report);                                      \
     }

@@ -229,47 +229,42 @@ CPMS_DEVICE void batch_reduce(const double* partials, u32 blocks, const Columns&
 }  // namespace cpms
 
 #define CPMS_BATCH_RESIDUAL_SWEEP(NAME, ...)                                                                       \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                           \
-        NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, double damping, const double* options,    \
-             const double* contributions, double* next_contributions, float* residual, double* partials) {         \
+    CPMS_KERNEL(512, 1) NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, double damping,           \
+                             const double* options, const double* contributions, double* next_contributions,       \
+                             float* residual, double* partials) {                                                  \
         cpms::batch_residual_sweep<__VA_ARGS__>(edges, nodes, damping, options, contributions, next_contributions, \
                                                 residual, partials);                                               \
     }
-#define CPMS_BATCH_ROW_SUMS(NAME)                                                                \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                         \
-        NAME(const cpms::BatchEdges edges, const double* contributions, double* sums, double*) { \
-        cpms::batch_row_sums(edges, contributions, sums);                                        \
+#define CPMS_BATCH_ROW_SUMS(NAME)                                                                                \
+    CPMS_KERNEL(512, 2) NAME(const cpms::BatchEdges edges, const double* contributions, double* sums, double*) { \
+        cpms::batch_row_sums(edges, contributions, sums);                                                        \
     }
 #define CPMS_BATCH_FIRST_SWEEP(NAME, ...)                                                                      \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                       \
-        NAME(const cpms::BatchNodes nodes, double damping, const double* options, const double* contributions, \
-             const double* sums, double* next_contributions, float* residual, double* partials) {              \
+    CPMS_KERNEL(512, 1) NAME(const cpms::BatchNodes nodes, double damping, const double* options,              \
+                             const double* contributions, const double* sums, double* next_contributions,      \
+                             float* residual, double* partials) {                                              \
         cpms::batch_first_sweep<__VA_ARGS__>(nodes, damping, options, contributions, sums, next_contributions, \
                                              residual, partials);                                              \
     }
-#define CPMS_BATCH_CORRECT(NAME, EACH)                                                          \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                        \
-        NAME(const cpms::BatchNodes nodes, const double* has_correction, double* contributions, \
-             const float* correction, double* partials) {                                       \
-        cpms::batch_correct<EACH>(nodes, has_correction, contributions, correction, partials);  \
+#define CPMS_BATCH_CORRECT(NAME, EACH)                                                                          \
+    CPMS_KERNEL(512, 2) NAME(const cpms::BatchNodes nodes, const double* has_correction, double* contributions, \
+                             const float* correction, double* partials) {                                       \
+        cpms::batch_correct<EACH>(nodes, has_correction, contributions, correction, partials);                  \
     }
-#define CPMS_BATCH_DOWNSTREAM(NAME, EACH)                                                                            \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                             \
-        NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, double damping, const double* contribution, \
-             const double* contributions, double* out, double* partials) {                                           \
-        cpms::batch_downstream<EACH>(edges, nodes, damping, contribution, contributions, out, partials);             \
+#define CPMS_BATCH_DOWNSTREAM(NAME, EACH)                                                                              \
+    CPMS_KERNEL(512, 1) NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, double damping,               \
+                             const double* contribution, const double* contributions, double* out, double* partials) { \
+        cpms::batch_downstream<EACH>(edges, nodes, damping, contribution, contributions, out, partials);               \
     }
 #define CPMS_BATCH_SCORES(NAME)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(256)                                                                 \
-        NAME(const double* contributions, const unsigned* degree, const unsigned* order, unsigned nodes,              \
-             unsigned swept, unsigned stride, const unsigned* columns, const unsigned* places, const double* factors, \
-             unsigned count, const double* of_all, double* ranks) {                                                   \
+    CPMS_KERNEL(256) NAME(const double* contributions, const unsigned* degree, const unsigned* order, unsigned nodes, \
+                          unsigned swept, unsigned stride, const unsigned* columns, const unsigned* places,           \
+                          const double* factors, unsigned count, const double* of_all, double* ranks) {               \
         cpms::batch_scores(contributions, degree, order, nodes, swept, stride, columns, places, factors, count,       \
                            of_all, ranks);                                                                            \
     }
-#define CPMS_BATCH_REDUCE(NAME)                                                                                      \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, unsigned count, unsigned sums, \
-             double* found) {                                                                                        \
-        cpms::batch_reduce(partials, blocks, cpms::Columns{stride, used}, count, sums, found);                       \
+#define CPMS_BATCH_REDUCE(NAME)                                                                                    \
+    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, unsigned count, \
+                          unsigned sums, double* found) {                                                          \
+        cpms::batch_reduce(partials, blocks, cpms::Columns{stride, used}, count, sums, found);                     \
     }

@@ -231,36 +231,31 @@ CPMS_DEVICE void join_norms(const double* partials, u32 blocks, const double* ma
 
 }  // namespace cpms
 
-#define CPMS_CERTIFY_MASS(NAME)                                               \
-    extern "C" __global__ void __launch_bounds__(256)                         \
-        NAME(const double* x, unsigned nodes, double* partials) {             \
-        cpms::sum_mass(x, nodes, partials);                                   \
+#define CPMS_CERTIFY_MASS(NAME)                                                \
+    CPMS_KERNEL(256) NAME(const double* x, unsigned nodes, double* partials) { \
+        cpms::sum_mass(x, nodes, partials);                                    \
     }
-#define CPMS_CERTIFY_SCALE(NAME)                                                                                     \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        NAME(double* x, const unsigned* degree, unsigned nodes, const double* mass, double* contributions,           \
-             double* dangling) {                                                                                     \
-        cpms::scale_to_mass_one(x, degree, nodes, mass, contributions, dangling);                                    \
+#define CPMS_CERTIFY_SCALE(NAME)                                                                 \
+    CPMS_KERNEL(256) NAME(double* x, const unsigned* degree, unsigned nodes, const double* mass, \
+                          double* contributions, double* dangling) {                             \
+        cpms::scale_to_mass_one(x, degree, nodes, mass, contributions, dangling);                \
     }
-#define CPMS_CERTIFY_LONG_ROWS(NAME)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        NAME(const unsigned* indptr, unsigned rows, unsigned shortest, unsigned* found) {                            \
-        cpms::find_long_rows(indptr, rows, shortest, found);                                                         \
+#define CPMS_CERTIFY_LONG_ROWS(NAME)                                                                   \
+    CPMS_KERNEL(256) NAME(const unsigned* indptr, unsigned rows, unsigned shortest, unsigned* found) { \
+        cpms::find_long_rows(indptr, rows, shortest, found);                                           \
     }
-#define CPMS_CERTIFY_PIECES(NAME)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        NAME(const unsigned* begins, const unsigned* ends, unsigned pieces, const unsigned* sources,                 \
-             const double* contributions, double* sums) {                                                            \
-        cpms::sum_pieces(begins, ends, pieces, sources, contributions, sums);                                        \
+#define CPMS_CERTIFY_PIECES(NAME)                                                                                 \
+    CPMS_KERNEL(256) NAME(const unsigned* begins, const unsigned* ends, unsigned pieces, const unsigned* sources, \
+                          const double* contributions, double* sums) {                                            \
+        cpms::sum_pieces(begins, ends, pieces, sources, contributions, sums);                                     \
     }
-#define CPMS_CERTIFY_ROWS(NAME, LANES)                                                                               \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        NAME(cpms::CertifiedRows of, cpms::LongRows long_rows, const double* pieces, const double* x,                \
-             const double* contributions, const double* dangling, unsigned blocks, double* partials) {               \
-        cpms::residual_norms<LANES>(of, long_rows, pieces, x, contributions, dangling, blocks, partials);            \
+#define CPMS_CERTIFY_ROWS(NAME, LANES)                                                                              \
+    CPMS_KERNEL(256) NAME(cpms::CertifiedRows of, cpms::LongRows long_rows, const double* pieces, const double* x,  \
+                          const double* contributions, const double* dangling, unsigned blocks, double* partials) { \
+        cpms::residual_norms<LANES>(of, long_rows, pieces, x, contributions, dangling, blocks, partials);           \
     }
-#define CPMS_CERTIFY_NORMS(NAME)                                                                                     \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        NAME(const double* partials, unsigned blocks, const double* mass, unsigned mass_blocks, double* found) {     \
-        cpms::join_norms(partials, blocks, mass, mass_blocks, found);                                                \
+#define CPMS_CERTIFY_NORMS(NAME)                                                                             \
+    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, const double* mass, unsigned mass_blocks, \
+                          double* found) {                                                                   \
+        cpms::join_norms(partials, blocks, mass, mass_blocks, found);                                        \
     }

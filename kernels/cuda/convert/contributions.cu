@@ -46,22 +46,21 @@ CPMS_DEVICE void degree_bytes(const u32* degree, u32 count, u32 most, u8* bytes)
 
 }  // namespace cpms
 
-#define CPMS_DEGREE_BYTES(NAME)                                                                         \
-    extern "C" __global__ void __launch_bounds__(256)                                                   \
-        NAME(const unsigned* degree, unsigned count, unsigned most, unsigned char* bytes) {             \
-        cpms::degree_bytes(degree, count, most, bytes);                                                 \
+#define CPMS_DEGREE_BYTES(NAME)                                                                          \
+    CPMS_KERNEL(256) NAME(const unsigned* degree, unsigned count, unsigned most, unsigned char* bytes) { \
+        cpms::degree_bytes(degree, count, most, bytes);                                                  \
     }
-#define CPMS_FILL_UNIFORM(NAME)                                                                    \
-    extern "C" __global__ void __launch_bounds__(256) NAME(unsigned count, double* values) {       \
-        cpms::fill_uniform(count, values);                                                         \
+#define CPMS_FILL_UNIFORM(NAME)                             \
+    CPMS_KERNEL(256) NAME(unsigned count, double* values) { \
+        cpms::fill_uniform(count, values);                  \
     }
-#define CPMS_TO_CONTRIBUTIONS(NAME)                                                                                   \
-    extern "C" __global__ void __launch_bounds__(256) NAME(                                                           \
-        const unsigned* order, const unsigned* degree, unsigned count, const double* values, double* contributions) { \
-        cpms::to_contributions(cpms::Positions{order, degree, count}, values, contributions);                         \
+#define CPMS_TO_CONTRIBUTIONS(NAME)                                                                            \
+    CPMS_KERNEL(256) NAME(const unsigned* order, const unsigned* degree, unsigned count, const double* values, \
+                          double* contributions) {                                                             \
+        cpms::to_contributions(cpms::Positions{order, degree, count}, values, contributions);                  \
     }
 #define CPMS_FROM_CONTRIBUTIONS(NAME)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256) NAME(                                                           \
-        const unsigned* order, const unsigned* degree, unsigned count, const double* contributions, double* values) { \
+    CPMS_KERNEL(256) NAME(const unsigned* order, const unsigned* degree, unsigned count, const double* contributions, \
+                          double* values) {                                                                           \
         cpms::from_contributions(cpms::Positions{order, degree, count}, contributions, values);                       \
     }

@@ -99,24 +99,21 @@ CPMS_DEVICE void convert_spans(u64* memory, u64 length, u32 span) {
 
 }  // namespace cpms
 
-#define CPMS_ENCODE(NAME, ...)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                       \
-        NAME(const double* values, unsigned char* stored, unsigned long long count, unsigned long long length, \
-             int exponent, unsigned long long seed) {                                                          \
-        cpms::encode<__VA_ARGS__>(values, stored, count, length, exponent, seed);                              \
+#define CPMS_ENCODE(NAME, ...)                                                                      \
+    CPMS_KERNEL(256, 4) NAME(const double* values, unsigned char* stored, unsigned long long count, \
+                             unsigned long long length, int exponent, unsigned long long seed) {    \
+        cpms::encode<__VA_ARGS__>(values, stored, count, length, exponent, seed);                   \
     }
-#define CPMS_DECODE(NAME, ...)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                       \
-        NAME(const unsigned char* stored, double* values, unsigned long long count, unsigned long long length, \
-             int exponent) {                                                                                   \
-        cpms::decode<__VA_ARGS__>(stored, values, count, length, exponent);                                    \
+#define CPMS_DECODE(NAME, ...)                                                                      \
+    CPMS_KERNEL(256, 4) NAME(const unsigned char* stored, double* values, unsigned long long count, \
+                             unsigned long long length, int exponent) {                             \
+        cpms::decode<__VA_ARGS__>(stored, values, count, length, exponent);                         \
     }
-#define CPMS_CONVERT_TILES(NAME, ...)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256, 4) NAME(unsigned long long* memory, unsigned long long tiles) { \
-        cpms::convert_tiles<__VA_ARGS__>(memory, tiles);                                                              \
+#define CPMS_CONVERT_TILES(NAME, ...)                                                \
+    CPMS_KERNEL(256, 4) NAME(unsigned long long* memory, unsigned long long tiles) { \
+        cpms::convert_tiles<__VA_ARGS__>(memory, tiles);                             \
     }
-#define CPMS_CONVERT_SPANS(NAME, ...)                                                \
-    extern "C" __global__ void __launch_bounds__(256, 4)                             \
-        NAME(unsigned long long* memory, unsigned long long length, unsigned span) { \
-        cpms::convert_spans<__VA_ARGS__>(memory, length, span);                      \
+#define CPMS_CONVERT_SPANS(NAME, ...)                                                                \
+    CPMS_KERNEL(256, 4) NAME(unsigned long long* memory, unsigned long long length, unsigned span) { \
+        cpms::convert_spans<__VA_ARGS__>(memory, length, span);                                      \
     }

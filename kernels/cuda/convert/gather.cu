@@ -30,8 +30,8 @@ CPMS_DEVICE void gather(const u32* sources, u64 count, const Word* values, u64* 
 
 }  // namespace cpms
 
-#define CPMS_GATHER(NAME, WORD)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                           \
-        NAME(const unsigned* sources, unsigned long long count, const WORD* values, unsigned long long* sums) { \
-        cpms::gather<WORD>(sources, count, values, sums);                                                       \
+#define CPMS_GATHER(NAME, WORD)                                                                  \
+    CPMS_KERNEL(256) NAME(const unsigned* sources, unsigned long long count, const WORD* values, \
+                          unsigned long long* sums) {                                            \
+        cpms::gather<WORD>(sources, count, values, sums);                                        \
     }

@@ -26,15 +26,13 @@ CPMS_DEVICE void permute_cycles(u64* memory, const u32* path, const u32* begins,
 
 }  // namespace cpms
 
-#define CPMS_SAVE_FIRST(NAME)                                                                                \
-    extern "C" __global__ void __launch_bounds__(256)                                                        \
-        NAME(const unsigned long long* memory, const unsigned* path, const unsigned* begins, unsigned chunk, \
-             unsigned long long* saved) {                                                                    \
-        cpms::save_first(memory, path, begins, chunk, saved);                                                \
+#define CPMS_SAVE_FIRST(NAME)                                                                             \
+    CPMS_KERNEL(256) NAME(const unsigned long long* memory, const unsigned* path, const unsigned* begins, \
+                          unsigned chunk, unsigned long long* saved) {                                    \
+        cpms::save_first(memory, path, begins, chunk, saved);                                             \
     }
-#define CPMS_PERMUTE_CYCLES(NAME)                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                                          \
-        NAME(unsigned long long* memory, const unsigned* path, const unsigned* begins, const unsigned* counts, \
-             unsigned chunk, const unsigned long long* saved) {                                                \
-        cpms::permute_cycles(memory, path, begins, counts, chunk, saved);                                      \
+#define CPMS_PERMUTE_CYCLES(NAME)                                                                    \
+    CPMS_KERNEL(256) NAME(unsigned long long* memory, const unsigned* path, const unsigned* begins,  \
+                          const unsigned* counts, unsigned chunk, const unsigned long long* saved) { \
+        cpms::permute_cycles(memory, path, begins, counts, chunk, saved);                            \
     }

@@ -183,18 +183,15 @@ CPMS_DEVICE void largest_size(const u8* values, u64 length, u64* largest) {
 
 }  // namespace cpms
 
-#define CPMS_ROUND_VALUES(NAME, ...)                                                \
-    extern "C" __global__ void __launch_bounds__(256, 4)                            \
-        NAME(const cpms::RoundingRequest request, const cpms::RoundingRule rule) {  \
-        cpms::round_values<__VA_ARGS__>(request, rule);                             \
+#define CPMS_ROUND_VALUES(NAME, ...)                                                               \
+    CPMS_KERNEL(256, 4) NAME(const cpms::RoundingRequest request, const cpms::RoundingRule rule) { \
+        cpms::round_values<__VA_ARGS__>(request, rule);                                            \
     }
-#define CPMS_ROUND_GROUPS(NAME, ...)                                                \
-    extern "C" __global__ void __launch_bounds__(256, 4)                            \
-        NAME(const cpms::RoundingRequest request, const cpms::RoundingRule rule) {  \
-        cpms::round_groups<__VA_ARGS__>(request, rule);                             \
+#define CPMS_ROUND_GROUPS(NAME, ...)                                                               \
+    CPMS_KERNEL(256, 4) NAME(const cpms::RoundingRequest request, const cpms::RoundingRule rule) { \
+        cpms::round_groups<__VA_ARGS__>(request, rule);                                            \
     }
-#define CPMS_LARGEST_SIZE(NAME, REAL)                                                                  \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                               \
-        NAME(const unsigned char* values, unsigned long long length, unsigned long long* largest) {    \
-        cpms::largest_size<REAL>(values, length, largest);                                             \
+#define CPMS_LARGEST_SIZE(NAME, REAL)                                                                               \
+    CPMS_KERNEL(256, 4) NAME(const unsigned char* values, unsigned long long length, unsigned long long* largest) { \
+        cpms::largest_size<REAL>(values, length, largest);                                                          \
     }

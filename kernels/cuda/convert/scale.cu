@@ -19,8 +19,7 @@ CPMS_DEVICE void scale(u8* x, u32 length, double factor, u64 seed) {
 
 }  // namespace cpms
 
-#define CPMS_SCALE(NAME, ...)                                                             \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                  \
-        NAME(unsigned char* x, unsigned length, double factor, unsigned long long seed) { \
-        cpms::scale<__VA_ARGS__>(x, length, factor, seed);                                \
+#define CPMS_SCALE(NAME, ...)                                                                             \
+    CPMS_KERNEL(256, 4) NAME(unsigned char* x, unsigned length, double factor, unsigned long long seed) { \
+        cpms::scale<__VA_ARGS__>(x, length, factor, seed);                                                \
     }

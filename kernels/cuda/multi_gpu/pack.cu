@@ -30,8 +30,7 @@ CPMS_DEVICE void pack(const u32* sent_indices, u32 count, const Word* values, u8
 
 }  // namespace cpms
 
-#define CPMS_PACK(NAME, WORD)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256)                                                \
-        NAME(const unsigned* sent_indices, unsigned count, const WORD* values, unsigned char* out) { \
-        cpms::pack<WORD>(sent_indices, count, values, out);                                          \
+#define CPMS_PACK(NAME, WORD)                                                                                     \
+    CPMS_KERNEL(256) NAME(const unsigned* sent_indices, unsigned count, const WORD* values, unsigned char* out) { \
+        cpms::pack<WORD>(sent_indices, count, values, out);                                                       \
     }

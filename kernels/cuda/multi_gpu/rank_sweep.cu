@@ -72,51 +72,47 @@ struct RankHistory {
 }  // namespace cpms
 
 #define CPMS_RANK_PARAMETERS CPMS_RANK_GRAPH, const __grid_constant__ cpms::ReceivedTotals received, double *to
-#define CPMS_RANK_CORRECT(NAME, THREADS, BLOCKS)                                     \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                    \
-        NAME(CPMS_RANK_PARAMETERS, double* contributions, const float* correction) { \
-        const cpms::Grid grid(partials, arrived);                                    \
-        cpms::correct(nodes, contributions, correction, to, grid);                   \
-        grid.end();                                                                  \
+#define CPMS_RANK_CORRECT(NAME, THREADS, BLOCKS)                                                              \
+    CPMS_KERNEL(THREADS, BLOCKS) NAME(CPMS_RANK_PARAMETERS, double* contributions, const float* correction) { \
+        const cpms::Grid grid(partials, arrived);                                                             \
+        cpms::correct(nodes, contributions, correction, to, grid);                                            \
+        grid.end();                                                                                           \
     }
 #define CPMS_RANK_RESIDUAL_SWEEP(NAME, THREADS, BLOCKS, ...)                                                      \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                 \
-        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::RankVector from,                                 \
-             const __grid_constant__ cpms::RankVector into, double* residual, double tolerance, unsigned norm) {  \
+    CPMS_KERNEL(THREADS, BLOCKS) NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::RankVector from,        \
+                                      const __grid_constant__ cpms::RankVector into, double* residual,            \
+                                      double tolerance, unsigned norm) {                                          \
         const cpms::Grid grid(partials, arrived);                                                                 \
         cpms::rank_residual_sweep<__VA_ARGS__>(edges, nodes, from, into, residual, received, tolerance, norm, to, \
                                                grid);                                                             \
         grid.end();                                                                                               \
     }
-#define CPMS_RANK_QUANTISE(NAME, THREADS, BLOCKS, ...)                                                               \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                    \
-        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::QuantiserSettings settings, const double* residual, \
-             float* correction, unsigned char* sent, double tolerance) {                                             \
-        const cpms::Grid grid(partials, arrived);                                                                    \
-        cpms::quantise<__VA_ARGS__>(nodes, settings, residual, correction, sent, received, tolerance, to, grid);     \
-        grid.end();                                                                                                  \
+#define CPMS_RANK_QUANTISE(NAME, THREADS, BLOCKS, ...)                                                                \
+    CPMS_KERNEL(THREADS, BLOCKS) NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::QuantiserSettings settings, \
+                                      const double* residual, float* correction, unsigned char* sent,                 \
+                                      double tolerance) {                                                             \
+        const cpms::Grid grid(partials, arrived);                                                                     \
+        cpms::quantise<__VA_ARGS__>(nodes, settings, residual, correction, sent, received, tolerance, to, grid);      \
+        grid.end();                                                                                                   \
     }
-#define CPMS_RANK_INNER_SWEEP(NAME, THREADS, BLOCKS, ...)                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                \
-        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::QuantiserSettings settings,                     \
-             const __grid_constant__ cpms::RankVector from, const __grid_constant__ cpms::RankVector into,       \
-             float* correction) {                                                                                \
+#define CPMS_RANK_INNER_SWEEP(NAME, THREADS, BLOCKS, ...)                                                             \
+    CPMS_KERNEL(THREADS, BLOCKS) NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::QuantiserSettings settings, \
+                                      const __grid_constant__ cpms::RankVector from,                                  \
+                                      const __grid_constant__ cpms::RankVector into, float* correction) {             \
+        const cpms::Grid grid(partials, arrived);                                                                     \
+        cpms::rank_inner_sweep<__VA_ARGS__>(edges, nodes, settings, from, into, correction, received, to, grid);      \
+        grid.end();                                                                                                   \
+    }
+#define CPMS_RANK_PRODUCTS(NAME, THREADS, BLOCKS, ...)                                                           \
+    CPMS_KERNEL(THREADS, BLOCKS) NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::RankHistory history) { \
         const cpms::Grid grid(partials, arrived);                                                                \
-        cpms::rank_inner_sweep<__VA_ARGS__>(edges, nodes, settings, from, into, correction, received, to, grid); \
+        cpms::rank_products<__VA_ARGS__>(nodes, history.vectors(), received, to, grid);                          \
         grid.end();                                                                                              \
     }
-#define CPMS_RANK_PRODUCTS(NAME, THREADS, BLOCKS, ...)                                  \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                       \
-        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::RankHistory history) { \
-        const cpms::Grid grid(partials, arrived);                                       \
-        cpms::rank_products<__VA_ARGS__>(nodes, history.vectors(), received, to, grid); \
-        grid.end();                                                                     \
-    }
 #define CPMS_RANK_COMBINE(NAME, THREADS, BLOCKS, ...)                                                                \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                    \
-        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::RankHistory history,                                \
-             const __grid_constant__ cpms::QuantiserSettings settings, const double* received_products,              \
-             float* correction) {                                                                                    \
+    CPMS_KERNEL(THREADS, BLOCKS) NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::RankHistory history,       \
+                                      const __grid_constant__ cpms::QuantiserSettings settings,                      \
+                                      const double* received_products, float* correction) {                          \
         const cpms::Grid grid(partials, arrived);                                                                    \
         cpms::rank_combine<__VA_ARGS__>(nodes, settings, history.vectors(), received, received_products, correction, \
                                         to, grid);                                                                   \

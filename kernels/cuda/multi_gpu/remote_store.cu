@@ -19,9 +19,9 @@ CPMS_DEVICE void remote_store(const PeerSignals& peers, const Word* own, const u
 
 }  // namespace cpms
 
-#define CPMS_REMOTE_STORE(NAME, WORD)                                                                               \
-    extern "C" __global__ void __launch_bounds__(256)                                                               \
-        NAME(const __grid_constant__ cpms::PeerSignals peers, const WORD* own, const unsigned long long* values_to, \
-             const double* totals, unsigned count, const unsigned long long* totals_to) {                             \
-        cpms::remote_store<WORD>(peers, own, values_to, totals, count, totals_to);                                  \
+#define CPMS_REMOTE_STORE(NAME, WORD)                                                                \
+    CPMS_KERNEL(256) NAME(const __grid_constant__ cpms::PeerSignals peers, const WORD* own,          \
+                          const unsigned long long* values_to, const double* totals, unsigned count, \
+                          const unsigned long long* totals_to) {                                     \
+        cpms::remote_store<WORD>(peers, own, values_to, totals, count, totals_to);                   \
     }

@@ -78,10 +78,9 @@ CPMS_DEVICE void first_changes(const Rows& rows, double damping, double* contrib
 }  // namespace cpms
 
 #define CPMS_CONVERGENCE_ESTIMATE(NAME)                                                                               \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                              \
-        NAME(const unsigned* indptr, const unsigned* sources, const unsigned* degree, unsigned nodes, double damping, \
-             double* contributions, double* next_contributions, unsigned max_sweeps, double tolerance,                \
-             double* changes, double* partials, unsigned* arrived) {                                                  \
+    CPMS_KERNEL(512, 2) NAME(const unsigned* indptr, const unsigned* sources, const unsigned* degree, unsigned nodes, \
+                             double damping, double* contributions, double* next_contributions, unsigned max_sweeps,  \
+                             double tolerance, double* changes, double* partials, unsigned* arrived) {                \
         const cpms::Grid grid(partials, arrived);                                                                     \
         cpms::first_changes(cpms::Rows{indptr, sources, degree, nodes}, damping, contributions, next_contributions,   \
                             max_sweeps, tolerance, changes, grid);                                                    \

@@ -57,24 +57,20 @@ CPMS_DEVICE void unpack_sources(const u64* keys, u32 edges, u32* sources, u32* d
 
 }  // namespace cpms
 
-#define CPMS_PACK_EDGES(NAME, ID)                                                                          \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        NAME(const ID* sources, const ID* targets, unsigned long long edges, unsigned long long first_id,           \
-             unsigned long long* keys, unsigned long long* largest) {                                      \
-        cpms::pack_edges(sources, targets, edges, first_id, keys, largest);                                \
+#define CPMS_PACK_EDGES(NAME, ID)                                                                                      \
+    CPMS_KERNEL(256) NAME(const ID* sources, const ID* targets, unsigned long long edges, unsigned long long first_id, \
+                          unsigned long long* keys, unsigned long long* largest) {                                     \
+        cpms::pack_edges(sources, targets, edges, first_id, keys, largest);                                            \
     }
-#define CPMS_FIND_ROWS(NAME)                                                                               \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        NAME(const unsigned long long* keys, unsigned edges, unsigned rows, unsigned* begins) {            \
-        cpms::find_rows(keys, edges, rows, begins);                                                        \
+#define CPMS_FIND_ROWS(NAME)                                                                                 \
+    CPMS_KERNEL(256) NAME(const unsigned long long* keys, unsigned edges, unsigned rows, unsigned* begins) { \
+        cpms::find_rows(keys, edges, rows, begins);                                                          \
     }
-#define CPMS_NARROW(NAME)                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        NAME(const unsigned long long* numbers, unsigned long long count, unsigned* out) {                 \
-        cpms::narrow(numbers, count, out);                                                                 \
+#define CPMS_NARROW(NAME)                                                                               \
+    CPMS_KERNEL(256) NAME(const unsigned long long* numbers, unsigned long long count, unsigned* out) { \
+        cpms::narrow(numbers, count, out);                                                              \
     }
-#define CPMS_UNPACK_SOURCES(NAME)                                                                          \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        NAME(const unsigned long long* keys, unsigned edges, unsigned* sources, unsigned* degree) {        \
-        cpms::unpack_sources(keys, edges, sources, degree);                                                \
+#define CPMS_UNPACK_SOURCES(NAME)                                                                                \
+    CPMS_KERNEL(256) NAME(const unsigned long long* keys, unsigned edges, unsigned* sources, unsigned* degree) { \
+        cpms::unpack_sources(keys, edges, sources, degree);                                                      \
     }

@@ -89,22 +89,19 @@ CPMS_DEVICE void merge_edges(const u32* stored, u64 edges, const u32* gone, u32 
 
 }  // namespace cpms
 
-#define CPMS_FIND_EDGES(NAME)                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        NAME(const unsigned* indptr, const unsigned* stored, const unsigned* sources, const unsigned* targets,      \
-             unsigned count, unsigned* first, unsigned* after) {                                           \
-        cpms::find_edges(indptr, stored, sources, targets, count, first, after);                           \
+#define CPMS_FIND_EDGES(NAME)                                                                          \
+    CPMS_KERNEL(256) NAME(const unsigned* indptr, const unsigned* stored, const unsigned* sources,     \
+                          const unsigned* targets, unsigned count, unsigned* first, unsigned* after) { \
+        cpms::find_edges(indptr, stored, sources, targets, count, first, after);                       \
     }
-#define CPMS_SHIFT_ROWS(NAME)                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        NAME(const unsigned* indptr, unsigned long long entries, const unsigned* added, unsigned added_count,       \
-             const unsigned* removed, unsigned removed_count, unsigned* out) {                             \
-        cpms::shift_rows(indptr, entries, added, added_count, removed, removed_count, out);                \
+#define CPMS_SHIFT_ROWS(NAME)                                                                                     \
+    CPMS_KERNEL(256) NAME(const unsigned* indptr, unsigned long long entries, const unsigned* added,              \
+                          unsigned added_count, const unsigned* removed, unsigned removed_count, unsigned* out) { \
+        cpms::shift_rows(indptr, entries, added, added_count, removed, removed_count, out);                       \
     }
-#define CPMS_MERGE_EDGES(NAME)                                                                             \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        NAME(const unsigned* stored, unsigned long long edges, const unsigned* gone, unsigned gone_count,           \
-             const unsigned* before, const unsigned* new_sources, unsigned new_count, unsigned* degree,    \
-             unsigned* out) {                                                                              \
-        cpms::merge_edges(stored, edges, gone, gone_count, before, new_sources, new_count, degree, out);   \
+#define CPMS_MERGE_EDGES(NAME)                                                                                         \
+    CPMS_KERNEL(256) NAME(const unsigned* stored, unsigned long long edges, const unsigned* gone, unsigned gone_count, \
+                          const unsigned* before, const unsigned* new_sources, unsigned new_count, unsigned* degree,   \
+                          unsigned* out) {                                                                             \
+        cpms::merge_edges(stored, edges, gone, gone_count, before, new_sources, new_count, degree, out);               \
     }

@@ -144,30 +144,26 @@ CPMS_DEVICE void describe_ranges(const u32* starts, const u32* tile_rows, const 
 
 }  // namespace cpms
 
-#define CPMS_COUNT_EMPTY_ROWS(NAME)                                       \
-    extern "C" __global__ void __launch_bounds__(256)                     \
-        NAME(const unsigned* indptr, unsigned rows, unsigned* counts) {   \
-        cpms::count_empty_rows(indptr, rows, counts);                     \
+#define CPMS_COUNT_EMPTY_ROWS(NAME)                                                  \
+    CPMS_KERNEL(256) NAME(const unsigned* indptr, unsigned rows, unsigned* counts) { \
+        cpms::count_empty_rows(indptr, rows, counts);                                \
     }
-#define CPMS_PLACE_ROW_STARTS(NAME)                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                            \
-        NAME(const unsigned* indptr, unsigned rows, const unsigned* counts, unsigned* starts) {  \
-        cpms::place_row_starts(indptr, rows, counts, starts);                                    \
+#define CPMS_PLACE_ROW_STARTS(NAME)                                                                          \
+    CPMS_KERNEL(256) NAME(const unsigned* indptr, unsigned rows, const unsigned* counts, unsigned* starts) { \
+        cpms::place_row_starts(indptr, rows, counts, starts);                                                \
     }
-#define CPMS_FILL_TILES(NAME)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(256)                                                               \
-        NAME(const unsigned* indptr, const unsigned* starts, const unsigned* sources, unsigned rows, unsigned tiles, \
-             unsigned* out_sources, unsigned short* row_end_flags, unsigned* tile_rows) {                           \
-        cpms::fill_tiles({indptr, starts, sources, rows, tiles}, out_sources, row_end_flags, tile_rows);            \
+#define CPMS_FILL_TILES(NAME)                                                                                          \
+    CPMS_KERNEL(256) NAME(const unsigned* indptr, const unsigned* starts, const unsigned* sources, unsigned rows,      \
+                          unsigned tiles, unsigned* out_sources, unsigned short* row_end_flags, unsigned* tile_rows) { \
+        cpms::fill_tiles({indptr, starts, sources, rows, tiles}, out_sources, row_end_flags, tile_rows);               \
     }
-#define CPMS_SPLIT_TILES(NAME)                                                                                     \
-    extern "C" __global__ void __launch_bounds__(256)                                                              \
-        NAME(const unsigned* tile_rows, unsigned tiles, unsigned parts, unsigned tile_cost, unsigned* begins) {    \
-        cpms::split_tiles(tile_rows, tiles, parts, tile_cost, begins);                                             \
+#define CPMS_SPLIT_TILES(NAME)                                                                           \
+    CPMS_KERNEL(256) NAME(const unsigned* tile_rows, unsigned tiles, unsigned parts, unsigned tile_cost, \
+                          unsigned* begins) {                                                            \
+        cpms::split_tiles(tile_rows, tiles, parts, tile_cost, begins);                                   \
     }
-#define CPMS_DESCRIBE_RANGES(NAME)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                              \
-        NAME(const unsigned* starts, const unsigned* tile_rows, const unsigned* begins, unsigned ranges,           \
-             unsigned* first_rows, unsigned* first_ranges, cpms::u64* carry_out) {                                 \
-        cpms::describe_ranges(starts, tile_rows, begins, ranges, first_rows, first_ranges, carry_out);             \
+#define CPMS_DESCRIBE_RANGES(NAME)                                                                                    \
+    CPMS_KERNEL(256) NAME(const unsigned* starts, const unsigned* tile_rows, const unsigned* begins, unsigned ranges, \
+                          unsigned* first_rows, unsigned* first_ranges, cpms::u64* carry_out) {                       \
+        cpms::describe_ranges(starts, tile_rows, begins, ranges, first_rows, first_ranges, carry_out);                \
     }

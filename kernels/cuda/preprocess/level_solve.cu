@@ -241,21 +241,21 @@ CPMS_DEVICE void solve_downstream(const Levels& levels, u32 from, const double* 
 
 }  // namespace cpms
 
-#define CPMS_SOLVE_UPSTREAM(NAME)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                             \
-        NAME(const __grid_constant__ cpms::Levels levels, const unsigned* core_indptr, const unsigned* core_sources, \
-             double* contributions, double* b, double* partials, unsigned* arrived, double* report) {                \
-        const cpms::Grid grid(partials, arrived);                                                                    \
-        cpms::solve_upstream(levels, core_indptr, core_sources, contributions, b, grid, report);                     \
-        grid.end();                                                                                                  \
+#define CPMS_SOLVE_UPSTREAM(NAME)                                                                              \
+    CPMS_KERNEL(512, 2) NAME(const __grid_constant__ cpms::Levels levels, const unsigned* core_indptr,         \
+                             const unsigned* core_sources, double* contributions, double* b, double* partials, \
+                             unsigned* arrived, double* report) {                                              \
+        const cpms::Grid grid(partials, arrived);                                                              \
+        cpms::solve_upstream(levels, core_indptr, core_sources, contributions, b, grid, report);               \
+        grid.end();                                                                                            \
     }
-#define CPMS_SOLVE_DOWNSTREAM(NAME)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                            \
-        NAME(const __grid_constant__ cpms::Levels levels, unsigned from,                                            \
-             const __grid_constant__ cpms::CoreSolution core, const double* upstream_report, const unsigned* order, \
-             unsigned positions, double* contributions, double* x, double* partials, unsigned* arrived) {           \
-        const cpms::Grid grid(partials, arrived);                                                                   \
-        cpms::solve_downstream(levels, from, core.contributions(), core.internal_degree, upstream_report, order,    \
-                               positions, contributions, x, grid);                                                  \
-        grid.end();                                                                                                 \
+#define CPMS_SOLVE_DOWNSTREAM(NAME)                                                                              \
+    CPMS_KERNEL(512, 2) NAME(const __grid_constant__ cpms::Levels levels, unsigned from,                         \
+                             const __grid_constant__ cpms::CoreSolution core, const double* upstream_report,     \
+                             const unsigned* order, unsigned positions, double* contributions, double* x,        \
+                             double* partials, unsigned* arrived) {                                              \
+        const cpms::Grid grid(partials, arrived);                                                                \
+        cpms::solve_downstream(levels, from, core.contributions(), core.internal_degree, upstream_report, order, \
+                               positions, contributions, x, grid);                                               \
+        grid.end();                                                                                              \
     }

@@ -31,14 +31,14 @@ CPMS_DEVICE void move_entries(const u32* starts, const u32* sources, u32 rows, u
 
 }  // namespace cpms
 
-#define CPMS_HASH_TARGETS(NAME)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(256) NAME(                                                           \
-        const unsigned* starts, const unsigned* sources, unsigned rows, unsigned edges, unsigned long long* hashes) { \
-        cpms::hash_targets(starts, sources, rows, edges, hashes);                                                     \
+#define CPMS_HASH_TARGETS(NAME)                                                                           \
+    CPMS_KERNEL(256) NAME(const unsigned* starts, const unsigned* sources, unsigned rows, unsigned edges, \
+                          unsigned long long* hashes) {                                                   \
+        cpms::hash_targets(starts, sources, rows, edges, hashes);                                         \
     }
-#define CPMS_MOVE_ENTRIES(NAME)                                                                                        \
-    extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        NAME(const unsigned* starts, const unsigned* sources, unsigned rows, unsigned edges, const unsigned* position, \
-             const unsigned* placed_before, const unsigned* begins, const unsigned* begins_again, unsigned* moved) {   \
-        cpms::move_entries(starts, sources, rows, edges, position, placed_before, begins, begins_again, moved);        \
+#define CPMS_MOVE_ENTRIES(NAME)                                                                                 \
+    CPMS_KERNEL(256) NAME(const unsigned* starts, const unsigned* sources, unsigned rows, unsigned edges,       \
+                          const unsigned* position, const unsigned* placed_before, const unsigned* begins,      \
+                          const unsigned* begins_again, unsigned* moved) {                                      \
+        cpms::move_entries(starts, sources, rows, edges, position, placed_before, begins, begins_again, moved); \
     }

@@ -87,40 +87,36 @@ CPMS_DEVICE void fill_values(const u32* sources, const double* out_weights, u64 
 
 }  // namespace cpms
 
-#define CPMS_PLACE_ENTRIES(NAME)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                            \
-        NAME(const unsigned* starts, const unsigned* begins, const unsigned* position, const unsigned* sources,  \
-             const double* weights, unsigned rows, unsigned edges, unsigned* out_sources, double* out_weights) { \
-        cpms::place_entries(starts, begins, position, sources, weights, rows, edges, out_sources, out_weights);  \
+#define CPMS_PLACE_ENTRIES(NAME)                                                                                \
+    CPMS_KERNEL(256) NAME(const unsigned* starts, const unsigned* begins, const unsigned* position,             \
+                          const unsigned* sources, const double* weights, unsigned rows, unsigned edges,        \
+                          unsigned* out_sources, double* out_weights) {                                         \
+        cpms::place_entries(starts, begins, position, sources, weights, rows, edges, out_sources, out_weights); \
     }
-#define CPMS_FLAG_ROW_ENDS(NAME)                                                    \
-    extern "C" __global__ void __launch_bounds__(256)                               \
-        NAME(const unsigned* row_entries, unsigned rows, unsigned* row_end_flags) { \
-        cpms::flag_row_ends(row_entries, rows, row_end_flags);                      \
+#define CPMS_FLAG_ROW_ENDS(NAME)                                                                 \
+    CPMS_KERNEL(256) NAME(const unsigned* row_entries, unsigned rows, unsigned* row_end_flags) { \
+        cpms::flag_row_ends(row_entries, rows, row_end_flags);                                   \
     }
-#define CPMS_COUNT_ROW_ENDS(NAME)                                                                           \
-    extern "C" __global__ void __launch_bounds__(256) NAME(unsigned short* row_end_flags, unsigned tiles) { \
-        cpms::count_row_ends(row_end_flags, tiles);                                                         \
+#define CPMS_COUNT_ROW_ENDS(NAME)                                          \
+    CPMS_KERNEL(256) NAME(unsigned short* row_end_flags, unsigned tiles) { \
+        cpms::count_row_ends(row_end_flags, tiles);                        \
     }
-#define CPMS_COUNT_LINES(NAME)                                                                         \
-    extern "C" __global__ void __launch_bounds__(256)                                                  \
-        NAME(const unsigned* sources, unsigned tiles, unsigned line_values, unsigned short* touched) { \
-        cpms::count_lines(sources, tiles, line_values, touched);                                       \
+#define CPMS_COUNT_LINES(NAME)                                                                                      \
+    CPMS_KERNEL(256) NAME(const unsigned* sources, unsigned tiles, unsigned line_values, unsigned short* touched) { \
+        cpms::count_lines(sources, tiles, line_values, touched);                                                    \
     }
-#define CPMS_COUNT_SOURCES(NAME)                                                                    \
-    extern "C" __global__ void __launch_bounds__(256)                                               \
-        NAME(const unsigned* sources, unsigned long long edges, unsigned nodes, unsigned* counts) { \
-        cpms::count_sources(sources, edges, nodes, counts);                                         \
+#define CPMS_COUNT_SOURCES(NAME)                                                                                 \
+    CPMS_KERNEL(256) NAME(const unsigned* sources, unsigned long long edges, unsigned nodes, unsigned* counts) { \
+        cpms::count_sources(sources, edges, nodes, counts);                                                      \
     }
 #define CPMS_PLACE_COLUMNS(NAME)                                                                                     \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        NAME(const unsigned* starts, const unsigned* sources, const double* weights, unsigned rows, unsigned width,  \
-             unsigned length, unsigned padding_index, unsigned* out_sources, double* out_weights) {                  \
+    CPMS_KERNEL(256) NAME(const unsigned* starts, const unsigned* sources, const double* weights, unsigned rows,     \
+                          unsigned width, unsigned length, unsigned padding_index, unsigned* out_sources,            \
+                          double* out_weights) {                                                                     \
         cpms::place_columns(starts, sources, weights, rows, width, length, padding_index, out_sources, out_weights); \
     }
-#define CPMS_FILL_VALUES(NAME)                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                                           \
-        NAME(const unsigned* sources, const double* out_weights, unsigned long long entries, unsigned weighted, \
-             double* values) {                                                                                  \
-        cpms::fill_values(sources, out_weights, entries, weighted != 0, values);                                \
+#define CPMS_FILL_VALUES(NAME)                                                                            \
+    CPMS_KERNEL(256) NAME(const unsigned* sources, const double* out_weights, unsigned long long entries, \
+                          unsigned weighted, double* values) {                                            \
+        cpms::fill_values(sources, out_weights, entries, weighted != 0, values);                          \
     }

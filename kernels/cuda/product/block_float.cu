@@ -19,13 +19,11 @@ CPMS_DEVICE void decode_blocks(const u8* array, double* values, u64 n) {
 
 }  // namespace cpms
 
-#define CPMS_ENCODE_BLOCKS(NAME, ...)                                                        \
-    extern "C" __global__ void __launch_bounds__(256)                                        \
-        NAME(const double* values, unsigned char* array, unsigned long long n) {             \
-        cpms::encode_blocks<__VA_ARGS__>(values, array, n);                                  \
+#define CPMS_ENCODE_BLOCKS(NAME, ...)                                                         \
+    CPMS_KERNEL(256) NAME(const double* values, unsigned char* array, unsigned long long n) { \
+        cpms::encode_blocks<__VA_ARGS__>(values, array, n);                                   \
     }
-#define CPMS_DECODE_BLOCKS(NAME, ...)                                                        \
-    extern "C" __global__ void __launch_bounds__(256)                                        \
-        NAME(const unsigned char* array, double* values, unsigned long long n) {             \
-        cpms::decode_blocks<__VA_ARGS__>(array, values, n);                                  \
+#define CPMS_DECODE_BLOCKS(NAME, ...)                                                         \
+    CPMS_KERNEL(256) NAME(const unsigned char* array, double* values, unsigned long long n) { \
+        cpms::decode_blocks<__VA_ARGS__>(array, values, n);                                   \
     }

@@ -98,11 +98,11 @@ CPMS_DEVICE void product_join(const Product& p) {
 
 }  // namespace cpms
 
-#define CPMS_PRODUCT_ROW_BLOCKS(NAME, ...)                                       \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
-        cpms::product_row_blocks<__VA_ARGS__>(p);                                \
+#define CPMS_PRODUCT_ROW_BLOCKS(NAME, ...)        \
+    CPMS_KERNEL(256) NAME(cpms::Product p) {      \
+        cpms::product_row_blocks<__VA_ARGS__>(p); \
     }
-#define CPMS_PRODUCT_JOIN(NAME, ...)                                             \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
-        cpms::product_join<__VA_ARGS__>(p);                                      \
+#define CPMS_PRODUCT_JOIN(NAME, ...)         \
+    CPMS_KERNEL(256) NAME(cpms::Product p) { \
+        cpms::product_join<__VA_ARGS__>(p);  \
     }

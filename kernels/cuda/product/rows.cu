@@ -55,7 +55,7 @@ CPMS_DEVICE void product_rows(const Product& p) {
 
 }  // namespace cpms
 
-#define CPMS_PRODUCT_ROWS(NAME, ...)                                             \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
-        cpms::product_rows<__VA_ARGS__>(p);                                      \
+#define CPMS_PRODUCT_ROWS(NAME, ...)         \
+    CPMS_KERNEL(256) NAME(cpms::Product p) { \
+        cpms::product_rows<__VA_ARGS__>(p);  \
     }

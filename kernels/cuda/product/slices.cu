@@ -145,7 +145,7 @@ CPMS_DEVICE void product_slices(const Product& p) {
 
 // One block a multiprocessor is the least: else the compiler saves registers, by loading what it needs one after the
 // other.
-#define CPMS_PRODUCT_SLICES(NAME, ...)                                           \
-    extern "C" __global__ void __launch_bounds__(256, 1) NAME(cpms::Product p) { \
-        cpms::product_slices<__VA_ARGS__>(p);                                    \
+#define CPMS_PRODUCT_SLICES(NAME, ...)          \
+    CPMS_KERNEL(256, 1) NAME(cpms::Product p) { \
+        cpms::product_slices<__VA_ARGS__>(p);   \
     }

@@ -63,16 +63,16 @@ CPMS_DEVICE void vector_update(u8* y, double alpha, const u8* x, u64 length, dou
 
 }  // namespace cpms
 
-#define CPMS_VECTOR_DOTS(NAME, ...)                                                  \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::VectorBlock b) { \
-        cpms::vector_dots<__VA_ARGS__>(b);                                           \
+#define CPMS_VECTOR_DOTS(NAME, ...)              \
+    CPMS_KERNEL(256) NAME(cpms::VectorBlock b) { \
+        cpms::vector_dots<__VA_ARGS__>(b);       \
     }
-#define CPMS_VECTOR_COMBINE(NAME, ...)                                               \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::VectorBlock b) { \
-        cpms::vector_combine<__VA_ARGS__>(b);                                        \
+#define CPMS_VECTOR_COMBINE(NAME, ...)           \
+    CPMS_KERNEL(256) NAME(cpms::VectorBlock b) { \
+        cpms::vector_combine<__VA_ARGS__>(b);    \
     }
-#define CPMS_VECTOR_UPDATE(NAME, ...)                                                                     \
-    extern "C" __global__ void __launch_bounds__(256)                                                     \
-        NAME(unsigned char* y, double alpha, const unsigned char* x, unsigned long long length, double* sums) { \
-        cpms::vector_update<__VA_ARGS__>(y, alpha, x, length, sums);                                      \
+#define CPMS_VECTOR_UPDATE(NAME, ...)                                                                        \
+    CPMS_KERNEL(256) NAME(unsigned char* y, double alpha, const unsigned char* x, unsigned long long length, \
+                          double* sums) {                                                                    \
+        cpms::vector_update<__VA_ARGS__>(y, alpha, x, length, sums);                                         \
     }

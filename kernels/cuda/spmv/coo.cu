@@ -133,26 +133,24 @@ CPMS_DEVICE void coo_epilogue(const Real* sums, const double* dangling, const do
 
 }  // namespace cpms
 
-#define CPMS_COO_PRODUCT(NAME, REAL)                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                              \
-        NAME(const unsigned* targets, const unsigned* sources, const REAL* values, const REAL* x, unsigned all_tiles, \
-             unsigned task_tiles, double* carry_out, REAL* sums) {                                                    \
-        cpms::coo_product(cpms::Coo<REAL>{targets, sources, values, x, carry_out, sums}, all_tiles, task_tiles);      \
+#define CPMS_COO_PRODUCT(NAME, REAL)                                                                              \
+    CPMS_KERNEL(256, 4) NAME(const unsigned* targets, const unsigned* sources, const REAL* values, const REAL* x, \
+                             unsigned all_tiles, unsigned task_tiles, double* carry_out, REAL* sums) {            \
+        cpms::coo_product(cpms::Coo<REAL>{targets, sources, values, x, carry_out, sums}, all_tiles, task_tiles);  \
     }
-#define CPMS_COO_CARRY_OUT(NAME, REAL)                                                                            \
-    extern "C" __global__ void __launch_bounds__(256)                                                             \
-        NAME(const double* carry_out, const unsigned* rows, const unsigned* begins, unsigned count, REAL* sums) { \
-        cpms::coo_carry_out(carry_out, rows, begins, count, sums);                                                \
+#define CPMS_COO_CARRY_OUT(NAME, REAL)                                                                           \
+    CPMS_KERNEL(256) NAME(const double* carry_out, const unsigned* rows, const unsigned* begins, unsigned count, \
+                          REAL* sums) {                                                                          \
+        cpms::coo_carry_out(carry_out, rows, begins, count, sums);                                               \
     }
-#define CPMS_COO_ATOMIC(NAME, REAL)                                                                               \
-    extern "C" __global__ void __launch_bounds__(256)                                                             \
-        NAME(const unsigned* targets, const unsigned* sources, const REAL* values, unsigned edges, const REAL* x, \
-             REAL* sums) {                                                                                        \
-        cpms::coo_atomic(targets, sources, values, edges, x, sums);                                               \
+#define CPMS_COO_ATOMIC(NAME, REAL)                                                                             \
+    CPMS_KERNEL(256) NAME(const unsigned* targets, const unsigned* sources, const REAL* values, unsigned edges, \
+                          const REAL* x, REAL* sums) {                                                          \
+        cpms::coo_atomic(targets, sources, values, edges, x, sums);                                             \
     }
 #define CPMS_COO_EPILOGUE(NAME, REAL)                                                                          \
-    extern "C" __global__ void __launch_bounds__(256)                                                          \
-        NAME(const REAL* sums, const double* dangling, const double* sink, unsigned sink_stride,               \
-             const double* teleport, unsigned teleport_stride, double damping, unsigned nodes, REAL* out) {    \
+    CPMS_KERNEL(256) NAME(const REAL* sums, const double* dangling, const double* sink, unsigned sink_stride,  \
+                          const double* teleport, unsigned teleport_stride, double damping, unsigned nodes,    \
+                          REAL* out) {                                                                         \
         cpms::coo_epilogue(sums, dangling, sink, sink_stride, teleport, teleport_stride, damping, nodes, out); \
     }

@@ -159,10 +159,11 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
 }  // namespace cpms
 
 #define CPMS_SPMV_CSR_BALANCED(NAME, BLOCKS, ...)                                                                \
-    extern "C" __global__ void __launch_bounds__(256, BLOCKS)                                                    \
-        NAME(const unsigned* sources, const unsigned char* values, const unsigned short* row_end_flags,          \
-             const unsigned* first_rows, const unsigned* first_tasks, unsigned all_tiles, unsigned task_tiles,   \
-             const unsigned char* x, unsigned long long* carry_out, const cpms::Epilogue epilogue) {             \
+    CPMS_KERNEL(256, BLOCKS) NAME(const unsigned* sources, const unsigned char* values,                          \
+                                  const unsigned short* row_end_flags, const unsigned* first_rows,               \
+                                  const unsigned* first_tasks, unsigned all_tiles, unsigned task_tiles,          \
+                                  const unsigned char* x, unsigned long long* carry_out,                         \
+                                  const cpms::Epilogue epilogue) {                                               \
         cpms::spmv_csr_balanced<__VA_ARGS__>(sources, values, row_end_flags, first_rows, first_tasks, all_tiles, \
                                              task_tiles, x, cpms::CarryOut{carry_out}, epilogue);                \
     }

@@ -28,9 +28,8 @@ CPMS_DEVICE void spmv_csr_thread(const u32* starts, const u32* sources, const u8
 
 }  // namespace cpms
 
-#define CPMS_SPMV_CSR_THREAD(NAME, ...)                                                                      \
-    extern "C" __global__ void __launch_bounds__(256)                                                        \
-        NAME(const unsigned* starts, const unsigned* sources, const unsigned char* values, unsigned entries, \
-             const unsigned char* x, unsigned rows, const cpms::Epilogue epilogue) {                         \
-        cpms::spmv_csr_thread<__VA_ARGS__>(starts, sources, values, entries, x, rows, epilogue);             \
+#define CPMS_SPMV_CSR_THREAD(NAME, ...)                                                                             \
+    CPMS_KERNEL(256) NAME(const unsigned* starts, const unsigned* sources, const unsigned char* values,             \
+                          unsigned entries, const unsigned char* x, unsigned rows, const cpms::Epilogue epilogue) { \
+        cpms::spmv_csr_thread<__VA_ARGS__>(starts, sources, values, entries, x, rows, epilogue);                    \
     }

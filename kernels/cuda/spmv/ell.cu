@@ -68,9 +68,8 @@ CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const
 
 }  // namespace cpms
 
-#define CPMS_SPMV_ELL(NAME, ...)                                                                           \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                   \
-        NAME(const unsigned* sources, const unsigned char* values, unsigned width, const unsigned char* x, \
-             unsigned rows, const cpms::Epilogue epilogue) {                                               \
-        cpms::spmv_ell<__VA_ARGS__>(sources, values, width, x, rows, epilogue);                            \
+#define CPMS_SPMV_ELL(NAME, ...)                                                                     \
+    CPMS_KERNEL(256, 4) NAME(const unsigned* sources, const unsigned char* values, unsigned width,   \
+                             const unsigned char* x, unsigned rows, const cpms::Epilogue epilogue) { \
+        cpms::spmv_ell<__VA_ARGS__>(sources, values, width, x, rows, epilogue);                      \
     }

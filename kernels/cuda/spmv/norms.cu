@@ -80,21 +80,18 @@ CPMS_DEVICE void plain_norm(const u8* x, const u32* divisor, u32 length, double*
 
 }  // namespace cpms
 
-#define CPMS_DIFFERENCE(NAME, ...)                                                                           \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                     \
-        NAME(const unsigned char* fresh, const unsigned char* old, const unsigned* divisor, unsigned length, \
-             double to_real, double* partials, unsigned* counter, double* result) {                          \
-        cpms::difference<__VA_ARGS__>(fresh, old, divisor, length, to_real, partials, counter, result);      \
+#define CPMS_DIFFERENCE(NAME, ...)                                                                                   \
+    CPMS_KERNEL(256, 4) NAME(const unsigned char* fresh, const unsigned char* old, const unsigned* divisor,          \
+                             unsigned length, double to_real, double* partials, unsigned* counter, double* result) { \
+        cpms::difference<__VA_ARGS__>(fresh, old, divisor, length, to_real, partials, counter, result);              \
     }
-#define CPMS_SELECTED_SUM(NAME, ...)                                                                              \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                          \
-        NAME(const unsigned char* x, const unsigned* selected, unsigned count, unsigned length, double* partials, \
-             unsigned* counter, double* result) {                                                                 \
-        cpms::selected_sum<__VA_ARGS__>(x, selected, count, length, partials, counter, result);                   \
+#define CPMS_SELECTED_SUM(NAME, ...)                                                                            \
+    CPMS_KERNEL(256, 4) NAME(const unsigned char* x, const unsigned* selected, unsigned count, unsigned length, \
+                             double* partials, unsigned* counter, double* result) {                             \
+        cpms::selected_sum<__VA_ARGS__>(x, selected, count, length, partials, counter, result);                 \
     }
-#define CPMS_PLAIN_NORM(NAME, ...)                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                            \
-        NAME(const unsigned char* x, const unsigned* divisor, unsigned length, double* partials, unsigned* counter, \
-             double* result) {                                                                                      \
-        cpms::plain_norm<__VA_ARGS__>(x, divisor, length, partials, counter, result);                               \
+#define CPMS_PLAIN_NORM(NAME, ...)                                                                               \
+    CPMS_KERNEL(256, 4) NAME(const unsigned char* x, const unsigned* divisor, unsigned length, double* partials, \
+                             unsigned* counter, double* result) {                                                \
+        cpms::plain_norm<__VA_ARGS__>(x, divisor, length, partials, counter, result);                            \
     }

@@ -79,11 +79,10 @@ struct Cub {
 
 }  // namespace cpms
 
-#define CPMS_REDUCE_BY_KEY(NAME, REAL)                                                                               \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                             \
-        NAME(const unsigned* targets, const unsigned* sources, const REAL* values, const REAL* x, double* carry_out, \
-             REAL* sums) {                                                                                           \
-        cpms::reduce_by_key(cpms::Coo<REAL>{targets, sources, values, x, carry_out, sums});                          \
+#define CPMS_REDUCE_BY_KEY(NAME, REAL)                                                                            \
+    CPMS_KERNEL(256, 4) NAME(const unsigned* targets, const unsigned* sources, const REAL* values, const REAL* x, \
+                             double* carry_out, REAL* sums) {                                                     \
+        cpms::reduce_by_key(cpms::Coo<REAL>{targets, sources, values, x, carry_out, sums});                       \
     }
 #define CPMS_KEY_DANGLING(NAME, REAL) CPMS_DANGLING_MASS(NAME, cpms::Cub, REAL)
 #define CPMS_KEY_DISTANCE(NAME, REAL) CPMS_DISTANCE(NAME, cpms::Cub, REAL)

@@ -36,13 +36,13 @@ CPMS_DEVICE void distance(const Real* fresh, const Real* old, u32 nodes, double*
 
 }  // namespace cpms
 
-#define CPMS_DANGLING_MASS(NAME, OVER_BLOCK, REAL)                                                                  \
-    extern "C" __global__ void __launch_bounds__(256) NAME(const REAL* x, const unsigned* dangling, unsigned count, \
-                                                           double* partials, unsigned* counter, double* result) {   \
-        cpms::dangling_mass<OVER_BLOCK>(x, dangling, count, partials, counter, result);                             \
+#define CPMS_DANGLING_MASS(NAME, OVER_BLOCK, REAL)                                                   \
+    CPMS_KERNEL(256) NAME(const REAL* x, const unsigned* dangling, unsigned count, double* partials, \
+                          unsigned* counter, double* result) {                                       \
+        cpms::dangling_mass<OVER_BLOCK>(x, dangling, count, partials, counter, result);              \
     }
-#define CPMS_DISTANCE(NAME, OVER_BLOCK, REAL)                                                                     \
-    extern "C" __global__ void __launch_bounds__(256) NAME(const REAL* fresh, const REAL* old, unsigned nodes,    \
-                                                           double* partials, unsigned* counter, double* result) { \
-        cpms::distance<OVER_BLOCK>(fresh, old, nodes, partials, counter, result);                                 \
+#define CPMS_DISTANCE(NAME, OVER_BLOCK, REAL)                                                                      \
+    CPMS_KERNEL(256) NAME(const REAL* fresh, const REAL* old, unsigned nodes, double* partials, unsigned* counter, \
+                          double* result) {                                                                        \
+        cpms::distance<OVER_BLOCK>(fresh, old, nodes, partials, counter, result);                                  \
     }

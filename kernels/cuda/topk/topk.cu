@@ -258,10 +258,10 @@ CPMS_DEVICE void topk(const Real* values, u32 count, const Tiles& tiles, u32 k, 
 
 }  // namespace cpms
 
-#define CPMS_TOPK(NAME, REAL, KEY, K)                                                                               \
-    extern "C" __global__ void __launch_bounds__(256, 4) NAME(                                                      \
-        const REAL* values, unsigned count, const __grid_constant__ cpms::Tiles tiles, unsigned k, KEY* keys,       \
-        unsigned* places, unsigned long long* threshold, unsigned* blocks_done, REAL* top, long long* top_places) { \
-        cpms::topk<REAL, K>(values, count, tiles, k, keys, places, cpms::GridState{threshold, blocks_done}, top,    \
-                            top_places);                                                                            \
+#define CPMS_TOPK(NAME, REAL, KEY, K)                                                                            \
+    CPMS_KERNEL(256, 4) NAME(const REAL* values, unsigned count, const __grid_constant__ cpms::Tiles tiles,      \
+                             unsigned k, KEY* keys, unsigned* places, unsigned long long* threshold,             \
+                             unsigned* blocks_done, REAL* top, long long* top_places) {                          \
+        cpms::topk<REAL, K>(values, count, tiles, k, keys, places, cpms::GridState{threshold, blocks_done}, top, \
+                            top_places);                                                                         \
     }
