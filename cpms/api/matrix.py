@@ -8,7 +8,7 @@ given stays in main memory, which costs its size there, so that norms, transpose
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,7 +19,7 @@ from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix, storage_of
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.keywords import checked_keywords
-from cpms.base.text.suggestions import unknown
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.validation import described, whole
 from cpms.contracts.linear_operator import Bound, LinearOperator
 from cpms.contracts.product_request import Compute, ProductRequest, Scaling
@@ -98,9 +98,9 @@ def matrix(
     """
     given = A.source if isinstance(A, StoredMatrix) else given_matrix(A, shape)
     layout = layout_of(layout)
-    _require_known("indices", indices, (*INDICES, "compressed"))
-    _require_known("compute", compute, get_args(Compute))
-    _require_known("scaling", scaling, get_args(Scaling))
+    require_one_of("indices", indices, (*INDICES, "compressed"))
+    require_one_of("compute", compute, get_args(Compute))
+    require_one_of("scaling", scaling, get_args(Scaling))
     name = product_engines.chosen(engine)
     chosen = None if given.values is None else storage_of(storage, given)
     if isinstance(chosen, MagnitudeSplit):
@@ -242,7 +242,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         (7.0, 6.0)
         """
         of_scipy: dict[str, Any] = {"fro": "fro", "l1": 1, "linf": np.inf}
-        _require_known("norm", kind, of_scipy)
+        require_one_of("norm", kind, of_scipy)
         return float(scipy.sparse.linalg.norm(self.source.to_scipy(), of_scipy[kind]))
 
     def with_storage(
@@ -379,8 +379,3 @@ def _same(found: Any) -> Any:
 def _first(*given: Any) -> Any:
     """Return the first argument that is not None."""
     return next(each for each in given if each is not None)
-
-
-def _require_known(option: str, given: Any, possible: Iterable[str]) -> None:
-    if not isinstance(given, str) or given not in possible:
-        raise InputError(unknown(option, given, list(possible)))

@@ -35,7 +35,7 @@ from cpms.base import work_clock
 from cpms.base.compilation import first_call
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.keywords import checked_keywords
-from cpms.base.text.suggestions import unknown
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats, Norm
 from cpms.base.validation import described, is_iterable, whole
 from cpms.contracts.status import Step
@@ -100,8 +100,7 @@ class PageRank:
     ) -> None:
         agreement.require_same_call({name: value for name, value in locals().items() if name != "self"})
         graph = given_graph(graph, engine)
-        if not isinstance(certify, str) or certify not in CERTIFY:
-            raise InputError(unknown("certify", certify, CERTIFY))
+        require_one_of("certify", certify, CERTIFY)
         self._certify, self._solves = certify, whole("solves", solves)
         if self._solves < 1:
             raise InputError(f"solves is {self._solves}; it must be 1 or more")

@@ -17,7 +17,7 @@ import numpy as np
 
 from cpms import engines
 from cpms.base.errors import InputError, UnsupportedError
-from cpms.base.text.suggestions import unknown
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import DanglingRule, Floats, Norm
 from cpms.base.validation import described
 from cpms.contracts.batch import Query
@@ -244,8 +244,7 @@ def requested_storage(storage: str | Format, method: str) -> Format | None:
     InputError
         If there is no such method or format.
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(unknown("method", method, METHODS))
+    require_one_of("method", method, METHODS)
     if isinstance(storage, str) and storage == "auto":
         return None
     return format_of(storage)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import get_args
 
 from cpms.base.errors import InputError
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Norm
-from cpms.base.validation import described, real, whole
+from cpms.base.validation import real, whole
 
 STALLED_ITERATIONS = 50
 """Iterations without a new smallest residual after which a solve at a fixed level is given up."""
@@ -35,7 +37,6 @@ class Stopping:
             object.__setattr__(self, "iterations", whole("iterations", self.iterations))
         if not (math.isfinite(self.tol) and self.tol > 0):
             raise InputError(f"tol is {self.tol}; it must be a positive number")
-        if not isinstance(self.norm, str) or self.norm not in ("l1", "l2", "linf"):
-            raise InputError(f"norm is {described(self.norm)}; it can be l1, l2 or linf")
+        require_one_of("norm", self.norm, get_args(Norm))
         if self.max_iterations < 1 or (self.iterations is not None and self.iterations < 1):
             raise InputError("max_iterations and iterations must be 1 or more")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from cpms.base.errors import InputError
-from cpms.base.text.suggestions import unknown
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.validation import described, real
 from cpms.formats.formats import FP32, FP64, FloatFormat, Format, format_named, format_of
 from cpms.formats.protocol import require_read
@@ -62,8 +62,7 @@ class MagnitudeSplit:
         object.__setattr__(self, "tolerance", real("tolerance", self.tolerance))
         if not 2.0**-53 <= self.tolerance < 1.0:
             raise InputError(f"tolerance is {self.tolerance}; it must be from 2**-53 to below 1")
-        if not isinstance(self.by, str) or self.by not in get_args(SplitNorm):
-            raise InputError(unknown("by", self.by, get_args(SplitNorm)))
+        require_one_of("by", self.by, get_args(SplitNorm))
         if not isinstance(self.formats, tuple | list) or not self.formats:
             raise InputError(f"formats is {described(self.formats)}; give a tuple of formats")
         formats = tuple(format_of(each) for each in self.formats)

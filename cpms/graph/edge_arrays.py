@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles, plain_array
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats
 from cpms.base.validation import as_whole, described, require_real, whole
 
@@ -222,7 +223,5 @@ def check_labels(name: Any, stand_in_for: Any) -> None:
 
 def check_choices(duplicates: Any, self_loops: Any) -> None:
     """Refuse unknown treatments of repeated edges and of self-loops."""
-    if not isinstance(self_loops, str) or self_loops not in ("keep", "drop"):
-        raise InputError(f"self_loops is {described(self_loops)}; it can be 'keep' or 'drop'")
-    if not isinstance(duplicates, str) or duplicates not in ("keep", "drop", "sum"):
-        raise InputError(f"duplicates is {described(duplicates)}; it can be 'keep', 'drop' or 'sum'")
+    require_one_of("self_loops", self_loops, ("keep", "drop"))
+    require_one_of("duplicates", duplicates, ("keep", "drop", "sum"))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import read_only as read_only
 from cpms.base.text.html_table import html_table
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats
 from cpms.base.validation import as_whole, described, shortened
 from cpms.graph.edge_arrays import (
@@ -305,8 +306,7 @@ class Graph:
         if len(coordinates.shape) != 2 or coordinates.shape[0] != coordinates.shape[1]:
             raise InputError(f"the matrix has shape {coordinates.shape}; a graph needs a square one")
         nodes = coordinates.shape[0]
-        if not isinstance(weights, str) or weights not in ("auto", "ignore"):
-            raise InputError(f"weights is {described(weights)}; it can be 'auto' or 'ignore'")
+        require_one_of("weights", weights, ("auto", "ignore"))
         values = None if weights == "ignore" or coordinates.data.dtype == np.bool_ else coordinates.data
         return cls.from_edges(coordinates.row, coordinates.col, values, nodes=nodes, **options)
 

@@ -18,8 +18,9 @@ from cpms.base import threads
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.real_arrays import real_array
 from cpms.base.text.keywords import checked_keywords
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats
-from cpms.base.validation import described, shortened, whole
+from cpms.base.validation import shortened, whole
 from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_of
 from cpms.formats.minifloats import MiniFloatFormat
 from cpms.formats.oracle import bits_of
@@ -95,8 +96,7 @@ def _rounded(format: Format, rounding: Rounding | None, seed: int) -> tuple[Form
     if rounding is None:
         own: Rounding = format.rounding if isinstance(format, FloatFormat | SegmentFormat) else "nearest"
         return format, own, format.seed if isinstance(format, FloatFormat) else seed
-    if not isinstance(rounding, str) or rounding not in get_args(Rounding):
-        raise InputError(f"rounding is {described(rounding)}; it can be one of {get_args(Rounding)}")
+    require_one_of("rounding", rounding, get_args(Rounding))
     if isinstance(format, FloatFormat):
         return replace(format, rounding=rounding, seed=seed), rounding, seed
     if isinstance(format, SegmentFormat) and rounding != "stochastic":

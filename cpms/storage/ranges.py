@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats
-from cpms.base.validation import described, shortened, whole
+from cpms.base.validation import shortened, whole
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat
 from cpms.formats.protocol import ask, described_format
 
@@ -80,8 +81,7 @@ def shared_exponent(values: Floats, format: FloatFormat) -> int:
 
 def require_overflow(overflow: object) -> None:
     """Refuse all but the ways to treat values that are beyond the range of a format."""
-    if not isinstance(overflow, str) or overflow not in get_args(Overflow):
-        raise InputError(f"overflow is {described(overflow)}; it can be one of {', '.join(get_args(Overflow))}")
+    require_one_of("overflow", overflow, get_args(Overflow))
 
 
 def counted(stored: Any, given: Floats, written: int, overflow: Overflow) -> Counts:

@@ -176,7 +176,7 @@ def test_what_does_not_fit_is_counted_or_refused():
     assert tuple(cpms.encode_counted(values, "fp16", overflow="inf")[1]) == (1, 1, 1)
     few = cpms.encode(np.array([[1.79e308], [1.0]]), "cpms4-nearest", segments=1, overflow="saturate")
     assert (few.counts.overflow, few.shape, np.isfinite(few.decode(1)).all()) == (1, (2, 1), True)
-    with pytest.raises(InputError, match="overflow is 'wrap'; it can be one of raise, saturate, inf"):
+    with pytest.raises(InputError, match="overflow 'wrap' is not known; it can be one of raise, saturate, inf"):
         cpms.encode(values, "fp16", overflow="wrap")
     assert cpms.encode_counted(values, "e4m3fn", overflow="saturate")[0].decode()[0] == 448.0
     with pytest.raises(InputError, match="value 0, 1000000000.0, is beyond fp16, which ends at 65504.0"):

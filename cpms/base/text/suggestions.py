@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cpms.base.errors import InputError
 from cpms.base.validation import described
 
 _LONGEST = 40
@@ -97,6 +98,20 @@ def unknown(kind: str, given: object, possible: Iterable[str], more: str = "", *
     near = near or nearest(given, names)
     it = f"did you mean {near}? It" if near else "it"
     return f"{kind} {described(given)} is not known; {it} can be one of {', '.join(names)}{more}"
+
+
+def require_one_of(kind: str, given: object, possible: Iterable[str]) -> None:
+    """Refuse all but one of some names.
+
+    Examples
+    --------
+    >>> require_one_of("norm", "l3", ["l1", "l2"])
+    Traceback (most recent call last):
+    cpms.base.errors.InputError: norm 'l3' is not known; did you mean l2? It can be one of l1, l2
+    """
+    names = list(possible)
+    if not isinstance(given, str) or given not in names:
+        raise InputError(unknown(kind, given, names))
 
 
 def _normalised(name: str) -> str:
