@@ -7,7 +7,7 @@
 // ended before in the tile. Lanes gather adjacent entries, so that neighbouring edges share a transaction, and
 // transpose the products in shared memory. Then each lane sums eight consecutive entries, a segmented scan joins the
 // lanes, and finished rows pass through shared memory so that stores are coalesced. In memory, a lane's indices and
-// values are adjacent, as many as fill a load of 16 bytes (`arrange.for_lanes`).
+// values are adjacent, as many as fill a load of 16 bytes (`for_lanes` of cpms/backends/cuda/spmv/padded_csr.py).
 //
 // A row that crosses tasks is carried out by each; the task in which it ends waits for the others' partial sums. Tasks
 // wait only for earlier ones, which started before them. An entry costs its index, its value and one gather; the flags

@@ -33,7 +33,7 @@ from cpms.formats.quantization import headroom, shared_scale
 from cpms.precision.anderson import HISTORY_VECTORS
 
 _MAX_EXPONENT = 100
-"""Scales are powers of two that float32 represents; ``scale_of_singles`` has the same limit."""
+"""Largest exponent of a scale, a power of two of float32; ``float_exponent`` of the kernels has the same limit."""
 _MAX_BIAS = 63
 """Bias of the sent format at most: the largest exponents of float32 are reserved for r."""
 _FLOAT32_EXPONENT_BITS = 8
@@ -71,7 +71,7 @@ class SentHistory:
         depth = min(HISTORY_VECTORS, 8 * HISTORY_BYTES // storage.width)
         self.sent = arrays.empty((depth, graph.count + 1, row), np.uint8)
         self.sent[:, -1] = 0
-        # For each vector and query: inverse scale, mass that is redistributed, largest value; see `BatchPast`.
+        # For each vector and query: inverse scale, mass that is redistributed, largest value (`BatchHistory` of kernels).
         self.records = arrays.zeros((3, HISTORY_VECTORS, stride), np.float64)
         self.weights = arrays.zeros((_WEIGHTS, stride), np.float64)
 
