@@ -318,7 +318,7 @@ def test_weights_of_a_matrix_may_be_ignored():
     again = Graph.from_scipy(graph.to_scipy(), weights="ignore")
     assert again.weights is None
     np.testing.assert_array_equal(again.sources, graph.sources)
-    with pytest.raises(InputError, match="'auto' or 'ignore'"):
+    with pytest.raises(InputError, match="one of auto, ignore"):
         Graph.from_scipy(graph.to_scipy(), weights="drop")
 
 

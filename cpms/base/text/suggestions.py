@@ -105,9 +105,9 @@ def require_one_of(kind: str, given: object, possible: Iterable[str]) -> None:
 
     Examples
     --------
-    >>> require_one_of("norm", "l3", ["l1", "l2"])
+    >>> require_one_of("engine", "gpu", ["cpu", "cuda"])
     Traceback (most recent call last):
-    cpms.base.errors.InputError: norm 'l3' is not known; did you mean l2? It can be one of l1, l2
+    cpms.base.errors.InputError: engine 'gpu' is not known; did you mean cuda? It can be one of cpu, cuda
     """
     names = list(possible)
     if not isinstance(given, str) or given not in names:

@@ -71,7 +71,7 @@ class SentHistory:
         depth = min(HISTORY_VECTORS, 8 * HISTORY_BYTES // storage.width)
         self.sent = arrays.empty((depth, graph.count + 1, row), np.uint8)
         self.sent[:, -1] = 0
-        # For each vector and query: inverse scale, mass that is redistributed, largest value (`BatchHistory` of kernels).
+        # For each vector and query: inverse scale, mass that is redistributed, largest value (kernels: `BatchHistory`).
         self.records = arrays.zeros((3, HISTORY_VECTORS, stride), np.float64)
         self.weights = arrays.zeros((_WEIGHTS, stride), np.float64)
 
