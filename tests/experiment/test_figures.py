@@ -16,6 +16,7 @@ from matplotlib.text import Text
 from cpms.base.package_data import folder, show_programs
 from cpms.experiment.report import figures, output, panels, show
 from cpms.experiment.report.captions import provenance
+from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.style import WIDTHS
 
 RECORDED = folder("experiments") / "results"
@@ -94,7 +95,8 @@ def covered(axes, renderer):
     for (text, box), (place, radius, _) in itertools.product(boxes, marks(axes)):
         if (np.maximum([box.x0, box.y0] - place, place - [box.x1, box.y1]) < radius - 1).all():
             yield f"{text!r} is on a mark"
-    leaders = [line.get_transform().transform(line.get_xydata()) for line in axes.lines if line.get_linewidth() == 0.5]
+    named = [line for line in axes.lines if (line.get_linewidth(), line.get_color()) == (0.5, NEUTRAL)]
+    leaders = [line.get_transform().transform(line.get_xydata()) for line in named]
     if any(cross(one, other) for one, other in itertools.combinations(leaders, 2) if len(one) == len(other) == 2):
         yield "leaders of names cross"
     for (text, box), bar in itertools.product(boxes, axes.patches):
