@@ -209,7 +209,7 @@ def test_dry_run_names_cells_that_no_engine_has(tmp_path):
     assert reasons[:3] == [
         "unsupported: engine scipy has no method 'refine'; it has power",
         "unsupported: engine scipy has no method 'refine'; it has power",
-        "unsupported: engine scipy stores fp64, not cpms2",
+        "unsupported: engine scipy stores fp64, not cpms2; use engine cpu or cuda",
     ]
     assert "that of fp64 has 64" in reasons[3]
 
