@@ -66,7 +66,7 @@ def _order():
     bits = {
         storage: [str(format_named(storage).bits(read)) for name, read in SHOWN if name == storage] for storage in MARKS
     }
-    return "; ".join(f"{storage} {', '.join(each)}" for storage, each in bits.items())
+    return ", then ".join(f"{storage} {', '.join(each)}" for storage, each in bits.items())
 
 
 def _times(rows):
