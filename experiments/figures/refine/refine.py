@@ -63,7 +63,8 @@ def show(rows, out, beside):
         _sweeps(table, _by_bits(beside), out),
         suffix="_sweeps",
         caption="Sweeps to 1e-10 by the bits that they read, from few to many, over all nodes, without Anderson "
-        "acceleration: power iteration in fp64 and with cpms4 (rows of table2 and gpu_speedup), and method refine by storage",
+        "acceleration: power iteration in fp64 and with cpms4 (rows of table2 and gpu_speedup), and method refine by "
+        "storage",
         alt=ends(table[table.storage == "fp16" + ALONE], "full", ["graph"], "Full sweeps of refine with fp16"),
         timed=False,
     )
