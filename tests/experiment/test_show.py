@@ -370,8 +370,10 @@ def test_programs_of_ones_own_are_shown_by_their_path(recorded, tmp_path):
     mine.write_text("def show(rows, out):\n    pass\n")
     with pytest.raises(InputError, match="NEEDS"):
         show.show(str(mine), results=recorded, output=tmp_path / "out")
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match=r"other\.py: there is no such file"):
         show.show(str(tmp_path / "other.py"), output=tmp_path)
+    with pytest.raises(InputError, match="cannot be shown"):
+        show.show("other", output=tmp_path)
 
 
 @pytest.mark.slow
