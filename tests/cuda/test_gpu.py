@@ -182,7 +182,7 @@ class TestCusparse:
 
     def test_other_formats_are_refused(self, graphs):
         problem = Problem(graphs["few"])
-        assert "use engine cuda" in cusparse.ENGINE.unsupported(problem, CPMS4, "csr")
+        assert "use engine cpu or cuda" in cusparse.ENGINE.unsupported(problem, CPMS4, "csr")
         assert "no layout" in cusparse.ENGINE.unsupported(problem, FP64, "pattern")
         with pytest.raises(UnsupportedError, match="not bf16"):
             cusparse.ENGINE.prepare(problem, format_named("bf16"), "csr")
