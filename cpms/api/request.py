@@ -274,9 +274,7 @@ def _power_choice(
     chosen = resolved_layout(problem.graph, layout)
     if layout == "auto" and chosen not in engine.layouts:
         chosen = engine.layouts[0]
-    reason = engine.unsupported(problem, storage, chosen)
-    if reason:
-        raise UnsupportedError(reason)
+    engine.require_supported(problem, storage, chosen)
     return _controller(controller, storage), storage, chosen
 
 

@@ -119,9 +119,7 @@ def sweeps_agree(engine: Engine | str, problem: Problem, storage: Format | str, 
     """
     engine, storage = _checked(engine, problem, storage, level)
     for candidate in (engine, REFERENCE):
-        reason = candidate.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        candidate.require_supported(problem, storage, layout)
     random = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
     for start in (np.full(len(random), 1.0 / len(random)), random / random.sum()):
         operator, x, out = _prepared(engine, problem, storage, layout, level, start)
@@ -160,9 +158,7 @@ def queued_sweeps_agree(
     >>> cpms.check.queued_sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", cpms.Level(2, 2))
     """
     engine, storage = _checked(engine, problem, storage, level)
-    reason = engine.unsupported(problem, storage, layout)
-    if reason:
-        raise UnsupportedError(reason)
+    engine.require_supported(problem, storage, layout)
     start = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
     start /= start.sum()
     waiting, x, out = _prepared(engine, problem, storage, layout, level, start)

@@ -54,7 +54,7 @@ class Engine(ABC):
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
         """Return a sentence that says why the engine cannot solve this combination; None if it can."""
-        if reason := codec_refusal(self.name, self.takes_codecs, storage):
+        if reason := self.refuses_storage(storage):
             return reason
         if not isinstance(layout, str) or layout not in self.layouts:
             near = nearest(layout, self.layouts)
@@ -68,6 +68,22 @@ class Engine(ABC):
         if has_own_codec(storage) and storage.group > 1 and layout == "ell":
             return f"layout 'ell' would group other numbers of {storage.name} than the matrix does; use csr"
         return None
+
+    def require_supported(self, problem: Problem, storage: Format, layout: str) -> None:
+        """Raise `UnsupportedError` for a combination that the engine cannot solve."""
+        reason = self.unsupported(problem, storage, layout)
+        if reason:
+            raise UnsupportedError(reason)
+
+    def refuses_storage(self, storage: Format) -> str | None:
+        """Return a sentence that says why power iteration does not store a format here; None if it does."""
+        if not self.stores:
+            return codec_refusal(self.name, self.takes_codecs, storage)
+        # A format may be that one by another name. NumPy's types equal None, so that it is asked for first.
+        kind = element_type(storage)
+        if kind is not None and kind in [element_type(format_named(name)) for name in self.stores]:
+            return None
+        return f"engine {self.name} stores {' and '.join(self.stores)}, not {storage.name}; use engine cpu or cuda"
 
     def refuses_residual(self, storage: Format) -> str | None:
         """Return a sentence that says why method ``refine`` does not read the residual in a format; None if it does."""
@@ -87,7 +103,7 @@ class Engine(ABC):
         --------
         >>> import cpms
         >>> cpms.engines.get("scipy").never_runs("power", cpms.CPMS2)
-        'engine scipy stores fp64, not cpms2'
+        'engine scipy stores fp64, not cpms2; use engine cpu or cuda'
         """
         if method not in self.methods:
             return f"engine {self.name} has no method {method!r}; it has {', '.join(self.methods)}"
@@ -96,12 +112,7 @@ class Engine(ABC):
                 return self.refuses_residual(residual_format(storage))
             except UnsupportedError as error:
                 return str(error)
-        if self.stores:
-            # A format may be that one by another name. NumPy's types equal None, so that it is asked for first.
-            kind = element_type(storage)
-            stored = kind is not None and kind in [element_type(format_named(name)) for name in self.stores]
-            return None if stored else f"engine {self.name} stores {' and '.join(self.stores)}, not {storage.name}"
-        return codec_refusal(self.name, self.takes_codecs, storage)
+        return self.refuses_storage(storage)
 
     def refuses_weights(self, problem: Problem, work: str) -> str | None:
         """Return a sentence that says why a method, or ``batch``, does not take a graph with weights; None if it does.

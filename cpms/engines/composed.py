@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cpms.base import host_memory, plugins
-from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.own_codecs import TakesCodecs
@@ -87,9 +86,7 @@ class ComposedEngine(Engine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> ComposedOperator:
         """Store the transition matrix."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         matrix, of = edge_matrix(problem.graph, edge_values(problem.graph)), self._operator.of
 
         def prepared(format: Format) -> LinearOperator:

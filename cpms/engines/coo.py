@@ -17,9 +17,8 @@ from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.cuda.spmv.coo import AtomicProduct, KeyProduct, WarpProduct
 from cpms.backends.cuda.spmv.coo_operator import CooOperator, SweepKernels, device_bytes, prepared
-from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
-from cpms.formats.formats import Format, element_type
+from cpms.formats.formats import Format
 from cpms.problems.pagerank import Problem
 
 
@@ -46,12 +45,10 @@ class CooEngine(Engine):
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: formats other than fp64 and fp32, 32-bit counts, device memory."""
+        """Return why not, also by 32-bit counts and device memory."""
         reason = super().unsupported(problem, storage, layout)
         if reason is not None:
             return reason
-        if element_type(storage) is None:
-            return f"engine {self.name} stores fp64 and fp32, not {storage.name}; use engine cuda"
         graph = problem.graph
         what, advice = f"{graph.name} in layout 'coo'", "use engine cuda and the pattern layout, or engine cpu"
         return memory_limits.refusal(self.name, graph, device_bytes(problem, storage), what=what, advice=advice)
@@ -62,9 +59,7 @@ class CooEngine(Engine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CooOperator:
         """Compile the kernels at first use, and upload the edges."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         return prepared(problem, storage, self.system)
 
 

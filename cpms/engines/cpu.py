@@ -17,7 +17,6 @@ import numpy.typing as npt
 from cpms.backends.cpu import sweep_loops
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.base import host_memory, threads
-from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.contracts.batch import Batch, RefinementBatch
 from cpms.contracts.engine import Engine
@@ -177,9 +176,7 @@ class CpuEngine(Engine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[SegmentedArray]:
         """Build the layout and cut its rows into pieces of equal work."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         graph = problem.graph
         if not isinstance(storage, SegmentFormat | FloatFormat):
             from cpms.backends.cpu.codec_operator import CodecOperator

@@ -30,7 +30,6 @@ from cpms.backends.cuda.spmv.matrices import BalancedCsr, Ell, Matrix, ThreadCsr
 from cpms.backends.cuda.spmv.operator_data import OperatorData
 from cpms.backends.cuda.spmv.padded_csr import out_degree
 from cpms.backends.cuda.spmv.reordering import Reordering
-from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.batch import Batch, RefinementBatch
 from cpms.contracts.operator import Operator, Sweep
@@ -222,9 +221,7 @@ class CudaEngine(DeviceEngine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CudaOperator:
         """Compile the kernels for the levels of the paper's precision rule, and build the matrix on the device."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         kernel = self.kernel(problem.graph, layout)
         current().compile(needed_variants(kernel, storage, pattern=layout == "pattern"))
         needed_bytes = device_bytes(problem.graph, storage, layout)

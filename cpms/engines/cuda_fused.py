@@ -15,7 +15,6 @@ from cpms.backends.cuda.persistent.power import FusedOperator, operator
 from cpms.backends.cuda.persistent.refinement import needed_bytes, too_large
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
 from cpms.backends.cuda.runtime.current import current
-from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FP64, Format
@@ -39,9 +38,7 @@ class FusedEngine(DeviceEngine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> FusedOperator:
         """Arrange the graph on the device."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
             arrangement = arrangement_for(problem.graph.edges, self.solves)
             graph = PersistentGraph.of(problem, arrangement, value_bytes=8)

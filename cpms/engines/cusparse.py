@@ -22,7 +22,6 @@ from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.cuda.runtime.vendor_libraries import Blas, DenseVector, SparseProduct, padded
-from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
@@ -240,13 +239,11 @@ class CusparseEngine(Engine):
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: formats other than fp64 and fp32, indices of more than 31 bits, memory."""
+        """Return why not, also by indices of more than 31 bits and memory."""
         graph = problem.graph
         reason = super().unsupported(problem, storage, layout)
         if reason is not None:
             return reason
-        if element_type(storage) is None:
-            return f"engine cusparse stores fp64 and fp32, not {storage.name}; use engine cuda"
         if graph.edges >= 2**31 or graph.nodes >= 2**31:
             return f"engine {self.name} counts nodes and edges below 2^31; {graph.name} has {graph.edges:,} edges"
         needed, free = _needed_bytes(problem), current().free_bytes()
@@ -261,9 +258,7 @@ class CusparseEngine(Engine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CusparseOperator:
         """Upload the matrix and find the fastest way to multiply with it."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         return prepared(problem, storage, layout)
 
 

@@ -15,11 +15,10 @@ import numpy as np
 
 from cpms.backends.cuda.kernels import template
 from cpms.backends.cuda.runtime.current import current
-from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Sweep
 from cpms.engines.cusparse import CusparseEngine, CusparseOperator, Vector, prepared
-from cpms.formats.formats import FP64, Format
+from cpms.formats.formats import Format
 from cpms.problems.pagerank import Problem
 
 
@@ -64,8 +63,6 @@ class CusparseOmegaEngine(CusparseEngine):
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
         """Return why not: lost mass goes to one distribution, and float32 sums are too inaccurate to measure it."""
-        if storage != FP64:
-            return f"engine {self.name} stores fp64, not {storage.name}; use engine cusparse"
         if not problem.dangling_follows_teleport:
             return (
                 f"engine {self.name} gives all that a product loses to the teleport; "
@@ -75,9 +72,7 @@ class CusparseOmegaEngine(CusparseEngine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CusparseOperator:
         """Upload the matrix and find the fastest way to multiply with it."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         return prepared(problem, storage, layout, OmegaOperator)
 
 

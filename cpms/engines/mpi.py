@@ -12,7 +12,7 @@ from cpms import engines
 from cpms.backends.mpi.exchange import world
 from cpms.backends.mpi.shares import rows
 from cpms.backends.mpi.sweeps import operator
-from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.errors import InputError
 from cpms.contracts.engine import Engine
 from cpms.formats.formats import Format
 from cpms.problems.pagerank import Problem
@@ -59,17 +59,9 @@ class MpiEngine(Engine):
         """Return whether mpi4py or an MPI library is missing."""
         return world.missing()
 
-    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: only float64 can be stored."""
-        if storage.segments > 1 or not storage.exact:
-            return f"engine mpi stores float64 alone, not {storage.name}; use cpu"
-        return super().unsupported(problem, storage, layout)
-
     def prepare(self, problem: Problem, storage: Format, layout: str) -> operator.MpiOperator:
         """Keep this rank's rows."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         communicator = world.world()
         share = rows.of_graph(problem.graph, communicator.rank, communicator.size)
         return operator.prepare(problem, share, layout, local_engine(self.local), communicator)

@@ -13,7 +13,6 @@ from cpms.backends.mpi.exchange import world
 from cpms.backends.mpi.exchange.transport import Transport, between
 from cpms.backends.mpi.shares.rows import GraphRows, of_graph
 from cpms.backends.mpi.sweeps import device_choice
-from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator
 from cpms.contracts.refinement import Refinement
@@ -42,9 +41,7 @@ class MpiCudaEngine(Engine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:
         """Keep this rank's rows on its device."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         return device_choice.power_operator(*_of_rank(problem))[0]
 
     def refinement(self, problem: Problem) -> Refinement:

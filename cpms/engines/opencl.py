@@ -18,7 +18,6 @@ from cpms.backends.opencl import choice
 from cpms.backends.opencl import device as devices
 from cpms.backends.opencl.program import PART_ROWS, WIDTH, Program, Types, program
 from cpms.base import work_clock
-from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
@@ -158,13 +157,11 @@ class OpenclEngine(Engine):
         return devices.missing(choice.current())
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: other formats, no float64 or no 64-bit atomics on the device, its memory, its work-groups."""
+        """Return why not, also by the device: no float64 or no 64-bit atomics, its memory, its work-groups."""
         reason = super().unsupported(problem, storage, layout)
         if reason is not None:
             return reason
         graph, real = problem.graph, _real(storage)
-        if real is None:
-            return f"engine opencl stores fp64 and fp32, not {storage.name}; use cpu"
         if layout in _COO and graph.weights is not None:
             return f"layout {layout!r} stores no values, but {graph.name} has weights; use csr, or ignore them"
         if graph.nodes >= 2**31:
@@ -177,9 +174,7 @@ class OpenclEngine(Engine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> OpenclOperator:
         """Compile the kernels at first use, and upload the matrix."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         chosen = choice.current()
         return prepared(problem, storage, layout, devices.device(chosen), chosen.work_group)
 
@@ -237,12 +232,11 @@ def _launch_once(operator: OpenclOperator) -> None:
 
 def _types(graph: Graph, storage: Format, device: Any, add: str) -> Types:
     sums = "double" if device.double_fp_config else "float"
-    return Types(str(_real(storage)), sums, "uint" if graph.edges < 2**32 else "ulong", add)
+    return Types(_real(storage), sums, "uint" if graph.edges < 2**32 else "ulong", add)
 
 
-def _real(storage: Format) -> str | None:
-    element = element_type(storage)
-    return None if element is None else {4: "float", 8: "double"}[element.itemsize]
+def _real(storage: Format) -> str:
+    return {"float32": "float", "float64": "double"}[str(element_type(storage))]
 
 
 def _refused_by(device: Any, problem: Problem, real: str, layout: str) -> str | None:

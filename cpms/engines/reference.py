@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
@@ -240,9 +239,7 @@ class ReferenceEngine(Engine):
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> ReferenceOperator:
         """Do nothing ahead of time."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         return ReferenceOperator(problem, storage, layout)
 
     def refinement(self, problem: Problem) -> ReferenceRefinement:

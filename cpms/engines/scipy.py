@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
@@ -82,19 +81,11 @@ class ScipyEngine(Engine):
         """Return nothing: SciPy comes with the package."""
         return None
 
-    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: only float64 can be stored."""
-        if storage.segments > 1 or not storage.exact:
-            return f"engine scipy stores float64 alone, not {storage.name}; use cpu"
-        return super().unsupported(problem, storage, layout)
-
     def prepare(self, problem: Problem, storage: Format, layout: str) -> ScipyOperator:
         """Build the CSR array."""
         import scipy.sparse
 
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         graph = problem.graph
         indptr = graph.indptr.astype(graph.sources.dtype) if graph.edges < 2**31 else graph.indptr
         shape = (graph.nodes, graph.nodes)

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cpms.base.errors import UnsupportedError
 from cpms.base.jit import compiled
 from cpms.base.types import Floats
 from cpms.contracts.engine import Engine
@@ -109,17 +108,9 @@ class SerialEngine(Engine):
         """Return nothing: Numba comes with the package."""
         return None
 
-    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: only float64 can be stored."""
-        if storage.segments > 1 or not storage.exact:
-            return f"engine serial stores float64 alone, not {storage.name}; use cpu"
-        return super().unsupported(problem, storage, layout)
-
     def prepare(self, problem: Problem, storage: Format, layout: str) -> SerialOperator:
         """Compute the values, or the divisor of vectors."""
-        reason = self.unsupported(problem, storage, layout)
-        if reason:
-            raise UnsupportedError(reason)
+        self.require_supported(problem, storage, layout)
         graph, stored = problem.graph, layout == "csr"
         values = edge_values(graph) if stored else np.empty(0)
         divisor = np.empty(0, np.uint32) if stored else transition_values.divisor(graph)

@@ -90,6 +90,13 @@ def kind_names() -> list[str]:
     return sorted({*own, *plugins.offered(_GROUP)})
 
 
+class Stateless:
+    """The context of kinds that hold nothing between cells."""
+
+    def __init__(self, config: object) -> None:
+        del config
+
+
 def kind_of(name: str) -> Any:
     """Return what defines a kind: a module of the package, or a plug-in with ``Config`` and ``Context``.
 

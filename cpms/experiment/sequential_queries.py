@@ -89,9 +89,7 @@ class OneQuery:
             raise UnsupportedError(f"engine {self._engine.name} has no method {self._cell['method']!r}")
         if self._cell["method"] == "refine":
             return self._engine.refinement(problem)
-        reason = self._engine.unsupported(problem, self._storage, self._cell["layout"])
-        if reason:
-            raise UnsupportedError(reason)
+        self._engine.require_supported(problem, self._storage, self._cell["layout"])
         return self._engine.prepare(problem, self._storage, self._cell["layout"])
 
     def _device_teleport(self) -> tuple[Any, Any | None] | None:

@@ -220,9 +220,7 @@ class Solver:
         """Start new ranks that solve twice, and return the second solve, since the first compiles."""
         assert contestant.ranks is not None  # noqa: S101
         layout, tol = contestant.layout or self._layout, self._stopping(contestant).tol
-        reason = executor.unsupported(self.problem, format_named(contestant.storage), layout)
-        if reason:
-            raise UnsupportedError(reason)
+        executor.require_supported(self.problem, format_named(contestant.storage), layout)
         lanes = max(1, threads.available() // contestant.ranks)
         options = ["--whole", "--layout", layout, "--tol", str(tol), "--threads", str(lanes), "--repeat", "2"]
         options += as_arguments(self._read_options)

@@ -20,6 +20,7 @@ from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import nearest, unknown
 from cpms.base.validation import described
+from cpms.formats.block_float import BLOCK_FLOATS
 from cpms.formats.packed_floats import FloatFormat as FloatFormat
 from cpms.formats.protocol import Format as Format
 from cpms.formats.protocol import Rounding as Rounding
@@ -175,11 +176,11 @@ def format_of(given: Format | str | np.dtype[Any] | type) -> Format:
 def format_named(name: str | np.dtype[Any] | type) -> Format:
     """Return the format that the command line and configurations call ``name``.
 
+    A name is one that ``cpms formats`` lists, ``seg16-16-32`` (128-byte blocks of the narrowest segment) or ``e6m9``.
+    Any of ``-planes``, ``-nearest``, ``-zero``, ``-stochastic`` and ``-scaled`` may follow it.
+
     ``module:attribute`` and ``file.py:attribute`` name formats of one's own, and run their code. Names of
     data types of NumPy and ml_dtypes are those of the formats with the same bits.
-
-    A named format, ``seg16-16-32`` (128-byte blocks of the narrowest segment) or ``e6m9``,
-    followed by any of ``-planes``, ``-nearest``, ``-zero``, ``-stochastic`` and ``-scaled``.
 
     Raises
     ------
@@ -205,6 +206,11 @@ def format_named(name: str | np.dtype[Any] | type) -> Format:
         stem = match[1]
         suffixes.append(match[2])
     base = by_name.get(stem) or _spelled(stem)
+    if base is None and name in (block_floats := [each.name for each in BLOCK_FLOATS]):
+        raise InputError(
+            f"{', '.join(block_floats)} are block floats, which cpms.matrix and cpms.solve alone store; "
+            "for arrays and iterates use a format that 'cpms formats' lists, such as fp16-scaled or mxfp8-e4m3"
+        )
     if base is None:
         forms = (
             ", another that 'cpms formats' lists, a form such as seg16-16-32 or e6m9, and end in -planes, -nearest, "

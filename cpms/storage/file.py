@@ -86,6 +86,8 @@ def load_values(path: Path) -> npt.NDArray[np.float64]:
     InputError
         If the file is not one.
     """
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
     try:
         with path.open("rb") as file:
             values = np.lib.format.read_array(file, allow_pickle=False)

@@ -298,7 +298,7 @@ def test_the_atomic_engine_says_that_it_is_rougher():
 def test_what_engines_do_not_do_is_a_sentence(engine, monkeypatch):
     problem = Problem(GRAPHS["skewed"])
     for storage, layout, message in (
-        (CPMS2, "coo", f"engine {engine.name} stores fp64 and fp32, not cpms2; use engine cuda"),
+        (CPMS2, "coo", f"engine {engine.name} stores fp64 and fp32, not cpms2; use engine cpu or cuda"),
         (format_named("fp16-scaled"), "coo", "stores fp64 and fp32, not fp16-scaled"),
         (format_named("fp32-zero"), "coo", "not fp32-zero"),
         (FP64, "csr", f"engine {engine.name} has no layout 'csr'; it has coo"),

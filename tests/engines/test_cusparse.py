@@ -124,7 +124,7 @@ def test_omega_goes_by_the_mass_of_its_vector(libraries):
 
 
 def test_omega_is_for_float64(libraries):
-    assert "use engine cusparse" in cusparse_omega.ENGINE.unsupported(Problem(GRAPHS["weighted"]), FP32, "csr")
+    assert "stores fp64, not fp32" in cusparse_omega.ENGINE.unsupported(Problem(GRAPHS["weighted"]), FP32, "csr")
 
 
 def test_both_find_the_same_ranks(libraries, monkeypatch):

@@ -59,5 +59,5 @@ def test_rows_may_be_multiplied_in_pieces():
 
 @pytest.mark.parametrize("name", ["cpms2", "fp32", "fp16-scaled"])
 def test_other_formats_are_refused(name):
-    with pytest.raises(UnsupportedError, match="float64 alone"):
+    with pytest.raises(UnsupportedError, match="stores fp64, not"):
         SERIAL.prepare(Problem(Graph.from_edges([0], [1])), format_named(name), "csr")

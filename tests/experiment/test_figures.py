@@ -16,6 +16,7 @@ from matplotlib.text import Text
 from cpms.base.package_data import folder, show_programs
 from cpms.experiment.report import figures, output, panels, show
 from cpms.experiment.report.captions import provenance
+from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.style import WIDTHS
 
 RECORDED = folder("experiments") / "results"
@@ -94,11 +95,25 @@ def covered(axes, renderer):
     for (text, box), (place, radius, _) in itertools.product(boxes, marks(axes)):
         if (np.maximum([box.x0, box.y0] - place, place - [box.x1, box.y1]) < radius - 1).all():
             yield f"{text!r} is on a mark"
+    named = [line for line in axes.lines if (line.get_linewidth(), line.get_color()) == (0.5, NEUTRAL)]
+    leaders = [line.get_transform().transform(line.get_xydata()) for line in named]
+    if any(cross(one, other) for one, other in itertools.combinations(leaders, 2) if len(one) == len(other) == 2):
+        yield "leaders of names cross"
     for (text, box), bar in itertools.product(boxes, axes.patches):
         edge = bar.get_window_extent(renderer)
         inside = edge.x0 - 1 <= box.x0 and box.x1 <= edge.x1 + 1 and edge.y0 - 1 <= box.y0 and box.y1 <= edge.y1 + 1
         if covers(box, edge) and not inside:
             yield f"{text!r} is on the edge of a bar"
+
+
+def cross(one, other):
+    """Return whether two straight lines between two points each meet."""
+
+    def sides(line, points):
+        across = line[1] - line[0]
+        return [np.sign(across[0] * (y - line[0][1]) - across[1] * (x - line[0][0])) for x, y in points]
+
+    return np.prod(sides(one, other)) < 0 > np.prod(sides(other, one))
 
 
 def marks(axes):

@@ -209,7 +209,7 @@ def test_dry_run_names_cells_that_no_engine_has(tmp_path):
     assert reasons[:3] == [
         "unsupported: engine scipy has no method 'refine'; it has power",
         "unsupported: engine scipy has no method 'refine'; it has power",
-        "unsupported: engine scipy stores fp64, not cpms2",
+        "unsupported: engine scipy stores fp64, not cpms2; use engine cpu or cuda",
     ]
     assert "that of fp64 has 64" in reasons[3]
 
@@ -370,8 +370,10 @@ def test_programs_of_ones_own_are_shown_by_their_path(recorded, tmp_path):
     mine.write_text("def show(rows, out):\n    pass\n")
     with pytest.raises(InputError, match="NEEDS"):
         show.show(str(mine), results=recorded, output=tmp_path / "out")
-    with pytest.raises(InputError, match="cannot be shown"):
+    with pytest.raises(InputError, match=r"other\.py: there is no such file"):
         show.show(str(tmp_path / "other.py"), output=tmp_path)
+    with pytest.raises(InputError, match="cannot be shown"):
+        show.show("other", output=tmp_path)
 
 
 @pytest.mark.slow

@@ -139,6 +139,12 @@ def test_names_that_mean_nothing_are_refused(name):
         format_named(name)
 
 
+@pytest.mark.parametrize("name", ["bfp16", "bfp21", "bfp32"])
+def test_a_block_float_is_refused_with_the_calls_that_take_it(name):
+    with pytest.raises(InputError, match=r"cpms\.matrix and cpms\.solve"):
+        format_named(name)
+
+
 @pytest.mark.parametrize("widths", [(), (64, 0), (16, 16), (12, 52), (128,), (-8, 72), (32, 32, 8), (24, 40), (65,)])
 def test_widths_must_be_bytes_and_sum_to_64(widths):
     with pytest.raises(InputError, match="64"):

@@ -219,7 +219,7 @@ def test_engines_without_code_for_a_format_say_so():
     graph = cpms.generate("uniform:nodes=20,edges=60,seed=1")
     with pytest.raises(UnsupportedError, match="engine cpu needs the codec of bytes in Numba"):
         cpms.pagerank(graph, method="power", storage=Bytes(), engine="cpu")
-    with pytest.raises(UnsupportedError, match="engine scipy stores float64 alone, not posit16|no code for posit16"):
+    with pytest.raises(UnsupportedError, match="engine scipy stores fp64, not posit16|no code for posit16"):
         cpms.pagerank(graph, method="power", storage="posit16", engine="scipy")
 
 

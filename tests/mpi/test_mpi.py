@@ -165,7 +165,7 @@ def test_ranks_multiply_by_any_engine(local):
 @needs_mpi
 @pytest.mark.parametrize("name", ["cpms2", "fp32", "fp16-scaled"])
 def test_other_formats_are_refused(name):
-    with pytest.raises(UnsupportedError, match="float64 alone"):
+    with pytest.raises(UnsupportedError, match="stores fp64, not"):
         engines.get("mpi").prepare(Problem(Graph.from_edges([0], [1])), format_named(name), "csr")
 
 

@@ -159,6 +159,11 @@ def test_a_header_that_cannot_be_is_refused(tmp_path, shape):
         file.load_values(path)
 
 
+def test_a_file_that_is_not_there_is_named_as_such(tmp_path):
+    with pytest.raises(InputError, match=r"x\.npy: there is no such file"):
+        file.load_values(tmp_path / "x.npy")
+
+
 @pytest.mark.parametrize(
     ("storage", "changed"),
     [

@@ -17,7 +17,7 @@ from cpms import engines
 from cpms.base import threads
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
-from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config import Cell, Repeated, Stateless
 from cpms.experiment.config_types import StorageName
 from cpms.formats.formats import SegmentFormat, format_named
 from cpms.storage.array import SegmentedArray, convert_inplace
@@ -51,11 +51,8 @@ class Config(Repeated):
         return {"device": "cpu", **cell}
 
 
-class Context:
+class Context(Stateless):
     """No state between cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time copy, conversion and restoration in turn; bytes count as read plus written."""

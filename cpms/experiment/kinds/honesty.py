@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from cpms.api.linear.solve import solve
-from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config import Cell, Repeated, Stateless
 from cpms.sources.fuzzed_systems import Fuzzed, fuzzed
 
 _TIE = 1e-3
@@ -100,11 +100,8 @@ class Config(Repeated):
         ]
 
 
-class Context:
+class Context(Stateless):
     """Holds nothing: systems are made anew."""
-
-    def __init__(self, config: Config) -> None:
-        del config
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Count answers that are called converged, and those of them that are wrong."""

@@ -229,9 +229,7 @@ def _contestants(problem: Problem, cell: Cell) -> tuple[list[_Contestant], dict[
         choice = Choice(name, size or None, cores or None)
         try:
             with chosen(choice):
-                reason = engines.get("opencl").unsupported(problem, format_named(storage), stage)
-                if reason:
-                    raise UnsupportedError(reason)
+                engines.get("opencl").require_supported(problem, format_named(storage), stage)
                 made = prepared(problem, format_named(storage), stage, device.device(choice), choice.work_group, add)
         except (UnavailableError, UnsupportedError) as error:
             refused[str({"device": name, **head})] = str(error)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from cpms.backends.cuda.runtime.compile import missing
 from cpms.base.errors import UnavailableError
-from cpms.experiment.config import Cell, WarmedUp
+from cpms.experiment.config import Cell, Stateless, WarmedUp
 from cpms.experiment.config_types import SharedGraphName, StorageName
 from cpms.mpi import launch
 
@@ -45,11 +45,8 @@ class Config(WarmedUp):
         ]
 
 
-class Context:
+class Context(Stateless):
     """No state between cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time every count of ranks for which there are devices."""

@@ -16,7 +16,7 @@ from cpms import engines
 from cpms.analysis.topk import topk
 from cpms.base import threads
 from cpms.base.errors import InputError
-from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config import Cell, Repeated, Stateless
 from cpms.experiment.timers import Timer, WallTimer, in_turn
 
 Found = tuple[Any, Any]
@@ -53,11 +53,8 @@ class Config(Repeated):
         ]
 
 
-class Context:
+class Context(Stateless):
     """No state between cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time a copy and every contestant in turn; compare all answers with a stable sort."""

@@ -106,7 +106,8 @@ def faster_figure(
     out.figure(
         _figure(table, out, by, of),
         suffix=suffix,
-        caption=f"Times faster {by} than without, by bits of a value; lines: {interval}{more}",
+        caption=f"Times faster {by} than without, by bits of a value, from the top from few to many; lines: "
+        f"{interval}{more}",
         alt=ends(table, "times faster", ["graph", "bits"], f"Times faster {by}", "times"),
         of=of,
     )

@@ -36,7 +36,7 @@ experiment|text||name of the experiment
 cell|text||hash of the cell's parameters
 result|integer|1|place of the result within its cell
 graph|text||the graph or matrix, as the configuration names it
-parameters|text||the parameters that tell the result from the others of its cell
+parameters|text||the parameters that distinguish the result from the others of its cell
 status|text||ok; CONVERGED and so on of linear systems; else why it was not measured
 reason|text||why it was not measured, or why a method or format was chosen
 kind|text||kind of the experiment
@@ -107,7 +107,7 @@ convergence_estimate|boolean||whether the rate is estimated before preparation; 
 batch|integer|1|queries at a time; 0 for one after another
 start|text||first iterate
 penalty|number|1|weight of nodes without in-edges in the first iterate
-limit|integer|1|queries of this contestant at most
+limit|integer|1|most queries of this contestant
 pattern|text||order of the values
 dtype|text||type of the values
 k|integer|1|entries that are selected

@@ -101,9 +101,9 @@ class Recorded:
         some = self.rows if experiments is None else self.of(experiments)
         counts = Counter(map(self.standing, some))
         without = sum("code_digest" not in row and "source" not in row for row in some)
-        texts = ", ".join(f"{counts[standing]} {standing}" for standing in (CLEAN, NOT_COMMITTED, CHANGED))
-        texts += f", {counts[QUOTED]} {QUOTED}" if counts[QUOTED] else ""
-        digests = f"; {without} have no digest of their code" if without else ""
+        texts = ", ".join(f"{counts[standing]:,} {standing}" for standing in (CLEAN, NOT_COMMITTED, CHANGED))
+        texts += f", {counts[QUOTED]:,} {QUOTED}" if counts[QUOTED] else ""
+        digests = f"; {without:,} have no digest of their code" if without else ""
         return f"{counted(len(some), 'row')}: {texts}{digests}"
 
     def unexplained(self, experiments: Sequence[str] | None = None) -> str:

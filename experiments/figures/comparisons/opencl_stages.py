@@ -38,6 +38,7 @@ def _results(rows):
     )  # fmt: skip
     results["ms an iteration"] = 1e3 * results.run_s / results.iterations
     results["place"] = [_place(result) for _, result in results.iterrows()]
+    results["contestant"] = [f"{_name(result)} {_where(result)}".strip() for _, result in results.iterrows()]
     return results
 
 
@@ -65,7 +66,7 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
             f"{rows.graph_name.iloc[0]}, sums and copies of an iteration; colour: bits. "
             "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing"
             + (f". Cores of {elsewhere.cpu.iloc[0]} in 6 are of another run" if len(processors) else ""),
-            alt=ends(results, "ms an iteration", ["graph", "layout", "place"], "Time of an iteration", "ms"),
+            alt=ends(results, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
             of=[experiment, *(elsewhere.experiment.unique() if len(processors) else ())],
         )
     if curves:
@@ -76,7 +77,7 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
             caption=f"Figure 7 of Jiang's report, speed-up by nodes, grey as printed, and work-group sizes on {where}: "
             "medians; colour: bits; marks of one number of nodes, or of work-items, lie beside each other. Driver's: "
             "work-groups of the size that the driver chooses",
-            alt=ends(sized, "ms an iteration", ["graph", "layout", "place"], "Time of an iteration", "ms"),
+            alt=ends(sized, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
             of=[experiment],
         )
     if not (parts or curves):

@@ -25,9 +25,8 @@ def show(rows, out):
         _figure(rows, out),
         caption="Conversion in place: bytes read plus written in a second over those of a copy of the same array, "
         "medians; lines: least to most of the samples, where the rows hold them. Each format has a copy of its own, in "
-        "the run that converts: the line at 1 is the median of each, and titles state from which to which rate these "
-        "go, since other work shares the processors' memory. Blocked formats permute within cache lines, planes across "
-        "the array",
+        f"the run that converts: the line at 1 is the median of each. These go {_copies(rows)}; other work shares the "
+        "processors' memory. Blocked formats permute within cache lines, planes across the array",
         alt=ends(
             pd.concat([table.assign(ratio=table[f"{way} / copy"], way=way) for way in WAYS]),
             "ratio", ["storage", "device", "way"], "Rate of conversion over copy",
@@ -40,10 +39,11 @@ def _device(row):
     return gpu if isinstance(gpu, str) and row.experiment == "gpu_conversion" else f"{row.threads:g} threads, {row.cpu}"
 
 
-def _rates(gbps):
-    """Return the least and the most of rates in GB/s, in three digits."""
-    least, most = (f"{float(f'{end:.3g}'):g}" for end in (gbps.min(), gbps.max()))
-    return f"{least} GB/s" if least == most else f"{least} to {most} GB/s"
+def _copies(rows):
+    """Return the least and the most rates of copies on each device, in three digits."""
+    ends_of = rows.groupby("device", sort=False).copy_gbps.agg(["min", "max"])
+    rates = {device: [f"{float(f'{end:.3g}'):g}" for end in pair] for device, pair in ends_of.T.items()}
+    return ", ".join(f"from {least} to {most} GB/s on {device}" for device, (least, most) in rates.items())
 
 
 def _figure(rows, out):
@@ -56,12 +56,12 @@ def _figure(rows, out):
                 least, most = (row.get(f"{way}_{end}_gbps") for end in ("least", "most"))
                 known = least is not None and most is not None
                 interval = (least / row["copy_gbps"], most / row["copy_gbps"]) if known else None
-                at = storages.index(row["storage"]) + 0.2 * (k - 0.5)
+                at = storages.index(row["storage"]) + panels.beside(k, len(WAYS), 0.6)
                 ratio = row[f"{way}_gbps"] / row["copy_gbps"]
                 panels.point(panel, ratio, at, 64, mark, ends=interval)
         panels.unity(panel)
         panels.named_rows(panel, storages)
-        panel.set_title(f"{device}; copies: {_rates(rows[rows.device == device].copy_gbps)}")
+        panel.set_title(device)
         panel.set_xlim(left=0)
     figure.supxlabel("rate over that of a copy")
     panels.legend(figure, panels.key(marks=dict(WAYS.values())))

@@ -10,6 +10,7 @@ from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label, printed, shortened
 from cpms.experiment.report.stand_ins import explained, in_order
+from cpms.formats.formats import format_named
 
 NEEDS = ["gpu_spmv"]
 SHOWN = [("cpms2", 1), ("cpms2", 2), ("cpms4", 1), ("cpms4", 2), ("cpms4", 3), ("cpms4", 4)]
@@ -55,9 +56,17 @@ def _draw(part, rows, out, suffix):
         _figure(part, out, _refused(rows)),
         suffix=suffix,
         caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; colour: bits read; circles "
-        f"cpms2, squares cpms4; lines: from least to most of the samples; {marks}",
+        f"cpms2, squares cpms4, from the top {_order()}; lines: from least to most of the samples; {marks}",
         alt=ends(part, "over_fp64", ["graph", "layout", "storage", "bits"], "Speed-up of the product", "times"),
     )
+
+
+def _order():
+    """Return the bits of the marks of a row from its top, by storage: in grey some colours look alike."""
+    bits = {
+        storage: [str(format_named(storage).bits(read)) for name, read in SHOWN if name == storage] for storage in MARKS
+    }
+    return ", then ".join(f"{storage} {', '.join(each)}" for storage, each in bits.items())
 
 
 def _times(rows):

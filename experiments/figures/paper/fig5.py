@@ -32,9 +32,10 @@ def show(rows, out, beside):
     out.figure(
         _figure(solved, out),
         caption="Whole solves to the tightest tolerance measured, over the float64 solve in the same layout; from the "
-        "top of each graph: fp64, cpms2, cpms4. A bar's parts: time at each number of bits read; precision change: the "
-        "first sweep after a rise beyond the median of its level. Lines: least to most of the solves. Hollow diamonds: "
-        f"whole solves of the authors' V100, in CSR, from their raw timings. {explained(labels)}",
+        "top of each graph: fp64, cpms2, cpms4. A bar's parts: time at each number of bits read, from few to many; "
+        "precision change: the first sweep after a rise beyond the median of its level. Lines: least to most of the "
+        "solves. Hollow diamonds: whole solves of the authors' V100, in CSR, from their raw timings. "
+        f"{explained(labels)}",
         alt=f"Bars of {len(labels)} graphs; shortest: {least[0]:.2f} of the float64 solve ({', '.join(least[1:])}), "
         f"longest: {most[0]:.2f} ({', '.join(most[1:])}).",
     )

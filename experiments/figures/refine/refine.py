@@ -62,8 +62,9 @@ def show(rows, out, beside):
     out.figure(
         _sweeps(table, _by_bits(beside), out),
         suffix="_sweeps",
-        caption="Sweeps to 1e-10 by the bits that they read, over all nodes, without Anderson acceleration: power "
-        "iteration in fp64 and with cpms4 (rows of table2 and gpu_speedup), and method refine by storage",
+        caption="Sweeps to 1e-10 by the bits that they read, from few to many, over all nodes, without Anderson "
+        "acceleration: power iteration in fp64 and with cpms4 (rows of table2 and gpu_speedup), and method refine by "
+        "storage",
         alt=ends(table[table.storage == "fp16" + ALONE], "full", ["graph"], "Full sweeps of refine with fp16"),
         timed=False,
     )

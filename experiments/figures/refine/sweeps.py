@@ -47,9 +47,10 @@ def show(rows, out, beside):
         _figure(table, out),
         caption=f"Share of the limit that a sweep on {rows.gpu.iloc[0]} reaches: the time that its bytes, at the copy "
         "bandwidth of the same run, or its gathers alone take, whichever is longer, over its own. Marks: the engine's "
-        "choice of arrangement by bits, with the least and the most of its samples; grey: the other arrangements at 16 "
-        "bits. Above 1 where sweeps gather in a better order than the kernel of gathers alone; diamonds gather from "
-        "shared memory, which that kernel does not, so that their share is of the bytes alone",
+        "choice of arrangement by bits, from the top from few to many, with the least and the most of its samples; "
+        "grey: the other arrangements at 16 bits. Above 1 where sweeps gather in a better order than the kernel of "
+        "gathers alone; diamonds gather from shared memory, which that kernel does not, so that their share is of the "
+        "bytes alone",
         alt=ends(chosen, "reached", ["graph", "storage"], "Share of the limit reached"),
         of=NEEDS,
     )

@@ -49,7 +49,9 @@ def show(rows, out):
 def _figure(held, out):
     """Draw a panel a basis: most systems take as many iterations as in float64, and would hide each other in one."""
     bases, at = list(dict.fromkeys(held.basis)), ["mean bits", "over float64"]
-    figure, axes = panels.grid(out.width, len(bases), 1.9, columns=(1, 2), sharex=True, sharey=True)
+    figure, axes = panels.grid(
+        out.width, len(bases), 2.2 if out.double else 1.9, columns=(1, 2), sharex=True, sharey=True
+    )
     marks = dict(zip(bases, "osD^v", strict=False))
     for panel, basis in zip(axes, bases, strict=True):
         part = held[held.basis == basis]

@@ -1,4 +1,4 @@
-"""Linear systems: iterations, bytes and times by way, and residuals against iterations coloured by bits."""
+"""Linear systems: iterations, bytes and times by way; residuals against iterations and bytes, coloured by bits."""
 
 import pandas as pd
 
@@ -19,15 +19,26 @@ def show(rows, out):
         caption="Linear systems: what each way takes to the same certified residual",
         best={"solve ms": "least by matrix,right-hand side"},
     )
-    out.figure(
-        _figure(rows, out),
-        caption="Residual over the right-hand side against iteration, in the colour of the bits that an iteration "
-        "reads; the mark at the end of a curve names the way; each curve is one run",
-        alt=ends(table, "iterations", ["matrix", "method", "storage"], "Iterations to the same residual"),
-    )
+    for along, suffix, of in (
+        ("iteration", "", "iteration"),
+        ("GB", "_bytes", "the bytes of matrix and vectors that iterations have read"),
+    ):
+        out.figure(
+            _figure(rows, out, along),
+            suffix=suffix,
+            caption=f"Residual over the right-hand side against {of}, in the colour of the bits of a vector's value; "
+            "the mark at the end of a curve names the way; each curve is one run",
+            alt=ends(
+                table,
+                "iterations" if along == "iteration" else "GB read",
+                ["matrix", "method", "storage"],
+                "Iterations to the same residual" if along == "iteration" else "GB read to the same residual",
+            ),
+            timed=False,
+        )
 
 
-def _figure(rows, out):
+def _figure(rows, out, along):
     figure, axes = panels.grid(out.width, len(rows), 1.8, columns=(2, 3), sharey=True)
     read, ways = set(), {}
     for panel, (_, row) in zip(axes, rows.iterrows(), strict=True):
@@ -35,16 +46,17 @@ def _figure(rows, out):
             steps = pd.DataFrame(way["history"], columns=["iteration", "residual", "bits", "bytes"])
             if steps.empty:
                 continue
+            steps["GB"] = (steps.bytes * steps.iteration.diff().fillna(steps.iteration)).cumsum() / 1e9
             read |= set(steps.bits)
             mark = ways.setdefault(_way(way), MARKS[len(ways) % len(MARKS)])
-            panel.plot(steps.iteration, steps.residual, color="#bbbbbb", linewidth=0.5, zorder=0)
+            panel.plot(steps[along], steps.residual, color="#bbbbbb", linewidth=0.5, zorder=0)
             for bits, part in steps.groupby("bits"):
-                panel.plot(part.iteration, part.residual, ".", markersize=2, color=colour(bits))
+                panel.plot(part[along], part.residual, ".", markersize=2, color=colour(bits))
             last = steps.iloc[-1]
-            panel.plot(last.iteration, last.residual, mark, ms=4.5, color=colour(last.bits), mec="#222222", mew=0.5)
+            panel.plot(last[along], last.residual, mark, ms=4.5, color=colour(last.bits), mec="#222222", mew=0.5)
         panel.set_title(f"{shortened(row.graph)}, {row.rhs}")
     panels.logarithmic(axes[0], "y")
-    figure.supxlabel("iteration")
+    figure.supxlabel("iteration" if along == "iteration" else "GB read")
     figure.supylabel("residual, relative")
     panels.legend(figure, panels.key(read, ways))
     return figure

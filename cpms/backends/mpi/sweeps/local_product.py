@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.mpi.shares.rows import GraphRows
-from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.contracts.engine import Engine
 from cpms.formats.formats import FP64
@@ -73,9 +72,7 @@ class _Any(Product):
     def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
         there = layout_there(engine, layout)
         given = _without_teleport(problem, problem.graph.nodes)
-        reason = engine.unsupported(given, FP64, there)
-        if reason:
-            raise UnsupportedError(reason)
+        engine.require_supported(given, FP64, there)
         self._operator = engine.prepare(given, FP64, there)
         self.nbytes = self._operator.nbytes
 

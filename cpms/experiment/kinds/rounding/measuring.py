@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from cpms.experiment.config import Cell
+from cpms.experiment.config import Cell, Stateless
 from cpms.experiment.kinds import conversion
 from cpms.experiment.kinds.rounding.contestants import Work, by_cast, by_gfloat, by_pychop, module
 from cpms.experiment.kinds.rounding.device import measured_on_device
@@ -35,11 +35,8 @@ class Config(conversion.Config):
     samples: int = Field(default=7, ge=1)
 
 
-class Context:
+class Context(Stateless):
     """No state between cells."""
-
-    def __init__(self, config: Config) -> None:
-        del config
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time a copy and every contestant in turn; count the values that are not those of cpms."""

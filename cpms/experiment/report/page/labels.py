@@ -2,10 +2,11 @@
 
 A greedy search over candidate places, as in map labelling (Christensen, Marks and Shieber, ACM Transactions on Graphics
 14, 1995, section 3): around each point of a label there are places in twelve directions at a few distances; the
-cheapest free one is taken, those with the most crowded points first. A label that finds none becomes the first, and the
-search begins anew, a few times. A label that is not at its point has a leader, a thin line to it; one without has one
-of its own points nearest, so that it is not read as another's. Places on other labels, leaders and marks or beyond the
-panel are refused, and so are those on lines of the figure; leaders over marks cost.
+cheapest free one is taken, those with the most crowded points first. A label that finds none, or has a leader across
+another, becomes the first, and the search begins anew, a few times; the cheapest placement of all is drawn. A label
+that is not at its point has a leader, a thin line to it; one without has one of its own points nearest, so that it is
+not read as another's. Places on other labels, leaders and marks or beyond the panel are refused, and so are those on
+lines of the figure; leaders over marks or over another leader cost.
 The cost is that of one layout of the figure and some thousand comparisons of rectangles a label.
 """
 
@@ -37,6 +38,8 @@ _ORDERS = 6
 """Of labels that are tried."""
 _ON_MARK = 8.0
 """Cost in points of a mark below a leader."""
+_CROSSING, _SAMPLES = 30.0, 2.0
+"""Cost in points of a leader that crosses others, and the distance of the points by which leaders are known."""
 
 
 class _Place(NamedTuple):
@@ -69,6 +72,8 @@ def place(
     size : float
         Of the text, in points.
     """
+    if not texts:
+        return True
     figure: Any = axes.figure
     with _as_they_are(figure):
         figure.draw_without_rendering()
@@ -83,6 +88,7 @@ def place(
     order = sorted(range(len(texts)), key=lambda which: -crowd[which])
     extents = [_extent(axes, text, size) for text in texts]
     foreign = [np.concatenate([*held[:which], *held[which + 1 :], other]) for which in range(len(texts))]
+    best = dict[int, _Place]()
     for _ in range(_ORDERS):
         boxes, leaders, found = list[tuple[float, float, float, float]](), marks[:0], dict[int, _Place]()
         for which in order:
@@ -102,10 +108,19 @@ def place(
             if chosen.distance > _LEADER:
                 leaders = np.concatenate([leaders, _sampled(np.array([chosen.at, _nearest(chosen.at, chosen.box)]))])
         else:
-            for which, chosen in found.items():
-                _write(axes, texts[which], chosen, size)
-            return True
-    return False
+            best = min([best, found] if best else [found], key=_rank)
+            costliest = max(found, key=lambda which: found[which].cost, default=order[0])
+            if costliest == order[0] or found[costliest].cost < _CROSSING:
+                break
+            order = [costliest, *(other for other in order if other != costliest)]
+    for which, chosen in best.items():
+        _write(axes, texts[which], chosen, size)
+    return bool(best) or not all_or_none
+
+
+def _rank(found: dict[int, _Place]) -> tuple[int, float]:
+    """Return what orders placements: most labels first, then the least cost."""
+    return -len(found), sum(place.cost for place in found.values())
 
 
 def _extent(axes: Axes, text: str, size: float) -> tuple[float, float]:
@@ -149,9 +164,9 @@ def _is_own(box: Sequence[float], own: Points, foreign: Points) -> bool:
 
 
 def _sampled(ends: Points) -> Points:
-    """Return points about every two points of length along the line between two."""
+    """Return the ends of a line and points between them, in distances of at most ``_SAMPLES``."""
     start, end = ends
-    count = int(np.hypot(*(end - start)) // 2)
+    count = int(np.hypot(*(end - start)) // _SAMPLES)
     return np.asarray(start + np.linspace(0, 1, count + 2)[:, None] * (end - start))
 
 
@@ -181,6 +196,8 @@ def _candidates(
                 beyond = leader[np.abs(leader - point).max(axis=1) > 2 * _MARK]
                 apart = np.abs(marks[:, None] - beyond).max(axis=2) if len(beyond) else np.full((1, 1), np.inf)
                 cost += _ON_MARK * int((apart.min(axis=0) < _MARK).sum())
+                crossed = np.hypot(*np.moveaxis(leaders[:, None] - leader, 2, 0)).min(initial=np.inf) < 0.8 * _SAMPLES
+                cost += _CROSSING * crossed
             free.append(_Place(cost, box, at, (box[0] - at[0], box[1] - at[1]), distance))
     return free
 
