@@ -217,7 +217,7 @@ def on_threads(rows):
         yield ratio(f"threads.{key}", what, pairs, cells, "cg_time")
     for experiment, where in (("regret", ""), ("regret_held", ", held out")):
         yield from _regrets(rows, experiment, where, "bytes_read", "reads at most 15 % more bytes")
-        where = f", 50 ms and more{where}"
+        where = f" of longer solves{where}"
         experiment = experiment.replace("regret", "regret_time")
         yield from _regrets(rows, experiment, where, "whole_s", "takes at most 15 % more time")
     cells = [*rows.measured("regret_time"), *rows.measured("regret_time_held")]
