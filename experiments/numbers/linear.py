@@ -216,22 +216,36 @@ def on_threads(rows):
         what = f"conjugate gradients on two threads against SciPy's, whole solves, {len(cells)} matrices{where}"
         yield ratio(f"threads.{key}", what, pairs, cells, "cg_time")
     for experiment, where in (("regret", ""), ("regret_held", ", held out")):
-        cells = rows.measured(experiment)
-        solved = [row for row in cells if any(way["status"] == "CONVERGED" for way in row["ways_found"][1:])]
-        near = sum(_regret(row) <= 1.15 for row in solved)
-        of = f"{len(cells)} matrices{where}"
-        yield counted(
-            f"{experiment}.solved", f"solved by a fixed choice, of {of}", "matrices", len(solved), cells, "regret"
-        )
-        what = f"of these, `auto` reads at most 15 % more bytes than the best fixed choice: of {of}"
-        yield counted(f"{experiment}.near", what, "matrices", near, cells, "regret")
+        yield from _regrets(rows, experiment, where, "bytes_read", "reads at most 15 % more bytes")
+        where = f" of longer solves{where}"
+        experiment = experiment.replace("regret", "regret_time")
+        yield from _regrets(rows, experiment, where, "whole_s", "takes at most 15 % more time")
+    cells = [*rows.measured("regret_time"), *rows.measured("regret_time_held")]
+    found = [{tuple(way["vectors"]): way for way in row["ways_found"] if way["method"] == "gmres"} for row in cells]
+    for basis, called in (("fp64", "float64"), ("blocks", "block floats")):
+        pairs = [(each[basis,]["whole_samples_s"], each["fp32",]["whole_samples_s"]) for each in found]
+        what = f"GMRES on two threads, basis in float32 against {called}, whole solves, {len(cells)} matrices"
+        yield ratio(f"regret_time.over.{basis}", what, pairs, cells, "regret")
 
 
-def _regret(row):
-    """Return the bytes that `auto` reads over those of the best fixed choice, infinite where it does not converge."""
+def _regrets(rows, experiment, where, key, within):
+    """Yield the systems that a fixed choice solves, and those of them on which `auto` is near the best one."""
+    cells = rows.measured(experiment)
+    solved = [row for row in cells if any(way["status"] == "CONVERGED" for way in row["ways_found"][1:])]
+    near = sum(_regret(row, key) <= 1.15 for row in solved)
+    of = f"{len(cells)} matrices{where}"
+    yield counted(
+        f"{experiment}.solved", f"solved by a fixed choice, of {of}", "matrices", len(solved), cells, "regret"
+    )
+    what = f"of these, `auto` {within} than the best fixed choice: of {of}"
+    yield counted(f"{experiment}.near", what, "matrices", near, cells, "regret")
+
+
+def _regret(row, key):
+    """Return what `auto` reads or takes over the least of a fixed choice, infinite where it does not converge."""
     auto, *fixed = row["ways_found"]
-    best = min(way["bytes_read"] for way in fixed if way["status"] == "CONVERGED")
-    return auto["bytes_read"] / best if auto["status"] == "CONVERGED" else float("inf")
+    best = min(way[key] for way in fixed if way["status"] == "CONVERGED")
+    return auto[key] / best if auto["status"] == "CONVERGED" else float("inf")
 
 
 def bits_of_cg(rows):
