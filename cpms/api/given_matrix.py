@@ -63,7 +63,10 @@ def _read(path: Path) -> Matrix:
     except (OSError, ValueError):  # A name that no file can have.
         exists = False
     if not exists:
-        raise InputError(f"{shortened(str(path))}: there is no such file; a matrix is read from .mtx and .npz files")
+        raise InputError(
+            f"{shortened(str(path))}: there is no such file; a matrix is read from .mtx and .npz files, and "
+            "cpms.sources.matrices.generate makes those of names such as stencil:points=7,side=32"
+        )
     if path.suffix == ".npz":
         return _read_npz(path)
     try:

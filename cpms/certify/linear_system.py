@@ -53,6 +53,11 @@ class Certificate:
         bound: with few iterations it is too large. With a preconditioner M, Jacobi's or block Jacobi's, it is that of
         M^-1 A times the least one of M, which is at most that of A.
 
+    Notes
+    -----
+    With r = b - A x, the normwise backward error is ||r|| / (||A|| ||x|| + ||b||) (Rigal and Gaches, J. ACM 14, 1967),
+    the componentwise one the largest |r|_i / (|A| |x| + |b|)_i (Oettli and Prager, Numer. Math. 6, 1964).
+
     Examples
     --------
     >>> import cpms

@@ -54,6 +54,7 @@ def dominant_eigenpair(
     x0 : array_like, shape (n,), optional
         The start; random by default, the same in each call.
     max_iterations : int
+        At most so many, at any precision.
     on_step : callable, optional
         Called with a `cpms.LinearStep` after each iteration.
 
@@ -65,6 +66,12 @@ def dominant_eigenpair(
     ------
     InputError
         As `cpms.solve`.
+
+    Notes
+    -----
+    Power iteration with Rayleigh quotients (Saad, Numerical Methods for Large Eigenvalue Problems, 2011, section 4.1).
+    The error falls by the size of the second eigenvalue over that of the first in each iteration; where both have the
+    same size, as of a complex pair, it does not fall.
 
     Examples
     --------

@@ -107,6 +107,12 @@ class Solver:
     UnavailableError, UnsupportedError
         If the engine cannot run here, or has no such method, format or layout.
 
+    Notes
+    -----
+    ``cg`` is by Hestenes and Stiefel (1952), ``gmres`` by Saad and Schultz (1986), its stored basis by Aliaga et al.
+    (2022). ``chebyshev`` is algorithm 12.1 of Saad, Iterative Methods for Sparse Linear Systems (2003), and ``refine``
+    iterative refinement in several precisions (Carson and Higham, 2018).
+
     Examples
     --------
     >>> import cpms
