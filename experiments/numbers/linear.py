@@ -32,7 +32,7 @@ def _suite(rows, letter, prefix, note):
         raise LookupError(f"gpu_suite_{letter}_grids")
     timed = {row["cell"]: _ms(row, "cusparse", ("csr",), ("fp64",), "fp64") for row in held}
     wrong = [row for row in held if timed[row["cell"]] is None]
-    what = f"matrices on which cuSPARSE's product is wrong{note}"
+    what = f"matrices without a time of cuSPARSE, whose indices we gave a wrong width{note}"
     yield counted(f"{prefix}.wrong", what, "matrices", len(wrong), wrong or held, "suites")
     held = [row for row in held if timed[row["cell"]] is not None]
 

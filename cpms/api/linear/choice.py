@@ -17,7 +17,7 @@ from cpms.base.validation import described
 from cpms.contracts.linear_solve import SolveStatus, SolveTask
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
-from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, FloatFormat, SegmentFormat, format_of
+from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, FloatFormat, Format, SegmentFormat, format_of
 from cpms.formats.magnitude import MagnitudeSplit
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.stationary import Spectrum
@@ -287,15 +287,15 @@ def _vectors(method: str, vectors: Any, engine: str, reasons: list[str]) -> tupl
     given = vectors if isinstance(vectors, tuple | list) else (vectors,)
     if not given:
         raise InputError("vectors is empty; give a format, or several from the fewest bits on")
-    ladder = tuple(vector_format(each) for each in given)
+    ladder = tuple(vector_format(each, "vectors") for each in given)
     bits = [DOUBLE_BITS if each is None else each.bits() for each in ladder]
     if bits != sorted(bits):
         raise InputError(f"vectors have {bits} bits; give formats from the fewest bits on")
     return ladder
 
 
-def vector_format(given: Any) -> VectorFormat | None:
-    """Return a format of vectors by itself or by its name; None for float64.
+def vector_format(given: Any, argument: str = "storage") -> VectorFormat | None:
+    """Return a format of vectors by itself or by its name; None for float64. Errors name the argument.
 
     Examples
     --------
@@ -313,5 +313,7 @@ def vector_format(given: Any) -> VectorFormat | None:
     named = {each.name: each for each in BLOCK_FLOATS}
     if isinstance(given, BlockFloatFormat):
         return given
+    if not isinstance(given, (str, Format, np.dtype, type)):
+        raise InputError(f"{argument} is {described(given)}; give a format such as cpms.FP32, or the name of one")
     found: VectorFormat = named[given] if isinstance(given, str) and given in named else format_of(given)
     return None if found == FP64 else found

@@ -153,9 +153,10 @@ class Solver:
             certify.require_lower_bound(self._smallest, self.system)
         self._restart = at_least(1, "restart", restart)
         self._inner = self._inner_of(inner)
-        self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, read)
+        segments = None if read is None else at_least(1, "read", read)
+        self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, segments)
         self._preconditioner: Preconditioner | None = None
-        held = vector_format(preconditioner_storage)
+        held = vector_format(preconditioner_storage, "preconditioner_storage")
         if preconditioner is None and divides:
             preconditioner, self.choice = with_preconditioner(self.system, self.choice)
         self._preconditioner = self._preconditioner_of(preconditioner, held, at_least(1, "block", block))

@@ -11,7 +11,7 @@ from cpms.experiment.rows.products import FAMILIES, fastest, is_product
 NEEDS = [f"gpu_suite_{suite}_{part}" for suite in "ab" for part in ("grids", "irregular")]
 BESIDE = ["cpu_product"]
 OVER = {"times faster": "cuSPARSE's fastest algorithm in CSR", "over ours": "our CSR in fp64"}
-"""The columns of ratios and their baselines: the second where the product of the first is wrong."""
+"""The columns of ratios and their baselines: the second where the first was called with indices of a wrong width."""
 SELL, CSR = ("cuda", ("sell",)), ("cuda", ("csr",))
 
 
@@ -29,8 +29,8 @@ def show(rows, out, beside):
     out.table(
         table.drop(columns="bits"),
         best={"ms": "least by experiment,matrix"},
-        caption=f"Products on suites A and B: times faster than {OVER['times faster']}; where its product is wrong, "
-        f"over {OVER['over ours']}",
+        caption=f"Products on suites A and B: times faster than {OVER['times faster']}; where it was given indices of a "
+        f"wrong width, over {OVER['over ours']}",
     )
     table = table.dropna(subset=list(OVER), how="all")
     summary = table.pivot_table("times faster", "product", "experiment", aggfunc=_mean, sort=False)
@@ -66,7 +66,7 @@ def _wrong(table, rows):
     errors = [row.contestants[0]["error"] for _, row in rows.iterrows() if not is_product(row.contestants[0])]
     return (
         f". Numbers at the right, which no mean has: the least and the most over {OVER['over ours']} of matrices of "
-        "which cuSPARSE's product is wrong, with relative errors of "
+        "which our harness gave cuSPARSE indices of a wrong width, with relative errors of "
         f"{min(errors):.0f} to {max(errors):.0f} ({'; '.join(suites)})"
     )
 

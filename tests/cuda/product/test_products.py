@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 import cpms
-from cpms import InputError, StoredMatrix, check
+from cpms import InputError, StoredMatrix, UnsupportedError, check
 from cpms.backends.cuda.kernels import streaming
 from cpms.backends.cuda.kernels.product import (
     ProductSpec,
@@ -18,7 +18,7 @@ from cpms.backends.cuda.kernels.product import (
     vector_update,
 )
 from cpms.backends.cuda.product import block_codec, operator
-from cpms.backends.cuda.product.cusparse import CusparseProduct
+from cpms.backends.cuda.product.cusparse import CusparseProduct, in_32_bits
 from cpms.backends.cuda.product.operator import CudaProduct
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16, BFP21, BLOCK_FLOATS, BlockFloatFormat
@@ -206,6 +206,30 @@ def test_engines_of_a_gpu_keep_the_laws(gpu_backend, engine, storage):
         A = cpms.matrix(uneven(), storage=storage, layout=layout, engine=engine, compute=storage)
         for law in check.PRODUCT_LAWS:
             law(A)
+
+
+def in_64_bits(given):
+    return scipy.sparse.csr_array(
+        (given.data, given.indices.astype(np.int64), given.indptr.astype(np.int64)), shape=given.shape
+    )
+
+
+def test_cusparse_gets_indices_of_32_bits_whatever_a_matrix_has():
+    matrix = Matrix.from_scipy(in_64_bits(uneven()))
+    assert matrix.indices.dtype == np.int64
+    narrow = in_32_bits(matrix)
+    assert (narrow.indices.dtype, narrow.indptr.dtype) == (np.int32, np.int32)
+    assert (narrow != uneven()).nnz == 0
+    with pytest.raises(UnsupportedError, match="indices of 32 bits, which 2,147,483,648 exceeds"):
+        in_32_bits(Matrix.from_scipy(scipy.sparse.csr_array((1, 2**31))))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layout", ["csr", "coo"])
+def test_cusparse_multiplies_matrices_with_indices_of_64_bits(gpu_backend, layout):
+    x = np.random.default_rng(0).standard_normal(uneven().shape[1])
+    A = cpms.matrix(in_64_bits(uneven()), layout=layout, engine="cusparse")
+    np.testing.assert_allclose(A @ x, uneven() @ x, rtol=1e-12, atol=1e-12)
 
 
 def test_layouts_that_are_not_there_are_a_sentence():

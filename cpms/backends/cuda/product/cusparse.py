@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cpms.backends.cuda.product.device_vectors import CudaVectors, overwrite, plain
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vendor_libraries import DenseVector, SparseProduct
+from cpms.base.errors import UnsupportedError
 from cpms.contracts.linear_operator import NO_EPILOGUE, Bound, Terms, product_bound, value_error
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import ValueFormat
@@ -20,8 +21,32 @@ from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import require_fitting
 from cpms.storage.block_float import STORED
 
+if TYPE_CHECKING:
+    import scipy.sparse
+
 _LAYOUTS = ("csr", "coo")
 _TYPES: dict[str, Any] = {"fp64": np.dtype(np.float64), "fp32": np.dtype(np.float32)}
+
+
+def in_32_bits(matrix: Matrix) -> scipy.sparse.csr_array:
+    """Return a matrix with the 32-bit indices that cuSPARSE is called with; CuPy keeps those of 64 bits.
+
+    Raises
+    ------
+    UnsupportedError
+        If they do not suffice.
+
+    Examples
+    --------
+    >>> in_32_bits(Matrix.from_dense([[1.0, 2.0]])).indices.dtype
+    dtype('int32')
+    """
+    most = max(matrix.entries, *matrix.shape)
+    if most > np.iinfo(np.int32).max:
+        raise UnsupportedError(f"engine cusparse is called with indices of 32 bits, which {most:,} exceeds; use cuda")
+    held = matrix.to_scipy()
+    arrays = held.data, held.indices.astype(np.int32), held.indptr.astype(np.int32)
+    return type(held)(arrays, shape=matrix.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +70,7 @@ class CusparseProduct(CudaVectors):
         assert storage is not None  # noqa: S101  # `refusal` says so before.
         require_fitting(matrix.given_values(), storage)
         sparse = import_module("cupyx.scipy.sparse")
-        scipys: Any = matrix.to_scipy().astype(_TYPES[compute])
+        scipys = in_32_bits(matrix).astype(_TYPES[compute])
         with current().memory_for(f"the matrix of shape {matrix.shape}", 16 * matrix.entries):
             held = sparse.csr_matrix(scipys) if layout == "csr" else sparse.coo_matrix(scipys.tocoo())
             held.sum_duplicates()  # CuPy's products with CSR want one entry a place.

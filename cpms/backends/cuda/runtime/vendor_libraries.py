@@ -134,6 +134,8 @@ class SparseProduct:
     ) -> None:
         import cupy
 
+        if {rows.dtype.itemsize, sources.dtype.itemsize} != {4}:
+            raise ValueError(f"cuSPARSE reads these indices as 32 bits: {rows.dtype}, {sources.dtype}")
         self.layout, self.rows, self.sources, self.values = layout, rows, sources, values
         self._alpha = np.array(factor, values.dtype)
         self._beta = np.zeros(1, values.dtype)
