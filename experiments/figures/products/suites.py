@@ -29,7 +29,7 @@ def show(rows, out, beside):
     out.table(
         table.drop(columns="bits"),
         best={"ms": "least by experiment,matrix"},
-        caption=f"Products on suites A and B: times faster than {OVER['times faster']}; where it was given indices of a "
+        caption=f"Products on suites A and B: times faster than {OVER['times faster']}; where its indices had a "
         f"wrong width, over {OVER['over ours']}",
     )
     table = table.dropna(subset=list(OVER), how="all")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from functools import cache
 
@@ -168,3 +169,18 @@ def test_eigenvectors_have_norm_1_at_any_scale(scale):
 def test_half_precision_matrices_are_taken():
     A = laplacian().toarray().astype(np.float16)
     assert cpms.solve(A, ONES, engine="cpu").converged
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vectors": 0}, "vectors is 0; give a format"),
+        ({"vectors": ["fp32", 0.5]}, "vectors is 0.5; give a format"),
+        ({"read": "a"}, "read is 'a'; it must be a whole number"),
+        ({"read": 0}, "read is 0; it must be 1 or more"),
+        ({"preconditioner": "jacobi", "preconditioner_storage": 3}, "preconditioner_storage is 3; give a format"),
+    ],
+)
+def test_errors_name_the_argument_that_was_given(options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        cpms.solve(laplacian(), ONES, engine="cpu", **options)
