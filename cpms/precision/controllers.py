@@ -7,6 +7,7 @@ and a residual to a level and a new state, so histories can be replayed. It cost
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -211,6 +212,8 @@ class Threshold(Controller):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", real("factor", self.factor))
+        if not 0.0 <= self.factor < math.inf:
+            raise InputError(f"factor is {self.factor}; it must be 0 or more, and finite")
         if not isinstance(self.stagnation, bool | np.bool_):
             raise InputError(f"stagnation is {described(self.stagnation)}; it can be True or False")
 

@@ -95,13 +95,13 @@ def load(
 
     Examples
     --------
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "triangle.txt"
+    >>> import cpms, pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "triangle.txt"
     >>> _ = file.write_text("# a cycle\n0 1\n1 2\n2 0\n")
-    >>> load(file).edges
+    >>> cpms.load(file).edges
     3
     >>> _ = file.write_text("id|buyer|seller\n7|ann|bob\n8|bob|cid\n")
-    >>> load(file, columns="buyer,seller", delimiter="|").node_id(0)
+    >>> cpms.load(file, columns="buyer,seller", delimiter="|").node_id(0)
     'ann'
     """
     options = ReadOptions(

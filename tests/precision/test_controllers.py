@@ -217,6 +217,12 @@ def test_the_default_is_the_papers_rule_but_for_float64(known):
 # Bad input
 
 
+@pytest.mark.parametrize("factor", [-1.0, float("nan"), float("inf")])
+def test_a_factor_that_is_no_size_is_refused(factor):
+    with pytest.raises(InputError, match=r"factor is .*; it must be 0 or more"):
+        Threshold(factor=factor)
+
+
 @pytest.mark.parametrize("rises", [{}, {1: 1}, {0: 2, 3: 1}, {-1: 1, 0: 2}, {0: 1, 1: 3, 2: 2}])
 def test_a_schedule_begins_at_sweep_0_and_never_falls(rises):
     with pytest.raises(InputError, match="schedule"):

@@ -59,7 +59,8 @@ def generate(spec: str) -> Graph:
 
     Examples
     --------
-    >>> generate("grid:rows=2,columns=3").edges
+    >>> import cpms
+    >>> cpms.generate("grid:rows=2,columns=3").edges
     7
     """
     if not isinstance(spec, str):

@@ -1,4 +1,4 @@
-"""Bytes a second of each product, and of fused sweeps, against the copy and gather ceilings of their runs."""
+"""Bytes a second of each product, and of fused sweeps, beside the copy and gather rates measured in their runs."""
 
 import numpy as np
 import pandas as pd
@@ -23,15 +23,15 @@ def show(rows, out, beside):
     table = table.drop_duplicates(["graph", "engine", "layout", "storage", "bits"])
     first = rows.iloc[0]
     gathers = ", ".join(f"{first[f'gather_{size}_byte_giga_per_s']:.0f} G/s of {size} bytes" for size in (2, 4, 8))
-    ceilings = f"copy {first.copy_gbps:.0f} GB/s, random gathers {gathers}"
-    out.table(table, caption=f"Products; ceilings: {ceilings}")
+    rates = f"copy {first.copy_gbps:.0f} GB/s, random gathers {gathers}"
+    out.table(table, caption=f"Products; rates measured beside: {rates}")
     swept = pd.DataFrame([line for _, row in beside.iterrows() if row.status == "ok" for line in _swept(row)])
     if len(swept):
         out.table(swept, suffix="_fused", caption=_CAPTION.format(beside.gpu.iloc[0]))
     out.figure(
         _figure(table, swept, first, out),
         caption=f"Bytes that products and fused sweeps on {first.gpu} must move, a second, against gathers a second; "
-        f"ceilings of the products' run: {ceilings}; dashed: random gathers of 8 bytes. A point is a graph, in the "
+        f"rates measured in the products' run: {rates}; dashed: random gathers of 8 bytes. A point is a graph, in the "
         "colour of the bits that are read: the median of the fastest storage of these bits. Lines join the points of a "
         "graph. Points lie above the copy where caches hold what is read again, and beyond random gathers where "
         f"neighbours are near each other. Of each panel at most {_NAMED} graphs, evenly chosen by their gathers a "
@@ -96,7 +96,7 @@ def _figure(table, swept, first, out):
 
 
 def _name(panel, part, first, out):
-    """Write the names of some graphs beside their points, and not on the ceilings."""
+    """Write the names of some graphs beside their points, and not on the lines of rates."""
     points = {graph: same[["G gathers/s", "GB/s"]].to_numpy(float) for graph, same in part.groupby("graph")}
     named = room.evenly(sorted(points, key=lambda graph: points[graph][:, 0].max()), _NAMED)
     others = [point for graph, same in points.items() if graph not in named for point in same]

@@ -82,7 +82,7 @@ _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 """Columns, and a word in the names of graphs that grow with the ranks."""
 _MOST_STORED = 4
 """Contestants whose formats a caption states."""
-_LEAST_SAMPLES = 3
+_LEAST_SAMPLES = 5
 """Samples, or graphs, from which on a bootstrap interval is given."""
 _SAME_ERROR = 2.0
 """Quotient of errors from which on a caption states it."""
