@@ -96,10 +96,12 @@ def reporting(label: str) -> Iterator[None]:
 
     Examples
     --------
-    >>> with reporting("web.mtx"):
-    ...     Graph.from_edges([0], [5], nodes=3)
-    Traceback (most recent call last):
-    cpms.base.errors.InputError: web.mtx: an edge names node 5, but the last is 2
+    >>> try:
+    ...     with reporting("web.mtx"):
+    ...         Graph.from_edges([0], [5], nodes=3)
+    ... except InputError as error:
+    ...     print(error)
+    web.mtx: an edge names node 5, but the last is 2
     """
     try:
         yield
