@@ -7,7 +7,6 @@ and a residual to a level and a new state, so histories can be replayed. It cost
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -192,13 +191,9 @@ class Threshold(Controller):
     Parameters
     ----------
     factor : float
-        The value is 10 in the authors' program.
+        At least 0; 10 in the authors' program (Grützmacher et al., section IV.B).
     stagnation : bool
         Whether a residual that does not decrease raises the precision, too.
-
-    Notes
-    -----
-    Source: Grützmacher et al., section IV.B; the constants are those of their program.
 
     Examples
     --------
@@ -212,7 +207,7 @@ class Threshold(Controller):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", real("factor", self.factor))
-        if not 0.0 <= self.factor < math.inf:
+        if not 0.0 <= self.factor < np.inf:
             raise InputError(f"factor is {self.factor}; it must be 0 or more, and finite")
         if not isinstance(self.stagnation, bool | np.bool_):
             raise InputError(f"stagnation is {described(self.stagnation)}; it can be True or False")
