@@ -184,14 +184,19 @@ SOLVE = """
 import cpms
 from cpms.backends.mpi.exchange.world import world
 first = world().rank == 0
-cpms.pagerank(cpms.load("rmat:scale=6"), engine="mpi", damping=0.85 if first else 2, norm="l1" if first else "l2")
+graph = cpms.load("rmat:scale=6")
+try:
+    cpms.pagerank(graph, engine="mpi", damping=0.85 if first else 2, norm="l1" if first else "l2")
+except cpms.InputError as error:
+    print(error, flush=True)
+    raise SystemExit(2)
 """
 
 
 @needs_mpi
 def test_solves_with_other_arguments_are_refused_on_every_rank_also_wrong_ones():
-    code, _, errors = mpi_runs.run(2, "-c", SOLVE)
+    # A traceback is no evidence: mpiexec may lose the end of what a rank writes before it aborts.
+    code, output, _ = mpi_runs.run(2, "-c", SOLVE)
     assert code == 2
-    assert (
-        "InputError: ranks differ in damping: 0.85 on rank 0, 2 on rank 1; in norm: 'l1' on rank 0, 'l2' on" in errors
-    )
+    said = "ranks differ in damping: 0.85 on rank 0, 2 on rank 1; in norm: 'l1' on rank 0, 'l2' on rank 1"
+    assert output.count(said) == 2
