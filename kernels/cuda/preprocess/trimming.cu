@@ -99,19 +99,13 @@ CPMS_DEVICE void trim_downstream(const TrimGraph& at, u32* remaining, const Trim
 
 }  // namespace cpms
 
-#define CPMS_TRIM_UPSTREAM(NAME)                                                                              \
-    CPMS_KERNEL(512, 2) NAME(const __grid_constant__ cpms::TrimGraph graph, unsigned* scanned,                \
+#define CPMS_TRIM(NAME, PASS)                                                                                 \
+    CPMS_KERNEL(512, 2) NAME(const __grid_constant__ cpms::TrimGraph graph, unsigned* of_nodes,               \
                              const __grid_constant__ cpms::TrimCost cost, unsigned max_levels, double* found, \
                              double* partials, unsigned* arrived) {                                           \
         const cpms::Grid grid(partials, arrived);                                                             \
-        cpms::trim_upstream(graph, scanned, cost, max_levels, found, grid);                                   \
+        cpms::PASS(graph, of_nodes, cost, max_levels, found, grid);                                           \
         grid.end();                                                                                           \
     }
-#define CPMS_TRIM_DOWNSTREAM(NAME)                                                                            \
-    CPMS_KERNEL(512, 2) NAME(const __grid_constant__ cpms::TrimGraph graph, unsigned* remaining,              \
-                             const __grid_constant__ cpms::TrimCost cost, unsigned max_levels, double* found, \
-                             double* partials, unsigned* arrived) {                                           \
-        const cpms::Grid grid(partials, arrived);                                                             \
-        cpms::trim_downstream(graph, remaining, cost, max_levels, found, grid);                               \
-        grid.end();                                                                                           \
-    }
+#define CPMS_TRIM_UPSTREAM(NAME) CPMS_TRIM(NAME, trim_upstream)
+#define CPMS_TRIM_DOWNSTREAM(NAME) CPMS_TRIM(NAME, trim_downstream)

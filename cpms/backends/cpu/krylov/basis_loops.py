@@ -19,10 +19,12 @@ from cpms.base.jit import array_at, compiled, inlined_in_loops
 u64 = np.uint64
 TILE: Any = 4096  # values of each vector that are read at a time: runs that memory prefetches, beside a tile of w
 summed: Any = inlined_in_loops(fastmath={"reassoc", "contract"})
+"""Decorator of loops that are inlined, in which the compiler may reorder additions."""
 
 
 @summed
-def _dot(a, w):  # type: ignore[no-untyped-def]
+def dot_product(a, w):  # type: ignore[no-untyped-def]
+    """Return the dot product of two arrays, summed in float64."""
     total = 0.0
     for i in range(len(w)):
         total += np.float64(a[i]) * np.float64(w[i])
@@ -137,13 +139,13 @@ def dots_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
             while k < vectors:
                 stored = array_at(addresses[k], size, like)
                 if kind == 1:
-                    found[k] += _dot(stored[first:end], part)
+                    found[k] += dot_product(stored[first:end], part)
                 elif kind == 5 and width == 16:
                     exponents, fields = stored[:exponents_end].view(np.int16), stored[exponents_end:].view(np.uint16)
                     found[k] += _dot_blocks(exponents, fields, part, first)
                 else:
                     decode(stored, first, end - first, length, buffer, segment_units, kind, spec)
-                    found[k] += _dot(buffer.view(np.float64), part)
+                    found[k] += dot_product(buffer.view(np.float64), part)
                 k += 1
         return found
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.cpu.krylov.basis_loops import dot_product, summed
 from cpms.backends.cpu.lane_barrier import meet
 from cpms.base.jit import compiled, inlined_in_loops
 
 u64 = np.uint64
 inlined: Any = inlined_in_loops()
-summed: Any = inlined_in_loops(fastmath={"reassoc", "contract"})
 ONES, NATIVE, TABLE, HALVES = range(4)
 COLUMNS, DISTANCES, WHOLE = range(3)
 _RUN: Any = 512  # rows of one pattern that are multiplied at a time: 4 KiB of sums
@@ -148,14 +148,6 @@ def _multiply_whole(of_row, pattern_starts, distances, table, factor, p, q, sums
 
 
 @summed
-def _dot(p, q):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(len(p)):
-        total += np.float64(p[i]) * np.float64(q[i])
-    return total
-
-
-@summed
 def _update(x, r, p, q, alpha):  # type: ignore[no-untyped-def]
     """Do x += alpha p and r -= alpha q; return r.r and r.q of what is stored."""
     square = of_residual = 0.0
@@ -181,7 +173,7 @@ def _turn(r, p, beta):  # type: ignore[no-untyped-def]
 @compiled(error_model="numpy")
 def dot(p, q, low, high):  # type: ignore[no-untyped-def]
     """Return p.q of a range."""
-    return _dot(p[low:high], q[low:high])
+    return dot_product(p[low:high], q[low:high])
 
 
 @cache
@@ -212,7 +204,7 @@ def lanes_kernel(shape: int, kind: int, exponent_bits: int, mantissa_bits: int) 
                 else:
                     of_rows = starts, columns, values, table, factor, p, q, low, high
                     _multiply(*of_rows, kind, exponent_bits, mantissa_bits)
-                sums[0, part] = _dot(p[low:high], q[low:high])
+                sums[0, part] = dot_product(p[low:high], q[low:high])
             arrivals += lanes
             meet(control, arrivals)
             curvature = 0.0

@@ -1,11 +1,12 @@
 """Arnoldi's method in device memory: the host queues steps ahead and reads their numbers a few steps later.
 
-A step is five launches where vectors have one format, whose arguments are packed once; the numbers of several steps
-reach main memory in one asynchronous transfer. Orthogonalisation, rotations and the decision whether a cycle goes on
-are made on the device, so launches that were queued behind the last step do nothing. The bits of a vector follow the
-residual that is known when its step is queued, a few steps old: since residuals of GMRES never grow, that is at least
-as many bits as needed. Vectors in layers of block floats (`cpms.solvers.linear.stored_basis`) are read in as many
-layers as the residual asks for, which the device knows without delay.
+A step is five launches where vectors have one format. Their arguments are packed once, and the few that differ from
+step to step change in place. The numbers of several steps reach main memory in one asynchronous transfer.
+Orthogonalisation, rotations and the decision whether a cycle goes on are made on the device, so launches that were
+queued behind the last step do nothing. The bits of a vector follow the residual that is known when its step is queued,
+a few steps old: since residuals of GMRES never grow, that is at least as many bits as needed. Vectors in layers of
+block floats (`cpms.solvers.linear.stored_basis`) are read in as many layers as the residual asks for, which the device
+knows without delay.
 """
 
 from __future__ import annotations
@@ -200,8 +201,7 @@ class CudaArnoldi(ArnoldiSteps):
     def _multiply(self) -> None:
         """Multiply the last vector."""
         run = self._basis.runs[-1]
-        slab, place = divmod(run.count - 1, SLAB_VECTORS)
-        v = run.slabs[slab].vectors[place] if self._layer is None else self._sum
+        v = run.vector if self._layer is None else self._sum
         if self._task.preconditioner is not None:
             z = self._task.preconditioner.apply(self._task.stored.convert(v, None, run.segments)[: self._task.size])
             self._task.stored.apply(z, self._w, read_matrix=self._task.read)
@@ -209,7 +209,7 @@ class CudaArnoldi(ArnoldiSteps):
         key = run.storage, run.segments
         if key not in self._products:
             self._products[key] = self._operator.prepared(v, self._w, self._task.read, run.segments)
-        address = self._basis.address(run) if self._layer is None else current().address(v)
+        address = run.address if self._layer is None else current().address(v)
         for packed, launch in self._products[key]:
             packed["x"] = address
             launch()
@@ -237,9 +237,11 @@ class CudaArnoldi(ArnoldiSteps):
             self._of("combine", runs[0], mode, self._blocks, last).on(runs, count)
 
     def _store(self, mode: int) -> None:
-        chosen = self._cycle.stored_as(self._residual / self._size)
-        if self._layer is not None:
-            digits = math.ceil(digits_needed(self._residual / self._size, self._cycle.floor))
+        rho = self._residual / self._size
+        if self._layer is None:
+            chosen = self._cycle.stored_as(rho)
+        else:
+            digits = math.ceil(digits_needed(rho, self._cycle.floor))
             layers = min(_MOST_LAYERS, max(1, -(-(digits + 1) // self._layer.width)))
             chosen = StoredAs(self._layer, None, layers * self._layer.width)
         places = self._basis.add(chosen)

@@ -69,6 +69,23 @@ class Run:
         """Number of the vector behind the last."""
         return self.first + self.count
 
+    @property
+    def vector(self) -> Any:
+        """The last vector as products take it."""
+        slab, place = self._last
+        return slab.vectors[place]
+
+    @property
+    def address(self) -> int:
+        """Where the last vector begins."""
+        slab, place = self._last
+        return slab.address + place * slab.stride
+
+    @property
+    def _last(self) -> tuple[Slab, int]:
+        slab, place = divmod(self.count - 1, SLAB_VECTORS)
+        return self.slabs[slab], place
+
 
 class Basis:
     """The vectors of a cycle in their formats, ``most`` of them at most."""
@@ -93,12 +110,7 @@ class Basis:
                 [*run.slabs, free.pop() if free else Slab(run.storage, self._length, min(SLAB_VECTORS, self._most))]
             )
         run.count += 1
-        return self.address(run)
-
-    def address(self, run: Run) -> int:
-        """Return where the last vector of a run begins."""
-        slab, place = divmod(run.count - 1, SLAB_VECTORS)
-        return run.slabs[slab].address + place * run.slabs[slab].stride
+        return run.address
 
     def cut(self, count: int) -> None:
         """Forget all but the first vectors; later ones take their memory."""
