@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType, SimpleNamespace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -45,6 +45,8 @@ class Experiment(Strict):
     outliers: Literal["keep", "set aside"] = "keep"
     show: str | None = None
     """A program that draws the rows in place of the figures for any experiment: ``file.py``, or a plug-in."""
+    graphs_are_loaded: ClassVar[bool] = True
+    """Whether ``graph`` of a cell names a file, data set or generator; else it only says what the kind makes."""
 
     def cells(self) -> list[Cell]:
         """Return the parameters of each cell, in the order in which they run."""
@@ -118,6 +120,18 @@ def _checked(kind: Any) -> Any:
             "or no class Context with a method measure(cell); it needs both"
         )
     return kind
+
+
+def loads_graphs(kind: object) -> bool:
+    """Return whether rows of a kind name graphs that can be loaded; of an unknown kind, that they may.
+
+    Examples
+    --------
+    >>> loads_graphs("pagerank"), loads_graphs("honesty"), loads_graphs("a plug-in of somebody else")
+    (True, False, True)
+    """
+    own = isinstance(kind, str) and kind in {module.name for module in iter_modules(kinds.__path__)}
+    return not own or bool(kind_of(str(kind)).Config.graphs_are_loaded)
 
 
 def read(path: Path) -> Experiment:

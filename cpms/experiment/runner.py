@@ -100,7 +100,7 @@ def _run(
                 echo(f"  unsupported: {reason}")
         return target
     if not target.exists():
-        _require_graphs(path, chosen.values())
+        _require_graphs(path, experiment, chosen.values())
     by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen.values())]
     required = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
     required |= {"outliers": experiment.outliers}
@@ -115,7 +115,7 @@ def _run(
         if is_named:
             held = {}
         waiting = ordered([cell for key, cell in chosen.items() if held.get(key, "missing")], experiment.shuffle)
-        _require_graphs(path, chosen.values() if waiting else ())
+        _require_graphs(path, experiment, chosen.values() if waiting else ())
         configured.save_copy(output, experiment.name, content)
         first_call.end()
         measuring, found = _Measuring(experiment, content, kind, noted), []
@@ -142,8 +142,10 @@ def _never_runs(cell: config.Cell) -> str | None:
         return None
 
 
-def _require_graphs(path: Path, cells: Iterable[config.Cell]) -> None:
+def _require_graphs(path: Path, experiment: config.Experiment, cells: Iterable[config.Cell]) -> None:
     """Refuse cells all of whose graphs are files that do not exist, before a row is written."""
+    if not experiment.graphs_are_loaded:
+        return
     names = list(dict.fromkeys(str(cell["graph"]) for cell in cells if isinstance(cell.get("graph"), str)))
     if not names or not all(map(is_missing, names)):
         return

@@ -11,12 +11,15 @@ from pydantic import ValidationError
 
 from cpms import InputError
 from cpms.base.package_data import show_programs
-from cpms.experiment.kinds import honesty, linear, vector_bits
+from cpms.experiment.artifact import inputs
+from cpms.experiment.kinds import linear, vector_bits
 from cpms.experiment.report import show
 from cpms.experiment.report.generic.parts import baseline_of
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.templates import drawings
+from cpms.experiment.rows.flat import read_rows
+from cpms.experiment.runner import run
 from cpms.sources.matrices.stencils import stencil
 
 WAYS = [{"method": "cg", "engine": "scipy"}, {"engine": "cpu"}, {"method": "cg", "engine": "cpu", "vectors": ["bf16"]}]
@@ -29,7 +32,7 @@ def config(**changes):
 
 def shown(name, row, folder):
     out = Output(folder, name, [].append)
-    show._program(show_programs()[name]).show(pd.DataFrame([{"experiment": name, **row}]), out)
+    show._program(show_programs()[name]).show(pd.DataFrame([{**row, "experiment": name}]), out)
     return pd.read_csv(folder / f"{name}.csv")
 
 
@@ -46,13 +49,13 @@ def test_each_way_is_certified_and_drawn(tmp_path):
 
 
 def test_our_answers_are_never_wrong(tmp_path):
-    given = honesty.Config(name="x", kind="honesty", systems=24, largest=60, max_iterations=100)
-    (cell,) = given.cells()
-    found = honesty.Context(given).measure(cell)
-    counts = found["counts"]
+    (tmp_path / "x.toml").write_text('name = "x"\nkind = "honesty"\nsystems = 24\nlargest = 60\nmax_iterations = 100\n')
+    rows = read_rows(run(tmp_path / "x.toml", output=tmp_path))
+    counts = rows[0]["counts"]
     assert counts["cpms auto"]["converged"] > 8
     assert counts["cpms auto"]["wrong"] == counts["cpms gmres"]["wrong"] == 0
-    assert shown("honesty", {**cell, **found, "status": "ok"}, tmp_path).systems.tolist() == [24] * 4
+    assert shown("honesty", rows[0], tmp_path).systems.tolist() == [24] * 4
+    assert inputs.pack(rows, [], tmp_path) == ([], [])
 
 
 def test_ways_take_turns_and_whole_calls_are_timed(tmp_path):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cpms.base.text.counted import counted
+from cpms.experiment.config import loads_graphs
 from cpms.experiment.rows import digests
 from cpms.experiment.rows.outcome import measured
 from cpms.experiment.rows.rows import Row
@@ -139,7 +140,7 @@ def _data(rows: Sequence[Row]) -> Iterator[_Wanted]:
     """Yield the data files of measured rows."""
     recorded = dict[str, set[str | None]]()
     for row in filter(measured, rows):
-        if isinstance(row.get("graph"), str):
+        if isinstance(row.get("graph"), str) and loads_graphs(row.get("kind")):
             recorded.setdefault(row["graph"], set()).add(row.get("graph_files_digest"))
     for name, held in recorded.items():
         files = files_of(name)

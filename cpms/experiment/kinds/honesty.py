@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -75,6 +75,7 @@ _DEFAULT = list(_WAYS)[:4]
 class Config(Repeated):
     """The fields of such an experiment."""
 
+    graphs_are_loaded: ClassVar[bool] = False
     first: int = Field(default=0, ge=0)
     systems: int = Field(ge=1)
     together: int = Field(default=250, ge=1)
