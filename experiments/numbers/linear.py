@@ -31,10 +31,6 @@ def _suite(rows, letter, prefix, note):
     if not held:
         raise LookupError(f"gpu_suite_{letter}_grids")
     timed = {row["cell"]: _ms(row, "cusparse", ("csr",), ("fp64",), "fp64") for row in held}
-    wrong = [row for row in held if timed[row["cell"]] is None]
-    what = f"matrices without a time of cuSPARSE, whose indices we gave a wrong width{note}"
-    yield counted(f"{prefix}.wrong", what, "matrices", len(wrong), wrong or held, "suites")
-    held = [row for row in held if timed[row["cell"]] is not None]
 
     def over(key, what, chosen, *asked):
         pairs = [(row, _ms(row, "cuda", *asked)) for row in chosen]
@@ -51,6 +47,14 @@ def _suite(rows, letter, prefix, note):
             what = f"exact or 16-bit values, vectors in {called}, against cuSPARSE in float64: {family}"
             key = f"{family.replace(' ', '-')}.{vectors}"
             yield over(key, what, chosen, ("sell",), FEW, vectors)
+    graphs = [row for row in held if row["graph"].startswith(FAMILIES["graphs"])]
+    what = "products with graphs' matrices, the fastest few bits in CSR or SELL, against cuSPARSE in float64"
+    yield over("graphs", what, graphs, ("csr", "sell"), FEW, "fp64")
+    gains = {row["graph"]: timed[row["cell"]] / _ms(row, "cuda", ("csr",), ("fp64",), "fp64") for row in held}
+    what = (
+        f"float64 in CSR against cuSPARSE's fastest CSR, least, on {min(gains, key=gains.get).partition(':')[0]}{note}"
+    )
+    yield spread(f"{prefix}.csr.least", what, "times", list(gains.values()), held, "suites", of="least")
 
 
 def _called(matrix):

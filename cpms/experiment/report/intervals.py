@@ -1,8 +1,9 @@
-"""Intervals of ratios and of their means: percentile bootstrap of 95 percent.
+"""Intervals of ratios, medians and means: percentile bootstrap of 95 percent, or ranges of few samples.
 
 Samples of a result are drawn anew with replacement, and, for means, the graphs too (Efron and Tibshirani, An
 Introduction to the Bootstrap, 1993, chapter 13); the seed is fixed, so that the same rows give the same figure. The
-cost is 400 medians a result.
+cost is 400 medians a result. Fewer than `FEWEST` samples have no interval of 95 percent: the range is given instead,
+and `interval_text` says so in a caption.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+FEWEST = 5
+"""Samples, or graphs, from which on an interval of 95 percent is given."""
 _DRAWS = 400
 _SHARES = (0.025, 0.975)
 
@@ -43,11 +47,13 @@ def ratio_ends(base: Any, own: Any) -> tuple[float, float]:
 
     Examples
     --------
-    >>> ratio_ends([2.0, 2.0], [1.0, 1.0]), ratio_ends([1.0], None)
-    ((2.0, 2.0), (nan, nan))
+    >>> ratio_ends([2.0, 3.0], [1.0, 1.0]), ratio_ends([1.0], None)
+    ((2.0, 3.0), (nan, nan))
     """
     if not (_held(base) and _held(own)):
         return float("nan"), float("nan")
+    if min(len(base), len(own)) < FEWEST:
+        return min(base) / max(own), max(base) / min(own)
     _, low, high = bootstrap([(base, own)])
     return low, high
 
@@ -57,13 +63,42 @@ def median_ends(samples: Any) -> tuple[float, float]:
 
     Examples
     --------
-    >>> median_ends([3.0, 3.0, 3.0])
-    (3.0, 3.0)
+    >>> median_ends([3.0, 2.0, 4.0])
+    (2.0, 4.0)
     """
     if not _held(samples):
         return float("nan"), float("nan")
+    if len(samples) < FEWEST:
+        return min(samples), max(samples)
     low, high = np.quantile(np.exp(_medians(np.random.default_rng(0), samples)), _SHARES)
     return round(float(low), 12), round(float(high), 12)
+
+
+def interval_text(rows: pd.DataFrame, *keys: str) -> str:
+    """Return what the lines of `ratio_ends` and `median_ends` are, as words for a caption.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        With the results of each row.
+    *keys : str
+        The samples of a result; ``solve_samples_s`` by default.
+
+    Examples
+    --------
+    >>> few, many = ([{"solve_samples_s": [1.0] * count}] for count in (3, 9))
+    >>> interval_text(pd.DataFrame({"results": [many]})), interval_text(pd.DataFrame({"results": [few]}))
+    ('95 % bootstrap intervals', 'ranges of 3 samples')
+    >>> interval_text(pd.DataFrame({"results": [few, many]}))
+    '95 % bootstrap intervals, or ranges of fewer than 5 samples'
+    """
+    asked = keys or ("solve_samples_s",)
+    counts = {len(each[key]) for found in rows.results for each in found for key in asked if _held(each.get(key))}
+    if not counts or min(counts) >= FEWEST:
+        return "95 % bootstrap intervals"
+    if max(counts) < FEWEST:
+        return f"ranges of {' to '.join(str(count) for count in sorted({min(counts), max(counts)}))} samples"
+    return f"95 % bootstrap intervals, or ranges of fewer than {FEWEST} samples"
 
 
 def geometric(ratios: Iterable[float]) -> dict[str, float]:

@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import means_line, ratio_ends
+from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["cpu_peers"]
@@ -38,7 +38,7 @@ def show(rows, out):
         _figure(drawn, out),
         caption=f"{what}: time of the fastest peer over the fastest of ours (filled) and over refine auto (hollow), at "
         f"the same verified error of {rows.error.iloc[0]:g} in L1; colour: fewest bits that ours reads, marker: the "
-        "fastest peer, lines: 95 % bootstrap intervals; without a hollow mark, refine auto is the fastest of ours",
+        f"fastest peer, lines: {interval_text(rows)}; without a hollow mark, refine auto is the fastest of ours",
         alt=ends(drawn[drawn.filled], "ratio", ["graph"], "Fastest peer over the fastest of ours", "times"),
     )
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import median_ends
+from cpms.experiment.report.intervals import interval_text, median_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.rows.quoted import cugraph
 
@@ -73,10 +73,11 @@ def show(rows, out):
         caption="Figures of method refine beside what was asked of them before they were measured",
     )
     drawn = pd.DataFrame([line for row, result in found for line in _drawn(row, result, quoted)])
+    samples = [f"{way}_samples_s" for way in WAYS]
     out.figure(
         _figure(drawn, out),
         caption=f"Time from edges to certified float64 ranks, both in main memory, on {machine}, {repeated}. "
-        "Lines: 95 % bootstrap intervals; colour: fewest bits that sweeps read, marker: the way",
+        f"Lines: {interval_text(rows, *samples)}; colour: fewest bits that sweeps read, marker: the way",
         alt=ends(drawn, "ms", ["graph", "way"], "Times from edges to ranks", "ms"),
     )
 

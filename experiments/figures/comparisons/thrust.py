@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
-from cpms.experiment.report.intervals import geometric, median_ends
+from cpms.experiment.report.intervals import geometric, interval_text, median_ends
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_systems"]
@@ -38,7 +38,7 @@ def show(rows, out, beside):
     out.figure(
         _figure(solved, out),
         caption=f"Whole solves in float64 to {tol:g} on {gpu} by four ways to sum the rows of one matrix, medians with "
-        "95 % bootstrap intervals: CUB's reduction by key, as PageRank_Thrust, edges by warps, cuSPARSE in CSR, and "
+        f"{interval_text(rows)}: CUB's reduction by key, as PageRank_Thrust, edges by warps, cuSPARSE in CSR, and "
         "one fused kernel. The geometric mean over the fastest of a graph is "
         + ", ".join(f"{ratio:.2f} ({name})" for name, ratio in _means(solved).items()),
         alt=ends(solved[solved.engine == "reduce_by_key"], "ms", ["graph"], "Solves by reduction by key", "ms"),

@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
-from cpms.experiment.report.intervals import geometric, ratio_ends
+from cpms.experiment.report.intervals import geometric, interval_text, ratio_ends
 from cpms.experiment.report.output import label, printed, shortened, storage_of
 from cpms.experiment.report.stand_ins import explained, in_order
 
@@ -40,8 +40,8 @@ def show(rows, out, beside):
     lacks = f", of which there are none of {lacking}" if in_ell and lacking else ""
     out.figure(
         _figure(drawn, out),
-        caption=f"Whole solves on {gpu} over float64 in the same kernels and layout, medians with 95 % bootstrap "
-        "intervals. Red: cpms4, orange: cpms2; circles: the faster of two kernels of ours, squares: the paper's "
+        caption=f"Whole solves on {gpu} over float64 in the same kernels and layout, medians with "
+        f"{interval_text(rows)}. Red: cpms4, orange: cpms2; circles: the faster of two kernels of ours, squares: the paper's "
         "kernel, hollow diamonds: the authors' V100, from their raw timings, which are of CSR. ELL: all graphs whose "
         f"solves were measured{lacks}. Means are over the graphs that both kernels solved: "
         f"{_numbers_in_common(drawn)}{_over_all(drawn)}. {explained(drawn.graph)}",

@@ -3,15 +3,13 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import shortened
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.rows.products import FAMILIES, fastest, is_product
 
 NEEDS = [f"gpu_suite_{suite}_{part}" for suite in "ab" for part in ("grids", "irregular")]
 BESIDE = ["cpu_product"]
-OVER = {"times faster": "cuSPARSE's fastest algorithm in CSR", "over ours": "our CSR in fp64"}
-"""The columns of ratios and their baselines: the second where the first was called with indices of a wrong width."""
+BASELINE = "cuSPARSE's fastest algorithm in CSR"
 SELL, CSR = ("cuda", ("sell",)), ("cuda", ("csr",))
 
 
@@ -29,10 +27,9 @@ def show(rows, out, beside):
     out.table(
         table.drop(columns="bits"),
         best={"ms": "least by experiment,matrix"},
-        caption=f"Products on suites A and B: times faster than {OVER['times faster']}; where its indices had a "
-        f"wrong width, over {OVER['over ours']}",
+        caption=f"Products on suites A and B: times faster than {BASELINE}",
     )
-    table = table.dropna(subset=list(OVER), how="all")
+    table = table.dropna(subset="times faster")
     summary = table.pivot_table("times faster", "product", "experiment", aggfunc=_mean, sort=False)
     out.table(
         summary.reset_index(),
@@ -42,32 +39,15 @@ def show(rows, out, beside):
     )
     out.figure(
         _figure(table, out),
-        caption=f"Products by suite of matrices: times faster than {OVER['times faster']}. Dots are matrices, "
+        caption=f"Products by suite of matrices: times faster than {BASELINE}. Dots are matrices, "
         "diamonds geometric means with 95 % bootstrap intervals over them, grey where matrices are stored in several "
-        f"numbers of bits; colour: bits of values{_wrong(table, rows)}{_choices(table)}",
+        f"numbers of bits; colour: bits of values{_choices(table)}",
         alt="; ".join(
             f"{product}, {_title(suite)}: {mean:.2f} times"
             for suite in summary
             for product, mean in summary[suite].dropna().items()
         ),
         of=NEEDS,
-    )
-
-
-def _wrong(table, rows):
-    """Return the matrices whose ratios are over our own product, and the reason, as a text for a caption."""
-    own = table[table["over ours"].notna()].drop_duplicates(["experiment", "matrix"])
-    if own.empty:
-        return ""
-    suites = [
-        f"{_title(suite)}: {', '.join(map(shortened, part.matrix))}"
-        for suite, part in own.groupby("experiment", sort=False)
-    ]
-    errors = [row.contestants[0]["error"] for _, row in rows.iterrows() if not is_product(row.contestants[0])]
-    return (
-        f". Numbers at the right, which no mean has: the least and the most over {OVER['over ours']} of matrices of "
-        "which our harness gave cuSPARSE indices of a wrong width, with relative errors of "
-        f"{min(errors):.0f} to {max(errors):.0f} ({'; '.join(suites)})"
     )
 
 
@@ -193,8 +173,6 @@ def _figure(table, out):
     for panel, suite in zip(axes, suites, strict=True):
         for place, product in enumerate(products):
             part = table[(table.experiment == suite) & (table["product"] == product)]
-            _beyond(panel, place, part["over ours"].dropna())
-            part = part.dropna(subset="times faster")
             for bits, dots in part.groupby("bits"):
                 style = {"color": colour(bits), "marker": "o", "ls": "", "ms": 3, "alpha": 0.6, "mew": 0}
                 panel.plot(dots["times faster"], [place] * len(dots), **style)
@@ -204,22 +182,12 @@ def _figure(table, out):
                 panels.point(panel, found["mean"], place, None if several else part.bits.iloc[0], "D", ends=ends_of)
         panels.unity(panel)
         panels.named_rows(panel, products)
-        if table[table.experiment == suite]["over ours"].notna().any():
-            panels.note(panel, -0.85, "over our CSR:")
-            panel.set_ylim(top=-1.3)
         panels.logarithmic(panel)
         panel.set_title(_title(suite))
     figure.supxlabel("times faster than cuSPARSE")
     dot = {"a matrix": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 3}}
     panels.legend(figure, panels.key(table.bits, {"geometric mean": "D"}, dot))
     return figure
-
-
-def _beyond(panel, place, ratios):
-    """Write the ends of ratios that have another baseline, and lie far beyond the axis, at the edge of a panel."""
-    if len(ratios):
-        texts = dict.fromkeys(f"{end:.2g}" for end in (ratios.min(), ratios.max()))
-        panels.note(panel, place, " to ".join(texts))
 
 
 def _title(suite):
@@ -233,8 +201,7 @@ def _name(contestant):
 
 
 def _lines(row):
-    vendor, ours = row.contestants[0], fastest(row, *CSR, ("fp64",), "fp64")
-    bases = [vendor if is_product(vendor) else None, None if is_product(vendor) else ours]
+    base = fastest(row, *VENDOR)
     for c in filter(is_product, row.contestants):
         gbps = c["least_bytes"] / c["median_ms"] / 1e6
         yield {
@@ -245,10 +212,7 @@ def _lines(row):
             "ms": c["median_ms"],
             "least ms": c["least_ms"],
             "most ms": c["most_ms"],
-            **{
-                name: base["median_ms"] / c["median_ms"] if base else float("nan")
-                for name, base in zip(OVER, bases, strict=True)
-            },
+            "times faster": base["median_ms"] / c["median_ms"] if base else float("nan"),
             "of copy bandwidth": gbps / row.copy_gbps,
             "bits": c["bits"],
             "error": c["error"],

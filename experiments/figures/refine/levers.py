@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.report.intervals import ratio_ends
+from cpms.experiment.report.intervals import interval_text, ratio_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.speedup_figures import faster_figure, faster_lines, show_faster
 
@@ -33,7 +33,7 @@ def show(rows, out, beside):
                 f"; {graph}: with {bits} bits, and without it {without}, which the engine chooses then"
                 for graph, bits, without in zip(others.graph, others.bits, others["bits without"], strict=True)
             )
-            interval = "95 % bootstrap intervals of whole solves"
+            interval = f"{interval_text(solved)} of whole solves"
             faster_figure(part, out, f"with {called}", interval, suffix=f"_{key}", of=BESIDE, more=more)
 
 

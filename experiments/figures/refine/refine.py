@@ -7,7 +7,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import geometric, ratio_ends
+from cpms.experiment.report.intervals import geometric, interval_text, ratio_ends
 from cpms.experiment.report.output import label, shortened, storage_of
 from cpms.experiment.report.palette import colour
 from cpms.experiment.rows.quoted import cugraph
@@ -53,7 +53,7 @@ def show(rows, out, beside):
         _speedups(drawn, out),
         suffix="_speedup",
         caption=f"Speed-up of whole solves by method refine on {gpu} over float64 power iteration in fused kernels "
-        "and over cuSPARSE in CSR, with 95 % bootstrap intervals; colour: fewest bits read, marker: storage and ways "
+        f"and over cuSPARSE in CSR, with {interval_text(rows)}; colour: fewest bits read, marker: storage and ways "
         "that are left out ('bits alone': over all nodes and without Anderson acceleration). Of auto, over the fastest "
         f"of our float64 engines, {_said(table, rows)}",
         alt=ends(drawn[drawn.storage == "auto"], "ratio", ["graph", "over"], "Speed-up with storage auto", "times"),

@@ -4,7 +4,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import median_ends
+from cpms.experiment.report.intervals import interval_text, median_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
 
@@ -41,7 +41,7 @@ def _table_and_figure(rows, out, where, experiment, suffix):
         out.figure(
             _figure(drawn, out, experiment),
             suffix=suffix,
-            caption=f"Time of whole solves against the tolerance on {where}: medians with 95 % bootstrap intervals of "
+            caption=f"Time of whole solves against the tolerance on {where}: medians with {interval_text(rows)} of "
             "contestants that converged; colour: fewest bits read on the graph (grey in the legend: not the same on "
             "all), marker: engine and method; marks of one tolerance lie beside each other, axes of times differ",
             alt=ends(drawn, "ms", ["graph", "contestant", "tol"], "Times", "ms"),

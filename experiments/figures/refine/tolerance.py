@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
-from cpms.experiment.report.intervals import ratio_ends
+from cpms.experiment.report.intervals import interval_text, ratio_ends
 from cpms.experiment.report.output import label, storage_of
 from cpms.experiment.report.palette import colour
 
@@ -28,7 +28,7 @@ def show(rows, out):
     out.figure(
         _figure(drawn, out),
         caption=f"Speed-up of whole solves on {rows.gpu.iloc[0]} over float64 in the same kernels, against the "
-        "tolerance; lines are 95 % bootstrap intervals; colour: fewest bits read, marker: storage, hollow where reads "
+        f"tolerance; lines are {interval_text(rows)}; colour: fewest bits read, marker: storage, hollow where reads "
         "end at 32 bits before float64; marks of one tolerance lie beside each other, axes of speed-ups differ",
         alt=ends(drawn, "over own fp64", ["graph", "storage", "tol"], "Speed-up over float64", "times"),
     )

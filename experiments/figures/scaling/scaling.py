@@ -5,7 +5,7 @@ import pandas as pd
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import ratio_ends
+from cpms.experiment.report.intervals import interval_text, ratio_ends
 from cpms.experiment.report.output import printed
 from cpms.experiment.report.palette import NEUTRAL, colour
 
@@ -42,8 +42,8 @@ def show(rows, out, beside):
         _figure(table2, several, out),
         caption="Karp-Flatt metric of the times that Agrawal, Shendre and Goka print: as printed, and as it is "
         "defined, which depends on what speed-ups are over, their serial program or one process of theirs (figure "
-        f"karp_flatt has the latter alone); and speed-up of our ranks over one rank on {machine}, with 95 % bootstrap "
-        "intervals; colour: bits, grey: as printed; marks of one number of processes, or of edges, lie beside each "
+        f"karp_flatt has the latter alone); and speed-up of our ranks over one rank on {machine}, with "
+        f"{interval_text(rows)}; colour: bits, grey: as printed; marks of one number of processes, or of edges, lie beside each "
         "other",
         alt=ends(table2[table2.p > 1], "e", ["p"], "Karp-Flatt metric as defined")
         + (" " + ends(several, "psi, one rank", ["graph", "program"], "Our speed-up", "times") if len(several) else ""),

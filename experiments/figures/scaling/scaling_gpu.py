@@ -5,7 +5,7 @@ import pandas as pd
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import ratio_ends
+from cpms.experiment.report.intervals import interval_text, ratio_ends
 from cpms.experiment.report.output import printed, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.rows.standing import commit_text
@@ -56,7 +56,7 @@ def show(rows, out):
     }
     out.figure(
         _figure(drawn, out),
-        caption=f"Scaling over {host}, medians with 95 % bootstrap intervals of the samples: {', and '.join(shown)}; "
+        caption=f"Scaling over {host}, medians with {interval_text(rows)} of the samples: {', and '.join(shown)}; "
         "colour: fewest bits, marker: graph, hollow: method refine; marks of one number of GPUs lie beside each other",
         alt=" ".join(words[scaling] for scaling in words if (drawn.scaling == scaling).any()),
     )

@@ -23,7 +23,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
 )
 from cpms.experiment.report.generic.words import case_in_words, cases_in_words, of_systems
-from cpms.experiment.report.intervals import bootstrap
+from cpms.experiment.report.intervals import FEWEST, bootstrap
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -82,8 +82,6 @@ _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 """Columns, and a word in the names of graphs that grow with the ranks."""
 _MOST_STORED = 4
 """Contestants whose formats a caption states."""
-_LEAST_SAMPLES = 5
-"""Samples, or graphs, from which on a bootstrap interval is given."""
 _SAME_ERROR = 2.0
 """Quotient of errors from which on a caption states it."""
 
@@ -117,7 +115,7 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
 def _ends(pairs: list[tuple[list[float], list[float]]]) -> tuple[float, float, float]:
     """Return a mean of ratios with its interval; of few samples on few graphs, with the least and the most ratio."""
     mean, low, high = bootstrap(pairs)
-    if len(pairs) >= _LEAST_SAMPLES or min(len(each) for pair in pairs for each in pair) >= _LEAST_SAMPLES:
+    if len(pairs) >= FEWEST or min(len(each) for pair in pairs for each in pair) >= FEWEST:
         return mean, low, high
     low = round(min(min(base) / max(own) for base, own in pairs), 12)
     high = round(max(max(base) / min(own) for base, own in pairs), 12)
@@ -127,11 +125,11 @@ def _ends(pairs: list[tuple[list[float], list[float]]]) -> tuple[float, float, f
 def _interval(found: pd.DataFrame) -> str:
     """Return a text about the lines of intervals."""
     counts = found.samples.map(len)
-    if len(set(found.case)) >= _LEAST_SAMPLES or counts.min() >= _LEAST_SAMPLES:
+    if len(set(found.case)) >= FEWEST or counts.min() >= FEWEST:
         return ", with 95 % bootstrap interval"
     ranges = "; lines: least to most ratio of the samples"
-    several = f", where these are fewer than {_LEAST_SAMPLES}, else 95 % bootstrap interval"
-    return ranges + several if counts.max() >= _LEAST_SAMPLES else ranges
+    several = f", where these are fewer than {FEWEST}, else 95 % bootstrap interval"
+    return ranges + several if counts.max() >= FEWEST else ranges
 
 
 def _bits_are_of_problems(found: pd.DataFrame) -> bool:
