@@ -6,6 +6,7 @@ from cpms.experiment.pages.numbers import counted, ratio, spread
 from cpms.experiment.rows.products import FAMILIES, fastest
 
 _HELD = ("stencil:points=9", "diffusion:side=1000", "elements")
+_HELD_OF_GMRES = ("diffusion:side=128", "convection:side=140")
 FEW = ("lossless", "fp16-scaled")
 _VENDOR = ("cusparse+cublas", "cg", "auto", "auto")
 _PLAIN = ("cuda", "cg", "fp64", "fp64")
@@ -150,9 +151,17 @@ def _share(way, copied):
 
 def gmres(rows):
     """Yield GMRES(100) by the format of its basis: against CuPy's, and a basis of few bits against one of float64."""
-    cells = [
-        row for row in rows.measured("gpu_gmres_time") if {way["status"] for way in row["ways_found"]} == {"CONVERGED"}
-    ]
+    held = rows.measured("gpu_gmres_time")
+    for prefix, note, is_held in (("gmres", "", False), ("gmres.held", ", held out", True)):
+        cells = [row for row in held if row["graph"].startswith(_HELD_OF_GMRES) is is_held]
+        yield from _gmres(cells, prefix, note)
+    what = f"of {len(held)} systems, those that no way solves within its limit of iterations, CuPy's included"
+    unsolved = [row for row in held if all(way["status"] != "CONVERGED" for way in row["ways_found"])]
+    yield counted("gmres.unsolved", what, "systems", len(unsolved), held, "gpu_gmres_time")
+
+
+def _gmres(cells, prefix, note):
+    cells = [row for row in cells if {way["status"] for way in row["ways_found"]} == {"CONVERGED"}]
     found = [{(way["engine"], *way["vectors"]): way for way in row["ways_found"]} for row in cells]
     for key, what, above, below in (
         ("cupy", "GMRES(100), basis in block floats of few bits, against CuPy's", ("cupy", "auto"), ("cuda", "blocks")),
@@ -171,13 +180,8 @@ def gmres(rows):
         ),
     ):
         values = [each[above]["solve_s"] / each[below]["solve_s"] for each in found]
-        yield spread(
-            f"gmres.{key}", f"{what}, {len(values)} matrices", "times", values, cells, "gpu_gmres_time", of="mean"
-        )
-    held = rows.measured("gpu_gmres_time")
-    what = f"of {len(held)} systems, those that no way solves within its limit of iterations, CuPy's included"
-    unsolved = [row for row in held if all(way["status"] != "CONVERGED" for way in row["ways_found"])]
-    yield counted("gmres.unsolved", what, "systems", len(unsolved), held, "gpu_gmres_time")
+        what = f"{what}, {len(values)} {'matrix' if len(values) == 1 else 'matrices'}{note}"
+        yield spread(f"{prefix}.{key}", what, "times", values, cells, "gpu_gmres_time", of="mean")
 
 
 def bases(rows):

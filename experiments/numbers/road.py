@@ -97,6 +97,17 @@ def over_own_float64(rows):
         yield ratio(key, f"{_name(row)}: our float64 over `refine`, edges to ranks", [(double, own)], [row], SHOW)
 
 
+def solves_held_out(rows):
+    """Yield the solve alone, by float64 over refine, on families that no other experiment uses."""
+    power, refine = (_solved(rows, "gpu_road_held", method) for method in ("power", "refine"))
+    pairs = [
+        (power[graph][1]["road_solve_samples_s"], result["road_solve_samples_s"])
+        for graph, (_, result) in refine.items()
+    ]
+    what = f"`refine` against our own float64 power iteration, solves alone, {len(pairs)} held-out families"
+    yield ratio("refine.fp64.held", what, pairs, [row for row, _ in refine.values()], SHOW)
+
+
 def updates(rows):
     """Yield times of updates that exchange one edge in 10,000, and their ratios to whole calls in the same run."""
     found = _solved(rows, "gpu_updates")
@@ -115,4 +126,4 @@ def updates(rows):
         yield counted(f"updates.{key}.sweeps", what, "sweeps", result["update_iterations"], [row], SHOW)
 
 
-NUMBERS = [times, over_processors, over_cugraph, over_own_float64, updates]
+NUMBERS = [times, over_processors, over_cugraph, over_own_float64, solves_held_out, updates]

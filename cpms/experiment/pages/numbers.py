@@ -2,9 +2,9 @@
 
 A number is a median of samples, a ratio of medians, or a geometric mean of such ratios over graphs. Its interval is the
 percentile interval of the bootstrap, over graphs and over the samples of each
-(`cpms.experiment.report.intervals.bootstrap`); where rows have no samples it is the range from least to most. Modules
-of ``experiments/numbers`` yield the numbers of this project, and `cpms.experiment.pages.measured_page` writes pages of
-them, so that no number of a page is typed.
+(`cpms.experiment.report.intervals.bootstrap`); of few samples, or without samples, it is the range from least to most.
+Modules of ``experiments/numbers`` yield the numbers of this project, and `cpms.experiment.pages.measured_page` writes
+pages of them, so that no number of a page is typed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from cpms.base.errors import InputError
 from cpms.base.package_data import folder
 from cpms.base.text import escape
-from cpms.experiment.report.intervals import bootstrap
+from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, median_ends
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import MEASURED, results_of
 from cpms.experiment.rows.standing import Recorded
@@ -154,8 +154,12 @@ def median(
     2000.0
     """
     scaled = [scale * sample for sample in samples]
-    value, low, high = bootstrap([(scaled, [1.0])]) if len(samples) > 1 else (*scaled, math.nan, math.nan)
-    return Number(key, what, value, low, high, unit, tuple(rows), show)
+    low, high = median_ends(scaled) if len(samples) > 1 else (math.nan, math.nan)
+    return Number(key, what, float(np.median(scaled)), low, high, unit, tuple(rows), show, _kind(len(samples) < FEWEST))
+
+
+def _kind(is_range: bool) -> str:
+    return "range" if is_range else "95 %"
 
 
 def ratio(
@@ -169,10 +173,10 @@ def ratio(
     """Return the geometric mean over graphs of medians over medians."""
     if not pairs:
         raise InputError(_LACKING.format(key))
-    value, low, high = bootstrap(pairs)
+    value, low, high, is_range = bootstrap_or_range(pairs)
     if len(pairs) == 1 and all(len(samples) == 1 for samples in pairs[0]):
         low = high = math.nan
-    return Number(key, what, value, low, high, unit, tuple(rows), show)
+    return Number(key, what, value, low, high, unit, tuple(rows), show, _kind(is_range))
 
 
 def spread(

@@ -42,6 +42,22 @@ def bootstrap(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple
     return round(mean, 12), round(min(mean, float(low)), 12), round(max(mean, float(high)), 12)
 
 
+def bootstrap_or_range(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[float, float, float, bool]:
+    """Return the mean and the ends of `bootstrap`, and whether they are those of a range: few samples on few graphs.
+
+    Examples
+    --------
+    >>> bootstrap_or_range([([2.0, 4.0], [1.0, 1.0])])
+    (3.0, 2.0, 4.0, True)
+    """
+    mean, low, high = bootstrap(pairs)
+    if len(pairs) >= FEWEST or min(len(each) for pair in pairs for each in pair) >= FEWEST:
+        return mean, low, high, False
+    low = round(min(min(base) / max(own) for base, own in pairs), 12)
+    high = round(max(max(base) / min(own) for base, own in pairs), 12)
+    return mean, min(mean, low), max(mean, high), True
+
+
 def ratio_ends(base: Any, own: Any) -> tuple[float, float]:
     """Return the ends of the interval of the ratio of two medians; NaN where one has no samples.
 
@@ -52,9 +68,7 @@ def ratio_ends(base: Any, own: Any) -> tuple[float, float]:
     """
     if not (_held(base) and _held(own)):
         return float("nan"), float("nan")
-    if min(len(base), len(own)) < FEWEST:
-        return min(base) / max(own), max(base) / min(own)
-    _, low, high = bootstrap([(base, own)])
+    _, low, high, _ = bootstrap_or_range([(base, own)])
     return low, high
 
 

@@ -37,8 +37,8 @@ def show(rows, out):
         _figure(drawn, out),
         caption=f"From edges to ranks on {rows.threads.iloc[0]} threads ({rows.cpu.iloc[0]}): time of the fastest "
         f"other program, named at the right, over ours, each at the loosest tolerance that keeps an error of "
-        f"{rows.error.iloc[0]:g} in L1, with {interval_text(rows, 'road_samples_s')}. {ORDER}; colour: fewest bits that ours "
-        "reads, marker: method",
+        f"{rows.error.iloc[0]:g} in L1, with {interval_text(rows, 'road_samples_s')}. {ORDER}; colour: fewest bits "
+        "that ours reads, marker: method",
         alt=ends(drawn, "ratio", ["graph", "ours"], "Time of the fastest other program over ours", "times"),
     )
 

@@ -41,9 +41,9 @@ def show(rows, out, beside):
     out.figure(
         _figure(drawn, out),
         caption=f"Whole solves on {gpu} over float64 in the same kernels and layout, medians with "
-        f"{interval_text(rows)}. Red: cpms4, orange: cpms2; circles: the faster of two kernels of ours, squares: the paper's "
-        "kernel, hollow diamonds: the authors' V100, from their raw timings, which are of CSR. ELL: all graphs whose "
-        f"solves were measured{lacks}. Means are over the graphs that both kernels solved: "
+        f"{interval_text(rows)}. Red: cpms4, orange: cpms2; circles: the faster of two kernels of ours, squares: the "
+        "paper's kernel, hollow diamonds: the authors' V100, from their raw timings, which are of CSR. ELL: all graphs "
+        f"whose solves were measured{lacks}. Means are over the graphs that both kernels solved: "
         f"{_numbers_in_common(drawn)}{_over_all(drawn)}. {explained(drawn.graph)}",
         alt=ends(drawn, "over own fp64", ["graph", "layout", "engine", "storage"], "Speed-up of solves", "times"),
     )

@@ -43,8 +43,8 @@ def show(rows, out, beside):
         caption="Karp-Flatt metric of the times that Agrawal, Shendre and Goka print: as printed, and as it is "
         "defined, which depends on what speed-ups are over, their serial program or one process of theirs (figure "
         f"karp_flatt has the latter alone); and speed-up of our ranks over one rank on {machine}, with "
-        f"{interval_text(rows)}; colour: bits, grey: as printed; marks of one number of processes, or of edges, lie beside each "
-        "other",
+        f"{interval_text(rows)}; colour: bits, grey: as printed; marks of one number of processes, or of edges, lie "
+        "beside each other",
         alt=ends(table2[table2.p > 1], "e", ["p"], "Karp-Flatt metric as defined")
         + (" " + ends(several, "psi, one rank", ["graph", "program"], "Our speed-up", "times") if len(several) else ""),
         of=NEEDS,

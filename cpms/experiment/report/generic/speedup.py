@@ -23,7 +23,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
 )
 from cpms.experiment.report.generic.words import case_in_words, cases_in_words, of_systems
-from cpms.experiment.report.intervals import FEWEST, bootstrap
+from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -108,18 +108,8 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
             called = f"{name}, {bits_of:g} bits" if by_problem else name
             first = {**group.iloc[0], "contestant": called, "called": called, "graph": "", "problem": "", "case": ""}
             bits = {"fewest_bits": group.fewest_bits.min()}
-            lines.append({**first, **bits, **dict(zip(_SPEED, _ends(pairs), strict=True))})
+            lines.append({**first, **bits, **dict(zip(_SPEED, bootstrap_or_range(pairs)[:3], strict=True))})
     return lines
-
-
-def _ends(pairs: list[tuple[list[float], list[float]]]) -> tuple[float, float, float]:
-    """Return a mean of ratios with its interval; of few samples on few graphs, with the least and the most ratio."""
-    mean, low, high = bootstrap(pairs)
-    if len(pairs) >= FEWEST or min(len(each) for pair in pairs for each in pair) >= FEWEST:
-        return mean, low, high
-    low = round(min(min(base) / max(own) for base, own in pairs), 12)
-    high = round(max(max(base) / min(own) for base, own in pairs), 12)
-    return mean, min(mean, low), max(mean, high)
 
 
 def _interval(found: pd.DataFrame) -> str:
