@@ -144,6 +144,37 @@ def require_real(name: str, values: Any) -> None:
         raise InputError(f"{name} holds complex numbers; give real ones")
 
 
+def require_consistent(matrix: Any) -> None:
+    """Refuse a sparse matrix of SciPy whose arrays contradict each other, since SciPy's compiled loops trust them.
+
+    Matrices of other libraries pass.
+
+    Raises
+    ------
+    InputError
+        If row starts descend, an index lies outside the shape, or arrays differ in length.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> require_consistent(scipy.sparse.eye_array(3, format="csr"))
+    """
+    import scipy.sparse
+
+    if not scipy.sparse.issparse(matrix):
+        return
+    try:
+        if matrix.format in ("csr", "csc", "bsr"):
+            arrays = (matrix.data, matrix.indices, matrix.indptr)
+            type(matrix)(arrays, shape=matrix.shape).check_format(full_check=True)
+        elif matrix.format == "coo":
+            type(matrix)((matrix.data, matrix.coords), shape=matrix.shape)
+    except ValueError as error:
+        raise InputError(
+            f"the matrix is not valid in {matrix.format.upper()}: {error}; make it anew from rows, columns and values"
+        ) from None
+
+
 def finite(value: float) -> float | None:
     """Return a number for JSON, which has none that are not finite: None for these.
 

@@ -19,7 +19,7 @@ from cpms.base.errors import InputError
 from cpms.base.host_memory import require_memory
 from cpms.base.real_arrays import plain_array
 from cpms.base.types import Floats
-from cpms.base.validation import described, require_real, whole
+from cpms.base.validation import described, require_consistent, require_real, whole
 from cpms.storage.device import copy_to_host, on_device
 
 if TYPE_CHECKING:
@@ -144,11 +144,11 @@ class Matrix:
         _require_numbers(held.dtype)
         if held.format != "csr":  # A file may declare more rows than row starts fit into memory.
             require_memory(8 * held.shape[0], f"a matrix of {held.shape[0]:,} rows")
-        rows = scipy.sparse.csr_array(held)
-        try:
-            rows.check_format(full_check=True)
-        except ValueError as error:
-            raise InputError(f"the matrix is not valid in CSR: {error}") from None
+        require_consistent(held)
+        given = held if held.format == "coo" else scipy.sparse.csr_array(held)
+        _require_exact(given.data)
+        # Sums of entries of one place follow, which narrow integers would not hold.
+        rows = scipy.sparse.csr_array(given.astype(np.float64, copy=False))
         if not rows.has_canonical_format:
             rows = rows.copy() if held.format == "csr" else rows
             rows.sum_duplicates()
@@ -171,7 +171,9 @@ class Matrix:
         _require_numbers(held.dtype)
         if held.ndim != 2:
             raise InputError(f"the matrix has {held.ndim} dimensions; give two")
-        return _checked(scipy.sparse.csr_array(_of_scipy(held)), pattern=False)
+        places = held.nonzero()
+        made = scipy.sparse.coo_array((_doubles(held[places]), places), shape=held.shape)
+        return _checked(made.tocsr(), pattern=False)
 
     @classmethod
     def from_triplets(
@@ -196,7 +198,7 @@ class Matrix:
         if any(number > limit for number, limit in zip(largest, size, strict=True)):
             raise InputError(f"an entry lies in row {largest[0] - 1} or column {largest[1] - 1}, outside shape {size}")
         require_memory(8 * sum(size), f"a matrix of {size[0]:,} rows and {size[1]:,} columns")
-        made = scipy.sparse.coo_array((given, (places[0], places[1])), shape=size).tocsr()
+        made = scipy.sparse.coo_array((_doubles(given), (places[0], places[1])), shape=size).tocsr()
         return _checked(made, pattern=values is None)
 
 
@@ -206,9 +208,7 @@ def _checked(rows: Any, *, pattern: bool) -> Matrix:
     rows.sort_indices()
     if pattern:
         return Matrix(rows.shape[0], rows.shape[1], rows.indptr, rows.indices, None)
-    if rows.dtype.kind in "iu" and rows.nnz and max(abs(int(rows.data.min())), int(rows.data.max())) > _EXACT_INTEGER:
-        raise InputError("the matrix holds integers beyond 2**53, which float64 rounds; convert it to float64 first")
-    values = np.ascontiguousarray(rows.data, dtype=np.float64)
+    values: Floats = np.ascontiguousarray(rows.data)
     finite = np.isfinite(values)
     if not finite.all():
         entry = int(np.argmin(finite))
@@ -219,9 +219,15 @@ def _checked(rows: Any, *, pattern: bool) -> Matrix:
     return Matrix(rows.shape[0], rows.shape[1], rows.indptr, rows.indices, values)
 
 
-def _of_scipy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return values in a type that SciPy's sparse matrices have, which float16 is not."""
-    return values.astype(np.float32) if values.dtype == np.float16 else values
+def _doubles(values: npt.NDArray[Any]) -> Floats:
+    """Return values as float64, each exactly."""
+    _require_exact(values)
+    return values.astype(np.float64, copy=False)
+
+
+def _require_exact(values: npt.NDArray[Any]) -> None:
+    if values.dtype.kind in "iu" and values.size and max(abs(int(values.min())), int(values.max())) > _EXACT_INTEGER:
+        raise InputError("the matrix holds integers beyond 2**53, which float64 rounds; convert it to float64 first")
 
 
 def _require_numbers(dtype: np.dtype[Any]) -> None:
@@ -239,6 +245,8 @@ def _numbers(name: str, given: Any) -> npt.NDArray[np.int64]:
         raise InputError(f"{name} of triplets are {numbers.dtype} of shape {numbers.shape}; give a list of integers")
     if int(numbers.min()) < 0:
         raise InputError(f"{name} of triplets begin at {int(numbers.min())}; they count from 0")
+    if int(numbers.max()) > np.iinfo(np.int64).max:
+        raise InputError(f"{name} of triplets go up to {int(numbers.max())}; give numbers below 2**63")
     return numbers.astype(np.int64, copy=False)
 
 

@@ -8,7 +8,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms import Graph, InputError, UnsupportedError
+from cpms import Graph, InputError, UnsupportedError, load
 from cpms.base import host_memory
 from cpms.formats.formats import format_named
 from cpms.sparse.arrangement import LAYOUTS, arranged
@@ -115,6 +115,10 @@ def test_a_transition_matrix_is_one_like_any_other():
         (lambda: Matrix.from_dense(np.ma.masked_array([[1.0]])), "masked"),
         (lambda: Matrix.from_triplets([0], [0, 1], [1.0]), "one of each an entry"),
         (lambda: Matrix.from_triplets([-1], [0], [1.0]), "begin at -1"),
+        (
+            lambda: Matrix.from_triplets([2**63], [0], [1.0]),
+            r"up to 9223372036854775808; give numbers below",
+        ),
         (lambda: Matrix.from_triplets([0.5], [0], [1.0]), "list of integers"),
         (lambda: Matrix.from_triplets([3], [0], [1.0], shape=(2, 2)), "outside shape"),
         (lambda: Matrix.from_triplets([3], [0], [1.0], shape=3), "give rows and columns"),
@@ -127,11 +131,53 @@ def test_what_is_no_matrix_is_a_sentence(make, sentence):
         make()
 
 
-def test_columns_outside_the_shape_are_found_before_a_kernel_reads_them():
-    wrong = scipy.sparse.csr_array(np.eye(2))
-    wrong.indices[1] = 7
-    with pytest.raises(InputError, match="not valid in CSR"):
-        Matrix.from_scipy(wrong)
+def _altered(layout, attribute, change):
+    """A sparse matrix of SciPy, one array of which was altered after SciPy had checked it."""
+    wrong = scipy.sparse.eye_array(5).asformat(layout)
+    array = getattr(wrong, attribute).copy()
+    setattr(wrong, attribute, change(array))
+    return wrong
+
+
+@pytest.mark.parametrize("make", [Matrix.from_scipy, Graph.from_scipy, load])
+@pytest.mark.parametrize(
+    ("layout", "attribute", "change"),
+    [
+        ("csr", "indices", lambda a: np.where(a == 2, 9_000_000, a)),
+        ("csr", "indices", lambda a: np.where(a == 2, -1, a)),
+        ("csr", "indptr", lambda a: np.where(a == 2, 0, a)),
+        ("csr", "indptr", lambda a: np.where(a == 5, 9_000_000, a)),
+        ("csr", "data", lambda a: a[1:]),
+        ("csc", "indices", lambda a: np.where(a == 2, 9_000_000, a)),
+        ("bsr", "indices", lambda a: np.where(a == 2, 9_000_000, a)),
+        ("coo", "row", lambda a: np.where(a == 2, -9_000_000, a)),
+    ],
+)
+def test_arrays_that_contradict_each_other_are_found_before_a_loop_reads_them(make, layout, attribute, change):
+    with pytest.raises(InputError, match=f"not valid in {layout.upper()}.*make it anew"):
+        make(_altered(layout, attribute, change))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "float32", "int64"])
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "triplets"])
+def test_entries_of_one_place_are_added_up_without_overflow(dtype, layout):
+    values, rows, columns = np.array([100.1, 100.2, 1.0]).astype(dtype), [0, 0, 1], [1, 1, 0]
+    given = scipy.sparse.coo_array((values, (rows, columns)), shape=(2, 2))
+    if layout == "csr":
+        given = scipy.sparse.csr_array((values, columns, [0, 2, 3]), shape=(2, 2))
+    if layout == "csc":
+        given = scipy.sparse.csr_array((values, columns, [0, 2, 3]), shape=(2, 2)).T
+    matrix = Matrix.from_triplets(rows, columns, values) if layout == "triplets" else Matrix.from_scipy(given)
+    total = np.float64(values[0]) + np.float64(values[1])
+    assert sorted(matrix.values) == sorted([total, np.float64(values[2])])
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">f4", ">i4", "f2", "int8", "bool"])
+def test_dense_values_of_any_real_type_are_taken_exactly(dtype):
+    given = np.array([[0, 3], [-2, 0]]).astype(dtype)
+    matrix = Matrix.from_dense(given)
+    assert matrix.values.dtype == np.float64
+    np.testing.assert_array_equal(matrix.to_scipy().toarray(), given.astype(np.float64))
 
 
 def test_padding_beyond_memory_is_a_sentence(monkeypatch):
