@@ -59,7 +59,7 @@ def _read(path: Path) -> Matrix:
     import scipy.io
 
     try:
-        exists = path.exists()
+        exists = path.is_file()
     except (OSError, ValueError):  # A name that no file can have.
         exists = False
     if not exists:
@@ -83,7 +83,10 @@ def _read(path: Path) -> Matrix:
             f"{path}: not a Matrix Market file ({shortened(str(error))}); give a .mtx file of scipy.io.mmwrite "
             "or a .npz file of scipy.sparse.save_npz"
         ) from None
-    found = Matrix.from_scipy(read) if scipy.sparse.issparse(read) else Matrix.from_dense(read)
+    try:
+        found = Matrix.from_scipy(read) if scipy.sparse.issparse(read) else Matrix.from_dense(read)
+    except CpmsError as error:
+        raise type(error)(f"{path}: {error}") from None
     return dataclasses.replace(found, values=None) if field == "pattern" else found
 
 

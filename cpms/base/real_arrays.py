@@ -163,6 +163,6 @@ def _content(values: Any, array: npt.NDArray[Any]) -> str:
     if array.dtype.kind == "O" and array.ndim == 0:
         return described(values)
     if array.dtype.kind == "O":
-        odd = next((item for item in array.flat if not isinstance(item, float)), None)
+        odd = next((item for item in array.flat if not isinstance(item, float)), array.flat[0] if array.size else None)
         return f"objects such as {described(odd)}"
     return kinds.get(array.dtype.kind, str(array.dtype))

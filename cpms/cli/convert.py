@@ -44,7 +44,9 @@ def call(arguments: argparse.Namespace) -> int:
     storage = format_named(arguments.storage)
     possible = (".npy",) if storage == FP64 else (".npz", ".cpms")
     if arguments.output.suffix not in possible:
-        raise InputError(f"{arguments.output}: {arguments.storage} is written as {' or '.join(possible)}")
+        raise InputError(
+            f"{arguments.output}: {arguments.storage} is written as {' or '.join(possible)}; end OUT in that"
+        )
     check_writable(arguments.output)
     if arguments.output.exists() and arguments.output.resolve() == arguments.input.resolve():
         raise InputError(f"{arguments.output}: is what is converted, and would be replaced; give another file name")

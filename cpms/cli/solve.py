@@ -90,7 +90,7 @@ def call(arguments: argparse.Namespace) -> int:
             if path.suffix != ending:
                 raise InputError(f"{path}: {option} writes {ending}; end in that")
             check_writable(path)
-    is_name = matrices.is_name(arguments.matrix)
+    is_name = matrices.is_name(arguments.matrix) or (":" in arguments.matrix and not Path(arguments.matrix).exists())
     matrix = given_matrix(matrices.generate(arguments.matrix) if is_name else Path(arguments.matrix), None)
     b = np.ones(matrix.rows) if arguments.rhs is None else _right_hand_side(Path(arguments.rhs))
     vectors = arguments.vectors.split(",") if "," in arguments.vectors else arguments.vectors

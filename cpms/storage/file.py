@@ -99,8 +99,11 @@ def load_values(path: Path) -> npt.NDArray[np.float64]:
         ) from None
     except Exception as error:  # noqa: BLE001  # NumPy raises many kinds of errors.
         raise InputError(f"{path}: not a readable .npy file ({error})") from None
-    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
-        raise InputError(f"{path}: must hold a one-dimensional float64 array")
+    if values.ndim != 1 or values.dtype != np.float64:
+        raise InputError(
+            f"{path}: holds {values.dtype} of shape {values.shape}; one dimension of float64 is needed, as "
+            "numpy.save(path, array.ravel().astype(float)) writes"
+        )
     return values
 
 

@@ -46,10 +46,18 @@ def test_what_is_not_certified_ends_with_1(capsys):
     assert "not converged within max_iterations" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["no.mtx", "stencil:points=6,side=3"])
-def test_matrices_that_are_not_there_are_a_line(name, capsys):
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("no.mtx", "no.mtx: there is no such file"),
+        ("stencil:points=6,side=3", "it can have 5, 9, 7, 27"),
+        ("stencl:points=5,side=3", "'stencl' is not known; did you mean stencil"),
+    ],
+)
+def test_matrices_that_are_not_there_are_a_line(name, sentence, capsys):
     assert main(["solve", name]) == 2
-    assert "Traceback" not in capsys.readouterr().err
+    assert sentence in (err := capsys.readouterr().err)
+    assert "Traceback" not in err
 
 
 def test_right_hand_sides_that_are_none_are_a_line(tmp_path, capsys):

@@ -190,6 +190,14 @@ def test_unknown_program_missing_rows_and_bad_output_are_refused(recorded, tmp_p
         show.show("table2", results=recorded, output=tmp_path / "file")
 
 
+@pytest.mark.parametrize("name", ["honesty", "table2", "linear_cpu"])
+def test_a_configuration_that_ships_is_drawn_as_its_experiment_is_by_name(name, monkeypatch):
+    path = experiments()[name]
+    monkeypatch.chdir(path.parent)
+    assert show._chosen(path.name, path) == show._chosen(str(path), path) == show._chosen(name, path)
+    assert show._chosen(name, path)[name] == show_programs().get(name, path)
+
+
 def test_dry_run_lists_cells_and_writes_nothing(tmp_path):
     said = []
     run(experiments()["quickstart"], output=tmp_path / "out", dry_run=True, echo=said.append)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cpms import InputError
+from cpms.base import host_memory
 from cpms.sources import matrices
 
 
@@ -15,6 +16,7 @@ from cpms.sources import matrices
         "stencil:points=27,side=5",
         "convection:side=5",
         "recirculation:side=9,peclet=3",
+        "recirculation:side=1",
         "elasticity:side=4",
         "banded:rows=90,width=20,entries=5",
         "elements:points=60,degree=2",
@@ -73,15 +75,23 @@ def test_finite_elements_are_definite_whatever_their_numbering():
     [
         ("stencil:points=7", "side must be given"),
         ("convection:side=5,dimensions=4", "give 2 or 3"),
-        ("recirculation:side=0", "no rows"),
+        ("recirculation:side=0", r"has side 0; give 1 to 11,585"),
+        ("stencil:points=7,side=513", r"has side 513; give 1 to 512"),
         ("elasticity:side=3,poisson=0.5", "Poisson's ratio"),
         ("banded:rows=10,width=20", "at most the next"),
         ("elements:points=5", "give 8 to"),
         ("elements:points=50,degree=3", "degree 1 or 2"),
         ("pyamg:sphinx", "is not known"),
         ("lattice:side=3", "is not known"),
+        ("elasticity:side=500", "2\\*\\*31 entries or more; give fewer points"),
     ],
 )
 def test_impossible_matrices_are_a_sentence(spec, sentence):
     with pytest.raises(InputError, match=sentence):
         matrices.generate(spec)
+
+
+def test_a_matrix_that_does_not_fit_is_a_sentence_before_memory_is_taken(monkeypatch):
+    monkeypatch.setattr(host_memory, "free_bytes", lambda: 1000)
+    with pytest.raises(InputError, match=r"64 rows and 1,728 entries needs .* 1,000 are free; give a smaller side"):
+        matrices.generate("stencil:points=27,side=4")

@@ -159,6 +159,12 @@ def test_a_header_that_cannot_be_is_refused(tmp_path, shape):
         file.load_values(path)
 
 
+def test_an_array_of_another_type_or_shape_is_named_with_what_converts_it(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    with pytest.raises(InputError, match=r"holds float32 of shape \(2, 3\).*array.ravel\(\).astype\(float\)"):
+        file.load_values(tmp_path / "x.npy")
+
+
 def test_a_file_that_is_not_there_is_named_as_such(tmp_path):
     with pytest.raises(InputError, match=r"x\.npy: there is no such file"):
         file.load_values(tmp_path / "x.npy")

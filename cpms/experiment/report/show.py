@@ -213,7 +213,9 @@ def table_of(found: list[rows.Row]) -> pd.DataFrame:
 def _chosen(name: str, source: Path) -> dict[str, Path | str]:
     """Return the programs or configurations that a name stands for, by their own names; text is that of a plug-in."""
     shipped, path = show_programs(), Path(name)
-    if path.suffix in (".py", ".toml") and path.is_file():
+    if path.suffix == ".toml" and path.resolve() in experiments().values():
+        name, path = path.stem, Path(path.stem)
+    elif path.suffix in (".py", ".toml") and path.is_file():
         return {path.stem: path}
     if name not in shipped and name in experiments():
         return {name: experiments()[name]}

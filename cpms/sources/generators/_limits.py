@@ -82,7 +82,7 @@ def check_size(name: str, nodes: float, edges: float, *, most_nodes: float = flo
         With the bytes needed and free.
     """
     if nodes < 1 or edges < 0:
-        raise InputError(f"{name} would have {nodes:g} nodes and {edges:g} edges; it needs at least one node")
+        raise InputError(f"{name} would have {nodes:g} nodes and {edges:g} edges; give 1 or more, and 0 or more")
     if nodes > most_nodes:
         raise InputError(f"{name} would have {float(nodes):,.0f} nodes; it counts up to {most_nodes:,.0f}")
     needed = _BYTES_A_NODE * float(nodes) + _BYTES_AN_EDGE * float(edges)

@@ -13,6 +13,7 @@ import numpy as np
 
 from cpms.base import threads
 from cpms.base.errors import InputError
+from cpms.base.host_memory import require_memory
 from cpms.base.jit import compiled
 from cpms.base.types import Floats
 
@@ -43,8 +44,13 @@ def block_stencil(sides: tuple[int, int, int], neighbours: Any, blocks: Floats) 
 
     steps, size = np.asarray(neighbours, np.int64), blocks.shape[1]
     rows = int(np.prod(sides)) * size
-    if min(sides) < 1 or rows * np.count_nonzero(blocks) / size > _MOST_ENTRIES:
-        raise InputError(f"a box of {sides} points with {len(steps)} neighbours each has no rows, or 2**31 entries")
+    entries = rows // size * int(np.count_nonzero(blocks))
+    if min(sides) < 1 or entries > _MOST_ENTRIES:
+        raise InputError(
+            f"a box of {sides} points with {len(steps)} neighbours each has no rows, or 2**31 entries or more; give "
+            "fewer points, and one at least"
+        )
+    require_memory(4 * rows + 12 * entries, f"a matrix of {rows:,} rows and {entries:,} entries", "give a smaller side")
     box = np.asarray(sides, np.int64)
     lengths = np.zeros(rows + 1, np.int32)
     cuts = threads.ranges(rows // size, at_least=_ROWS_A_PART, parts=64)

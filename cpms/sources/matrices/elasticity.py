@@ -34,7 +34,9 @@ def elasticity(*, side: int, poisson: float = 0.3) -> scipy.sparse.csr_array:
     ((81, 81), True)
     """
     if side < 1 or not -1.0 < poisson < 0.5:
-        raise InputError(f"elasticity of {side} points a side at Poisson's ratio {poisson}; give 1, and -1 to 0.5")
+        raise InputError(
+            f"elasticity of {side} points a side at Poisson's ratio {poisson}; give 1 or more, and between -1 and 0.5"
+        )
     stiffness = _element(poisson)
     steps = list(product((-1, 0, 1), repeat=3))
     blocks = np.zeros((len(steps), 3, 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -90,9 +91,11 @@ def recirculation(*, side: int, peclet: float = 10.0) -> scipy.sparse.csr_array:
     west[:, 0] = east[:, -1] = 0.0
     west, east = west.ravel(), east.ravel()
     south, north = south.ravel(), north.ravel()
-    diagonals: Any = [-south[side:], -west[1:], centre, -east[:-1], -north[:-side]]
+    bands = {0: centre}
+    if side > 1:
+        bands |= {-side: -south[side:], -1: -west[1:], 1: -east[:-1], side: -north[:-side]}
     made: scipy.sparse.csr_array = scipy.sparse.csr_array(
-        scipy.sparse.diags_array(diagonals, offsets=[-side, -1, 0, 1, side])
+        scipy.sparse.diags_array(list(bands.values()), offsets=list(bands))
     )
     made.eliminate_zeros()
     made.indices, made.indptr = made.indices.astype(np.int32), made.indptr.astype(np.int32)
@@ -147,8 +150,9 @@ def diffusion(*, side: int, dimensions: int = 3, contrast: float = 1000.0, seed:
 
 
 def _box(dimensions: int, side: int) -> tuple[int, int, int]:
-    if side < 1 or side**dimensions > _MOST_ROWS:
-        raise InputError(f"a grid of side {side} in {dimensions} dimensions has no rows, or more than {_MOST_ROWS:,}")
+    most = math.floor(_MOST_ROWS ** (1 / dimensions) + 1e-9)
+    if not 1 <= side <= most:
+        raise InputError(f"a grid in {dimensions} dimensions has side {side}; give 1 to {most:,}")
     return (1 if dimensions == 2 else side, side, side)
 
 

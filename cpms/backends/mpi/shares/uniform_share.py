@@ -29,7 +29,7 @@ def make(spec: str, rank: int, ranks: int) -> Share:
     given = given_numbers(spec, _KEYS, advice)
     nodes, edges = sizes(given.get("nodes"), given.get("edges"), given.get("scale"), given.get("edge_factor", 16))
     if nodes < 1 or edges < 0:
-        raise InputError(f"{spec} would have {nodes} nodes and {edges} edges; it needs at least one node")
+        raise InputError(f"{spec} would have {nodes} nodes and {edges} edges; give 1 or more, and 0 or more")
     seed = given.get("seed", 1)
     generator = random_numbers("uniform", seed)
     require_memory(graph_bytes(nodes, -(-edges // ranks), weighted=False), f"a share of {spec}")
