@@ -8,6 +8,7 @@ import re
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
@@ -17,6 +18,7 @@ from cpms.base.package_data import folder, show_programs
 from cpms.experiment.report import figures, output, panels, show
 from cpms.experiment.report.captions import provenance
 from cpms.experiment.report.palette import NEUTRAL
+from cpms.experiment.report.speedup_figures import mean_rows
 from cpms.experiment.report.style import WIDTHS
 
 RECORDED = folder("experiments") / "results"
@@ -202,6 +204,25 @@ def test_each_contestant_of_the_products_has_a_look_of_its_own(tmp_path, monkeyp
     for axes in made[0].axes:
         looks = [each for _, _, each in marks(axes)]
         assert len(set(looks)) == len(looks) > 10
+
+
+def test_means_of_few_ratios_have_no_interval_and_those_held_out_are_hollow():
+    ratios = {"few": [1.0, 2.0, 4.0, 8.0], "many": [1.0, 2.0, 3.0, 4.0, 5.0]}
+    lines = [
+        {"name": name, "held out": name == "few", "bits": 16, "times faster": ratio}
+        for name, each in ratios.items()
+        for ratio in each
+    ]
+    with show.styled():
+        figure, axes = plt.subplots()
+        mean_rows(axes, pd.DataFrame(lines), list(ratios))
+        plt.close(figure)
+    means = [line for line in axes.lines if line.get_marker() == "D"]
+    assert [line.get_xdata()[0] for line in means] == pytest.approx(
+        [np.prod(each) ** (1 / len(each)) for each in ratios.values()]
+    )
+    assert [line.get_markerfacecolor() for line in means] == ["none", panels.colour(16)]
+    assert [len(each.get_segments()) for each in axes.collections] == [1]
 
 
 def test_a_legend_above_a_panel_lies_between_its_title_and_its_curves():

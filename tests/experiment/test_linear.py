@@ -17,6 +17,7 @@ from cpms.experiment.report import show
 from cpms.experiment.report.generic.parts import baseline_of
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.output import Output
+from cpms.experiment.report.solve_tables import means
 from cpms.experiment.report.templates import drawings
 from cpms.experiment.rows.flat import read_rows
 from cpms.experiment.runner import run
@@ -46,6 +47,13 @@ def test_each_way_is_certified_and_drawn(tmp_path):
     assert table.method.tolist() == ["scipy cg", "cg", "cg"]
     assert (tmp_path / "linear.png").exists()
     assert "GB read to the same residual" in (tmp_path / "linear_bytes.json").read_text()
+
+
+def test_means_count_the_matrices_that_both_solve():
+    ratios = {"matrix": ["a", "b", "c"], "times faster than ours": [2.0, np.nan, 8.0]}
+    found = means(pd.DataFrame({**ratios, "right-hand side": "ones", "way": "cg"}), 1)
+    assert found.matrices.tolist() == ["1 tuned", "1 held out"]
+    assert found["times faster than ours"].tolist() == pytest.approx([2.0, 8.0])
 
 
 def test_our_answers_are_never_wrong(tmp_path):

@@ -1,4 +1,4 @@
-"""Tables and figures of the speedup of one optimisation: each graph's sweeps without and with it."""
+"""Tables and figures of speedups: each graph's sweeps without and with an optimisation, and means by method."""
 
 from __future__ import annotations
 
@@ -9,10 +9,52 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
+from cpms.experiment.report.intervals import FEWEST, geometric
 from cpms.experiment.report.output import Output, label, shortened
+from cpms.experiment.report.palette import NEUTRAL, colour
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+DOT: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.5, "alpha": 0.5, "mew": 0}
+"""The entry in a legend of the dots of `mean_rows`."""
+MEAN: dict[str, Any] = {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}
+"""The entry of its means."""
+OF_MEANS = f"lines: 95 % bootstrap intervals of means of {FEWEST} or more"
+
+
+def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "times faster") -> None:
+    """Draw ratios on named rows of a logarithmic panel: each a dot, and their geometric means.
+
+    Means that are held out lie below the others, and their dots below them.
+
+    A mean of fewer than `FEWEST` ratios has no interval: its dots are its range.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    table : DataFrame
+        Columns ``name``, of the row; ``held out``, of means that are hollow; ``bits``, and ``value``.
+    names : list of str
+        Of the rows.
+    value : str
+        The column of the ratios.
+    """
+    two = len(set(table["held out"])) > 1
+    for (name, held_out), part in table.dropna(subset=value).groupby(["name", "held out"]):
+        side = 1 if held_out and two else -1
+        place = names.index(str(name)) + (0.0 if two else 0.2)
+        shades = part.bits.map(colour)
+        for shade, dots in part.groupby(shades):
+            axes.plot(dots[value], [place + 0.3 * side] * len(dots), **{**DOT, "color": shade})
+        found = geometric(part[value])
+        reach = (found["low"], found["high"]) if len(part) >= FEWEST else None
+        bits = part.bits.iloc[0] if len(set(shades)) == 1 else None
+        panels.point(axes, found["mean"], place + 0.1 * side, bits, "D", ends=reach, filled=not held_out)
+    panels.unity(axes)
+    panels.named_rows(axes, names)
+    panels.logarithmic(axes)
 
 
 def without_and_with(row: pd.Series[Any], lever: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -55,7 +97,7 @@ def show_faster(
         table.drop(columns=["low", "high"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
         best={"times faster": "most"},
     )  # fmt: skip
-    interval = "from the least to the most that samples of sweeps without and with it allow"
+    interval = "ranges, from the fastest sample without it over the slowest with it to the slowest over the fastest"
     faster_figure(table, out, by, interval, suffix=suffix, of=[str(rows.experiment.iloc[0])])
 
 
@@ -106,8 +148,7 @@ def faster_figure(
     out.figure(
         _figure(table, out, by, of),
         suffix=suffix,
-        caption=f"Times faster {by} than without, by bits of a value, from the top from few to many; lines: "
-        f"{interval}{more}",
+        caption=f"Times faster {by} than without, medians, by the bits of a value; lines: {interval}{more}",
         alt=ends(table, "times faster", ["graph", "bits"], f"Times faster {by}", "times"),
         of=of,
     )
@@ -116,7 +157,7 @@ def faster_figure(
 def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> Figure:
     graphs, widths = list(dict.fromkeys(table.graph)), sorted(set(table.bits.tolist()))
     names = out.names(graphs, of=of)
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.07 + 0.05 * len(widths)))
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.09 + 0.065 * len(widths)))
     of_graph = {graph: sorted(set(part.bits)) for graph, part in table.groupby("graph")}
     for line in table.to_dict("records"):
         own = of_graph[line["graph"]]

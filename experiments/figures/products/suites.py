@@ -3,13 +3,16 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
+from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric
-from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.experiment.report.speedup_figures import DOT, MEAN, OF_MEANS, mean_rows
 from cpms.experiment.rows.products import FAMILIES, fastest, is_product
 
 NEEDS = [f"gpu_suite_{suite}_{part}" for suite in "ab" for part in ("grids", "irregular")]
 BESIDE = ["cpu_product"]
 BASELINE = "cuSPARSE's fastest algorithm in CSR"
+BITS = {"fp64": 64, "fp32": 32, "fp16": 16, "fp16-scaled": 16}
+"""The bits by which products are named."""
 SELL, CSR = ("cuda", ("sell",)), ("cuda", ("csr",))
 
 
@@ -25,9 +28,10 @@ def show(rows, out, beside):
     )
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     out.table(
-        table.drop(columns="bits"),
+        table.drop(columns=["bits", "family", "held out"]),
         best={"ms": "least by experiment,matrix"},
-        caption=f"Products on suites A and B: times faster than {BASELINE}",
+        caption=f"Products on suites A and B: times faster than {BASELINE}; named by layout, and bits of values and of "
+        f"vectors{_choices(table)}",
     )
     table = table.dropna(subset="times faster")
     summary = table.pivot_table("times faster", "product", "experiment", aggfunc=_mean, sort=False)
@@ -37,16 +41,15 @@ def show(rows, out, beside):
         suffix="_means",
         best=dict.fromkeys(summary, "most"),
     )
+    drawn = table[table["product"] != "cuSPARSE, CSR, 64/64"].rename(columns={"product": "name"})
+    means = drawn.groupby(["name", "family", "held out"], sort=False)["times faster"].agg(_mean)
     out.figure(
-        _figure(table, out),
-        caption=f"Products by suite of matrices: times faster than {BASELINE}. Dots are matrices, "
-        "diamonds geometric means with 95 % bootstrap intervals over them, grey where matrices are stored in several "
-        f"numbers of bits; colour: bits of values{_choices(table)}",
-        alt="; ".join(
-            f"{product}, {_title(suite)}: {mean:.2f} times"
-            for suite in summary
-            for product, mean in summary[suite].dropna().items()
-        ),
+        _figure(drawn, out),
+        caption=f"Products of sparse matrices and vectors, times faster than {BASELINE} in float64. A row is a layout "
+        "with the bits of values / of vectors; lossless is the shortest format that holds all values of a matrix. "
+        "Diamonds: geometric means, in the colour of the bits of values, grey where these differ by matrix; "
+        f"{OF_MEANS}. No kernel was tuned on suite B. Axes differ",
+        alt=ends(means.reset_index(), "times faster", ["name", "family"], "Geometric means", "times"),
         of=NEEDS,
     )
 
@@ -55,7 +58,7 @@ def _choices(table):
     """Return as what each suite's matrices are stored where the format is chosen for each, as a text for a caption."""
     chosen = table[table["product"].str.contains("lossless")].drop_duplicates(["experiment", "matrix"])
     texts = [
-        f"{_title(suite)} " + ", ".join(f"{name} ({count})" for name, count in part["stored as"].value_counts().items())
+        f"{suite} " + ", ".join(f"{name} ({count})" for name, count in part["stored as"].value_counts().items())
         for suite, part in chosen.groupby("experiment", sort=False)
     ]
     return f". Lossless is the shortest format that holds all values of a matrix: {'; '.join(texts)}" if texts else ""
@@ -166,38 +169,34 @@ def _mean(ratios):
 
 
 def _figure(table, out):
-    suites, products = (list(dict.fromkeys(table[column])) for column in ("experiment", "product"))
-    figure, axes = panels.grid(
-        out.width, len(suites), panels.rows_height(products, 0.14, 0.5), columns=(1, 2), sharex=True, sharey=True
-    )
-    for panel, suite in zip(axes, suites, strict=True):
-        for place, product in enumerate(products):
-            part = table[(table.experiment == suite) & (table["product"] == product)]
-            for bits, dots in part.groupby("bits"):
-                style = {"color": colour(bits), "marker": "o", "ls": "", "ms": 3, "alpha": 0.6, "mew": 0}
-                panel.plot(dots["times faster"], [place] * len(dots), **style)
-            if len(part):
-                found, several = geometric(part["times faster"]), len(set(part.bits)) > 1
-                ends_of = (found["low"], found["high"])
-                panels.point(panel, found["mean"], place, None if several else part.bits.iloc[0], "D", ends=ends_of)
-        panels.unity(panel)
-        panels.named_rows(panel, products)
-        panels.logarithmic(panel)
-        panel.set_title(_title(suite))
-    figure.supxlabel("times faster than cuSPARSE")
-    dot = {"a matrix": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 3}}
-    panels.legend(figure, panels.key(table.bits, {"geometric mean": "D"}, dot))
+    families = list(dict.fromkeys(table.family))
+    names = sorted(dict.fromkeys(table.name), key=lambda name: not name.startswith("CSR"))
+    figure, axes = panels.grid(out.width, len(families), panels.rows_height(names, 0.21), columns=(1, 3), sharey=True)
+    for panel, family in zip(axes, families, strict=True):
+        part = table[table.family == family]
+        mean_rows(panel, part, names)
+        counts = part.groupby("held out").matrix.nunique()
+        panel.set(title=f"{family}: {_counted(counts)}", xlabel="times faster")
+    kinds = {"suite A": MEAN, "suite B, held out": {**MEAN, "markerfacecolor": "white"}, "a matrix": DOT}
+    panels.legend(figure, panels.key(table.bits, lines=kinds))
     return figure
 
 
-def _title(suite):
-    """Return the title of a panel: the suite's letter and its kind of matrices."""
-    letter, kind = suite.removeprefix("gpu_suite_").split("_")
-    return f"suite {letter.upper()}, {kind}"
+def _counted(counts):
+    return ", ".join(f"{count} in {'B' if held_out else 'A'}" for held_out, count in counts.items())
+
+
+def _family(matrix):
+    """Return the family of a matrix; the grids are stencils, elasticity, convection and bands."""
+    found = (family for family, beginnings in FAMILIES.items() if matrix.startswith(beginnings))
+    return next((family for family in found if family != "stencils"), "grids")
 
 
 def _name(contestant):
-    return f"{contestant['engine']} {contestant['layout']} {contestant['storage']}, vectors {contestant['vectors']}"
+    """Return the name of a product: layout, and the bits of values and of vectors."""
+    values, vectors = (BITS.get(contestant[key], contestant[key]) for key in ("storage", "vectors"))
+    vendor = "cuSPARSE, " if contestant["engine"] == "cusparse" else ""
+    return f"{vendor}{contestant['layout'].upper()}, {values}/{vectors}"
 
 
 def _lines(row):
@@ -206,6 +205,8 @@ def _lines(row):
         gbps = c["least_bytes"] / c["median_ms"] / 1e6
         yield {
             "experiment": row.experiment,
+            "family": _family(row.graph),
+            "held out": row.experiment.startswith("gpu_suite_b"),
             "matrix": row.graph,
             "product": _name(c),
             "stored as": c["stored_as"],

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from cpms.experiment.report.captions import some
 from cpms.experiment.report.intervals import interval_text, ratio_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.speedup_figures import faster_figure, faster_lines, show_faster
@@ -30,10 +31,10 @@ def show(rows, out, beside):
         if len(part):
             others = part[part.bits != part["bits without"]]
             more = "".join(
-                f"; {graph}: with {bits} bits, and without it {without}, which the engine chooses then"
-                for graph, bits, without in zip(others.graph, others.bits, others["bits without"], strict=True)
+                f". On {some(same.graph)} the engine reads {without} bits without it"
+                for without, same in others.groupby("bits without")
             )
-            interval = f"{interval_text(solved)} of whole solves"
+            interval = f"{interval_text(solved)}, of whole solves"
             faster_figure(part, out, f"with {called}", interval, suffix=f"_{key}", of=BESIDE, more=more)
 
 

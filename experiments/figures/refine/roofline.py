@@ -1,20 +1,19 @@
 """Bytes a second of each product, and of fused sweeps, beside the copy and gather rates measured in their runs."""
 
-import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.page import labels, room
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 NEEDS = ["gpu_spmv"]
 BESIDE = ["gpu_sweeps"]
-_NAMED = 3
-"""Graphs of a panel whose points are named."""
-_OF_GRAPH = {"color": "#c8c8c8", "linewidth": 0.6, "zorder": 1}
-"""The line through the points of a graph."""
+LEAST = 10**7
+"""Edges of graphs that are drawn: smaller ones lie in the cache, which these rates do not bound."""
+GATHERS = {64: "gather_8_byte_giga_per_s", 16: "gather_2_byte_giga_per_s"}
+"""Numbers of bits that are drawn, with the rate of random gathers that bounds them."""
+COPY = {"color": NEUTRAL, "linewidth": 0.7}
 
 
 def show(rows, out, beside):
@@ -28,17 +27,27 @@ def show(rows, out, beside):
     swept = pd.DataFrame([line for _, row in beside.iterrows() if row.status == "ok" for line in _swept(row)])
     if len(swept):
         out.table(swept, suffix="_fused", caption=_CAPTION.format(beside.gpu.iloc[0]))
+    drawn = {"products in CSR": table[(table.engine == "cuda") & (table.layout == "csr")], "fused sweeps": swept}
+    drawn = {title: _large(part) for title, part in drawn.items() if len(part)}
     out.figure(
-        _figure(table, swept, first, out),
-        caption=f"Bytes that products and fused sweeps on {first.gpu} must move, a second, against gathers a second; "
-        f"rates measured in the products' run: {rates}; dashed: random gathers of 8 bytes. A point is a graph, in the "
-        "colour of the bits that are read: the median of the fastest storage of these bits. Lines join the points of a "
-        "graph. Points lie above the copy where caches hold what is read again, and beyond random gathers where "
-        f"neighbours are near each other. Of each panel at most {_NAMED} graphs, evenly chosen by their gathers a "
-        "second, are named where there is room",
-        alt=ends(table, "of copy", ["graph", "storage"], "Share of the copy bandwidth by products")
-        + (" " + ends(swept, "of copy", ["graph", "storage"], "By fused sweeps") if len(swept) else ""),
+        _figure(drawn, first, out),
+        caption=f"Bytes a second of products and of fused PageRank sweeps on {first.gpu}, of the least that must be "
+        f"moved, on graphs of more than {LEAST / 1e6:g}M edges, which exceed its cache: with values of 64 bits and of "
+        f"16. Line: copy bandwidth, {first.copy_gbps:.0f} GB/s. Strokes: bytes a second if each edge took a random "
+        f"gather, of 8 bytes ({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 "
+        f"({first.gather_2_byte_giga_per_s:.0f} G/s); graphs pass them whose neighbours are near each other. "
+        "Reading alone may pass the copy",
+        alt=" ".join(
+            ends(part, "of copy", ["graph", "storage"], f"Share of the copy bandwidth by {title}")
+            for title, part in drawn.items()
+        ),
     )
+
+
+def _large(part):
+    """Return the fastest lines of the graphs that the cache does not hold, at the bits that are drawn."""
+    part = part[(part.edges > LEAST) & part.bits.isin(GATHERS)].assign(graph=part.graph.map(shortened))
+    return part.sort_values("GB/s").drop_duplicates(["graph", "bits"], keep="last")
 
 
 def _products(row):
@@ -46,6 +55,7 @@ def _products(row):
         if c["engine"] != "cuda_thread_rows":
             yield {
                 "graph": label(row),
+                "edges": row.edges,
                 "engine": c["engine"],
                 "layout": c["layout"],
                 "storage": c["storage"],
@@ -58,58 +68,28 @@ def _products(row):
             }
 
 
-def _figure(table, swept, first, out):
-    parts = {
-        f"{'cuSPARSE' if engine == 'cusparse' else engine}, {layout}": part
-        for engine in ("cuda", "cusparse")
-        for layout, part in _fastest(table[table.engine == engine]).groupby("layout", sort=False)
-    }
-    parts |= {"fused sweeps, pattern": swept} if len(swept) else {}
+def _figure(drawn, first, out):
+    parts = list(drawn.values())
+    graphs = [graph for graph in dict.fromkeys(parts[0].graph[::-1]) if all(graph in set(part.graph) for part in parts)]
+    names = out.names(graphs, None if out.double else 19)
     figure, axes = panels.grid(
-        out.width, len(parts), 2.3 if out.double else 1.4, columns=(1, 3), sharex=True, sharey=True
+        out.width, len(drawn), panels.rows_height(names, 0.25, 0.9), columns=(2, 2), sharex=True, sharey=True
     )
-    for panel, (title, part) in zip(axes, parts.items(), strict=True):
-        for bits, same in sorted(part.groupby("bits"), reverse=True):
-            panel.plot(
-                same["G gathers/s"], same["GB/s"], "o", color=colour(bits), ms=3.2, mew=0.3, mec="white", clip_on=False
-            )
-        for _, same in part.groupby("graph"):
-            panel.plot(*same.sort_values("bits")[["G gathers/s", "GB/s"]].to_numpy().T, **_OF_GRAPH)
-        panel.axhline(first.copy_gbps, color=NEUTRAL, linewidth=0.7)
-        panel.axvline(first.gather_8_byte_giga_per_s, color=NEUTRAL, linewidth=0.7, linestyle="--")
+    for panel, (title, part) in zip(axes, drawn.items(), strict=True):
+        for _, line in part[part.graph.isin(graphs)].iterrows():
+            place = graphs.index(line.graph) + panels.beside(list(GATHERS).index(line.bits), len(GATHERS), 0.55)
+            of_gathers = line["GB/s"] * first[GATHERS[line.bits]] / line["G gathers/s"]
+            panel.plot(of_gathers, place, "|", color=colour(line.bits), markersize=6, markeredgewidth=1.2)
+            panels.point(panel, line["GB/s"], place, line.bits, size=3.5)
+        panel.axvline(first.copy_gbps, **COPY)
+        panels.named_rows(panel, names)
         panel.set_title(title)
-    panels.logarithmic(axes[0])
-    panels.logarithmic(axes[0], "y")
-    for panel in axes if out.double else axes[-1:]:
-        panel.tick_params(axis="x", labelbottom=True)
-    figure.supxlabel("10⁹ gathers a second")
-    figure.supylabel("least bytes, GB/s")
-    lines = {
-        "a graph": _OF_GRAPH,
-        "copy": {"color": NEUTRAL, "linewidth": 0.7},
-        "random gathers": {"color": NEUTRAL, "linewidth": 0.7, "linestyle": "--"},
-    }
-    panels.legend(figure, panels.key(pd.concat([table, swept]).bits, lines=lines))
-    for panel, part in zip(axes, parts.values(), strict=True):
-        _name(panel, part, first, out)
+        panel.set_xticks([0, 2000, 4000])
+    axes[0].set_xlim(left=0)
+    figure.supxlabel("GB/s")
+    gathers = {"color": NEUTRAL, "marker": "|", "linestyle": "", "markersize": 6, "markeredgewidth": 1.2}
+    panels.legend(figure, panels.key(GATHERS, lines={"copy": COPY, "random gathers": gathers}))
     return figure
-
-
-def _name(panel, part, first, out):
-    """Write the names of some graphs beside their points, and not on the lines of rates."""
-    points = {graph: same[["G gathers/s", "GB/s"]].to_numpy(float) for graph, same in part.groupby("graph")}
-    named = room.evenly(sorted(points, key=lambda graph: points[graph][:, 0].max()), _NAMED)
-    others = [point for graph, same in points.items() if graph not in named for point in same]
-    low, high = np.geomspace(*panel.get_xlim(), 80), np.geomspace(*panel.get_ylim(), 80)
-    others += [(across, first.copy_gbps) for across in low] + [(first.gather_8_byte_giga_per_s, up) for up in high]
-    names = out.names(map(shortened, named), 20)
-    labels.place(panel, names, [points[graph] for graph in named], others=others, all_or_none=False)
-
-
-def _fastest(products):
-    """Return the fastest product of each graph, layout and number of bits."""
-    ordered = products.sort_values("ms", kind="stable")
-    return ordered.drop_duplicates(["graph", "layout", "bits"]).sort_values(["layout", "graph"], kind="stable")
 
 
 _CAPTION = (
@@ -127,6 +107,7 @@ def _swept(row):
             seconds = 1e-6 * result["sweep_us"]
             yield {
                 "graph": shortened(label(row)),
+                "edges": row.edges,
                 "storage": result["storage"],
                 "bits": result["bits"],
                 "us": result["sweep_us"],

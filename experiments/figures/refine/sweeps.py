@@ -8,10 +8,12 @@ from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
-from cpms.experiment.report.speedup_figures import without_and_with
+from cpms.experiment.report.speedup_figures import DOT, MEAN, OF_MEANS, mean_rows, without_and_with
 
 NEEDS = ["gpu_sweeps"]
 BESIDE = ["gpu_refine", "gpu_cached", "gpu_merged"]
+OF_SOLVE = " (solve)"
+ENTRIES = {"geometric mean": MEAN, "a graph": DOT}
 COMPARED = {"cached": "in-cache sweeps", "merge": "lumping"}
 WITHOUT = {
     "reordering": ["as chosen, file order"],
@@ -22,13 +24,15 @@ WITHOUT = {
     "hub cache": ["no hub cache"],
 }
 """What a lever of a sweep is compared with: the same without it, or the better of choices that are fixed."""
-IN_BINS = "of the bytes alone"
+DRAWN = (64, 16)
+"""Numbers of bits of the figure; the table has all."""
+GATHERS = {"color": NEUTRAL, "marker": "|", "linestyle": "", "markersize": 6, "markeredgewidth": 1.2}
 
 
 def show(rows, out, beside):
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    ends_of_sweeps = ["low", "high", "bits", "in bins"]
+    ends_of_sweeps = ["low", "high", "bits"]
     out.table(
         table.drop(columns=ends_of_sweeps),
         best={"sweep us": "least by graph,storage"},
@@ -44,13 +48,12 @@ def show(rows, out, beside):
     )
     chosen = table[table.arrangement == "as chosen"]
     out.figure(
-        _figure(table, out),
-        caption=f"Share of the limit that a sweep on {rows.gpu.iloc[0]} reaches: the time that its bytes, at the copy "
-        "bandwidth of the same run, or its gathers alone take, whichever is longer, over its own. Marks: the engine's "
-        "choice of arrangement by bits, from the top from few to many, with the least and the most of its samples; "
-        "grey: the other arrangements at 16 bits. Above 1 where sweeps gather in a better order than the kernel of "
-        "gathers alone; diamonds gather from shared memory, which that kernel does not, so that their share is of the "
-        "bytes alone",
+        _figure(chosen, out),
+        caption=f"A sweep on {rows.gpu.iloc[0]}, with values of 64 bits and of 16: the time that its bytes take at the "
+        "copy bandwidth of the same run, over its own; lines: from the least to the most of its samples. Strokes: the "
+        "same of a kernel that only gathers. Sweeps that gather in a better order pass their stroke; without a stroke, "
+        "gathers alone are faster than the bytes, or sweeps gather from shared memory. Small graphs, below, lie in the "
+        "cache, where latency counts",
         alt=ends(chosen, "reached", ["graph", "storage"], "Share of the limit reached"),
         of=NEEDS,
     )
@@ -76,8 +79,9 @@ def show(rows, out, beside):
     out.figure(
         _ablation(bought, out),
         suffix="_ablation",
-        caption=f"Times faster with each lever than without{over}: grey dots are graphs, diamonds geometric means with "
-        "95 % bootstrap intervals over them; numbers of graphs in brackets; of a 16-bit sweep, or (‡) of a whole solve",
+        caption="Times faster with each optimisation than without: of whole solves, and of a 16-bit sweep; the numbers "
+        f"of graphs in brackets{over.replace(', of', '. The')}. Orange dots are graphs, diamonds their geometric "
+        f"means; {OF_MEANS}. Axes differ",
         alt="; ".join(f"{lever}: {geometric(bought[lever])['mean']:.2f} times" for lever in bought),
     )
 
@@ -101,7 +105,6 @@ def _lines(row):
             "of plain": max(_plain_bytes(row, result["bits"]) / bandwidth, result["gather_us"]) / result["sweep_us"],
             "over the default": own[result["storage"]] / result["sweep_us"],
             "bits": result["bits"],
-            "in bins": result["in_bins"],
             "low": np.fmax(moved, gathers) / result["most_us"],
             "high": np.fmax(moved, gathers) / result["least_us"],
         }
@@ -121,32 +124,23 @@ def _called(arrangement):
     return name if arrangement["renumber"] else f"{name}, file order"
 
 
-def _figure(table, out):
-    graphs, widths = list(dict.fromkeys(table.graph)), sorted(set(table.bits))
-    half = -(-len(graphs) // (2 if out.double else 1))
-    parts = [graphs[first : first + half] for first in range(0, len(graphs), half)]
-    figure, axes = panels.grid(out.width, len(parts), panels.rows_height(parts[0], 0.34), columns=(1, 2), sharex=True)
-    for panel, part in zip(axes, parts, strict=True):
-        _shares(panel, table[table.graph.isin(part)], part, widths)
-        panels.named_rows(panel, out.names(part, of=NEEDS))
-    axes[0].set_xlim(left=0)
-    figure.supxlabel("share of the limit by bytes or gathers")
-    other = {"other arrangements, 16 bits": {"color": "#999999", "marker": "|", "linestyle": ""}}
-    marks = {IN_BINS: "D"} if (table["in bins"] & (table.arrangement == "as chosen")).any() else {}
-    panels.legend(figure, panels.key(widths, lines=other, marks=marks))
+def _figure(chosen, out):
+    drawn = chosen[chosen.bits.isin(DRAWN)].assign(share=chosen["bytes us"] / chosen["sweep us"])
+    own = drawn[drawn.bits == DRAWN[-1]].set_index("graph").share
+    graphs = sorted(dict.fromkeys(drawn.graph), key=own.get, reverse=True)
+    names = out.names(graphs, of=NEEDS)
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.25))
+    for _, line in drawn.iterrows():
+        place = graphs.index(line.graph) + panels.beside(DRAWN.index(line.bits), len(DRAWN), 0.7)
+        of_gathers, scale = line["bytes us"] / line["gathers us"], line.share / line.reached
+        axes.plot(of_gathers, place, **{**GATHERS, "color": colour(line.bits)})
+        reach = (scale * line.low, scale * line.high)
+        panels.point(axes, line.share, place, line.bits, ends=reach, size=3.5, light=True)
+    panels.named_rows(axes, names)
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("share of the copy bandwidth")
+    panels.legend(figure, panels.key(DRAWN, lines={"gathers alone": GATHERS}))
     return figure
-
-
-def _shares(panel, table, graphs, widths):
-    others = table[(table.storage == "fp16") & (table.arrangement != "as chosen")]
-    places = [graphs.index(graph) + panels.beside(widths.index(16), len(widths)) for graph in others.graph]
-    panel.plot(others.reached, places, "|", color="#999999", markersize=4, markeredgewidth=0.6, zorder=0)
-    chosen = table[table.arrangement == "as chosen"]
-    for line, in_bins in zip(chosen.itertuples(), chosen["in bins"], strict=True):
-        place = graphs.index(line.graph) + panels.beside(widths.index(line.bits), len(widths))
-        ends_of = (line.low, line.high)
-        panels.point(panel, line.reached, place, line.bits, "D" if in_bins else "o", ends=ends_of, size=3.5, light=True)
-    panels.unity(panel)
 
 
 def _bought(table):
@@ -205,18 +199,29 @@ def _bought_by_solves(rows):
 
 
 def _ablation(bought, out):
-    levers = sorted(bought, key=lambda lever: -geometric(bought[lever])["mean"])
-    names = [f"{lever.replace(' (solve)', '‡')} ({bought[lever].notna().sum()})" for lever in levers]
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.2))
-    for place, lever in enumerate(levers):
-        known, found = bought[lever].dropna(), geometric(bought[lever])
-        axes.plot(known, [place] * len(known), "o", color="#999999", markersize=3, alpha=0.6, markeredgewidth=0)
-        panels.point(axes, found["mean"], place, 16, "D", ends=(found["low"], found["high"]), size=4.5)
-    panels.unity(axes)
-    panels.named_rows(axes, names)
-    panels.logarithmic(axes)
-    axes.set_xlabel("times faster with the lever")
-    mean = {"geometric mean": {"color": colour(16), "marker": "D", "linestyle": "", "markersize": 5}}
-    graph = {"a graph": {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 3}}
-    panels.legend(figure, panels.key(lines={**mean, **graph}))
+    from matplotlib.figure import Figure
+
+    long = bought.melt(var_name="lever", value_name="times faster").dropna()
+    counts = long.groupby("lever").size()
+    long["name"] = [f"{lever.removesuffix(OF_SOLVE)} ({counts[lever]})" for lever in long.lever]
+    long = long.assign(bits=16, **{"held out": False})
+    is_solve = long.lever.str.endswith(OF_SOLVE)
+    parts = {"a whole solve": long[is_solve], "a 16-bit sweep": long[~is_solve]}
+    parts = {title: part for title, part in parts.items() if len(part)}
+    names = [_by_mean(part) for part in parts.values()]
+    counted = [len(each) + 3.5 for each in names]
+    figure = Figure(figsize=(out.width, 0.23 * (max(counted) if out.double else sum(counted))))
+    shape = {"ncols": len(parts)} if out.double else {"nrows": len(parts), "height_ratios": counted}
+    for panel, (title, part), each in zip(
+        figure.subplots(squeeze=False, **shape).flat, parts.items(), names, strict=True
+    ):
+        mean_rows(panel, part, each)
+        panel.set(title=title, xlabel="times faster")
+    panels.legend(figure, panels.key(lines={name: {**style, "color": colour(16)} for name, style in ENTRIES.items()}))
     return figure
+
+
+def _by_mean(part):
+    """Return the names of rows, the largest mean first."""
+    means = part.groupby("name")["times faster"].agg(lambda ratios: geometric(ratios)["mean"])
+    return list(means.sort_values(ascending=False).index)

@@ -6,9 +6,27 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import interval_text, median_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.experiment.report.palette import colour
 
 NEEDS = ["cpu_tolerance", "gpu_times"]
+NAMES = {
+    "scipy power fp64": "power, SciPy",
+    "cusparse power fp64": "power, cuSPARSE",
+    "cpu power fp64": "power, ours",
+    "cuda_fused power fp64": "power, ours",
+    "cpu power cpms4": "power, CPMS rule",
+    "cuda power cpms4": "power, CPMS rule",
+    "cpu refine fp16": "refine, fp16",
+    "cuda_fused refine fp16": "refine, fp16",
+}
+"""Contestants of the figure; the table has all."""
+MARKS = {
+    "power, SciPy": "X",
+    "power, cuSPARSE": "X",
+    "power, ours": "o",
+    "power, CPMS rule": "s",
+    "refine, fp16": "D",
+}
 
 
 def show(rows, out):
@@ -36,14 +54,16 @@ def _table_and_figure(rows, out, where, experiment, suffix):
             else "and nobody recomputed the residuals of the others"
         ),
     )
-    if (table.status == "converged").any():
-        drawn = table[table.status == "converged"]
+    if ((table.status == "converged") & table.contestant.isin(NAMES)).any():
+        drawn = table[(table.status == "converged") & table.contestant.isin(NAMES)].replace({"contestant": NAMES})
         out.figure(
             _figure(drawn, out, experiment),
             suffix=suffix,
-            caption=f"Time of whole solves against the tolerance on {where}: medians with {interval_text(rows)} of "
-            "contestants that converged; colour: fewest bits read on the graph (grey in the legend: not the same on "
-            "all), marker: engine and method; marks of one tolerance lie beside each other, axes of times differ",
+            caption=f"Time of whole solves to a tolerance on {where}, medians with {interval_text(rows)}, of those "
+            "that converged. Power iteration in float64 by a library and by ours, and with four segments of 16 bits by "
+            "the rule of the CPMS paper; method refine in 16 bits, in the colour of the fewest "
+            "bits read: on graphs without a cycle it needs one pass in 64 bits. Marks of one tolerance lie beside each "
+            "other. Axes of times differ",
             alt=ends(drawn, "ms", ["graph", "contestant", "tol"], "Times", "ms"),
             of=[experiment],
         )
@@ -79,21 +99,18 @@ def _status(row, result):
 
 
 def _figure(table, out, experiment):
-    graphs, contestants = (list(dict.fromkeys(table[column])) for column in ("graph", "contestant"))
-    names = out.names(graphs, of=[experiment])
-    figure, axes = panels.grid(out.width, len(graphs), 2.5 if out.double else 1.5, columns=(1, 4), sharex=True)
-    marks = dict(zip(contestants, "o^sDXvP<>", strict=False))
-    bits = table.groupby(["contestant", "graph"]).bits.min().groupby("contestant").agg(set)
-    for panel, graph, name in zip(axes, graphs, names, strict=True):
+    graphs = list(dict.fromkeys(table.graph))
+    contestants = [name for name in MARKS if name in set(table.contestant)]
+    figure, axes = panels.grid(out.width, len(graphs), 2.5 if out.double else 1.45, columns=(1, 4), sharex=True)
+    for panel, graph, name in zip(axes, graphs, out.names(graphs, of=[experiment]), strict=True):
         for place, contestant in enumerate(contestants):
             part = table[(table.graph == graph) & (table.contestant == contestant)].sort_values("tol")
-            shade = colour(part.bits.min()) if len(part) else NEUTRAL
-            panel.errorbar(
-                panels.abreast(part.tol, place, len(contestants), 2.0), part.ms,
-                yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
-                color=shade, marker=marks[contestant], ms=3.5, lw=0.8, elinewidth=0.7,
-                markerfacecolor="white" if "refine" in contestant else shade,
-            )  # fmt: skip
+            if len(part):
+                panel.errorbar(
+                    panels.abreast(part.tol, place, len(contestants), 1.7), part.ms,
+                    yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
+                    color=colour(part.bits.min()), marker=MARKS[contestant], ms=3.5, lw=0.8, elinewidth=0.7,
+                )  # fmt: skip
         panel.set_title(name)
         panels.logarithmic(panel, "y", most=5)
     panels.logarithmic(axes[0])
@@ -103,13 +120,6 @@ def _figure(table, out, experiment):
     axes[0].invert_xaxis()
     figure.supxlabel("tolerance")
     figure.supylabel("time of a solve, ms")
-    shades = {name: NEUTRAL if len(held) > 1 else colour(*held) for name, held in bits.items()}
-    lines = {
-        name: {
-            "color": shades[name], "marker": mark, "markersize": 4, "linewidth": 0.8,
-            "markerfacecolor": "white" if "refine" in name else shades[name],
-        }
-        for name, mark in marks.items()
-    }  # fmt: skip
-    panels.legend(figure, panels.key({each for held in bits for each in held}, lines=lines))
+    marks = {name: MARKS[name] for name in contestants}
+    panels.legend(figure, panels.key({*table.groupby(["graph", "contestant"]).bits.min()}, marks))
     return figure

@@ -10,10 +10,9 @@ from cpms.experiment.report.output import label, storage_of
 from cpms.experiment.report.palette import colour
 
 NEEDS = ["gpu_tolerance"]
-STORAGES = {"cpms2": "s", "cpms4": "o", "cpms2 to 32 bits": "D"}
-"""Storages and their markers."""
-BITS = {"cpms2": 32, "cpms4": 16, "cpms2 to 32 bits": 32}
-"""The fewest bits that they read."""
+STORAGES = ["cpms2", "cpms4", "cpms2 to 32 bits"]
+DRAWN = {"cpms2": ("2 segments of 32 bits", "s", 32), "cpms4": ("4 segments of 16 bits", "o", 16)}
+"""Names, markers and the fewest bits that are read; of 2 segments, reads that end at 32 bits are in the table alone."""
 
 
 def show(rows, out):
@@ -27,9 +26,10 @@ def show(rows, out):
     )
     out.figure(
         _figure(drawn, out),
-        caption=f"Speed-up of whole solves on {rows.gpu.iloc[0]} over float64 in the same kernels, against the "
-        f"tolerance; lines are {interval_text(rows)}; colour: fewest bits read, marker: storage, hollow where reads "
-        "end at 32 bits before float64; marks of one tolerance lie beside each other, axes of speed-ups differ",
+        caption=f"Speed-up of whole solves by power iteration with segmented mantissas on {rows.gpu.iloc[0]}, over "
+        f"float64 in the same kernels, by the tolerance; lines: {interval_text(rows)}. Sweeps begin with the first "
+        "segment and read more as the residual falls. Marks of one tolerance lie beside each other. Axes of speed-ups "
+        "differ",
         alt=ends(drawn, "over own fp64", ["graph", "storage", "tol"], "Speed-up over float64", "times"),
     )
 
@@ -55,13 +55,13 @@ def _figure(drawn, out):
     graphs = list(dict.fromkeys(drawn.graph))
     figure, axes = panels.grid(out.width, len(graphs), 2.0 if out.double else 1.5, columns=(1, 3), sharex=True)
     for panel, graph, name in zip(axes, graphs, out.names(graphs), strict=True):
-        for place, (storage, mark) in enumerate(STORAGES.items()):
+        for place, storage in enumerate(DRAWN):
             part = drawn[(drawn.graph == graph) & (drawn.storage == storage)].sort_values("tol")
             value = part["over own fp64"]
             panel.errorbar(
-                panels.abreast(part.tol, place, len(STORAGES), 2.0), value,
+                panels.abreast(part.tol, place, len(DRAWN), 2.5), value,
                 yerr=[(value - part.low).clip(lower=0), (part.high - value).clip(lower=0)],
-                **_style(storage, mark),
+                **_style(storage),
             )  # fmt: skip
         panels.unity(panel, across=True)
         panel.locator_params(axis="y", nbins=4, min_n_ticks=3)
@@ -73,18 +73,10 @@ def _figure(drawn, out):
     axes[0].invert_xaxis()
     figure.supxlabel("tolerance")
     figure.supylabel("times faster than float64")
-    panels.legend(
-        figure, panels.key(BITS.values(), lines={name: _style(name, mark) for name, mark in STORAGES.items()})
-    )
+    panels.legend(figure, panels.key(lines={DRAWN[storage][0]: _style(storage) for storage in DRAWN}))
     return figure
 
 
-def _style(storage, mark):
-    shade = colour(BITS[storage])
-    return {
-        "color": shade,
-        "marker": mark,
-        "markersize": 4,
-        "linewidth": 0.8,
-        "markerfacecolor": "white" if " to " in storage else shade,
-    }
+def _style(storage):
+    _, mark, bits = DRAWN[storage]
+    return {"color": colour(bits), "marker": mark, "markersize": 4, "linewidth": 0.8}

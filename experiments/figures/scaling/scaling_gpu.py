@@ -6,7 +6,7 @@ from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import interval_text, ratio_ends
-from cpms.experiment.report.output import printed, shortened
+from cpms.experiment.report.output import printed
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.rows.standing import commit_text
 
@@ -46,8 +46,8 @@ def show(rows, out):
         )
     drawn = ours[ours.engine == "mpi_cuda"]
     parts = {
-        "strong": "speed-up of one graph over the faster engine of one GPU (dotted: one for one)",
-        "weak": "efficiency of a sweep where the graph grows with the GPUs",
+        "strong": "speed-up of a solve of one graph over the faster engine of one GPU",
+        "weak": "efficiency of a sweep, its time on one GPU over its time on all, where the graph grows with the GPUs",
     }
     shown = [text for scaling, text in parts.items() if (drawn.scaling == scaling).any()]
     words = {
@@ -56,8 +56,9 @@ def show(rows, out):
     }
     out.figure(
         _figure(drawn, out),
-        caption=f"Scaling over {host}, medians with {interval_text(rows)} of the samples: {', and '.join(shown)}; "
-        "colour: fewest bits, marker: graph, hollow: method refine; marks of one number of GPUs lie beside each other",
+        caption=f"Scaling over {host}, medians with {interval_text(rows)}: {'; and '.join(shown)}. Blue: power "
+        "iteration in float64; orange: method refine, whose inner sweeps read 16 bits. Marks of one number of GPUs lie "
+        "beside each other",
         alt=" ".join(words[scaling] for scaling in words if (drawn.scaling == scaling).any()),
     )
 
@@ -152,34 +153,33 @@ def _metrics(strong):
 
 def _figure(drawn, out):
     parts = [
-        ("strong", "psi", "speed-up", drawn[drawn.scaling == "strong"]),
-        ("weak", "efficiency a sweep", "efficiency of a sweep", drawn[drawn.scaling == "weak"]),
+        ("strong", "psi", "speed-up", "one graph", drawn[drawn.scaling == "strong"]),
+        ("weak", "efficiency a sweep", "efficiency", "graphs that grow with the GPUs", drawn[drawn.scaling == "weak"]),
     ]
     parts = [part for part in parts if len(part[-1])]
     figure, axes = panels.grid(out.width, len(parts), 2.0, columns=(1, 2))
-    marks, lines = {}, {"refine": panels.HOLLOW} if (drawn.method == "refine").any() else {}
-    for panel, (scaling, value, text, part) in zip(axes, parts, strict=True):
-        named = part.graph.map(lambda graph, scaling=scaling: _name(graph, scaling))
-        groups = list(part.groupby([named, "method"], sort=False))
-        for place, ((name, method), group) in enumerate(groups):
-            mark = marks.setdefault(name, panels.ALL_MARKERS[len(marks) % len(panels.ALL_MARKERS)])
+    kinds, lines = list(dict.fromkeys(map(_kind, drawn.graph))), {}
+    marks = dict(zip(kinds, panels.ALL_MARKERS, strict=False))
+    for panel, (scaling, value, text, title, part) in zip(axes, parts, strict=True):
+        groups = list(part.groupby([part.graph.map(_kind), "method"], sort=False))
+        for place, ((kind, _), group) in enumerate(groups):
             middle = group[value]
             panel.errorbar(
                 group.ranks + panels.beside(place, len(groups), 0.1 * len(groups)), middle,
                 yerr=[(middle - group.low).clip(lower=0), (group.high - middle).clip(lower=0)],
-                color=colour(group.bits.min()), marker=mark, ms=4, lw=0.6, elinewidth=0.7, mew=0.7,
-                markerfacecolor="white" if method == "refine" else None,
+                color=colour(group.bits.min()), marker=marks[kind], ms=4, lw=0.6, elinewidth=0.7, mew=0.7,
             )  # fmt: skip
         panel.set_xticks(sorted(set(part.ranks)))
-        panel.set(xlabel="GPUs", ylabel=text)
+        panel.set(xlabel="GPUs", ylabel=text, title=title)
         if scaling == "strong":
-            most, lines["one for one"] = [1, part.ranks.max()], ONE_FOR_ONE
+            most, lines["linear"] = [1, part.ranks.max()], ONE_FOR_ONE
             panel.plot(most, most, **ONE_FOR_ONE)
         panel.set_ylim(bottom=0)
     panels.legend(figure, panels.key(drawn.bits, marks, lines))
     return figure
 
 
-def _name(graph, scaling):
-    """Return the name of a graph; of one that grows with the GPUs, the generator's."""
-    return shortened(graph) if scaling == "strong" else graph.partition(":")[0]
+def _kind(graph):
+    """Return the kind of a generated graph."""
+    kind = graph.partition(":")[0].removesuffix("-parts")
+    return {"weblike": "web", "rmat": "R-MAT"}.get(kind, kind)

@@ -1,10 +1,18 @@
 """Conjugate gradients on a GPU: time to the same certified residual, beside cuSPARSE with cuBLAS, and CuPy."""
 
-from cpms.experiment.report.solve_tables import means, times
+from cpms.experiment.report.solve_tables import means, show_ways, times
 
 NEEDS = ["gpu_cg_time"]
 TUNED = 4
 """Matrices of the configuration before those held out."""
+NAMES = {
+    "cupy cg": "CuPy",
+    "cuda cg fp64, matrix fp64": "64 bits",
+    "cuda cg fp64": "64 bits, lossless matrix",
+    "cuda cg fp32": "32 bits",
+    "cuda cg bfp16": "16-bit blocks",
+    "cuda auto": "auto",
+}
 
 
 def show(rows, out):
@@ -12,3 +20,5 @@ def show(rows, out):
     table = times(rows, {"cuSPARSE": 0, "own float64": 2, "lossless float64": 3})
     out.table(table, caption="Conjugate gradients on a GPU: time to the same certified residual")
     out.table(means(table, TUNED), suffix="_means", caption="Times faster, geometric means over the matrices")
+    caption = "Conjugate gradients with vectors of so many bits against cuSPARSE with cuBLAS in float64"
+    show_ways(table, out, tuned=TUNED, over="cuSPARSE", names=NAMES, caption=caption)

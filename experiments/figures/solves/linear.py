@@ -7,7 +7,7 @@ from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import shortened
 from cpms.experiment.report.palette import colour
 
-NEEDS = ["linear_cpu"]
+NEEDS = ["linear_cpu", "linear_gpu"]
 MARKS = "osD^vP*"
 
 
@@ -19,52 +19,62 @@ def show(rows, out):
         caption="Linear systems: what each way takes to the same certified residual",
         best={"solve ms": "least by matrix,right-hand side"},
     )
-    for along, suffix, of in (
-        ("iteration", "", "iteration"),
-        ("GB", "_bytes", "the bytes of matrix and vectors that iterations have read"),
-    ):
-        out.figure(
-            _figure(rows, out, along),
-            suffix=suffix,
-            caption=f"Residual over the right-hand side against {of}, in the colour of the bits of a vector's value; "
-            "the mark at the end of a curve names the way; each curve is one run",
-            alt=ends(
-                table,
-                "iterations" if along == "iteration" else "GB read",
-                ["matrix", "method", "storage"],
-                "Iterations to the same residual" if along == "iteration" else "GB read to the same residual",
-            ),
-            timed=False,
-        )
+    for experiment, here in rows.groupby("experiment", sort=False):
+        of_gpu = "_gpu" if experiment.endswith("gpu") else ""
+        for along, suffix, of in (
+            ("iteration", "", "iterations"),
+            ("GB read", "_bytes", "the bytes of matrix and vectors that iterations have read"),
+        ):
+            column = "iterations" if along == "iteration" else along
+            out.figure(
+                _figure(here, out, along),
+                suffix=f"{of_gpu}{suffix}",
+                caption=f"Conjugate gradients: residual relative to the right-hand side, against {of}; a panel is a "
+                "matrix, by the points of its stencil and its side, and a right-hand side. A curve is one run, in the "
+                "colour of the fewest bits of a vector's value; where curves coincide, the last is seen. The mark on a "
+                "curve names the format of vectors, and is called lossless where the matrix has the shortest format "
+                "that holds its values, else the matrix is in float64",
+                alt=ends(
+                    table,
+                    column,
+                    ["matrix", "method", "storage"],
+                    f"{column[0].upper()}{column[1:]} to the same residual",
+                ),
+                timed=False,
+                of=[experiment],
+            )
 
 
 def _figure(rows, out, along):
-    figure, axes = panels.grid(out.width, len(rows), 1.8, columns=(2, 3), sharey=True)
+    figure, axes = panels.grid(out.width, len(rows), 2.1, columns=(2, 4), sharey=True)
     read, ways = set(), {}
     for panel, (_, row) in zip(axes, rows.iterrows(), strict=True):
         for way in row.ways_found:
             steps = pd.DataFrame(way["history"], columns=["iteration", "residual", "bits", "bytes"])
             if steps.empty:
                 continue
-            steps["GB"] = (steps.bytes * steps.iteration.diff().fillna(steps.iteration)).cumsum() / 1e9
-            read |= set(steps.bits)
+            steps["GB read"] = (steps.bytes * steps.iteration.diff().fillna(steps.iteration)).cumsum() / 1e9
+            read.add(bits := steps.bits.min())
             mark = ways.setdefault(_way(way), MARKS[len(ways) % len(MARKS)])
-            panel.plot(steps[along], steps.residual, color="#bbbbbb", linewidth=0.5, zorder=0)
-            for bits, part in steps.groupby("bits"):
-                panel.plot(part[along], part.residual, ".", markersize=2, color=colour(bits))
-            last = steps.iloc[-1]
-            panel.plot(last[along], last.residual, mark, ms=4.5, color=colour(last.bits), mec="#222222", mew=0.5)
-        panel.set_title(f"{shortened(row.graph)}, {row.rhs}")
+            panel.plot(steps[along], steps.residual, color=colour(bits), linewidth=0.8, zorder=1)
+            level = 10.0 ** (-2 - 8 * list(ways).index(_way(way)) / len(row.ways_found))
+            at = steps.iloc[int((steps.residual <= level).to_numpy().argmax() or len(steps) - 1)]
+            panel.plot(at[along], at.residual, mark, ms=4.5, color=colour(bits), mfc="white", mew=0.8)
+        panel.set(title=f"{shortened(row.graph)}, {row.rhs}", xlabel=along)
+        panel.locator_params(axis="x", nbins=4)
     panels.logarithmic(axes[0], "y")
-    figure.supxlabel("iteration" if along == "iteration" else "GB read")
-    figure.supylabel("residual, relative")
-    panels.legend(figure, panels.key(read, ways))
+    figure.supylabel("relative residual")
+    lines = {name: {**panels.HOLLOW, "marker": mark} for name, mark in ways.items()}
+    panels.legend(figure, panels.key(read, lines=lines))
     return figure
 
 
 def _way(way):
-    """Return the name of a way: method, engine, and its vectors."""
-    return f"{way['used']}, {way['engine']}, {' '.join(way['vectors'])}"
+    """Return the name of a way: whose it is, and the bits of matrix and vectors."""
+    if way["engine"] == "scipy":
+        return "SciPy"
+    matrix = "" if way["storage"] == "fp64" else ", lossless"
+    return f"auto{matrix}" if way["method"] == "auto" else f"{' '.join(way['vectors'])}{matrix}"
 
 
 def _lines(row):
