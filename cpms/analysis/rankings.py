@@ -1,4 +1,4 @@
-"""Rankings by score: top-k, and the agreement of two rankings by overlap of top-k or Kendall's tau-b."""
+"""Rankings by score: top-k, and the agreement of two rankings by overlap of top-k."""
 
 from __future__ import annotations
 
@@ -60,17 +60,3 @@ def top_k_overlap(a: Floats, b: Floats, k: int) -> float:
     least = a[top_k(a, count)[-1]]
     lowest = least - _TIED * abs(least) if math.isfinite(least) else least
     return float((a[top_k(b, count)] >= lowest).mean())
-
-
-def kendall_tau(a: Floats, b: Floats, k: int | None = None) -> float:
-    """Return Kendall's tau-b of two score vectors, over the top ``k`` of ``a`` (all by default).
-
-    Examples
-    --------
-    >>> round(kendall_tau(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0])), 3)
-    0.333
-    """
-    from scipy.stats import kendalltau
-
-    nodes = slice(None) if k is None else top_k(a, k)
-    return float(kendalltau(a[nodes], b[nodes]).statistic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,51 +51,33 @@ class Dataset:
     note: str = ""
 
 
-def _known(name: str, kind: str, counts: str, origin: str, *, sha256: str, collection: str | None = None) -> Dataset:
-    nodes, edges, empty_rows, self_loops, iterations = (int(part.replace(",", "")) for part in counts.split())
-    return Dataset(
-        name=name,
-        kind=kind,
-        nodes=nodes,
-        edges=edges,
-        empty_rows=empty_rows,
-        self_loops=self_loops,
-        iterations=iterations,
-        origin=origin,
-        collection=collection,
-        sha256=sha256,
-    )
+_COUNTS = ("nodes", "edges", "empty_rows", "iterations", "self_loops")
+
+
+def _known(name: str, kind: str, counts: str, origin: str, **others: Any) -> Dataset:
+    numbers = [int(part.replace(",", "")) for part in counts.split()]
+    known: dict[str, Any] = dict(zip(_COUNTS, numbers, strict=False))
+    return Dataset(name=name, kind=kind, origin=origin, **known, **others)
 
 
 def _paper(name: str, kind: str, counts: str, group: str, note: str = "") -> Dataset:
-    nodes, edges, empty_rows, iterations = (int(part.replace(",", "")) for part in counts.split())
-    return Dataset(
-        name=name,
-        kind=kind,
-        nodes=nodes,
-        edges=edges,
-        empty_rows=empty_rows,
-        iterations=iterations,
-        origin=f"SuiteSparse Matrix Collection, group {group}",
-        collection=f"{group}/{name}",
-        paper=True,
-        note=note,
-    )
+    origin = f"SuiteSparse Matrix Collection, group {group}"
+    return _known(name, kind, counts, origin, collection=f"{group}/{name}", paper=True, note=note)
 
 
-# nodes, edges, empty rows, self-loops, iterations
+# nodes, edges, empty rows, iterations, self-loops
 _MEASURED = (
     _known(
         "web-Google-scc",
         "web",
-        "434,818 3,419,124 0 0 107",
+        "434,818 3,419,124 0 107 0",
         "SNAP (Leskovec, Krevl); the largest strongly connected component of web-Google",
         sha256="bf6975dda1097881d3a9b0887d75c11ddf7e0e0582b043db9aa4563cef6ef2ef",
     ),
     _known(
         "cnr-2000",
         "web",
-        "325,557 3,216,152 78,056 87,442 116",
+        "325,557 3,216,152 78,056 116 87,442",
         "LAW (Boldi, Vigna: WebGraph, UbiCrawler); crawl of .cnr.it, 2000",
         collection="LAW/cnr-2000",
         sha256="b0019a932ed6dd48bb16b1b51c34fea7785e5bcf8cad08c7a7bed0d68fcf764e",
@@ -102,7 +85,7 @@ _MEASURED = (
     _known(
         "web-NotreDame",
         "web",
-        "325,729 1,497,134 187,788 27,455 111",
+        "325,729 1,497,134 187,788 111 27,455",
         "Albert, Jeong, Barabasi, 1999 (SNAP); crawl of nd.edu",
         collection="SNAP/web-NotreDame",
         sha256="64038332611d6014227716406dfb3b5914d14cb5ba23fdcd61891cc40d8bd512",
@@ -110,14 +93,14 @@ _MEASURED = (
     _known(
         "hollins",
         "web",
-        "6,012 23,875 3,189 0 111",
+        "6,012 23,875 3,189 111 0",
         "K. Massey; crawl of hollins.edu, 2004",
         sha256="f71ba0d8fc450755b8ca75606fb07709c1e71553e00ade62f5ddf0e3009ae242",
     ),
     _known(
         "wb-cs-stanford",
         "web",
-        "9,914 36,854 2,861 1,299 106",
+        "9,914 36,854 2,861 106 1,299",
         "D. Gleich; part of wb-edu",
         collection="Gleich/wb-cs-stanford",
         sha256="0280d4981e6d58ac3e30e3ca97ab2ec25675c032928ec11cc62e26b83c3df63e",
@@ -125,7 +108,7 @@ _MEASURED = (
     _known(
         "luxembourg_osm",
         "road",
-        "114,599 119,666 3,721 0 113",
+        "114,599 119,666 3,721 113 0",
         "DIMACS10, OpenStreetMap",
         collection="DIMACS10/luxembourg_osm",
         sha256="a9a7867636a623568798f36e86e298002721bcb4db1a1491c1f93f68ca91ef23",
@@ -133,7 +116,7 @@ _MEASURED = (
     _known(
         "usroads",
         "road",
-        "129,164 165,435 6,173 0 91",
+        "129,164 165,435 6,173 91 0",
         "D. Gleich, 2010",
         collection="Gleich/usroads",
         sha256="9fcac4d5d565f3b7125963f69f54f8dccab036345066409a3b17fac0ea458117",
@@ -141,7 +124,7 @@ _MEASURED = (
     _known(
         "wiki-Vote",
         "social",
-        "8,297 103,689 2,187 0 29",
+        "8,297 103,689 2,187 29 0",
         "SNAP (Leskovec, Huttenlocher, Kleinberg)",
         collection="SNAP/wiki-Vote",
         sha256="0b398e2416acc9b246afbf36d86428199724bbee3f86b33aa61d4b42246b01d4",
@@ -149,7 +132,7 @@ _MEASURED = (
     _known(
         "p2p-Gnutella31",
         "peer to peer",
-        "62,586 147,892 46,199 0 18",
+        "62,586 147,892 46,199 18 0",
         "SNAP (Leskovec, Krevl)",
         collection="SNAP/p2p-Gnutella31",
         sha256="b5ff3b2cf3fbda08bd76582d839ccaab6d624fd02d781c7077a9b3e7aefa19e1",
@@ -157,7 +140,7 @@ _MEASURED = (
     _known(
         "delaunay_n15",
         "mesh",
-        "32,768 98,274 4,301 0 28",
+        "32,768 98,274 4,301 28 0",
         "DIMACS10",
         collection="DIMACS10/delaunay_n15",
         sha256="a56411aab127ff7f8dd217fb129dbccb39b361ded5e825683ebb893dbcb352d7",
@@ -165,7 +148,7 @@ _MEASURED = (
     _known(
         "delaunay_n16",
         "mesh",
-        "65,536 196,575 8,760 0 28",
+        "65,536 196,575 8,760 28 0",
         "DIMACS10",
         collection="DIMACS10/delaunay_n16",
         sha256="278e8ec818bb7ad934502b9daa703d69aff41443ce67ef8f55c10f38fd8e2852",
@@ -173,7 +156,7 @@ _MEASURED = (
     _known(
         "rgg_n_2_15_s0",
         "random geometric",
-        "32,768 160,240 321 0 104",
+        "32,768 160,240 321 104 0",
         "DIMACS10",
         collection="DIMACS10/rgg_n_2_15_s0",
         sha256="dd7fd12b2009fbdcf468ee3de192d5e2f35a82070d1e38c9dbb30eb2b61202a3",
@@ -181,21 +164,21 @@ _MEASURED = (
     _known(
         "pagerank-10k",
         "synthetic",
-        "10,000 38,598 1,192 1 49",
+        "10,000 38,598 1,192 49 1",
         "course data of the cuSPARSE PageRank report, row 2 of its Table 1",
         sha256="a873c40f449f27cdbcbe5233b32fcdd5562f8f150cf94f1433dc244f4c4671e0",
     ),
     _known(
         "pagerank-100000",
         "synthetic",
-        "10,000 53,711 820 4 63",
+        "10,000 53,711 820 63 4",
         "course data of the cuSPARSE PageRank report, row 3 of its Table 1",
         sha256="4f20b4bcaac9accbb43fc0fb189d6451cebe1163758b20f55f56030e27f9f188",
     ),
     _known(
         "pagerank-50k",
         "synthetic",
-        "50,000 216,015 5,491 1 42",
+        "50,000 216,015 5,491 42 1",
         "course data of the cuSPARSE PageRank report, row 4 of its Table 1",
         sha256="3d9ac569109ee55253036078113b4b46f7b02f4be958b3353c97974ef6d9527d",
     ),

@@ -75,18 +75,6 @@ def test_overlap_counts_what_may_be_in_both_tops(a, k):
     assert rankings.top_k_overlap(a, a, k) == 1.0
 
 
-def test_kendall_tau_is_that_of_scipy_over_the_top():
-    from scipy.stats import kendalltau  # A second, which other tests need not wait for.
-
-    random = np.random.default_rng(6)
-    a, b = random.random(50), random.random(50)
-    assert rankings.kendall_tau(a, b) == pytest.approx(kendalltau(a, b).statistic)
-    assert rankings.kendall_tau(a, a) == pytest.approx(1.0)
-    assert rankings.kendall_tau(a, -a) == pytest.approx(-1.0)
-    top = np.argsort(-a)[:10]
-    assert rankings.kendall_tau(a, b, 10) == pytest.approx(kendalltau(a[top], b[top]).statistic)
-
-
 @given(problems(), st.sampled_from([1, 2, 3, 7, 1 << 22]))
 def test_the_operator_is_its_definition_in_exact_arithmetic(given_problem, part):
     problem, x = given_problem

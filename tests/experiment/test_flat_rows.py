@@ -125,7 +125,7 @@ def test_bad_input_is_a_line(arguments, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_folder_without_rows_is_refused(tmp_path):
-    assert read_rows(tmp_path) == []
+@pytest.mark.parametrize("read", [read_rows, read_table])
+def test_a_folder_without_rows_is_refused(tmp_path, read):
     with pytest.raises(InputError, match="holds no rows"):
-        read_table(tmp_path)
+        read(tmp_path)

@@ -28,13 +28,10 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.base.atomic_files import replacing
-    from cpms.base.errors import InputError
     from cpms.experiment.report.html_report import html_report
     from cpms.experiment.rows.flat import read_rows
 
     rows = read_rows(rows_named(arguments.source))
-    if not rows:
-        raise InputError(f"{arguments.source}: holds no rows; 'cpms run CONFIG.toml --output DIR' makes some")
     page = html_report(rows, title=arguments.title, baseline=arguments.baseline)
     with replacing(arguments.output) as temporary:
         temporary.write_text(page, encoding="utf-8")

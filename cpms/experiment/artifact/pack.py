@@ -90,8 +90,6 @@ def artifact(
         If there are no rows, a program cannot draw them, the paper does not compile, or the folder holds something.
     """
     rows = read_rows(source)
-    if not rows:
-        raise InputError(f"{source}: holds no rows; 'cpms run CONFIG.toml --output DIR' makes some")
     others = replacement.others(target, force=force)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as made:

@@ -113,10 +113,7 @@ def read_table(source: Path | str) -> pd.DataFrame:
     >>> sorted(set(table.contestant))
     ['argpartition', 'argsort', 'cpms']
     """
-    found = read_rows(source)
-    if not found:
-        raise InputError(f"{source}: holds no rows; 'cpms run CONFIG.toml --output DIR' makes some")
-    return flatten(found)
+    return flatten(read_rows(source))
 
 
 def read_rows(source: Path | str) -> list[Row]:
@@ -125,10 +122,13 @@ def read_rows(source: Path | str) -> list[Row]:
     Raises
     ------
     InputError
-        If the source does not exist.
+        If the source does not exist, or holds no rows.
     """
     held = files_of_rows(source)
-    return list({(row["experiment"], row["cell"]): row for file in held for row in files.read(file)}.values())
+    found = {(row["experiment"], row["cell"]): row for file in held for row in files.read(file)}
+    if not found:
+        raise InputError(f"{source}: holds no rows; 'cpms run CONFIG.toml --output DIR' makes some")
+    return list(found.values())
 
 
 def files_of_rows(source: Path | str) -> list[Path]:

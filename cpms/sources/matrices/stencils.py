@@ -77,8 +77,6 @@ def recirculation(*, side: int, peclet: float = 10.0) -> scipy.sparse.csr_array:
     The wind is (2y(1 - x²), -2x(1 - y²)) on [-1, 1]², example 3.1.4 of Elman, Silvester and Wathen (2nd edition, 2014);
     ``peclet`` is its largest convection over diffusion from point to point. No two rows have the same values.
     """
-    import scipy.sparse
-
     _box(2, side)
     if not peclet >= 0.0:
         raise InputError(f"recirculation at Peclet number {peclet}; give 0 or more")
@@ -91,15 +89,7 @@ def recirculation(*, side: int, peclet: float = 10.0) -> scipy.sparse.csr_array:
     west[:, 0] = east[:, -1] = 0.0
     west, east = west.ravel(), east.ravel()
     south, north = south.ravel(), north.ravel()
-    bands = {0: centre}
-    if side > 1:
-        bands |= {-side: -south[side:], -1: -west[1:], 1: -east[:-1], side: -north[:-side]}
-    made: scipy.sparse.csr_array = scipy.sparse.csr_array(
-        scipy.sparse.diags_array(list(bands.values()), offsets=list(bands))
-    )
-    made.eliminate_zeros()
-    made.indices, made.indptr = made.indices.astype(np.int32), made.indptr.astype(np.int32)
-    return made
+    return _of_diagonals({-side: -south[side:], -1: -west[1:], 0: centre, 1: -east[:-1], side: -north[:-side]})
 
 
 def diffusion(*, side: int, dimensions: int = 3, contrast: float = 1000.0, seed: int = 1) -> scipy.sparse.csr_array:
@@ -119,8 +109,6 @@ def diffusion(*, side: int, dimensions: int = 3, contrast: float = 1000.0, seed:
     >>> diffusion(side=3, dimensions=2, contrast=1.0).toarray()[4].tolist()
     [0.0, -1.0, 0.0, -1.0, 4.0, -1.0, 0.0, -1.0, 0.0]
     """
-    import scipy.sparse
-
     if dimensions not in (2, 3) or not contrast >= 1.0 or seed < 0:
         raise InputError(
             f"diffusion in {dimensions} dimensions of contrast {contrast}, seed {seed}; give 2 or 3 dimensions, a "
@@ -141,9 +129,16 @@ def diffusion(*, side: int, dimensions: int = 3, contrast: float = 1000.0, seed:
             after = np.where(np.arange(cells.size) // stride % side == side - 1, 0.0, after)
             bands[stride] = bands[-stride] = -after[: cells.size - stride]
     bands[0] = centre
-    made: scipy.sparse.csr_array = scipy.sparse.csr_array(
-        scipy.sparse.diags_array([bands[each] for each in sorted(bands)], offsets=sorted(bands))
-    )
+    return _of_diagonals(bands)
+
+
+def _of_diagonals(diagonals: dict[int, Any]) -> scipy.sparse.csr_array:
+    """Return the matrix of diagonals by their offsets, without zeros."""
+    import scipy.sparse
+
+    offsets = sorted(diagonals)
+    banded = scipy.sparse.diags_array([diagonals[each] for each in offsets], offsets=offsets)
+    made: scipy.sparse.csr_array = scipy.sparse.csr_array(banded)
     made.eliminate_zeros()
     made.indices, made.indptr = made.indices.astype(np.int32), made.indptr.astype(np.int32)
     return made

@@ -12,14 +12,15 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from threading import local
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from cpms.base import threads
 from cpms.base.errors import InputError
+from cpms.base.types import Floats
 from cpms.graph.edge_arrays import Ints
+from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Part, Stream
 
 IGNORED = " (weights='ignore', --weights ignore, uses the pattern alone)"
@@ -84,7 +85,7 @@ class Lines(NamedTuple):
 
     sources: Ints
     targets: Ints
-    numbers: npt.NDArray[np.float64] | None
+    numbers: Floats | None
     """None where the lines have none, or some take a parser of any digits."""
     lines: int
     offset: int
@@ -113,7 +114,7 @@ class Scratch(local):
             self._ends = np.empty(most, np.int64), np.empty(most, np.int64)
         return self._ends
 
-    def numbers(self, most: int) -> npt.NDArray[np.float64]:
+    def numbers(self, most: int) -> Floats:
         """Return an array of at least so many numbers."""
         if len(self._numbers) < most:
             self._numbers = np.empty(most)
@@ -216,7 +217,7 @@ class Block:
     first_line: int
     sources: Ints
     targets: Ints
-    numbers: npt.NDArray[np.float64] | None = None
+    numbers: Floats | None = None
     lines: int = 0
     largest: int = -1
     positive: bool = False
@@ -291,12 +292,58 @@ def checked_blocks(
             yield block
 
 
-def _all_positive(numbers: npt.NDArray[np.float64] | None) -> bool:
+def declared_entries(
+    stream: Stream,
+    form: LineForm,
+    options: ReadOptions,
+    numbers: Callable[[Block], Floats],
+    *,
+    what: str,
+    count: int,
+    line: int,
+    check: Callable[[Block], None] | None = None,
+    **cleaning: Any,
+) -> tuple[Ints, Ints, Floats | None]:
+    """Return sources, targets and weights of the rest of a stream, whose number its last line read, ``line``, declares.
+
+    ``numbers`` returns those of a block, of which some may take a parser of any digits; ``check`` gets each block after
+    its weights were checked; errors call the entries ``what``; ``cleaning`` is that of `checked_blocks`.
+
+    Raises
+    ------
+    InputError
+        If there are more or fewer, or a weight is not positive and finite; with file and line.
+    """
+    index_type = np.int32 if form.high < 2**31 else np.int64
+    sources, targets = np.empty(count, index_type), np.empty(count, index_type)
+    weights = np.empty(count) if form.valued and options.weights == "auto" else None
+    begin = 0
+    for block in checked_blocks(stream, form, line + 1, **cleaning):
+        end = begin + block.entries
+        if end > count:
+            where = f"{stream.label}, line {block.line_of(count - begin)}"
+            raise InputError(f"{where}: more {what} than the {count:,} that line {line} declares")
+        sources[begin:end], targets[begin:end] = block.sources, block.targets
+        if weights is not None:
+            found = numbers(block)
+            check_weights(found, block, stream.label, zeros=options.zero_weights == "drop")
+            weights[begin:end] = found
+        if check:
+            check(block)
+        begin = end
+    if begin < count:
+        raise InputError(
+            f"{stream.label}: the file ends after {begin:,} of the {count:,} {what} that line {line} declares"
+        )
+    return sources, targets, weights
+
+
+def _all_positive(numbers: Floats | None) -> bool:
     """Return whether there are numbers, and all are positive and finite; NaN is not."""
     return numbers is not None and bool(numbers.min(initial=np.inf) > 0) and bool(numbers.max(initial=0) < np.inf)
 
 
-def check_weights(weights: npt.NDArray[np.float64], block: Block, label: str, *, zeros: bool = False) -> None:
+def check_weights(weights: Floats, block: Block, label: str, *, zeros: bool = False) -> None:
     """Raise `InputError`, with the line, unless every weight is positive and finite, or 0 where ``zeros`` may be."""
     if block.positive and weights is block.numbers:
         return

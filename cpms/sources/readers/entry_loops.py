@@ -35,13 +35,6 @@ def _skip_padding(block, at, separator):  # type: ignore[no-untyped-def]
 
 
 @numba.njit  # type: ignore[untyped-decorator, unused-ignore]
-def _skip_digits(block, at):  # type: ignore[no-untyped-def]
-    while np.uint8(block[at] - 48) <= 9:
-        at += 1
-    return at
-
-
-@numba.njit  # type: ignore[untyped-decorator, unused-ignore]
 def _after_id(block, at, low, high):  # type: ignore[no-untyped-def]
     # The bound keeps value within int64: beyond 2**63 it turns negative, which is below low.
     begin, value, bound = at, np.int64(0), high // 10

@@ -17,11 +17,10 @@ import numpy as np
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.types import Floats
-from cpms.graph.edge_arrays import Ints
 from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
-from cpms.sources.readers.entries import Block, LineForm, check_weights, checked_blocks, shown
+from cpms.sources.readers.entries import Block, LineForm, declared_entries, shown
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
 
@@ -93,7 +92,17 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     needed_bytes = graph_bytes(nodes, count, weighted=header.valued)
     require_memory(needed_bytes, f"{stream.label}: {header.nodes:,} nodes and {header.entries:,} entries")
     comments = _Comments()
-    rows, columns, values = _read_body(stream, header, options, comments)
+    rows, columns, values = declared_entries(
+        *(stream, LineForm(valued=header.valued, low=1, high=header.nodes), options),
+        lambda block: _parse(block, header, stream.label) if block.numbers is None else block.numbers,
+        what="entries",
+        count=header.entries,
+        line=header.lines,
+        check=(lambda block: _check_lower(block, stream.label)) if header.symmetric else None,
+        clean=comments,
+        mend=_with_e_exponents,
+        clean_all=False,
+    )
     record = ReadRecord(
         form=f"Matrix Market, {'symmetric' if header.symmetric else 'general'}",
         comment_lines=header.comment_lines,
@@ -161,40 +170,6 @@ def _read_banner(stream: Stream) -> tuple[bool, bool]:
     return found[3] != "pattern", found[4] == "symmetric"
 
 
-def _read_body(
-    stream: Stream, header: _Header, options: ReadOptions, comments: _Comments
-) -> tuple[Ints, Ints, Floats | None]:
-    index_type = np.int32 if header.nodes < 2**31 else np.int64
-    rows, columns = np.empty(header.entries, index_type), np.empty(header.entries, index_type)
-    values = np.empty(header.entries) if header.valued and options.weights == "auto" else None
-    form = LineForm(valued=header.valued, low=1, high=header.nodes)
-    begin = 0
-
-    cleaning: dict[str, Any] = {"clean": comments, "mend": _with_e_exponents, "clean_all": False}
-    for block in checked_blocks(stream, form, header.lines + 1, **cleaning):
-        end = begin + block.entries
-        if end > header.entries:
-            line = block.line_of(header.entries - begin)
-            raise InputError(
-                f"{stream.label}, line {line}: more entries than the {header.entries:,} that "
-                f"line {header.lines} declares"
-            )
-        rows[begin:end], columns[begin:end] = block.sources, block.targets
-        if values is not None:
-            numbers = _parse(block, header, stream.label) if block.numbers is None else block.numbers
-            check_weights(numbers, block, stream.label, zeros=options.zero_weights == "drop")
-            values[begin:end] = numbers
-        if header.symmetric:
-            _check_lower(rows[begin:end], columns[begin:end], block, stream.label)
-        begin = end
-    if begin < header.entries:
-        raise InputError(
-            f"{stream.label}: the file ends after {begin:,} of the {header.entries:,} entries that "
-            f"line {header.lines} declares"
-        )
-    return rows, columns, values
-
-
 def _with_e_exponents(block: bytes) -> bytes:
     """Return lines whose numbers have exponents as in C, not as in Fortran (``1.5D0``)."""
     return _D_EXPONENT.sub(rb"\1e", block)
@@ -215,10 +190,10 @@ def _parse(block: Block, header: _Header, label: str) -> Floats:
     return values
 
 
-def _check_lower(rows: Ints, columns: Ints, block: Block, label: str) -> None:
-    upper = np.flatnonzero(rows < columns)
+def _check_lower(block: Block, label: str) -> None:
+    upper = np.flatnonzero(block.sources < block.targets)
     if len(upper):
-        row, column = rows[upper[0]] + 1, columns[upper[0]] + 1
+        row, column = block.sources[upper[0]] + 1, block.targets[upper[0]] + 1
         raise InputError(
             f"{label}, line {block.line_of(int(upper[0]))}: entry ({row}, {column}) lies above the diagonal; "
             "a symmetric file stores its lower triangle (declare it general to keep both)"

@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from threading import Lock
 
-import numpy as np
-
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.reader import numbers_of
-from cpms.sources.readers.entries import IGNORED, LineForm, check_weights, checked_blocks, shown
+from cpms.sources.readers.entries import IGNORED, LineForm, declared_entries, shown
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
 
@@ -53,23 +51,10 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
         graph_bytes(nodes if options.ids == "keep" else 0, arcs, weighted=True), f"{stream.label}: {arcs:,} arcs"
     )
     form = LineForm(valued=True, low=1, high=nodes, advice=IGNORED)
-    index_type = np.int32 if nodes < 2**31 else np.int64
-    sources, targets, weights = np.empty(arcs, index_type), np.empty(arcs, index_type), np.empty(arcs)
-    clean, begin = _Arcs(stream.label), 0
-    for block in checked_blocks(stream, form, line + 1, clean=clean):
-        end = begin + block.entries
-        if end > arcs:
-            where = f"{stream.label}, line {block.line_of(arcs - begin)}"
-            raise InputError(f"{where}: more arcs than the {arcs:,} that line {line} declares")
-        sources[begin:end], targets[begin:end] = block.sources, block.targets
-        weights[begin:end] = numbers = numbers_of(block, form)
-        if options.weights == "auto":
-            check_weights(numbers, block, stream.label, zeros=options.zero_weights == "drop")
-        begin = end
-    if begin < arcs:
-        raise InputError(
-            f"{stream.label}: the file ends after {begin:,} of the {arcs:,} arcs that line {line} declares"
-        )
+    clean = _Arcs(stream.label)
+    edges = declared_entries(
+        *(stream, form, options, lambda block: numbers_of(block, form)), what="arcs", count=arcs, line=line, clean=clean
+    )
     record = ReadRecord(
         form="DIMACS shortest paths",
         comment_lines=comments,
@@ -77,10 +62,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
         weights="the weights of the arcs" if options.weights == "auto" else None,
     )
     return assemble(
-        sources,
-        targets,
-        weights,
-        options,
+        *(*edges, options),
         nodes=nodes,
         name=name,
         label=stream.label,
