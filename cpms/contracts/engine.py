@@ -48,9 +48,9 @@ class Engine(ABC):
     repeatable: bool
     """Whether the same call gives the same bits, on this machine, every time."""
 
-    @abstractmethod
     def missing(self) -> str | None:
         """Return a sentence that says why this machine cannot run the engine; None if it can."""
+        return None
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
         """Return a sentence that says why the engine cannot solve this combination; None if it can."""

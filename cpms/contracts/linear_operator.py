@@ -172,9 +172,9 @@ class VectorBlock(list[Any]):
 
 
 class LinearOperator(ABC):
-    """A real matrix prepared for products, and the vector operations of its backend."""
+    """A real matrix prepared for products, and the vector operations of its backend; by default in main memory."""
 
-    memory: ClassVar[Literal["main", "device"]]
+    memory: ClassVar[Literal["main", "device"]] = "main"
     """Memory of the vectors."""
     shape: tuple[int, int]
     request: ProductRequest
@@ -238,17 +238,18 @@ class LinearOperator(ABC):
     def bound(self, read_matrix: int | None) -> Bound:
         """Return `error_bound` for the matrix as it is stored."""
 
-    @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return an array in the operator's memory; its content is undefined."""
+        return np.empty(shape, dtype)
 
     @abstractmethod
     def to_memory(self, values: Any) -> Any:
         """Return a float64 copy of an array of either memory in the operator's memory."""
 
-    @abstractmethod
     def to_host(self, x: Any) -> Floats:
         """Return a plain array of the operator's memory in main memory."""
+        found: Floats = x
+        return found
 
     def block(self) -> VectorBlock:
         """Return an empty block of vectors for `dots` and `combine`; it may keep the arguments of kernels."""
@@ -293,9 +294,9 @@ class LinearOperator(ABC):
         Of a format in segments the first ``write`` are written, and rounding is to their bits.
         """
 
-    @abstractmethod
     def upload(self, values: Any) -> Any:
         """Return a copy of an array of any type in main memory, in the operator's memory."""
+        return np.array(values)
 
     def computing(self, compute: Compute) -> LinearOperator:  # noqa: ARG002
         """Return products with the same matrix that compute in another precision; this operator if there are none."""

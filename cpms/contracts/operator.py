@@ -86,12 +86,12 @@ class Operator(ABC, Generic[Vector]):
     def scale(self, x: Vector, factor: float, segments: int) -> None:
         """Multiply ``x``, read and written in its first ``segments`` segments, by ``factor``."""
 
-    @abstractmethod
     def to_float64(self, x: Vector, out: Vector) -> tuple[Operator[Any], Any, Any]:
-        """Convert matrix and vectors to plain float64, in place where the format allows it.
+        """Convert matrix and vectors to plain float64, in place where the format allows it; by default they are.
 
         Returns the converted operator and vectors; the old ones must not be used again.
         """
+        return self, x, out
 
     @property
     def survives_conversion(self) -> bool:

@@ -8,7 +8,7 @@ mass that goes to a distribution of its own.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +51,6 @@ class ComposedEngine(Engine):
     layouts: tuple[str, ...]  # type: ignore[misc]
     methods: tuple[str, ...] = ("power", "refine")
     works_with_weights: tuple[str, ...] = ("power", "refine", "batch")
-    takes_device_arrays: ClassVar[bool] = False
 
     def __init__(self, products: str, layouts: tuple[str, ...], *, repeatable: bool) -> None:
         self.name, self.layouts, self.repeatable = f"{products}_composed", layouts, repeatable

@@ -163,10 +163,6 @@ class CpuEngine(Engine):
     default_residual_format: FloatFormat = FP32
     repeatable = True
 
-    def missing(self) -> str | None:
-        """Return nothing: Numba comes with the package."""
-        return None
-
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
         """Return why not; ELL also when its padding does not fit in memory."""
         reason = super().unsupported(problem, storage, layout)

@@ -227,10 +227,6 @@ class ReferenceEngine(Engine):
     residual_codecs: ClassVar[TakesCodecs] = "numpy"
     repeatable = True
 
-    def missing(self) -> str | None:
-        """Nothing."""
-        return None
-
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
         """Refuse stochastic rounding, which has no obvious twin here."""
         if isinstance(storage, FloatFormat) and storage.rounding == "stochastic":

@@ -56,10 +56,6 @@ class ScipyOperator(Operator[Floats]):
         """Multiply in place."""
         x *= factor
 
-    def to_float64(self, x: Floats, out: Floats) -> tuple[ScipyOperator, Floats, Floats]:
-        """Return everything as it is: it is float64."""
-        return self, x, out
-
     def with_problem(self, problem: Problem) -> ScipyOperator:
         """Return the operator of another teleport distribution or dangling rule."""
         return replace(self, problem=problem)
@@ -76,10 +72,6 @@ class ScipyEngine(Engine):
     layouts: ClassVar[tuple[str, ...]] = ("csr",)
     stores: tuple[str, ...] = ("fp64",)
     repeatable = True
-
-    def missing(self) -> str | None:
-        """Return nothing: SciPy comes with the package."""
-        return None
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> ScipyOperator:
         """Build the CSR array."""

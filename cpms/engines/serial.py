@@ -82,10 +82,6 @@ class SerialOperator(Operator[Floats]):
         """Multiply in place."""
         x *= factor
 
-    def to_float64(self, x: Floats, out: Floats) -> tuple[SerialOperator, Floats, Floats]:
-        """Return everything as it is: it is float64."""
-        return self, x, out
-
     def with_problem(self, problem: Problem) -> SerialOperator:
         """Return the operator of another teleport distribution or dangling rule."""
         return replace(self, problem=problem)
@@ -103,10 +99,6 @@ class SerialEngine(Engine):
     stores: tuple[str, ...] = ("fp64",)
     mass_roundoff: ClassVar[float] = 2.0**-51
     repeatable = True
-
-    def missing(self) -> str | None:
-        """Return nothing: Numba comes with the package."""
-        return None
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> SerialOperator:
         """Compute the values, or the divisor of vectors."""

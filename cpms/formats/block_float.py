@@ -24,11 +24,7 @@ class OneSegment(ABC):
     """A format whose values are read whole; it has what `cpms.FloatFormat` derives, as far as it applies."""
 
     name: str
-
-    @property
-    def segments(self) -> int:
-        """One."""
-        return 1
+    segments = 1
 
     @abstractmethod
     def nbytes(self, length: int) -> int:
@@ -59,16 +55,12 @@ class BlockFloatFormat(OneSegment):
 
     name: str
     width: int
+    exact = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", whole("width", self.width))
         if self.width not in WIDTHS:
             raise InputError(f"format {self.name!r} has {self.width} bits a value; block floats have 16, 21 or 32")
-
-    @property
-    def exact(self) -> bool:
-        """Whether a full read returns the float64 that was written: not in general."""
-        return False
 
     def bits(self, read: int | None = None) -> int:
         """Bits of a value, its share of the exponent left out."""

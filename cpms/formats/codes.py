@@ -22,11 +22,7 @@ class CodeFormat(OneSegment):
     """
 
     name: str
-
-    @property
-    def exact(self) -> bool:
-        """Whether a full read returns the float64 that was written: always."""
-        return True
+    exact = True
 
     def bits(self, read: int | None = None) -> int:
         """Bits of a code."""

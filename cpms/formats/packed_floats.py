@@ -7,7 +7,7 @@ from typing import get_args
 
 from cpms.base.errors import InputError
 from cpms.base.validation import described, whole
-from cpms.formats.protocol import Format, Rounding, require_length, require_name, require_read
+from cpms.formats.protocol import Format, Rounding, require_name, require_read
 from cpms.formats.segments import DOUBLE_BITS, DOUBLE_HEAD_BITS
 
 
@@ -106,14 +106,6 @@ class FloatFormat(Format, compiled=True):
     def unit_roundoff(self, read: int | None = None) -> float:
         """Bound of the relative error of a value in the normal range."""
         return 2.0 ** -(self.mantissa_kept(read) + (self.rounding == "nearest"))
-
-    def bytes_read(self, read: int | None = None) -> int:
-        """Bytes of a stored value."""
-        return self.bits(read) // 8
-
-    def nbytes(self, length: int) -> int:
-        """Bytes of an array of ``length`` values."""
-        return self.width // 8 * require_length(length)
 
     def checked_read(self, read: int | None) -> int:
         """Return 1, the only possible number of segments."""

@@ -7,7 +7,7 @@ from itertools import islice
 
 from cpms.base.errors import InputError
 from cpms.base.validation import described, is_iterable, whole
-from cpms.formats.protocol import Format, Rounding, require_length, require_name, require_read
+from cpms.formats.protocol import Format, Rounding, require_name, require_read
 
 DOUBLE_BITS = 64
 DOUBLE_HEAD_BITS = 12
@@ -112,10 +112,6 @@ class SegmentFormat(Format, compiled=True):
     def bytes_read(self, read: int | None = None) -> int:
         """Bytes of one value that a read of the first ``read`` segments touches."""
         return self.bits(read) // 8
-
-    def nbytes(self, length: int) -> int:
-        """Bytes of an array of ``length`` values."""
-        return 8 * require_length(length)
 
     def checked_read(self, read: int | None) -> int:
         """Return ``read``, or all segments for None; refuse numbers that the format does not have."""

@@ -97,13 +97,18 @@ class ComposedOperator(Operator[Any]):
 
     def load(self, values: Floats) -> Any:
         """Return float64 values, of either memory, as a vector."""
-        vector = self._zeros()
+        vector = self.empty()
         self.product.combine([self.product.to_memory(values)], [1.0], vector)
         return vector
 
     def empty(self) -> Any:
         """Return a vector of zeros; entries of a distribution fit without a scale of their own."""
-        return self._zeros()
+        dtype = element_type(self.storage)
+        if dtype is not None:
+            return zeros(self.product, dtype)
+        vector = self.product.convert(self._ones, self.storage)
+        self.product.scale(vector, 0.0)
+        return vector
 
     def sweep(self, x: Any, out: Any, level: Level, step: int) -> Sweep:  # noqa: ARG002
         """Do the product and the rank-one update in one pass over ``out``, and the norms in passes of their own."""
@@ -143,14 +148,6 @@ class ComposedOperator(Operator[Any]):
     @property
     def _plain(self) -> bool:
         return element_type(self.storage) is not None
-
-    def _zeros(self) -> Any:
-        dtype = element_type(self.storage)
-        if dtype is not None:
-            return zeros(self.product, dtype)
-        vector = self.product.convert(self._ones, self.storage)
-        self.product.scale(vector, 0.0)
-        return vector
 
     @cached_property
     def _ones(self) -> Any:

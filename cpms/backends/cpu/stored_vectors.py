@@ -6,7 +6,7 @@ Partial sums belong to ranges of values whose number does not depend on threads,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, NamedTuple
 from weakref import finalize
 
 import numpy as np
@@ -94,20 +94,9 @@ def plain(x: Any, read: int | None = None) -> Any:
 class CpuVectors(LinearOperator):
     """The vector operations of `LinearOperator` in main memory."""
 
-    memory: ClassVar[Literal["main", "device"]] = "main"
-
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return a NumPy array."""
-        return np.empty(shape, dtype)
-
     def to_memory(self, values: Any) -> Floats:
         """Return a copy."""
         return np.array(host_float64(values), np.float64)
-
-    def to_host(self, x: Any) -> Floats:
-        """Return the array itself."""
-        found: Floats = x
-        return found
 
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Floats:
         """Return the dot products with each vector of a block, in one pass over ``w`` for each of their formats."""
@@ -173,10 +162,6 @@ class CpuVectors(LinearOperator):
         if isinstance(storage, BlockFloatFormat):
             return encode_blocks(values, storage)
         return np.array(values, np.float64) if storage is None else encode(values, storage, segments=write)
-
-    def upload(self, values: Any) -> Any:
-        """Copy."""
-        return np.array(values)
 
 
 def _levelled(V: Sequence[Any], levels: Sequence[int | None] | None) -> list[tuple[Any, int | None]]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +71,6 @@ class ReferenceProduct(LinearOperator):
     [20.0, 29.0]
     """
 
-    memory: ClassVar[Literal["main", "device"]] = "main"
     request: ProductRequest
     matrix: Matrix
     exponents: list[int]
@@ -169,18 +168,9 @@ class ReferenceProduct(LinearOperator):
             _put(out, targets[0], write)
         return None if extra.dot is None else float(self.dots([out], extra.dot, [write])[0])
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return a NumPy array."""
-        return np.empty(shape, dtype)
-
     def to_memory(self, values: Any) -> Floats:
         """Return a copy."""
         return np.array(values, np.float64)
-
-    def to_host(self, x: Any) -> Floats:
-        """Return the array itself."""
-        found: Floats = x
-        return found
 
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Floats:
         """Return exact dot products, rounded once."""
@@ -219,10 +209,6 @@ class ReferenceProduct(LinearOperator):
         if isinstance(storage, BlockFloatFormat):
             return encode_blocks(values, storage)
         return values if storage is None else encode(values, storage, segments=write)
-
-    def upload(self, values: Any) -> Any:
-        """Copy."""
-        return np.array(values)
 
 
 def _stored(values: Floats, storage: Any) -> Any:

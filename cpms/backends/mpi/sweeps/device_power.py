@@ -112,10 +112,6 @@ class DevicePower(Operator[Gathered]):
         x.memory[:] *= factor
         x.received_totals[:] *= factor
 
-    def to_float64(self, x: Gathered, out: Gathered) -> tuple[DevicePower, Gathered, Gathered]:
-        """Return the arguments, which are float64 already."""
-        return self, x, out
-
     def read(self, x: Gathered, segments: int) -> Floats:  # noqa: ARG002
         """Return the values of all nodes, in main memory."""
         return self.rows.download(x.own)

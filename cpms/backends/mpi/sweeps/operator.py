@@ -129,10 +129,6 @@ class MpiOperator(Operator[Vector]):
         x.values *= factor
         x.dangling *= factor
 
-    def to_float64(self, x: Vector, out: Vector) -> tuple[MpiOperator, Vector, Vector]:
-        """Return the arguments, which are float64 already."""
-        return self, x, out
-
     def read(self, x: Vector, segments: int) -> Floats:  # noqa: ARG002
         """Return the vector, which every rank has whole."""
         return x.values * self.divisor if len(self.divisor) else x.values
