@@ -316,6 +316,7 @@ def _sources(function: Any, known: set[Any]) -> set[str]:
     """Return the files of a function and of all compiled ones and instructions that it names, directly or by others."""
     known.add(function)
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    named += [cell.cell_contents for cell in function.__closure__ or ()]
     helpers = [helper for each in named if (helper := getattr(each, "py_func", getattr(each, "_defn", None)))]
     helpers += [each for each in named if isinstance(each, FunctionType)]  # Which Numba knows by an overload.
     further = [_sources(helper, known) for helper in helpers if helper not in known]

@@ -1,7 +1,6 @@
 """Arrays in block floating point: encode, decode, overwrite.
 
-A compiled loop encodes; decoding runs over the 32 places of a block, with NumPy's vectors over all blocks.
-`cpms.formats.oracle.encode_block_floats` has the same bytes value by value.
+Compiled loops convert blocks, in threads. `cpms.formats.oracle.encode_block_floats` has the same bytes value by value.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from cpms.formats.block_float import BLOCK_VALUES, LEAST_EXPONENT, BlockFloatFor
 from cpms.storage.array import SegmentedArray
 from cpms.storage.device import block_codec, on_device
 
-_WORD = 32
 _PART_BLOCKS = 1 << 10
 """Blocks that a thread encodes at least."""
 
@@ -67,17 +65,14 @@ class BlockFloatArray:
         if on_device(self.memory):
             found: Floats = block_codec().decode(self)
             return found
-        width, (exponents, words) = self.format.width, self._parts()
-        wide = np.concatenate([words, words[:, -1:]], axis=1).astype(np.uint64)
-        values = np.empty((len(words), BLOCK_VALUES))
-        for lane in range(BLOCK_VALUES):
-            word, shift = divmod(lane * width, _WORD)
-            both = wide[:, word] | wide[:, word + 1] << np.uint64(_WORD)
-            bits = both >> np.uint64(shift) & np.uint64(2**width - 1)
-            sizes = (bits & np.uint64(2 ** (width - 1) - 1)).astype(np.float64)
-            values[:, lane] = np.where(bits >> np.uint64(width - 1), -sizes, sizes)
-        decoded: Floats = np.ldexp(values, exponents[:, None] - (width - 1)).ravel()[: self.length]
-        return decoded
+        from cpms.storage import host_loops
+
+        width, (exponents, words), values = self.format.width, self._parts(), np.empty(self.length)
+        threads.each(
+            lambda part: host_loops.decode_block_floats(exponents, words, values, width, *part),
+            threads.ranges(len(words), at_least=_PART_BLOCKS),
+        )
+        return values
 
     def write(self, values: npt.ArrayLike, *, segments: int | None = None) -> None:
         """Overwrite all values, with exponents of their own."""

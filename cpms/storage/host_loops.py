@@ -219,6 +219,31 @@ def encode_block_floats(values, exponents, words, width, least, first, last):  #
                     k += 1
 
 
+@jit
+def decode_block_floats(exponents, words, values, width, first, last):  # type: ignore[no-untyped-def]
+    """Read blocks ``first`` to ``last``; the inverse of `encode_block_floats`."""
+    digits = np.uint64(2 ** (width - 1) - 1)
+    for block in range(first, last):
+        unit = np.uint64((1024 - width + exponents[block]) << 52).view(np.float64)
+        given, into = words[block], values[32 * block : 32 * block + 32]
+        if width == 16:  # No field crosses words: the loop becomes vector instructions.
+            fields = given.view(np.uint16)
+            for i in range(len(into)):
+                size = np.float64(np.int32(fields[i] & 0x7FFF)) * unit
+                into[i] = -size if fields[i] >> 15 else size
+        else:
+            held, bits_held, k = np.uint64(0), 0, 0
+            for i in range(len(into)):
+                while bits_held < width:
+                    held |= np.uint64(given[k]) << np.uint64(bits_held)
+                    bits_held += 32
+                    k += 1
+                size = np.float64(held & digits) * unit
+                into[i] = -size if held >> np.uint64(width - 1) & np.uint64(1) else size
+                held >>= np.uint64(width)
+                bits_held -= width
+
+
 @inlined
 def random_bits(seed, index):  # type: ignore[no-untyped-def]
     """Return the bits that stochastic rounding adds to the value at an index.

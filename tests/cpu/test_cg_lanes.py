@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpms.backends.cpu.product import CpuProduct
+from cpms.backends.reference.product import ReferenceProduct
 from cpms.base import threads
 from cpms.contracts.linear_solve import Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
+from cpms.formats.block_float import BFP16, BFP21, BFP32
 from cpms.formats.codes import CODES8
-from cpms.formats.formats import BF16, E4M3, FP16, FP32, FP64
+from cpms.formats.formats import BF16, E4M3, E5M2, FP16, FP32, FP64
 from cpms.solvers.linear.cg import VectorIterations
 from cpms.sources.matrices.elasticity import elasticity
 from cpms.sources.matrices.stencils import stencil
@@ -45,6 +47,8 @@ CASES = {
     "scattered bytes": (scattered(3000), E4M3),
     "pattern": (scipy.sparse.csr_array(scipy.sparse.eye_array(300)), None),
 }
+
+WIDER = [(BFP21, 13), (BFP32, 13), (BF16, 8), (E5M2, 3)]
 
 # Each is compiled, for seconds.
 SLOW = ("distances of fp32", "scattered bf16", "scattered bytes")
@@ -82,10 +86,58 @@ def test_fused_iterations_do_what_the_verbs_do(name, vectors):
     np.testing.assert_allclose(x, y, atol=tolerance * np.abs(y).max())
 
 
-def test_threads_change_no_bit_and_a_target_ends_the_call():
+def pairs(numbers, storage):
+    """Return products with blocks of 4 and 3, and b of numbers and zeros; the first step's alpha is 1/4, beta 9/16.
+
+    All sums of the first iteration are exact in float64 where numbers have few bits, and p is none of the format.
+    """
+    A = scipy.sparse.kron(scipy.sparse.eye_array(len(numbers)), np.array([[4.0, 3.0], [3.0, 4.0]]), format="csr")
+    b = np.ravel(np.column_stack([numbers, np.zeros(len(numbers))]))
+    for make in (CpuProduct.of, ReferenceProduct.of):
+        operator = make(Matrix.from_scipy(scipy.sparse.csr_array(A)), ProductRequest(E4M3))
+        yield operator, SolveTask(operator, operator, b, 1e-10, Recorder(9, 1.0, None, lambda: 0.0), (storage,))
+
+
+@pytest.mark.representatives(storage=("bfp16", "fp16"))
+@pytest.mark.parametrize(
+    ("storage", "bits"),
+    [(BFP16, 13), (FP16, 11), *(pytest.param(*each, marks=pytest.mark.slow) for each in WIDER)],
+    ids=lambda given: getattr(given, "name", ""),
+)
+def test_an_iteration_in_few_bits_is_the_references_to_the_last_bit(storage, bits):
+    rng = np.random.default_rng(5)
+    scales = 2.0 ** (rng.integers(-4, 1, 69) - 9)
+    numbers = rng.integers(-(2**bits) + 1, 2**bits, 1100) * scales.repeat(16)[:1100]
+    found = []
+    for operator, task in pairs(numbers, storage):
+        x = np.zeros(task.size)
+        each = operator.conjugate_gradients(task, x) or VectorIterations(task, x)
+        each.replace_residual()
+        (step,) = each.run(1)
+        size = np.sqrt(step.residual_square)  # The verbs' square is that of a rounded root.
+        sums = size, step.curvature, step.next_product
+        found.append((type(each).__name__, sums, x.tobytes(), each._r.memory.tobytes(), each._p.memory.tobytes()))
+    assert [each[0] for each in found] == ["CpuCg", "VectorIterations"]
+    assert found[0][1:] == found[1][1:]
+
+
+@pytest.mark.parametrize("where", ["r", "p"])
+def test_values_beyond_the_range_of_a_format_end_the_iterations(where):
+    A = [[1.0, 10.0], [10.0, 128.0]] if where == "r" else [[1.0, 7.0], [7.0, 64.0]]
+    operator = CpuProduct.of(Matrix.from_dense(np.array(A)), ProductRequest(E4M3))
+    b = np.array([8192.0, 0.0])
+    task = SolveTask(operator, operator, b, 1e-10, Recorder(9, 1.0, None, lambda: 0.0), (FP16,))
+    for each in (operator.conjugate_gradients(task, np.zeros(2)), VectorIterations(task, np.zeros(2))):
+        each.replace_residual()
+        steps = each.run(2)
+        assert not np.isfinite(steps[-1]).all(), type(each).__name__
+
+
+@pytest.mark.parametrize("vectors", [FP32, BFP16], ids=lambda given: given.name)
+def test_threads_change_no_bit_and_a_target_ends_the_call(vectors):
     found = []
     for count in (1, 2, 3):
-        operator, task, x = iterations(stencil(7, 24), E4M3, FP32)
+        operator, task, x = iterations(stencil(7, 24), E4M3, vectors)
         each = operator.conjugate_gradients(task, x)
         with threads.limited(count):
             size = each.replace_residual()

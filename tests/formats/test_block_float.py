@@ -38,6 +38,24 @@ def test_bytes_are_the_oracles_and_errors_within_a_unit(storage, values):
     np.testing.assert_array_equal(stored.decode(), found)
 
 
+@pytest.mark.parametrize("storage", BLOCK_FLOATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("length", [1, 31, 33 * 32 * 32 + 5])
+def test_values_are_those_of_the_bytes_whatever_the_threads(storage, length):
+    rng, width = np.random.default_rng(length), storage.width
+    stored = encode_blocks(rng.standard_normal(length) * np.exp(9.0 * rng.standard_normal(length)), storage)
+    blocks = -(-length // 32)
+    memory, expected = stored.memory.tobytes(), []
+    exponents = np.frombuffer(memory, np.int16, blocks)
+    for block in range(blocks):
+        begin = len(memory) - 4 * width * (blocks - block)
+        number = int.from_bytes(memory[begin : begin + 4 * width], "little")
+        for place in range(32):
+            field = number >> place * width & 2**width - 1
+            size = float(np.ldexp(field % 2 ** (width - 1), int(exponents[block]) - width + 1))
+            expected.append(-size if field >> width - 1 else size)
+    assert stored.decode().tobytes() == np.array(expected[:length]).tobytes()
+
+
 def test_what_cannot_be_stored_is_a_sentence():
     with pytest.raises(InputError, match="no infinity and no NaN"):
         encode_blocks([1.0, np.nan], BFP21)

@@ -68,7 +68,8 @@ def _decode_segments(stored, at, count, length, buffer, segment_units, kind, spe
         done += run
 
 
-def _decode_packed(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def decode_packed(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Put the bits of packed floats into a buffer."""
     _, exponent_bits, mantissa_bits, _ = spec
     bias = (1 << (exponent_bits - 1)) - 1
     sign_at = exponent_bits + mantissa_bits
@@ -81,7 +82,8 @@ def _decode_packed(stored, at, count, length, buffer, segment_units, kind, spec)
         buffer[i] = np.float64(value).view(np.uint64) | (raw >> u64(sign_at) << u64(63))
 
 
-def _decode_blocks(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def decode_blocks(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Put the bits of block floats into a buffer."""
     width = spec[1]
     blocks = (length + 31) // 32
     end = (blocks + 1) // 2 * 4
@@ -118,9 +120,9 @@ _DECODERS = {
     ONES: _decode_nothing,
     NATIVE: _decode_nothing,
     SEGMENTS: _decode_segments,
-    PACKED: _decode_packed,
+    PACKED: decode_packed,
     CODES: _decode_codes,
-    BLOCKS: _decode_blocks,
+    BLOCKS: decode_blocks,
 }
 
 

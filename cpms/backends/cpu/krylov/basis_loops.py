@@ -44,7 +44,8 @@ def _dot_four(a, b, c, d, w):  # type: ignore[no-untyped-def]
 
 
 @summed
-def _add(a, factor, sums):  # type: ignore[no-untyped-def]
+def add_multiple(a, factor, sums):  # type: ignore[no-untyped-def]
+    """Do ``sums += factor * a``."""
     for i in range(len(sums)):
         sums[i] += factor * np.float64(a[i])
 
@@ -178,13 +179,13 @@ def combine_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any
             while k < vectors:
                 stored = array_at(addresses[k], size, like)
                 if kind == 1:
-                    _add(stored[first:end], factors[k], sums)
+                    add_multiple(stored[first:end], factors[k], sums)
                 elif kind == 5 and width == 16:
                     exponents, fields = stored[:exponents_end].view(np.int16), stored[exponents_end:].view(np.uint16)
                     _add_blocks(exponents, fields, factors[k], sums, first)
                 else:
                     decode(stored, first, end - first, length, buffer, segment_units, kind, spec)
-                    _add(buffer.view(np.float64), factors[k], sums)
+                    add_multiple(buffer.view(np.float64), factors[k], sums)
                 k += 1
             for i in range(len(sums)):
                 part[i] = sums[i]

@@ -9,6 +9,8 @@ Values are plain numbers (`NATIVE`), none (`ONES`), or codes of a byte into a ta
 packed floats of 8 bits become. Sixteen bits (`HALVES`) are decoded by shifts. Columns are read (`COLUMNS`), or
 found by a dictionary of rows (`cpms.sparse.row_patterns`): of distances (`DISTANCES`), or of values too
 (`WHOLE`). Loops over slices from 0 become vector instructions; unsigned indices leave out the test for negative ones.
+
+Vectors r and p are plain, or stored in few bits (`cpms.backends.cpu.krylov.stored_cg_loops`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.krylov.basis_loops import dot_product, summed
+from cpms.backends.cpu.krylov.stored_cg_loops import turn_blocks, turn_packed, update_blocks, update_packed
 from cpms.backends.cpu.lane_barrier import meet
 from cpms.base.jit import compiled, inlined_in_loops
 
@@ -177,17 +180,21 @@ def dot(p, q, low, high):  # type: ignore[no-untyped-def]
 
 
 @cache
-def lanes_kernel(shape: int, kind: int, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Return the iterations of a lane, for one way to store columns and one to store values.
+def lanes_kernel(shape: int, kind: int, exponent_bits: int, mantissa_bits: int, vectors: tuple[int, ...]) -> Any:
+    """Return the iterations of a lane, for one way to store columns, values, and vectors.
 
-    They end after ``most``, when the residual is at ``target``, or before a direction without positive curvature; lane
-    0 reports (`SQUARE`, `CURVATURE`, `NEXT`) for each. ``first`` holds the first range of each lane.
+    ``vectors`` is what kernels of `cpms.backends.cpu.product_loops` are compiled for: plain, packed floats, or block
+    floats, which ranges of rows do not cut. ``decoded`` is p as products read it, p itself for plain vectors.
+    Iterations end after as many as ``report`` has rows, when the residual is at ``target``, before a direction without
+    positive curvature, or when a size is not below ``limit``; lane 0 reports (`SQUARE`, `CURVATURE`, `NEXT`) for each.
+    ``first`` holds the first range of each lane.
     """
+    stored = vectors[0]
 
     @compiled(error_model="numpy")
     def iterate(  # type: ignore[no-untyped-def]
         lane, first, control, bounds, starts, columns, values, table, factor, of_row, pattern_starts, distances,
-        x, r, p, q, product, target, sums, report,
+        x, r, p, q, decoded, limit, product, target, sums, report,
     ):  # fmt: skip
         buffer = np.empty(_RUN)
         lanes, parts, arrivals, done = len(first) - 1, len(bounds) - 1, 0, 0
@@ -195,16 +202,16 @@ def lanes_kernel(shape: int, kind: int, exponent_bits: int, mantissa_bits: int) 
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
                 if shape == 2:
-                    _multiply_whole(of_row, pattern_starts, distances, table, factor, p, q, buffer, low, high)
+                    _multiply_whole(of_row, pattern_starts, distances, table, factor, decoded, q, buffer, low, high)
                 elif shape == 1:
                     patterns = of_row, pattern_starts, distances
                     of_values = values, table, factor
-                    ends = p, q, low, high
+                    ends = decoded, q, low, high
                     _multiply_by_distances(starts, *of_values, *patterns, *ends, kind, exponent_bits, mantissa_bits)
                 else:
-                    of_rows = starts, columns, values, table, factor, p, q, low, high
+                    of_rows = starts, columns, values, table, factor, decoded, q, low, high
                     _multiply(*of_rows, kind, exponent_bits, mantissa_bits)
-                sums[0, part] = dot_product(p[low:high], q[low:high])
+                sums[0, part] = dot_product(decoded[low:high], q[low:high])
             arrivals += lanes
             meet(control, arrivals)
             curvature = 0.0
@@ -217,8 +224,15 @@ def lanes_kernel(shape: int, kind: int, exponent_bits: int, mantissa_bits: int) 
             alpha = product / curvature
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
-                own = x[low:high], r[low:high], p[low:high], q[low:high]
-                sums[1, part], sums[2, part] = _update(*own, alpha)
+                if stored == 1:
+                    own = x[low:high], r[low:high], p[low:high], q[low:high]
+                    sums[1, part], sums[2, part] = _update(*own, alpha)
+                elif stored == 5:
+                    whole = x, r, p, q, low, high, alpha, limit, vectors
+                    sums[1, part], sums[2, part] = update_blocks(*whole)
+                else:
+                    whole = x, r, p, q, low, high, alpha, limit, vectors
+                    sums[1, part], sums[2, part] = update_packed(*whole)
             arrivals += lanes
             meet(control, arrivals)
             square = of_residual = 0.0
@@ -228,7 +242,14 @@ def lanes_kernel(shape: int, kind: int, exponent_bits: int, mantissa_bits: int) 
             beta = -of_residual / curvature
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
-                sums[3, part] = _turn(r[low:high], p[low:high], beta)
+                if stored == 1:
+                    sums[3, part] = _turn(r[low:high], p[low:high], beta)
+                elif stored == 5:
+                    turned = r, p, decoded, low, high, beta, limit, vectors
+                    sums[3, part] = turn_blocks(*turned)
+                else:
+                    turned = r, p, decoded, low, high, beta, limit, vectors
+                    sums[3, part] = turn_packed(*turned)
             arrivals += lanes
             meet(control, arrivals)
             product = 0.0
