@@ -48,7 +48,7 @@ def show(rows, out, beside):
         caption=f"Products of sparse matrices and vectors, times faster than {BASELINE} in float64. A row is a layout "
         "with the bits of values / of vectors; lossless is the shortest format that holds all values of a matrix. "
         "Diamonds: geometric means, in the colour of the bits of values, grey where these differ by matrix; "
-        f"{OF_MEANS}. No kernel was tuned on suite B. Axes differ",
+        f"{OF_MEANS}. Wrong products are left out. No kernel was tuned on suite B. Axes differ",
         alt=ends(means.reset_index(), "times faster", ["name", "family"], "Geometric means", "times"),
         of=NEEDS,
     )

@@ -32,8 +32,7 @@ def show(rows, out):
                 caption=f"Conjugate gradients: residual relative to the right-hand side, against {of}; a panel is a "
                 "matrix, by the points of its stencil and its side, and a right-hand side. A curve is one run, in the "
                 "colour of the fewest bits of a vector's value; where curves coincide, the last is seen. The mark on a "
-                "curve names the format of vectors, and is called lossless where the matrix has the shortest format "
-                "that holds its values, else the matrix is in float64",
+                "curve names the formats of vectors and of the matrix",
                 alt=ends(
                     table,
                     column,
@@ -70,11 +69,9 @@ def _figure(rows, out, along):
 
 
 def _way(way):
-    """Return the name of a way: whose it is, and the bits of matrix and vectors."""
-    if way["engine"] == "scipy":
-        return "SciPy"
-    matrix = "" if way["storage"] == "fp64" else ", lossless"
-    return f"auto{matrix}" if way["method"] == "auto" else f"{' '.join(way['vectors'])}{matrix}"
+    """Return the name of a way: whose it is, and the formats of vectors and matrix."""
+    vectors = "SciPy" if way["engine"] == "scipy" else "auto" if way["method"] == "auto" else " ".join(way["vectors"])
+    return f"{vectors}, matrix {way['stored_as']}"
 
 
 def _lines(row):
