@@ -47,11 +47,11 @@ def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "t
         place = names.index(str(name)) + (0.0 if two else 0.2)
         shades = part.bits.map(colour)
         for shade, dots in part.groupby(shades):
-            axes.plot(dots[value], [place + 0.3 * side] * len(dots), **{**DOT, "color": shade})
+            axes.plot(dots[value], [place + 0.34 * side] * len(dots), **{**DOT, "color": shade})
         found = geometric(part[value])
         reach = (found["low"], found["high"]) if len(part) >= FEWEST else None
         bits = part.bits.iloc[0] if len(set(shades)) == 1 else None
-        panels.point(axes, found["mean"], place + 0.1 * side, bits, "D", ends=reach, filled=not held_out)
+        panels.point(axes, found["mean"], place + 0.12 * side, bits, "D", ends=reach, filled=not held_out)
     panels.unity(axes)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)

@@ -171,7 +171,7 @@ def _mean(ratios):
 def _figure(table, out):
     families = list(dict.fromkeys(table.family))
     names = sorted(dict.fromkeys(table.name), key=lambda name: not name.startswith("CSR"))
-    figure, axes = panels.grid(out.width, len(families), panels.rows_height(names, 0.21), columns=(1, 3), sharey=True)
+    figure, axes = panels.grid(out.width, len(families), panels.rows_height(names, 0.23), columns=(1, 3), sharey=True)
     for panel, family in zip(axes, families, strict=True):
         part = table[table.family == family]
         mean_rows(panel, part, names)
