@@ -163,15 +163,16 @@ def require_consistent(matrix: Any) -> None:
 
     if not scipy.sparse.issparse(matrix):
         return
+    held: Any = matrix  # The stubs know no arrays of the class that is left.
     try:
-        if matrix.format in ("csr", "csc", "bsr"):
-            arrays = (matrix.data, matrix.indices, matrix.indptr)
-            type(matrix)(arrays, shape=matrix.shape).check_format(full_check=True)
-        elif matrix.format == "coo":
-            type(matrix)((matrix.data, matrix.coords), shape=matrix.shape)
+        if held.format in ("csr", "csc", "bsr"):
+            arrays = (held.data, held.indices, held.indptr)
+            type(held)(arrays, shape=held.shape).check_format(full_check=True)
+        elif held.format == "coo":
+            type(held)((held.data, held.coords), shape=held.shape)
     except ValueError as error:
         raise InputError(
-            f"the matrix is not valid in {matrix.format.upper()}: {error}; make it anew from rows, columns and values"
+            f"the matrix is not valid in {held.format.upper()}: {error}; make it anew from rows, columns and values"
         ) from None
 
 

@@ -24,31 +24,33 @@ NOTE = "commits.json"
 """The file in ``cpms/_shipped`` that has digests with their commits, in copies of the package without history."""
 
 
+def git(repository: Path, *arguments: str, given: bytes | None = None) -> bytes | None:
+    """Return what a command of Git prints in a repository; None without Git or its history, and where it fails."""
+    if not (repository / ".git").exists():
+        return None
+    command = ["git", "-C", str(repository), *arguments]
+    try:
+        return subprocess.run(command, input=given, capture_output=True, check=True).stdout  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 @lru_cache(maxsize=4)
 def by_digest(repository: Path) -> dict[str, str]:
     """Return the earliest commit of each digest of code in a repository; without Git, those of the note, if any."""
     if not (repository / ".git").exists():
         note = repository / "cpms" / "_shipped" / NOTE
         return dict(json.loads(note.read_text(encoding="utf-8"))) if note.is_file() else {}
-    try:
-        done = subprocess.run(["git", "-C", str(repository), *_LOG], capture_output=True, check=True)  # noqa: S603, S607
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    return _read(done.stdout.decode(errors="surrogateescape").splitlines())
+    log = git(repository, *_LOG)
+    return {} if log is None else _read(log.decode(errors="surrogateescape").splitlines())
 
 
 def configurations(repository: Path) -> list[bytes]:
     """Return all versions of configurations in a repository; none without Git."""
-    if not (repository / ".git").exists():
-        return []
-    git = ["git", "-C", str(repository)]
-    try:
-        log = subprocess.run([*git, *_CONFIGURATIONS], capture_output=True, check=True).stdout.decode()  # noqa: S603
-        names = {line.split(" ")[3]: None for line in log.splitlines() if line.startswith(":")}
-        given = "\n".join(name for name in names if set(name) != {"0"}).encode()
-        found = subprocess.run([*git, "cat-file", "--batch"], input=given, capture_output=True, check=True).stdout  # noqa: S603
-    except (OSError, subprocess.CalledProcessError):
-        return []
+    log = git(repository, *_CONFIGURATIONS) or b""
+    names = {line.split(" ")[3]: None for line in log.decode().splitlines() if line.startswith(":")}
+    given = "\n".join(name for name in names if set(name) != {"0"}).encode()
+    found = git(repository, "cat-file", "--batch", given=given) or b""
     contents, place = [], 0
     while place < len(found):
         begin = found.index(b"\n", place) + 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import platform
-import subprocess
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import cpms
 from cpms.base import package_data, threads
+from cpms.experiment.rows.commits import git
 from cpms.experiment.rows.machine import machine
 
 _LIBRARIES = ("numpy", "scipy", "numba", "cupy-cuda13x", "cupy-cuda12x")
@@ -63,14 +63,8 @@ def _version(name: str) -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    root = repository()
-    if not (root / ".git").exists():
-        return None
-    try:
-        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)  # noqa: S603, S607
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
+    printed = git(repository(), *arguments)
+    return None if printed is None else printed.decode().strip()
 
 
 def _dirty() -> bool | None:
