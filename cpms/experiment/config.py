@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -67,11 +68,11 @@ class Repeated(Experiment):
 
     def cells_by_graph(self, graphs: list[GraphFile], **fixed: Any) -> list[Cell]:
         """Return one cell a graph and repetition, for kinds whose contestants take turns within a cell."""
-        return [
-            {**named(graph), "repetition": repetition, **fixed}
-            for graph in graphs
-            for repetition in range(self.repetitions)
-        ]
+        return self.repeated(map(named, graphs), **fixed)
+
+    def repeated(self, cells: Iterable[Cell], **fixed: Any) -> list[Cell]:
+        """Return each cell as often as it is measured, with keys that all of them share."""
+        return [{**cell, "repetition": turn, **fixed} for cell in cells for turn in range(self.repetitions)]
 
 
 class WarmedUp(Repeated):

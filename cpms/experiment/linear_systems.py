@@ -33,12 +33,8 @@ class SystemsConfig(Repeated):
 
     def cells_by_system(self, **fixed: Any) -> list[Cell]:
         """Return one cell a matrix, right-hand side and repetition, for kinds whose contestants share a cell."""
-        return [
-            {"graph": name, "rhs": rhs, "repetition": repetition, **fixed}
-            for name in self.matrices
-            for rhs in self.right_hand_sides
-            for repetition in range(self.repetitions)
-        ]
+        cells = [{"graph": name, "rhs": rhs} for name in self.matrices for rhs in self.right_hand_sides]
+        return self.repeated(cells, **fixed)
 
 
 class SystemAtHand:

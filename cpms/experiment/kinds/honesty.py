@@ -88,17 +88,10 @@ class Config(Repeated):
         shared: Cell = {"largest": self.largest, "max_iterations": self.max_iterations}
         if self.ways != _DEFAULT:
             shared["ways"] = self.ways
-        return [
-            {
-                "graph": "fuzzed",
-                "first": begin,
-                "systems": min(self.together, self.first + self.systems - begin),
-                "repetition": repetition,
-                **shared,
-            }
-            for begin in range(self.first, self.first + self.systems, self.together)
-            for repetition in range(self.repetitions)
-        ]
+        end = self.first + self.systems
+        parts = [(begin, min(self.together, end - begin)) for begin in range(self.first, end, self.together)]
+        cells = [{"graph": "fuzzed", "first": begin, "systems": count} for begin, count in parts]
+        return self.repeated(cells, **shared)
 
 
 class Context(Stateless):

@@ -80,11 +80,7 @@ class Config(Repeated):
     def cells(self) -> list[Cell]:
         """Return one cell a matrix: its contestants take turns within it."""
         contestants = [contestant.model_dump() for contestant in self.contestants]
-        return [
-            {"graph": name, "contestants": contestants, "samples": self.samples, "repetition": repetition}
-            for name in self.matrices
-            for repetition in range(self.repetitions)
-        ]
+        return self.repeated([{"graph": name} for name in self.matrices], contestants=contestants, samples=self.samples)
 
 
 class Context(OnGraphs):

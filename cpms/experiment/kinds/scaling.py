@@ -15,7 +15,7 @@ from cpms.backends.mpi.shares.reading import OF_WHOLE
 from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.config_types import LocalEngine
 from cpms.experiment.graph_cache import OnGraphs, graph_columns
-from cpms.experiment.graph_files import GraphSource, as_arguments, named, read_options
+from cpms.experiment.graph_files import GraphSource, as_arguments, read_options
 from cpms.graph.graph import Graph
 from cpms.mpi import launch
 from cpms.sources.dataset_records import DATASETS
@@ -42,11 +42,7 @@ class Config(Repeated):
     def cells(self) -> list[Cell]:
         """Return one cell for each graph; its contestants alternate."""
         fixed = self.model_dump(exclude={"graphs", *Repeated.model_fields})
-        return [
-            {**named(graph), "repetition": repetition, **fixed}
-            for graph in self.graphs
-            for repetition in range(self.repetitions)
-        ]
+        return self.cells_by_graph(self.graphs, **fixed)
 
 
 class Context(OnGraphs):
