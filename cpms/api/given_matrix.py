@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,7 @@ def _read(path: Path) -> Matrix:
     """Read a Matrix Market file, of which SciPy fills in what symmetry leaves out, or an ``.npz`` file of SciPy."""
     import scipy.io
 
-    try:
-        exists = path.is_file()
-    except (OSError, ValueError):  # A name that no file can have.
-        exists = False
-    if not exists:
+    if not os.path.isfile(path):  # noqa: PTH113 - a Path raises errors for some names that no file can have
         raise InputError(
             f"{shortened(str(path))}: there is no such file; a matrix is read from .mtx and .npz files, and "
             "cpms.sources.matrices.generate makes those of names such as stencil:points=7,side=32"

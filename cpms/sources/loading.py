@@ -178,7 +178,7 @@ def is_missing(source: str) -> bool:
     >>> is_missing("atlantis.csv"), is_missing("rmat:scale=4"), is_missing("wiki-Vote")
     (True, False, False)
     """
-    if _is_special(source) or source in datasets.DATASETS or _is_generator(source):
+    if os.path.exists(source) or source in datasets.DATASETS or _is_generator(source):
         return False
     return datasets.locate(source) is None
 
@@ -191,24 +191,10 @@ def _is_generator(text: str) -> bool:
     return text in generators.names()
 
 
-def _is_folder(text: str) -> bool:
-    try:
-        return bool(text) and Path(text).is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def _is_special(text: str) -> bool:
-    try:
-        return bool(text) and Path(text).exists()
-    except (OSError, ValueError):
-        return False
-
-
 def _unknown(text: str) -> InputError:
-    if _is_folder(text):
+    if os.path.isdir(text):  # noqa: PTH112 - a Path raises errors for some names that no file can have
         return InputError(f"{text} is a folder; give a file, or set CPMS_DATA to it and give a name")
-    if _is_special(text):
+    if os.path.exists(text):  # noqa: PTH110 - as above
         return InputError(f"{text}: is a device, not a file or a pipe; write its bytes into a file, and give that")
     if readers.module_for(Path(text)) or os.sep in text:
         return InputError(f"{text}: there is no such file")
