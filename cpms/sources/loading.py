@@ -178,7 +178,8 @@ def is_missing(source: str) -> bool:
     >>> is_missing("atlantis.csv"), is_missing("rmat:scale=4"), is_missing("wiki-Vote")
     (True, False, False)
     """
-    if os.path.exists(source) or source in datasets.DATASETS or _is_generator(source):
+    is_there = os.path.exists(source)  # noqa: PTH110 - as in `_unknown`
+    if is_there or source in datasets.DATASETS or _is_generator(source):
         return False
     return datasets.locate(source) is None
 
