@@ -3,10 +3,8 @@
 from statistics import median
 
 from cpms.experiment.pages.numbers import counted, ratio, spread
-from cpms.experiment.rows.products import FAMILIES, fastest
+from cpms.experiment.rows.products import FAMILIES, HELD_OUT, fastest
 
-_HELD = ("stencil:points=9", "diffusion:side=1000", "elements")
-_HELD_OF_GMRES = ("diffusion:side=128", "convection:side=140")
 FEW = ("lossless", "fp16-scaled")
 _VENDOR = ("cusparse+cublas", "cg", "auto", "auto")
 _PLAIN = ("cuda", "cg", "fp64", "fp64")
@@ -80,7 +78,9 @@ def conjugate_gradients(rows):
                 what = f"conjugate gradients by `auto` against {called}: {name}"
                 yield ratio(f"cg.{key}.{name.replace(', b of ', '.')}", what, [pair], [row], "gpu_cg_time")
                 if base is vendor:
-                    of_suite["held" if row["graph"].startswith(_HELD) else "tuned"].append((row, *pair))
+                    of_suite["held" if row["graph"].startswith(HELD_OUT["gpu_cg_time"]) else "tuned"].append(
+                        (row, *pair)
+                    )
     for key, called in (("tuned", "four matrices"), ("held", "matrices that no choice was tuned on")):
         what = f"conjugate gradients by `auto` against cuSPARSE and cuBLAS: {called}"
         cells = [row for row, *_ in of_suite[key]]
@@ -102,9 +102,11 @@ def gains_of_cg(rows):
             (_PLAIN, "fp64", "our plain float64"),
             (_LOSSLESS, "lossless", "our float64 with lossless values"),
         ):
-            chosen = [row for row in cells if row["rhs"] == rhs and not row["graph"].startswith(_HELD)]
+            chosen = [
+                row for row in cells if row["rhs"] == rhs and not row["graph"].startswith(HELD_OUT["gpu_cg_time"])
+            ]
             yield _gain(f"cg.{key}.tuned.{rhs}", f"against {called}: b of {rhs}", base, chosen)
-    held = [row for row in cells if row["graph"].startswith(_HELD)]
+    held = [row for row in cells if row["graph"].startswith(HELD_OUT["gpu_cg_time"])]
     for base, key, called in (
         (_PLAIN, "fp64", "plain float64"),
         (_LOSSLESS, "lossless", "float64 with lossless values"),
@@ -128,7 +130,7 @@ def _gain(key, what, base, cells):
 def shares(rows):
     """Yield the bytes that solves on a GPU read by their own counts, over their time, as shares of copy bandwidth."""
     copied = median(row["copy_gbps"] for row in rows.measured("gpu_suite_a_grids"))
-    cells = [row for row in rows.measured("gpu_cg_time") if not row["graph"].startswith(_HELD)]
+    cells = [row for row in rows.measured("gpu_cg_time") if not row["graph"].startswith(HELD_OUT["gpu_cg_time"])]
     for way, key, called in (
         (_PLAIN, "fp64", "plain float64"),
         (_LOSSLESS, "lossless", "float64 with lossless values"),
@@ -153,7 +155,7 @@ def gmres(rows):
     """Yield GMRES(100) by the format of its basis: against CuPy's, and a basis of few bits against one of float64."""
     held = rows.measured("gpu_gmres_time")
     for prefix, note, is_held in (("gmres", "", False), ("gmres.held", ", held out", True)):
-        cells = [row for row in held if row["graph"].startswith(_HELD_OF_GMRES) is is_held]
+        cells = [row for row in held if row["graph"].startswith(HELD_OUT["gpu_gmres_time"]) is is_held]
         yield from _gmres(cells, prefix, note)
     what = f"of {len(held)} systems, those that no way solves within its limit of iterations, CuPy's included"
     unsolved = [row for row in held if all(way["status"] != "CONVERGED" for way in row["ways_found"])]

@@ -51,7 +51,7 @@ def test_each_way_is_certified_and_drawn(tmp_path):
 
 def test_means_count_the_matrices_that_both_solve():
     ratios = {"matrix": ["a", "b", "c"], "times faster than ours": [2.0, np.nan, 8.0]}
-    found = means(pd.DataFrame({**ratios, "right-hand side": "ones", "way": "cg"}), 1)
+    found = means(pd.DataFrame({**ratios, "right-hand side": "ones", "way": "cg"}), ("b", "c"))
     assert found.matrices.tolist() == ["1 tuned", "1 held out"]
     assert found["times faster than ours"].tolist() == pytest.approx([2.0, 8.0])
 

@@ -26,21 +26,23 @@ def times(rows: pd.DataFrame, references: dict[str, int]) -> pd.DataFrame:
     return pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, references)])
 
 
-def means(table: pd.DataFrame, tuned: int) -> pd.DataFrame:
-    """Return geometric means of ratios over the first ``tuned`` matrices, and over the others."""
-    names = list(dict.fromkeys(table.matrix))
+def means(table: pd.DataFrame, held_out: tuple[str, ...]) -> pd.DataFrame:
+    """Return geometric means of ratios over the matrices, apart over those whose names begin as one of ``held_out``."""
+    held = table.matrix.str.startswith(held_out)
     ratios = [column for column in table if str(column).startswith("times faster than ")]
     lines = []
     for (rhs, way), part in table.groupby(["right-hand side", "way"], sort=False):
-        for kind, chosen in (("tuned", names[:tuned]), ("held out", names[tuned:])):
-            here = part[part.matrix.isin(chosen)].dropna(subset=ratios, how="all")
+        for kind, chosen in (("tuned", ~held), ("held out", held)):
+            here = part[chosen[part.index]].dropna(subset=ratios, how="all")
             if len(here):
                 line = {"right-hand side": rhs, "way": way, "matrices": f"{len(here)} {kind}"}
                 lines.append(line | {column: float(np.exp(np.log(here[column]).mean())) for column in ratios})
     return pd.DataFrame(lines)
 
 
-def show_ways(table: pd.DataFrame, out: Output, *, tuned: int, over: str, names: dict[str, str], caption: str) -> None:
+def show_ways(
+    table: pd.DataFrame, out: Output, *, held_out: tuple[str, ...], over: str, names: dict[str, str], caption: str
+) -> None:
     """Draw how many times faster each way is than another, on named rows, a panel for each right-hand side.
 
     Parameters
@@ -48,8 +50,8 @@ def show_ways(table: pd.DataFrame, out: Output, *, tuned: int, over: str, names:
     table : DataFrame
         Of `times`.
     out : Output
-    tuned : int
-        Matrices before those that are held out.
+    held_out : tuple of str
+        Beginnings of the names of matrices that nothing was tuned on.
     over : str
         The reference, as `times` has it.
     names : dict of str to str
@@ -57,10 +59,8 @@ def show_ways(table: pd.DataFrame, out: Output, *, tuned: int, over: str, names:
     caption : str
         What is solved, and beside what.
     """
-    column, held_out = f"times faster than {over}", list(dict.fromkeys(table.matrix))[tuned:]
-    drawn = table.assign(name=table.way.map(names), **{"held out": table.matrix.isin(held_out)}).dropna(
-        subset=["name", column]
-    )
+    column, held = f"times faster than {over}", table.matrix.str.startswith(held_out)
+    drawn = table.assign(name=table.way.map(names), **{"held out": held}).dropna(subset=["name", column])
     if drawn.empty:
         out.leave_out("figure", f"no way is comparable with {over}")
         return

@@ -1,10 +1,9 @@
 """Conjugate gradients on a GPU: time to the same certified residual, beside cuSPARSE with cuBLAS, and CuPy."""
 
 from cpms.experiment.report.solve_tables import means, show_ways, times
+from cpms.experiment.rows.products import HELD_OUT
 
 NEEDS = ["gpu_cg_time"]
-TUNED = 4
-"""Matrices of the configuration before those held out."""
 NAMES = {
     "cupy cg": "CuPy",
     "cuda cg fp64, matrix fp64": "64 bits",
@@ -19,6 +18,10 @@ def show(rows, out):
     rows = rows[rows.status == "ok"]
     table = times(rows, {"cuSPARSE": 0, "own float64": 2, "lossless float64": 3})
     out.table(table, caption="Conjugate gradients on a GPU: time to the same certified residual")
-    out.table(means(table, TUNED), suffix="_means", caption="Times faster, geometric means over the matrices")
+    out.table(
+        means(table, HELD_OUT["gpu_cg_time"]),
+        suffix="_means",
+        caption="Times faster, geometric means over the matrices",
+    )
     caption = "Conjugate gradients with vectors of so many bits against cuSPARSE with cuBLAS in float64"
-    show_ways(table, out, tuned=TUNED, over="cuSPARSE", names=NAMES, caption=caption)
+    show_ways(table, out, held_out=HELD_OUT["gpu_cg_time"], over="cuSPARSE", names=NAMES, caption=caption)
