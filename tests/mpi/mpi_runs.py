@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cpms import Graph, UnavailableError
+from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.backends.mpi.exchange import world
 from cpms.mpi import launch
@@ -74,6 +76,11 @@ def kernels_on_host(request, wanted):
     built = request.getfixturevalue("host_backend")
     HostBackend.compile(built, wanted)  # The program that ranks ask for, whatever is compiled already.
     return built._folder
+
+
+def devices():
+    """Return the number of GPUs."""
+    return 0 if missing() else import_module("cupy").cuda.runtime.getDeviceCount()
 
 
 def weighted(graph):

@@ -154,19 +154,11 @@ def solved(request, tmp_path_factory):
         kernels = request.getfixturevalue("kernels")
     else:
         request.getfixturevalue("gpu_backend")
-        counts = [count for count in (1, 2, 3, 4) if count <= devices()]
+        counts = [count for count in (1, 2, 3, 4) if count <= mpi_runs.devices()]
     for ranks in counts:  # the third has no rows of most of these graphs
         code, _, errors = mpi_runs.run(ranks, "-c", WHERE + PROBLEMS + SOLVE, request.param, kernels, folder)
         assert code == 0, errors
     return {path.stem: dict(np.load(path)) for path in folder.glob("*.npz")}
-
-
-def devices():
-    if missing():
-        return 0
-    import cupy
-
-    return cupy.cuda.runtime.getDeviceCount()
 
 
 def test_ranks_find_the_same_bits_and_find_them_again(solved):
@@ -299,7 +291,7 @@ STAGED = ["propagation_blocking", "tiled_gather", "error_feedback"]
 )
 def test_kernels_that_exchange_find_the_answers_of_the_reference(request, tmp_path, where, required, ranks):
     kernels = request.getfixturevalue("kernels" if required is None else "staged_kernels") if where == "host" else "-"
-    if where == "gpu" and devices() < ranks:
+    if where == "gpu" and mpi_runs.devices() < ranks:
         pytest.skip(f"there are fewer than {ranks} devices")
     given_options = [] if required is None else [required]
     code, _, errors = mpi_runs.run(ranks, "-c", WHERE + PROBLEMS + ANSWERS, where, kernels, tmp_path, *given_options)
@@ -378,7 +370,7 @@ def test_without_a_device_every_rank_ends_with_a_sentence(tmp_path):
 @needs_mpi
 @pytest.mark.gpu
 def test_more_ranks_than_devices_end_with_a_sentence(gpu_backend, tmp_path):
-    ranks = devices() + 1
+    ranks = mpi_runs.devices() + 1
     code, _, errors = started(tmp_path, ranks, "uniform:nodes=20,edges=40", "--local", "cuda", where="gpu")
     assert code == 3
     assert f"{ranks} ranks on this host need a GPU each" in errors
@@ -408,7 +400,7 @@ power(operator, np.full(2500, 1 / 2500), Fixed(), Stopping(iterations=10**7), at
 @pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def test_a_rank_killed_mid_solve_ends_all_that_wait_for_it(request, where, tmp_path):
     kernels = request.getfixturevalue("kernels") if where == "host" else "-"
-    if where == "gpu" and devices() < 2:
+    if where == "gpu" and mpi_runs.devices() < 2:
         pytest.skip("there is one device")
     process = mpi_runs.start(2, "-c", WHERE + ENDLESS, where, kernels, tmp_path)
     try:

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpms.backends.cuda.kernels import template
-from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.mpi.exchange.exchange_choice import cheaper
 from cpms.backends.mpi.exchange.halo import Halo, foreign
 from cpms.backends.mpi.shares.rows import of_graph
@@ -107,7 +106,7 @@ def kernels_or_skip(request, where, ranks):
     if where == "host":
         return request.getfixturevalue("kernels")
     request.getfixturevalue("gpu_backend")
-    if devices() < ranks:
+    if mpi_runs.devices() < ranks:
         pytest.skip(f"there are fewer than {ranks} devices")
     return "-"
 
@@ -330,11 +329,3 @@ def test_either_exchange_brings_what_rows_read_and_finds_the_same_bits(request, 
                 assert values.tobytes() == known.tobytes(), key
                 messages = found[0][key[:-1].replace("direct", "halo") + "0"]
                 assert np.abs(values[:3] - messages[:3]).sum() < 1e-4, key
-
-
-def devices():
-    if missing():
-        return 0
-    import cupy
-
-    return cupy.cuda.runtime.getDeviceCount()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 import cpms
-from cpms import Graph, InputError
-from cpms.backends.mpi.shares import reading, redistribution, weblike_share
+from cpms import Graph
+from cpms.backends.mpi.shares import redistribution, weblike_share
 from cpms.base import threads
 from cpms.testing import graphs
 
@@ -51,25 +51,6 @@ def test_a_part_is_a_web_and_some_links_lead_out_of_it():
     assert graph.in_degree.max() > 30 * graph.in_degree.mean()
     sweeps = [cpms.pagerank(each, engine="cpu", tol=1e-8).iterations for each in (graph, web)]
     assert abs(sweeps[0] - sweeps[1]) < 15
-
-
-@pytest.mark.parametrize(
-    ("spec", "told"),
-    [
-        ("weblike-parts:parts=3,nodes=10", "edges=M"),
-        ("weblike-parts:parts=3,nodes=10,edges=5,reach=2", "reach=2"),
-        ("weblike-parts:parts=3,parts=3,nodes=10,edges=5", "parts=3"),
-        ("weblike-parts:parts=0,nodes=10,edges=5", "0 parts"),
-        ("weblike-parts:parts=9,nodes=999999999,edges=5", "2\\^31"),
-        ("weblike-parts:parts=1,nodes=10,edges=99999999999999", "bytes"),
-    ],
-)
-def test_what_is_no_such_graph_is_refused_in_a_sentence(spec, told):
-    class Alone:
-        rank, size = 0, 1
-
-    with pytest.raises(InputError, match=told):
-        reading.share(spec, Alone())
 
 
 @given(graphs(weighted=False))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Points = npt.NDArray[np.float64]
 """Pairs of coordinates, one a line."""
+_SIZE = 7.0
+"""Of texts, in points."""
 _MARK = 2.6
 """Half of the width of a mark, in points, with its edge."""
 _DISTANCES = (3.0, 5.0, 8.0, 12.0, 17.0, 23.0, 30.0, 40.0)
@@ -52,7 +54,7 @@ class _Place(NamedTuple):
 
 def place(
     axes: Axes, texts: Sequence[str], points: Sequence[Points], *, others: npt.ArrayLike = (),
-    lines: Sequence[Points] = (), all_or_none: bool = True, size: float = 7.0,
+    lines: Sequence[Points] = (), all_or_none: bool = True,
 ) -> bool:  # fmt: skip
     """Write each text beside one of its points and return whether there was room; if not for all, none is written.
 
@@ -69,8 +71,6 @@ def place(
         Both ends of each straight line that no text may lie on.
     all_or_none : bool
         False for texts of which those without room may be left out.
-    size : float
-        Of the text, in points.
     """
     if not texts:
         return True
@@ -86,7 +86,7 @@ def place(
     drawn = np.concatenate([marks[:0], *(_sampled(axes.transData.transform(ends) / unit) for ends in lines)])
     crowd = [min(int((np.abs(marks - point).max(axis=1) < 20).sum()) for point in each) for each in held]
     order = sorted(range(len(texts)), key=lambda which: -crowd[which])
-    extents = [_extent(axes, text, size) for text in texts]
+    extents = [_extent(axes, text) for text in texts]
     foreign = [np.concatenate([*held[:which], *held[which + 1 :], other]) for which in range(len(texts))]
     best = dict[int, _Place]()
     for _ in range(_ORDERS):
@@ -114,7 +114,7 @@ def place(
                 break
             order = [costliest, *(other for other in order if other != costliest)]
     for which, chosen in best.items():
-        _write(axes, texts[which], chosen, size)
+        _write(axes, texts[which], chosen)
     return bool(best) or not all_or_none
 
 
@@ -123,10 +123,10 @@ def _rank(found: dict[int, _Place]) -> tuple[int, float]:
     return -len(found), sum(place.cost for place in found.values())
 
 
-def _extent(axes: Axes, text: str, size: float) -> tuple[float, float]:
+def _extent(axes: Axes, text: str) -> tuple[float, float]:
     """Return width and height of a text in points."""
     figure: Any = axes.figure
-    drawn = figure.text(0, 0, text, fontsize=size)
+    drawn = figure.text(0, 0, text, fontsize=_SIZE)
     with _as_they_are(figure):
         box = drawn.get_window_extent()
     drawn.remove()
@@ -214,7 +214,7 @@ def _within(points: Points, box: Sequence[float], margin: float) -> npt.NDArray[
     return np.asarray(((points > low) & (points < high)).all(axis=1))
 
 
-def _write(axes: Axes, text: str, chosen: _Place, size: float) -> None:
+def _write(axes: Axes, text: str, chosen: _Place) -> None:
     """Write a text, with a line to its point if it is not beside it."""
     figure: Any = axes.figure
     inverse = axes.transData.inverted()
@@ -226,6 +226,6 @@ def _write(axes: Axes, text: str, chosen: _Place, size: float) -> None:
             [at[0], end[0]], [at[1], end[1]], color=NEUTRAL, linewidth=0.5, zorder=1.5, scalex=False, scaley=False
         )
     axes.annotate(
-        text, at, chosen.offset, textcoords="offset points", va="bottom", fontsize=size, zorder=3, in_layout=False,
+        text, at, chosen.offset, textcoords="offset points", va="bottom", fontsize=_SIZE, zorder=3, in_layout=False,
         annotation_clip=False,
     )  # fmt: skip
