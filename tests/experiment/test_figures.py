@@ -94,6 +94,11 @@ def covered(axes, renderer):
     for (one, first), (other, second) in itertools.combinations(boxes, 2):
         if covers(first, second):
             yield f"{one!r} is on {other!r}"
+    inner = axes.get_window_extent(renderer)
+    if any(
+        (np.maximum([inner.x0, inner.y0] - place, place - [inner.x1, inner.y1]) > 1).any() for place, *_ in marks(axes)
+    ):
+        yield "marks lie beyond the ends of an axis"
     for (text, box), (place, radius, _) in itertools.product(boxes, marks(axes)):
         if (np.maximum([box.x0, box.y0] - place, place - [box.x1, box.y1]) < radius - 1).all():
             yield f"{text!r} is on a mark"
@@ -197,13 +202,15 @@ def test_contestants_of_a_figure_have_marks_of_their_own(program, table):
     assert len(set(marks.values())) == len(marks)
 
 
-def test_each_contestant_of_the_products_has_a_look_of_its_own(tmp_path, monkeypatch):
+def test_each_contestant_of_the_products_has_a_row_of_its_own(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(output.Output, "figure", lambda _, figure, **_more: made.append(figure))
     show.show("products", results=RECORDED, output=tmp_path)
     for axes in made[0].axes:
-        looks = [each for _, _, each in marks(axes)]
-        assert len(set(looks)) == len(looks) > 10
+        names = [text.get_text() for text in axes.get_yticklabels()]
+        assert len(set(names)) == len(names) > 10
+        places = [tuple(place) for place, *_ in marks(axes)]
+        assert len(set(places)) == len(places)
 
 
 def test_means_of_few_ratios_have_no_interval_and_those_held_out_are_hollow():

@@ -12,6 +12,12 @@ from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.speedup_figures import DOT, MEAN, mean_rows
 
+ANSWERS = (
+    "Random systems that a solver calls converged; wrong: those whose residual, recomputed in long double, is above "
+    "the tolerance; ties: above it by a thousandth at most; worst: the largest residual over the tolerance"
+)
+"""The caption of `answers`."""
+
 
 def times(rows: pd.DataFrame, references: dict[str, int]) -> pd.DataFrame:
     """Return one line a matrix, right-hand side and way.
@@ -112,7 +118,7 @@ def _lines(row: Any, references: dict[str, int]) -> list[dict[str, Any]]:
             "ms": 1e3 * way["solve_s"],
             "least ms": 1e3 * min(seconds),
             "most ms": 1e3 * max(seconds),
-            "TB/s": way["bytes_read"] / way["solve_s"] / 1e12 if way["solve_s"] else 0.0,
+            "TB/s": way["bytes_read"] / way["solve_s"] / 1e12 if way["bytes_read"] else float("nan"),
         }
         for name, place in references.items():
             other = row.ways_found[place]

@@ -154,6 +154,37 @@ def faster_figure(
     )
 
 
+def peers_figure(drawn: pd.DataFrame, ours: dict[str, str], out: Output) -> Figure:
+    """Return the figure of the time of each graph's fastest other program, named at the right, over ours.
+
+    Parameters
+    ----------
+    drawn : DataFrame
+        Columns ``graph``, ``ours``, ``peer``, ``bits``, ``ratio``, ``low`` and ``high``.
+    ours : dict of str to str
+        The marker of each of ours.
+    out : Output
+    """
+    graphs, places = list(dict.fromkeys(drawn.graph)), list(ours)
+    names = out.names(graphs)
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.17))
+    for line in drawn.to_dict("records"):
+        place = graphs.index(line["graph"]) + panels.beside(places.index(line["ours"]), len(places), 0.7)
+        ends_of = (line["low"], line["high"])
+        panels.point(axes, line["ratio"], place, line["bits"], ours[line["ours"]], ends=ends_of, size=3.5)
+    panels.unity(axes)
+    panels.named_rows(axes, names)
+    right = axes.secondary_yaxis("right")
+    peers = drawn.drop_duplicates("graph").peer.str.replace("igraph ", "").str.replace("scipy", "SciPy")
+    right.set_yticks(range(len(graphs)), peers)
+    right.tick_params(length=0)
+    right.spines["right"].set_visible(False)
+    panels.logarithmic(axes)
+    axes.set_xlabel("time of the fastest other over ours")
+    panels.legend(figure, panels.key(drawn.bits, ours))
+    return figure
+
+
 def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> Figure:
     graphs, widths = list(dict.fromkeys(table.graph)), sorted(set(table.bits.tolist()))
     names = out.names(graphs, of=of)

@@ -1,4 +1,4 @@
-"""Stand-ins of a paper's graphs in captions: a sentence on what each is, and their order.
+"""Stand-ins of a paper's graphs: what each is, their order, and sentences of captions.
 
 The ten graphs of the CPMS paper are not at hand; `cpms.sources.generators.standin` makes graphs of their kind and size.
 A figure that shows one says so beside it.
@@ -7,6 +7,8 @@ A figure that shows one says so beside it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+import pandas as pd
 
 _MARK = " (stand-in)"
 KINDS = {
@@ -24,17 +26,19 @@ KINDS = {
 """Stand-in of each graph of the CPMS paper."""
 
 
-def explained(labels: Iterable[str]) -> str:
-    """Return a sentence on the stand-ins among graphs; empty if there are none.
+STAND_INS = "Stand-ins (Table 1) are of the kind and size of the paper's graphs"
+"""The sentence of figures and tables in which there are some."""
+
+
+def of_kind(graph: object) -> str:
+    """Return what stands in for a graph of the CPMS paper; empty for another graph, or none.
 
     Examples
     --------
-    >>> explained(["Stanford (stand-in)", "wiki-Vote"])
-    "Stand-ins (*) are of the kind and size of the paper's graphs: Stanford by cnr-2000 transposed."
+    >>> of_kind("Stanford"), of_kind(None)
+    ('cnr-2000 transposed', '')
     """
-    found = [name.removesuffix(_MARK) for name in in_order(labels) if name.endswith(_MARK)]
-    texts = "; ".join(f"{name} by {KINDS[name]}" if name in KINDS else name for name in found)
-    return f"Stand-ins (*) are of the kind and size of the paper's graphs: {texts}." if found else ""
+    return KINDS.get(str(graph), "")
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
@@ -48,3 +52,21 @@ def in_order(labels: Iterable[str]) -> list[str]:
     known = list(KINDS)
     places = {name: known.index(bare) if (bare := name.removesuffix(_MARK)) in known else len(known) for name in labels}
     return sorted(places, key=places.__getitem__)
+
+
+def too_large(rows: pd.DataFrame) -> str:
+    """Return a sentence on the graphs that a device has no memory for in the layout of their row; empty without any.
+
+    Examples
+    --------
+    >>> row = {"layout": "ell", "stand_in_for": "wb-edu", "results": [{"reason": "needs 9 bytes of device memory"}]}
+    >>> too_large(pd.DataFrame([row]))
+    'In ELL there is no memory for wb-edu. '
+    """
+    found: dict[str, list[str]] = {}
+    for _, row in rows[rows.stand_in_for.notna()].iterrows():
+        if any("of device memory" in str(result.get("reason")) for result in row["results"]):
+            found.setdefault(str(row["layout"]).upper(), []).append(str(row["stand_in_for"]))
+    return "".join(
+        f"In {layout} there is no memory for {' and '.join(dict.fromkeys(names))}. " for layout, names in found.items()
+    )

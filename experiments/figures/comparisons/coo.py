@@ -12,11 +12,9 @@ BESIDE = ["gpu_systems", "table1"]
 OURS = ["coo_streams", "reduce_by_key", "coo_basic"]
 NODE_BYTES = 4
 """Values of a node that update and distance read and write: a sum, the new value, and the two that are compared."""
-DARK = "#222222"
 STYLE = {
     "product": {"facecolor": panels.colour(64)},
     "update, distance, waits": {"facecolor": "#cccccc"},
-    "dangling mass, at least": {"facecolor": DARK},
 }
 
 
@@ -46,10 +44,10 @@ def show(rows, out, beside):
     out.figure(
         _figure(kernels, out),
         suffix="_streams",
-        caption=f"A sweep of coo_streams on {gpu} as Belotti and Izzo's Figure 1 orders it: upper bar, the first "
-        "stream, product and then update and distance, with the waits between; lower bar, the second stream beside it, "
-        "the least time of the dangling mass. Two streams can save its time alone. The product was timed alone, by "
-        "device events, and the sweep in whole solves, by the host's clock",
+        caption=f"Parts of a sweep over edges in COO on {gpu}, ordered as Belotti and Izzo's Figure 1: the product, "
+        "then update and distance, with the waits between. The dangling mass is summed in a second stream beside the "
+        "product: below each bar the least share that it takes, which is all that two streams can save. The product "
+        "was timed alone, by device events, the sweep in whole solves, by the host's clock",
         alt=ends(kernels, "product share", ["graph"], "Share of the product in a sweep"),
         of=["gpu_coo", "gpu_systems"],
     )
@@ -121,11 +119,8 @@ def _figure(kernels, out):
         share = min(line["product share"], 1.0)
         axes.barh(place - 0.16, share, height=0.34, **STYLE["product"])
         axes.barh(place - 0.16, 1 - share, left=share, height=0.34, **STYLE["update, distance, waits"])
-        if line["dangling share"] > 0:
-            axes.barh(place + 0.14, line["dangling share"], height=0.2, **STYLE["dangling mass, at least"])
-        else:
-            none = "no dangling nodes" if line["dangling share"] == 0 else "dangling nodes not recorded"
-            axes.text(0.01, place + 0.27, none, fontsize=7, va="center", color=panels.NEUTRAL)
+        text = "not recorded" if np.isnan(line["dangling share"]) else f"{100 * line['dangling share']:.2g} %"
+        axes.text(0.01, place + 0.25, f"dangling mass: {text}", fontsize=7, va="center", color=panels.NEUTRAL)
     panels.named_rows(axes, names)
     axes.set_xlim(0, 1)
     axes.set_xlabel("share of a sweep")

@@ -3,14 +3,15 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.speedup_figures import peers_figure
 
 NEEDS = ["cpu_peers"]
 LOOP = "Gauss-Seidel"
 """The peer that is a loop of our own."""
+OURS = {"refine auto": "o", "fastest of ours": "D"}
 AGAINST = {"": f"peers, our {LOOP} loop among them", " alone": "other programs alone"}
 
 
@@ -35,11 +36,11 @@ def show(rows, out):
     )
     drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _drawn(row)])
     out.figure(
-        _figure(drawn, out),
-        caption=f"{what}: time of the fastest peer over the fastest of ours (filled) and over refine auto (hollow), at "
-        f"the same verified error of {rows.error.iloc[0]:g} in L1; colour: fewest bits that ours reads, marker: the "
-        f"fastest peer, lines: {interval_text(rows)}; without a hollow mark, refine auto is the fastest of ours",
-        alt=ends(drawn[drawn.filled], "ratio", ["graph"], "Fastest peer over the fastest of ours", "times"),
+        peers_figure(drawn, OURS, out),
+        caption=f"{what}: time of the fastest other program or {LOOP} loop, named at the right, over ours, at the same "
+        f"verified error of {rows.error.iloc[0]:g} in L1, with {interval_text(rows)}; the fastest of ours is drawn "
+        "where it is not refine auto; colour: fewest bits that ours reads, marker: method",
+        alt=ends(drawn, "ratio", ["graph", "ours"], "Fastest peer over ours", "times"),
     )
 
 
@@ -96,34 +97,15 @@ def _drawn(row):
     peers = sorted((r for r in solved if not r["name"].startswith("cpms")), key=lambda r: r["solve_s"])
     if not ours or not peers:
         return
-    for own in [*(r for r in ours[1:] if r["name"] == "cpms refine auto"), ours[0]]:
+    auto = "cpms refine auto"
+    for own in [*(r for r in ours if r["name"] == auto), *(r for r in ours[:1] if r["name"] != auto)]:
         low, high = ratio_ends(peers[0]["solve_samples_s"], own["solve_samples_s"])
         yield {
             "graph": shortened(label(row)),
             "peer": peers[0]["name"],
-            "filled": own is ours[0],
+            "ours": "refine auto" if own["name"] == auto else "fastest of ours",
             "bits": min(map(int, own["iterations_by_bits"]), default=64),
             "ratio": peers[0]["solve_s"] / own["solve_s"],
             "low": low,
             "high": high,
         }
-
-
-def _figure(drawn, out):
-    graphs, peers = (list(dict.fromkeys(drawn[column])) for column in ("graph", "peer"))
-    names = out.names(graphs)
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.15))
-    markers = {peer: panels.marker(peer, peers) for peer in peers}
-    for line in drawn.itertuples():
-        panels.point(
-            axes, line.ratio, graphs.index(line.graph) + panels.beside(int(line.filled), 2), line.bits,
-            markers[line.peer],
-            ends=(line.low, line.high), filled=line.filled,
-        )  # fmt: skip
-    panels.unity(axes)
-    panels.named_rows(axes, names)
-    panels.logarithmic(axes)
-    axes.set_xlabel("time of the fastest peer over ours")
-    ways = {"fastest of ours": panels.FILLED, "refine auto": panels.HOLLOW}
-    panels.legend(figure, panels.key(drawn.bits, markers, ways))
-    return figure

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
 from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.speedup_figures import peers_figure
 
 NEEDS = ["cpu_peers_road"]
 OURS = {"refine auto": "o", "power fp64": "s"}
@@ -34,11 +34,11 @@ def show(rows, out):
     )
     drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _drawn(row)])
     out.figure(
-        _figure(drawn, out),
+        peers_figure(drawn, OURS, out),
         caption=f"From edges to ranks on {rows.threads.iloc[0]} threads ({rows.cpu.iloc[0]}): time of the fastest "
         f"other program, named at the right, over ours, each at the loosest tolerance that keeps an error of "
-        f"{rows.error.iloc[0]:g} in L1, with {interval_text(rows, 'road_samples_s')}. {ORDER}; colour: fewest bits "
-        "that ours reads, marker: method",
+        f"{rows.error.iloc[0]:g} in L1, with {interval_text(rows, 'road_samples_s')}. {ORDER}; colour: fewest "
+        "bits that ours reads, marker: method",
         alt=ends(drawn, "ratio", ["graph", "ours"], "Time of the fastest other program over ours", "times"),
     )
 
@@ -94,23 +94,3 @@ def _drawn(row):
                 "low": low,
                 "high": high,
             }
-
-
-def _figure(drawn, out):
-    graphs = list(dict.fromkeys(drawn.graph))
-    names = out.names(graphs)
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.18))
-    for line in drawn.itertuples():
-        place = graphs.index(line.graph) + panels.beside(list(OURS).index(line.ours), len(OURS), 0.6)
-        panels.point(axes, line.ratio, place, line.bits, OURS[line.ours], ends=(line.low, line.high))
-    panels.unity(axes)
-    panels.named_rows(axes, names)
-    peers = drawn.drop_duplicates("graph").peer.str.replace("igraph ", "")
-    right = axes.secondary_yaxis("right")
-    right.set_yticks(range(len(peers)), peers)
-    right.tick_params(length=0)
-    right.spines["right"].set_visible(False)
-    panels.logarithmic(axes)
-    axes.set_xlabel("time of the fastest other over ours")
-    panels.legend(figure, panels.key(drawn.bits, OURS))
-    return figure

@@ -32,4 +32,9 @@ def show(rows, out):
                     "most pair": ratio.max(),
                 }
             )
-    out.table(pd.DataFrame(lines), caption="Whole solves to 1e-10", best={"median, s": "least by graph"})
+    out.table(
+        pd.DataFrame(lines),
+        caption="Whole float64 solves to 1e-10, and how many times faster than a SciPy loop "
+        "beside them, repetition by repetition",
+        best={"median, s": "least by graph"},
+    )

@@ -61,11 +61,9 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
         out.figure(
             _figure(parts, out),
             suffix=suffix,
-            caption=f"Figures 1 to 6 of Jiang's report on {where}: medians; lines are 95 % bootstrap intervals where "
-            "rows hold samples, as they do of whole runs. Figures 1, 4 and 6 are of "
-            f"{rows.graph_name.iloc[0]}, sums and copies of an iteration; colour: bits. "
-            "The serial program has no parts: its bar in 2 is a whole iteration, which copies nothing"
-            + (f". Cores of {elsewhere.cpu.iloc[0]} in 6 are of another run" if len(processors) else ""),
+            caption=f"Stages of Jiang's report, in brackets its figures, on {where}: medians, of whole runs with 95 % "
+            f"bootstrap intervals; sums and copies are of an iteration, of {_graphs(rows)}; colour: bits. The serial program has no parts: its bar in 2 is a whole iteration"
+            + (f". Cores of {elsewhere.cpu.iloc[0]} are of another run" if len(processors) else ""),
             alt=ends(results, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
             of=[experiment, *(elsewhere.experiment.unique() if len(processors) else ())],
         )
@@ -74,14 +72,19 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
         out.figure(
             _curved(curves, out),
             suffix=f"{suffix}_curves",
-            caption=f"Figure 7 of Jiang's report, speed-up by nodes, grey as printed, and work-group sizes on {where}: "
-            "medians; colour: bits; marks of one number of nodes, or of work-items, lie beside each other. Driver's: "
-            "work-groups of the size that the driver chooses",
+            caption=f"Speed-up by nodes (Figure 7 of Jiang's report, grey as printed) and times by work-groups on "
+            f"{where}: medians; colour: bits; marks of one number of nodes, or of work-items, lie beside each other. "
+            "Driver's: work-groups of the size that the driver chooses",
             alt=ends(sized, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
             of=[experiment],
         )
     if not (parts or curves):
         out.leave_out(f"figure opencl_stages{suffix}", "its panels compare contestants that the rows do not have")
+
+
+def _graphs(rows):
+    """Return the graphs of bars: sums are those of the last one, too."""
+    return " and, in 5, ".join(dict.fromkeys(rows[rows.purpose.isin(["stages", "long"])].graph_name))
 
 
 def _on_processors(rows):
@@ -180,7 +183,7 @@ def _parts(found):
         drawn += _stage_panels(found["stages"])
     if "long" in found:
         long = found["long"]
-        title = f"Fig. 6: {long.iterations.iloc[0]:,} iterations, ms"
+        title = f"{long.iterations.iloc[0]:,} iterations, ms (6)"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     return drawn
 
@@ -189,7 +192,7 @@ def _curves(found):
     """Return the panels of curves that there is something for: title, and function that draws one."""
     drawn = []
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append(("Fig. 7: speed-up", lambda axes: _speedup_panel(axes, found["scaling"])))
+        drawn.append(("speed-up by nodes (7)", lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-group sizes, {found['work_groups'].graph.iloc[0]}"
         drawn.append((title, lambda axes: _work_group_panel(axes, found["work_groups"])))
@@ -241,13 +244,13 @@ def _stage_panels(stages):
         return 1e4 / result.iterations
 
     exchanged = atomic[atomic.layout == "coo_exchange"]
-    drawn = _bars("Fig. 1, 4: ten iterations, ms", pd.concat([naive, exchanged, serial]), ten, of_ten)
-    drawn += _bars(f"Fig. 2: sums, {graph}, ms", pd.concat([naive, serial]), _calc)
+    drawn = _bars("10 iterations, ms (1, 4)", pd.concat([naive, exchanged, serial]), ten, of_ten)
+    drawn += _bars("sums, ms (2)", pd.concat([naive, serial]), _calc)
     if len(naive) and len(exchanged):
         first, second = naive.iloc[-1], exchanged.iloc[-1]
-        drawn.append((4, f"Fig. 3: copies, {graph}, ms", lambda axes: _copies(axes, first, second)))
+        drawn.append((4, "copies, ms (3)", lambda axes: _copies(axes, first, second)))
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
-    title = f"Fig. 5: sums, {stages.graph.iloc[-1]}, ms"
+    title = "sums, ms (5)"
     return drawn + _bars(title, large, lambda r: 1e3 * r.add_s, by_sum=True)
 
 
@@ -298,7 +301,7 @@ def _copies(axes, naive, exchanged):
 
 def _speedup_panel(axes, results):
     table, paper = _speedups(results), printed("jiang")
-    axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color=NEUTRAL, ms=4, label="printed, GPU / CPU of 4")
+    axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color=NEUTRAL, ms=4, label="printed, GPU / 4 cores")
     for ratio, marker, apart in zip(table.columns[-3:-1], "s^", (-_APART, _APART), strict=True):
         style = {"marker": marker, "color": colour(32), "ms": 4, "lw": 0.8, "mfc": "white" if marker == "^" else None}
         axes.plot(table.nodes / 1e6 + apart, table[ratio], **style, label=ratio.removeprefix("NVIDIA "))

@@ -76,8 +76,10 @@ def show(rows, out):
     samples = [f"{way}_samples_s" for way in WAYS]
     out.figure(
         _figure(drawn, out),
-        caption=f"Time from edges to certified float64 ranks, both in main memory, on {machine}, {repeated}. "
-        f"Lines: {interval_text(rows, *samples)}; colour: fewest bits that sweeps read, marker: the way",
+        caption=f"Time from edges in random order to certified float64 ranks, both in main memory, on {machine}, "
+        f"medians; lines: {interval_text(rows, *samples)}; colour: fewest bits that sweeps read, marker: the way. "
+        f"cuGraph's times are quoted, of an {' and '.join(quoted.gpu.unique())}, of edges in order and without a "
+        "certificate",
         alt=ends(drawn, "ms", ["graph", "way"], "Times from edges to ranks", "ms"),
     )
 

@@ -20,7 +20,8 @@ def show(rows, out, beside):
     table = pd.DataFrame(
         [
             {
-                "storage": _called(row),
+                "device": row["gpu"] if row.get("device") == "cuda" else f"{row['threads']} threads, {row['cpu']}",
+                "storage": _called(row["storage"]),
                 "bits": format_named(row["storage"]).bits(None),
                 "values": row["values"],
                 "copy_ms": row["copy"]["median_ms"],
@@ -32,7 +33,7 @@ def show(rows, out, beside):
     )
     table["over_copy"] = table.median_ms / table.copy_ms
     out.table(
-        table[["storage", "values", "contestant", "median_ms", "copy_ms", "differing"]].rename(
+        table[["device", "storage", "values", "contestant", "median_ms", "copy_ms", "differing"]].rename(
             columns={"median_ms": "median, ms", "copy_ms": "copy, ms", "differing": "values unlike those of cpms"}
         ),
         caption="Rounding of float64 to a format, contestants in turn, medians",
@@ -40,29 +41,34 @@ def show(rows, out, beside):
     out.figure(
         _figure(table, out),
         caption="Time of rounding an array to a format over that of a copy of it in one run, medians; lines: least to "
-        "most of the samples. Formats of blocks are rounded in small arrays, since two contestants take one block "
-        "after the other. Colour: bits of the format; those of fewer than 8 bits have the colour of 8, and their names "
-        "end in the bits",
-        alt=ends(table, "over_copy", ["storage", "contestant"], "Time of rounding over copy"),
+        "most of the samples; axes differ. Formats of blocks (mx) are rounded in small arrays on processors, since two "
+        "contestants take one block after the other. Colour: bits of the format, of fewer than 8 that of 8",
+        alt=ends(table, "over_copy", ["storage", "device", "contestant"], "Time of rounding over copy"),
     )
 
 
-def _called(row):
-    """Return the name of a format, with its bits where its colour is that of more, and where it was rounded."""
-    bits = format_named(row["storage"]).bits(None)
-    few = f"{bits} bits" if bits < min(PALETTE) else ""
-    return ", ".join(filter(None, [row["storage"], few, "GPU" if row.get("device") == "cuda" else ""]))
+def _called(storage):
+    """Return the name of a format, with its bits where its colour is that of more."""
+    bits = format_named(storage).bits(None)
+    return f"{storage}, {bits} bits" if bits < min(PALETTE) else storage
 
 
 def _figure(table, out):
-    storages = list(dict.fromkeys(table.storage))
-    figure, [panel] = panels.grid(out.width, 1, panels.rows_height(storages, 0.17, 0.6), columns=(1, 1))
-    for row in table.to_dict("records"):
-        interval = row["least_ms"] / row["copy_ms"], row["most_ms"] / row["copy_ms"]
-        at = storages.index(row["storage"]) + 0.18 * (list(MARKS).index(row["contestant"]) - 1.5)
-        panels.point(panel, row["over_copy"], at, row["bits"], MARKS[row["contestant"]], ends=interval)
-    panels.named_rows(panel, storages)
-    panels.logarithmic(panel)
-    figure.supxlabel("time over that of a copy")
+    devices = dict(list(table.groupby("device", sort=False)))
+    most = range(max(part.storage.nunique() for part in devices.values()))
+    figure, axes = panels.grid(out.width, len(devices), panels.rows_height(most, 0.17, 0.7), columns=(1, 2))
+    for panel, (device, part) in zip(axes, devices.items(), strict=True):
+        storages = list(dict.fromkeys(part.storage))
+        for row in part.to_dict("records"):
+            interval = row["least_ms"] / row["copy_ms"], row["most_ms"] / row["copy_ms"]
+            at = storages.index(row["storage"]) + panels.beside(list(MARKS).index(row["contestant"]), len(MARKS), 0.72)
+            panels.point(panel, row["over_copy"], at, row["bits"], MARKS[row["contestant"]], ends=interval)
+        panels.named_rows(panel, storages)
+        panels.unity(panel)
+        if part.over_copy.max() > 10 * part.over_copy.min():
+            panels.logarithmic(panel)
+        else:
+            panel.set_xlim(left=0)
+        panel.set(title=device, xlabel="time over that of a copy")
     panels.legend(figure, panels.key(map(nearest, table.bits), MARKS))
     return figure

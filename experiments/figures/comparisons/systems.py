@@ -1,5 +1,7 @@
 """Every engine on every graph: time of a sweep and to the tolerance, bytes, edges a second, verified error."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -12,6 +14,27 @@ NEEDS = ["gpu_systems", "systems_cpu"]
 DAMPING = 0.85
 CONVERGED = "converged"
 GRAPH = "#999999"
+WORDS = {
+    "cuda_fused": "fused",
+    "mpi_cuda": "fused, MPI",
+    "cuda": "CUDA kernels",
+    "cuda_thread_rows": "one thread a row",
+    "cusparse": "cuSPARSE",
+    "cusparse_omega": "cuSPARSE, report's update",
+    "coo_streams": "edges by warps",
+    "coo_basic": "atomic edges",
+    "reduce_by_key": "reduce by key",
+    "cpu": "ours",
+    "opencl": "OpenCL",
+    "mpi": "MPI",
+    "scipy": "SciPy",
+    "reference": "NumPy",
+    "coo": "COO",
+    "coo_exchange": "COO exchange",
+    "csr": "CSR",
+    "ell": "ELL",
+}
+"""Names of engines and layouts in the figure, which its tables have as they are given to cpms."""
 
 
 def show(rows, out):
@@ -27,7 +50,7 @@ def show(rows, out):
         caption="Time of a whole solve over that of the fastest system on the same graph that goes to the experiment's "
         f"tolerance ({rows.tol.iloc[0]:g}), on {' and on '.join(over)}: grey dots are graphs, marks geometric means "
         "with 95 % bootstrap intervals over the graphs on which a system converges, their number in brackets; colour: "
-        "fewest bits, marker: layout",
+        "fewest bits, marker: layout, named where systems differ in it alone",
         alt=" ".join(
             f"{machine}: of {len(found)} systems the fastest is {found.system.iloc[0]}, the slowest "
             f"{found.system.iloc[-1]} at {found['mean'].iloc[-1]:.3g} times." for machine, found in over.items()
@@ -154,13 +177,12 @@ def _over(table):
 
 
 def _short(found):
-    """Return systems with their numbers of graphs, and with the layout if others have the rest in common."""
+    """Return systems in words and their numbers of graphs; with the layout if others have the rest in common."""
     lines = list(found.itertuples())
     without = [line.system.replace(f" {line.layout}", "", 1) for line in lines]
-    return [
-        f"{line.system if without.count(name) > 1 else name} ({line.graphs})"
-        for line, name in zip(lines, without, strict=True)
-    ]
+    names = [line.system if without.count(name) > 1 else name for line, name in zip(lines, without, strict=True)]
+    in_words = [" ".join(WORDS.get(word, word) for word in re.sub(r" on .*", "", name).split()) for name in names]
+    return [f"{name} ({line.graphs})" for name, line in zip(in_words, lines, strict=True)]
 
 
 def _figure(over, out):
@@ -180,7 +202,7 @@ def _figure(over, out):
         panel.set_title(machine)
         panel.set_xlabel("time over the fastest")
     lines = pd.concat(list(over.values()))
-    layouts = {str(layout): panels.marker(layout) for layout in dict.fromkeys(lines.layout)}
+    layouts = {WORDS.get(layout, layout): panels.marker(layout) for layout in dict.fromkeys(lines.layout)}
     graph = {"a graph": {"color": GRAPH, "marker": "o", "linestyle": "", "markersize": 2.5}}
     panels.legend(figure, panels.key(lines.bits, layouts, graph))
     return figure

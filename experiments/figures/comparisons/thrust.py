@@ -109,13 +109,10 @@ def _figure(solved, out):
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.23))
     for line in solved.itertuples():
         _, mark = SOLVES[line.engine]
-        ours = line.engine == "reduce_by_key"
         place = graphs.index(line.graph) + panels.beside(list(SOLVES).index(line.engine), len(SOLVES), 0.85)
-        panels.point(axes, line.ms, place, 64, mark, ends=(line.low, line.high), filled=ours, size=3.4)
+        panels.point(axes, line.ms, place, 64, mark, ends=(line.low, line.high), size=3.4)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
     axes.set_xlabel("ms a solve")
-    first, *others = SOLVES.values()
-    hollow = {name: {**panels.HOLLOW, "marker": mark, "markersize": 5} for name, mark in others}
-    panels.legend(figure, panels.key([64], dict([first]), hollow))
+    panels.legend(figure, panels.key([64], dict(SOLVES.values())))
     return figure

@@ -38,10 +38,10 @@ def show(rows, out):
         out.figure(
             _figure(lines, drawn, out, _of_kernel(part)),
             suffix=suffix,
-            caption=f"The k largest of {lines['values'].max():,} values of type {lines['type'].iloc[0]} on {device}: "
+            caption=f"The k largest of {lines['values'].max():,} {lines['type'].iloc[0]} values on {device}: "
             f"share of the copy bandwidth{' (kernel alone)' if _of_kernel(part) else ''} by the order of the values, "
-            "and times of whole calls of all contestants for the first order; lines from least to most of the samples; "
-            f"colour: bits. {_copied(lines)}",
+            "marks of one k beside each other, and times of whole calls for the first order; lines: least to most of "
+            f"the samples; colour: bits. {_copied(lines)}",
             alt=ends(_largest(lines), "share", ["pattern", "k"], "Share of the copy bandwidth"),
             of=[experiment],
         )
@@ -57,18 +57,12 @@ def _copies(rows):
 
 
 def _copied(lines):
-    """Return how far copies of the largest arrays differ, and the meaning of shares above 1."""
+    """Return how far copies of the largest arrays differ, and why shares may be above 1."""
     largest = _largest(lines)
     middle, least, most = largest[COPIED].iloc[0]
-    above = (
-        " A share above 1 means more bytes a second than the copy moves; the selection only reads, half of the copy's "
-        "bytes are written, and the rows hold no rate of reads alone."
-        if (largest.share > 1).any()
-        else ""
-    )
+    above = " Copies write as much as they read, so that shares may be above 1." if (largest.share > 1).any() else ""
     return (
-        f"The copy is the median of those of all orders, {middle:.3g} ms, samples from {least:.3g} to {most:.3g} ms; "
-        f"band: copies of each order against it. Marks of one k lie beside each other.{above}"
+        f"Copies take {middle:.3g} ms, samples from {least:.3g} to {most:.3g} ms; band: medians of each order.{above}"
     )
 
 
@@ -157,8 +151,14 @@ def _figure(lines, drawn, out, of_kernel):
     right.set_ylabel(f"ms a call, {drawn['values'].iloc[0] / 1e6:g}M {drawn.pattern.iloc[0]}")
     for panel in (left, right):
         panel.xaxis.set_major_formatter(lambda value, _: panels.number(value))
-        panels.headroom(panel, 0.4)
-        panel.legend(ncols=2, loc="upper left", handletextpad=0.4, borderaxespad=0.2, columnspacing=1)
+        panel.legend(
+            ncols=4,
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+            handletextpad=0.4,
+            columnspacing=0.8,
+            handlelength=1.5,
+        )
     panels.logarithmic(right, "y")
     panels.legend(figure, panels.key([bits]))
     return figure
@@ -169,6 +169,6 @@ def _line(panel, part, value, ends_of, bits, mark, name):
     middle = part[value].to_numpy(float)
     panel.errorbar(
         part.k, middle, yerr=[middle - low, high - middle], color=colour(bits), marker=mark, lw=0.8,
-        ms={"o": 3, "X": 4}.get(mark, 5), markerfacecolor=colour(bits) if mark in "oX" else "none", elinewidth=0.7,
+        ms={"o": 3, "X": 4}.get(mark, 4), markerfacecolor=colour(bits) if mark in "oX" else "none", elinewidth=0.7,
         ecolor=NEUTRAL, label=name,
     )  # fmt: skip

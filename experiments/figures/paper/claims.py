@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import printed, storage_of
-from cpms.experiment.report.stand_ins import explained
+from cpms.experiment.report.stand_ins import STAND_INS
 
 NEEDS = ["gpu_spmv", "gpu_speedup", "gpu_speedup_ell"]
 ENGINES = {"cuda_thread_rows": "its kernel", "cuda": "ours"}
@@ -23,12 +23,8 @@ def show(rows, out):
         caption="Statements of the paper's text on its V100, and the same of stand-ins of its graphs on "
         f"{rows.gpu.dropna().iloc[0]}, over float64 in the same kernel and layout: geometric mean, and from least to "
         "most over the graphs; its kernel: a thread a row; ours: the faster of that and of balanced rows. A statement "
-        f"holds by the mean or, of 'never' and 'slower', by all graphs in CSR. {explained(_labels(rows))}",
+        f"holds by the mean or, of 'never' and 'slower', by all graphs in CSR. {STAND_INS}",
     )
-
-
-def _labels(rows):
-    return [f"{name} (stand-in)" for name in dict.fromkeys(rows.stand_in_for)]
 
 
 def _ratios(row):

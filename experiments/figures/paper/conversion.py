@@ -23,9 +23,8 @@ def show(rows, out):
     )
     out.figure(
         _figure(rows, out),
-        caption="Conversion in place: bytes read plus written in a second over those of a copy of the same array, "
-        "medians; lines: least to most of the samples, where the rows hold them. Each format has a copy of its own, in "
-        f"the run that converts: the line at 1 is the median of each. These go {_copies(rows)}; other work shares the "
+        caption="Conversion in place: bytes read plus written in a second over those of a copy of the same array in "
+        f"the same run, medians; lines: least to most of the samples. Copies go {_copies(rows)}; other work shares the "
         "processors' memory. Blocked formats permute within cache lines, planes across the array",
         alt=ends(
             pd.concat([table.assign(ratio=table[f"{way} / copy"], way=way) for way in WAYS]),

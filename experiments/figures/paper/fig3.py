@@ -6,7 +6,7 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import NEUTRAL
-from cpms.experiment.report.stand_ins import explained, in_order
+from cpms.experiment.report.stand_ins import STAND_INS, in_order
 
 NEEDS = ["table1"]
 QUANTILES = {"0.25": "", "0.5": "median", "0.75": "", "0.99": "99 % of rows", "1.0": "longest"}
@@ -26,7 +26,7 @@ def show(rows, out):
     out.figure(
         _figure(table, out),
         caption="Out-degrees (rows of the adjacency matrix): a bar from the first to the third quartile, a line at the "
-        f"median, a cross at 99 % and a dot at the longest row; 0 is drawn at 0.5. {explained(table.graph)}",
+        f"median, a cross at 99 % and a dot at the longest row; 0 is drawn at 0.5. {STAND_INS}",
         alt=ends(table, "1.0", ["graph"], "Largest out-degrees"),
         timed=False,
     )

@@ -9,7 +9,7 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label, printed, shortened
-from cpms.experiment.report.stand_ins import explained, in_order
+from cpms.experiment.report.stand_ins import STAND_INS, in_order
 from cpms.formats.formats import format_named
 
 NEEDS = ["gpu_spmv"]
@@ -29,7 +29,7 @@ def show(rows, out):
             _table(times[times.engine == engine]),
             suffix=suffix,
             caption=f"Product on {rows.gpu.iloc[0]}, engine {engine}: times faster than float64 in the same layout; "
-            f"bold: the fastest reading of a graph. {explained(times.graph)}",
+            f"bold: the fastest reading of a graph. {STAND_INS}",
             best={_column(storage, read): "row most" for storage, read in SHOWN},
         )
     drawn = times[(times.engine == "cuda") & times.over_fp64.notna() & (times.storage != "fp64")]
@@ -46,17 +46,17 @@ def show(rows, out):
 def _draw(part, rows, out, suffix):
     of_paper = part.stand_in.any()
     which = "the paper's graphs" if of_paper else "other graphs"
-    marks = f"{OURS}: with 95 % bootstrap interval over graphs"
+    marks = "or 95 % bootstrap interval of the geometric mean"
     if of_paper:
         marks = (
-            "hollow: means that the paper's text states for its graphs on a V100 without telling layouts apart, the "
-            f"least one as 30 % below 1.5; {marks}. {explained(part.graph)}"
+            f"{marks}; hollow: means that the paper's text states of both layouts on a V100, the least one as 30 % "
+            f"below 1.5. {STAND_INS}"
         )
     out.figure(
         _figure(part, out, _refused(rows)),
         suffix=suffix,
-        caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; colour: bits read; circles "
-        f"cpms2, squares cpms4, from the top {_order()}; lines: from least to most of the samples; {marks}",
+        caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; colour: bits read, marker: "
+        f"storage, from the top {_order()}; lines: least to most of the samples, {marks}",
         alt=ends(part, "over_fp64", ["graph", "layout", "storage", "bits"], "Speed-up of the product", "times"),
     )
 

@@ -5,17 +5,16 @@ import numpy as np
 from cpms.experiment.report import panels
 from cpms.experiment.report.output import label, printed, shortened
 from cpms.experiment.report.palette import colour
-from cpms.experiment.report.stand_ins import explained, in_order
+from cpms.experiment.report.stand_ins import STAND_INS, in_order, too_large
 
 NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
-BESIDE = ["gpu_systems"]
-STORAGES = ["fp64", "cpms2", "cpms4"]
+STORAGES = ["cpms2", "cpms4"]
 CHANGE = "precision change"
 BLACK = "#222222"
 
 
-def show(rows, out, beside):
-    solved = {layout: _solved(rows, beside, layout) for layout in ("csr", "ell")}
+def show(rows, out):
+    solved = {layout: _solved(rows, layout) for layout in ("csr", "ell")}
     solved = {layout: graphs for layout, graphs in solved.items() if graphs}
     if not solved:
         out.leave_out("figure fig5", "no graph was solved by engine cuda in fp64, which times are shares of")
@@ -25,37 +24,34 @@ def show(rows, out, beside):
         (results[storage]["solve_s"] / results["fp64"]["solve_s"], name, layout, storage)
         for layout, graphs in solved.items()
         for name, results in graphs.items()
-        for storage in STORAGES[1:]
+        for storage in STORAGES
         if storage in results
     ]
     least, most = min(shares), max(shares)
     out.figure(
         _figure(solved, out),
-        caption="Whole solves to the tightest tolerance measured, over the float64 solve in the same layout; from the "
-        "top of each graph: fp64, cpms2, cpms4. A bar's parts: time at each number of bits read, from few to many; "
-        "precision change: the first sweep after a rise beyond the median of its level. Lines: least to most of the "
-        "solves. Hollow diamonds: whole solves of the authors' V100, in CSR, from their raw timings. "
-        f"{explained(labels)}",
+        caption="Time of whole solves to the tightest tolerance measured over the float64 solve in the same layout; "
+        "upper bars: cpms2, lower: cpms4; lines: least to most of the solves. Parts: time at each number of bits read, "
+        "from few to many; precision change: the first sweep after a rise, beyond the median of its level. Diamonds: "
+        "the authors' V100, in CSR, from their raw timings. "
+        f"{too_large(rows)}{STAND_INS}",
         alt=f"Bars of {len(labels)} graphs; shortest: {least[0]:.2f} of the float64 solve ({', '.join(least[1:])}), "
         f"longest: {most[0]:.2f} ({', '.join(most[1:])}).",
     )
 
 
-def _solved(rows, beside, layout):
-    """Return the solves of engine cuda by graph and storage; in ELL also those of the contest of all engines."""
+def _solved(rows, layout):
+    """Return the solves of engine cuda by graph and storage."""
     rows = rows[(rows.status == "ok") & (rows.layout == layout)]
     if len(rows):
         rows = rows[rows.tol == (1e-10 if (rows.tol == 1e-10).any() else rows.tol.min())]
-    found = {label(row): _by_storage(row, None) for _, row in rows.iterrows()}
-    if layout == "ell" and len(beside):
-        for _, row in beside[beside.status == "ok"].iterrows():
-            found.setdefault(label(row), _by_storage(row, "ell"))
+    found = {label(row): _by_storage(row) for _, row in rows.iterrows()}
     return {name: found[name] for name in in_order(found) if {"fp64"} < found[name].keys()}
 
 
-def _by_storage(row, layout):
+def _by_storage(row):
     ours = (result for result in row.results if result["engine"] == "cuda" and "most_read" not in result)
-    solved = (result for result in ours if result["status"] == "ok" and result.get("layout") == layout)
+    solved = (result for result in ours if result["status"] == "ok")
     return {result["storage"]: result for result in solved if not result.get("fixed") and "method" not in result}
 
 
@@ -75,7 +71,7 @@ def _parts(result):
 def _figure(solved, out):
     most = max(map(len, solved.values()))
     figure, axes = panels.grid(
-        out.width, len(solved), panels.rows_height(range(most), 0.26, 0.5), columns=(1, 2), sharex=True
+        out.width, len(solved), panels.rows_height(range(most), 0.22, 0.5), columns=(1, 2), sharex=True
     )
     theirs, seen = printed("v100").set_index("graph"), set()
     for panel, (layout, graphs) in zip(axes, solved.items(), strict=True):
@@ -84,9 +80,9 @@ def _figure(solved, out):
             known = name.removesuffix(" (stand-in)")
             if layout == "csr" and known in theirs.index:
                 line = theirs.loc[known]
-                for k, storage in enumerate(STORAGES[1:]):
+                for k, storage in enumerate(STORAGES):
                     ratio = line[f"total_{storage}_ms"] / line.total_fp64_ms
-                    panel.plot(ratio, place + k * 0.27, "D", ms=3.6, mfc="white", mec=BLACK, mew=0.7, zorder=4)
+                    panel.plot(ratio, place + _beside(k), "D", ms=3.6, mfc="white", mec=BLACK, mew=0.7, zorder=4)
         panels.named_rows(panel, out.names(map(shortened, graphs)))
         panel.axvline(1.0, color=panels.NEUTRAL, linewidth=0.6, zorder=0)
         panel.set_title(layout.upper())
@@ -94,9 +90,13 @@ def _figure(solved, out):
     bits = sorted(seen - {CHANGE})
     square = {"marker": "s", "linestyle": ""}
     diamond = {"color": BLACK, "marker": "D", "mfc": "white", "mew": 0.7, "ms": 4.5, "linestyle": ""}
-    lines = {CHANGE: {"color": BLACK, **square}, "V100": diamond}
+    lines = {CHANGE: {"color": panels.NEUTRAL, **square}, "V100": diamond}
     panels.legend(figure, panels.key(bits, lines=lines))
     return figure
+
+
+def _beside(k):
+    return panels.beside(k, len(STORAGES), 0.76)
 
 
 def _bars(panel, place, results):
@@ -105,10 +105,10 @@ def _bars(panel, place, results):
     for k, storage in enumerate(STORAGES):
         if storage not in results:
             continue
-        left, at = 0.0, place + (k - 1) * 0.27
+        left, at = 0.0, place + _beside(k)
         for name, spent in _parts(results[storage]):
-            shade = BLACK if name == CHANGE else colour(name)
-            panel.barh(at, spent / whole, left=left, height=0.22, color=shade)
+            shade = panels.NEUTRAL if name == CHANGE else colour(name)
+            panel.barh(at, spent / whole, left=left, height=0.3, color=shade)
             left += spent / whole
             seen.add(name)
         samples = results[storage].get("solve_samples_s") or [results[storage]["solve_s"]]

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report.output import label, printed
-from cpms.experiment.report.stand_ins import explained, in_order
+from cpms.experiment.report.stand_ins import in_order, of_kind
 
 NEEDS = ["table1"]
 
@@ -20,14 +20,18 @@ def show(rows, out):
             "nz": row.edges,
             "empty rows": row.empty_rows,
             "self-loops": row.self_loops,
+            "stand-in": of_kind(row.stand_in_for),
         }
         for column, key in (("n", "nodes"), ("nz", "edges"), ("empty rows", "empty_rows")):
             line[f"paper {column}"] = "" if known is None else f"{known[key]}"
             line[f"{column} differs"] = "" if known is None else _difference(row[key], known[key])
         lines.append(line)
     table = pd.DataFrame(lines)
-    caption = f"Graphs (symmetric ones as their lower triangle), and the paper's Table I. {explained(table.graph)}"
-    out.table(table.set_index("graph").loc[in_order(table.graph)].reset_index(), caption=caption)
+    out.table(
+        table.set_index("graph").loc[in_order(table.graph)].reset_index(),
+        caption="Graphs (symmetric ones as their lower triangle), and the paper's Table I; stand-ins are of the kind "
+        "and size of its graphs",
+    )
 
 
 def _difference(ours, printed_value):

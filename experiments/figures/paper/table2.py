@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report.output import label, printed
-from cpms.experiment.report.stand_ins import explained, in_order
+from cpms.experiment.report.stand_ins import STAND_INS, in_order
 
 NEEDS = ["table2", "standins"]
 CAPTION = "Iterations by bits written, as the paper counts the sweep of a rise, which reads fewer"
@@ -37,7 +37,7 @@ def show(rows, out):
     out.table(_in_order(lines), caption=CAPTION)
     if printed_lines:
         table = _in_order(printed_lines)
-        out.table(table, suffix="_printed", caption=f"{PRINTED}. {explained(table.graph)}")
+        out.table(table, suffix="_printed", caption=f"{PRINTED}. {STAND_INS}")
 
 
 def _in_order(lines):

@@ -79,7 +79,7 @@ def _figure(sweeps, gathered, out):
             ends_of = (found["low"], found["high"])
             panels.point(panel, at, found["mean"], part.bits.iloc[0], "D", ends=ends_of, across=False)
     formats = sweeps.drop_duplicates("place")
-    left.set(xlabel="format (mantissa bits)", ylabel="sweeps, relative")
+    left.set(xlabel="format (mantissa bits)", ylabel=f"sweeps over those of {formats.storage.iloc[-1]}")
     names = [f"{name} ({mantissa})" for name, mantissa in zip(formats.storage, formats.mantissa, strict=True)]
     left.set_xticks(formats.place, names, rotation=90)
     right.set(xlabel="bits of inner sweeps", ylabel="bytes gathered an edge", ylim=(0, None))

@@ -24,7 +24,8 @@ def show(rows, out):
             for way in row.ways_found
         ]
     )
-    out.table(table, caption="Conjugate gradients by the formats of r and p")
+    what = "Conjugate gradients by the formats in which residual and direction are stored"
+    out.table(table, caption=f"{what}; iterations, and bytes read, over those of float64")
     means = [
         {
             "right-hand side": rhs,
@@ -37,4 +38,4 @@ def show(rows, out):
         }
         for (rhs, vectors), part in table.groupby(["right-hand side", "vectors"], sort=False)
     ]
-    out.table(pd.DataFrame(means), suffix="_means", caption="Means over the matrices")
+    out.table(pd.DataFrame(means), suffix="_means", caption=f"{what}: means over the matrices")

@@ -1,12 +1,9 @@
 """Honesty: answers called converged, and those of them whose residual is above the tolerance, by solver."""
 
-from cpms.experiment.report.solve_tables import answers
+from cpms.experiment.report.solve_tables import ANSWERS, answers
 
 NEEDS = ["gpu_honesty"]
 
 
 def show(rows, out):
-    out.table(
-        answers(rows[rows.status == "ok"]),
-        caption="The same with CuPy's solvers on a GPU: answers called converged, and how many are not",
-    )
+    out.table(answers(rows[rows.status == "ok"]), caption=ANSWERS)

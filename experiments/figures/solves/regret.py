@@ -6,12 +6,13 @@ On processors auto chooses by time, so it may read more bytes than the best fixe
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends, shortened
-from cpms.experiment.report.page import labels
+from cpms.experiment.report.captions import case_labels, ends
 
 NEEDS = ["regret", "regret_held"]
 BESIDE = ["regret_time", "regret_time_held"]
 ALLOWED = 1.15
+NAMED = 0.05
+"""Share by which a matrix differs to have a row of its own."""
 BYTES = "bytes", "MB", 1e-6, "bytes that its choice reads"
 SECONDS = "seconds", "ms", 1e3, "seconds of a whole call"
 
@@ -40,36 +41,39 @@ def _shown(rows, out, key, called, suffix, of):
     ]
     out.table(pd.DataFrame(summary), suffix=f"{suffix}_summary", caption=f"Regret of auto by {what}")
     solvable = table[~table["nothing converges"]]
-    figure, (panel,) = panels.grid(out.width, 1, 2.2)
-    styles = {"named at first": panels.FILLED, "held out": panels.HOLLOW}
-    places = pd.Series(range(1, len(solvable) + 1), index=solvable.index)
-    for (name, style), part in zip(
-        styles.items(), (solvable[~solvable["held out"]], solvable[solvable["held out"]]), strict=True
-    ):
-        panel.plot(places[part.index], part.regret, label=name, **style)
-    panels.unity(panel, across=True)
-    panels.logarithmic(panel, "y")
-    panel.set(xlabel="matrices, by regret", ylabel=f"{what}, auto over best fixed")
-    panels.legend(figure, panels.key(lines=styles))
-    known = solvable.assign(place=places)[solvable.regret < float("inf")]
-    far = known[(known.regret - 1).abs() > 0.05]
-    points = [*far[["place", "regret"]].to_numpy(float)[:, None]]
-    labels.place(
-        panel, out.names(map(shortened, far.matrix)), points, others=known[["place", "regret"]], all_or_none=False
-    )
-    unsolved, left_out = int((solvable.regret == float("inf")).sum()), len(table) - len(solvable)
+    known = solvable[solvable.regret < float("inf")]
+    unsolved, left_out = len(solvable) - len(known), len(table) - len(solvable)
     out.figure(
-        figure,
+        _figure(known, out, f"{what} over the best fixed choice's"),
         suffix=suffix,
-        caption=f"Regret of auto: {means} over those of the best fixed choice, a mark a matrix, "
-        "named if they differ by more than 5 %; hollow: held out, when auto was written. On processors auto chooses by "
-        "time"
+        caption=f"Regret of auto: {means} over those of the best fixed choice; hollow: held out, when auto was "
+        f"written. Others are within {100 * NAMED:g} %: their median, and from the least to the most. On processors "
+        "auto chooses by time"
         + (f"; auto does not solve {unsolved} that a fixed choice does" if unsolved else "")
         + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
         alt=ends(known, "regret", ["matrix"], f"{what.capitalize()} over the best choice's", "times"),
         timed=of is BESIDE,
         of=of,
     )
+
+
+def _figure(known, out, label):
+    """Draw a row a matrix that differs, the worst first, and one of all others."""
+    near = (known.regret - 1).abs() <= NAMED
+    far, others = known[~near].sort_values("regret", ascending=False), known[near].regret
+    rows = case_labels([(name, "") for name in far.matrix])
+    names = out.names([*rows, *([f"{len(others)} others"] if len(others) else [])], 30)
+    figure, (panel,) = panels.grid(out.width, 1, panels.rows_height(names, 0.17))
+    for place, line in enumerate(far.to_dict("records")):
+        panels.point(panel, line["regret"], place, None, filled=not line["held out"])
+    if len(others):
+        panels.point(panel, others.median(), len(far), None, "s", ends=(others.min(), others.max()))
+    panels.unity(panel)
+    panels.named_rows(panel, names)
+    panels.logarithmic(panel)
+    panel.set_xlabel(label)
+    panels.legend(figure, panels.key(lines={"named at first": panels.FILLED, "held out": panels.HOLLOW}))
+    return figure
 
 
 def _line(row, key, called):
