@@ -62,7 +62,8 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
             _figure(parts, out),
             suffix=suffix,
             caption=f"Stages of Jiang's report, in brackets its figures, on {where}: medians, of whole runs with 95 % "
-            f"bootstrap intervals; sums and copies are of an iteration, of {_graphs(rows)}; colour: bits. The serial program has no parts: its bar in 2 is a whole iteration"
+            f"bootstrap intervals; sums and copies are of an iteration, of {_graphs(rows)}; colour: bits. The serial "
+            "program has no parts: its bar in 2 is a whole iteration"
             + (f". Cores of {elsewhere.cpu.iloc[0]} are of another run" if len(processors) else ""),
             alt=ends(results, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
             of=[experiment, *(elsewhere.experiment.unique() if len(processors) else ())],
