@@ -69,6 +69,6 @@ def _figure(table, out):
             panels.logarithmic(panel)
         else:
             panel.set_xlim(left=0)
-        panel.set(title=device, xlabel="time over that of a copy")
+        panel.set(title=device.partition(",")[0], xlabel="time over that of a copy")
     panels.legend(figure, panels.key(map(nearest, table.bits), MARKS))
     return figure

@@ -199,7 +199,7 @@ def _figure(over, out):
         panels.named_rows(panel, _short(found))
         panels.unity(panel)
         panels.logarithmic(panel)
-        panel.set_title(machine)
+        panel.set_title(machine.partition(" (")[0])
         panel.set_xlabel("time over the fastest")
     lines = pd.concat(list(over.values()))
     layouts = {WORDS.get(layout, layout): panels.marker(layout) for layout in dict.fromkeys(lines.layout)}

@@ -60,7 +60,7 @@ def _figure(rows, out):
                 panels.point(panel, ratio, at, 64, mark, ends=interval)
         panels.unity(panel)
         panels.named_rows(panel, storages)
-        panel.set_title(device)
+        panel.set_title(device.partition(",")[0])
         panel.set_xlim(left=0)
     figure.supxlabel("rate over that of a copy")
     panels.legend(figure, panels.key(marks=dict(WAYS.values())))

@@ -30,9 +30,9 @@ def show(rows, out):
     least, most = min(shares), max(shares)
     out.figure(
         _figure(solved, out),
-        caption="Time of whole solves to the tightest tolerance measured over the float64 solve in the same layout; "
-        "upper bars: cpms2, lower: cpms4; lines: least to most of the solves. Parts: time at each number of bits read, "
-        "from few to many; precision change: the first sweep after a rise, beyond the median of its level. Diamonds: "
+        caption="Time of whole solves to the tightest tolerance, over the float64 solve in the same layout; "
+        "upper bars: cpms2, lower: cpms4; lines: least to most of the solves. Parts: time by bits read, from few to "
+        "many, and in precision changes, the first sweep after a rise beyond the median of its level. Diamonds: "
         "the authors' V100, in CSR, from their raw timings. "
         f"{too_large(rows)}{STAND_INS}",
         alt=f"Bars of {len(labels)} graphs; shortest: {least[0]:.2f} of the float64 solve ({', '.join(least[1:])}), "
