@@ -205,7 +205,8 @@ def test_contestants_are_named_as_in_figures(tmp_path, capsys):
     [
         (["missing.jsonl"], "no such file or folder"),
         (["b.jsonl", "--quantity", "copy"], "it has solve; give --quantity"),
-        (["b.jsonl", "--experiment", "other"], "it has none"),
+        (["b.jsonl", "--experiment", "other"], "no rows of experiment 'other'; it has x; give --experiment"),
+        (["none.jsonl"], "none.jsonl: holds no measured times"),
         (["b.jsonl", "--alpha", "2"], "alpha lies between 0 and 1"),
     ],
 )
@@ -213,6 +214,7 @@ def test_bad_input_of_the_command_is_a_line(options, text, tmp_path, capsys, mon
     monkeypatch.chdir(tmp_path)
     file_of_rows(tmp_path / "a.jsonl", 1.0)
     file_of_rows(tmp_path / "b.jsonl", 1.0)
+    (tmp_path / "none.jsonl").touch()
     assert main(["compare", "a.jsonl", *options]) == 2
     error = capsys.readouterr().err
     assert text in error

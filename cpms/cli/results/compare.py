@@ -90,7 +90,11 @@ def _rows(path: Path, experiment: str | None) -> list[Row]:
         raise InputError(f"{path}: there is no such file or folder; give a file of rows, or the folder of a run")
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     found = list({(row["experiment"], row["cell"]): row for file in files for row in rows.read(file)}.values())
-    return [row for row in found if experiment in (None, row["experiment"])]
+    chosen = [row for row in found if experiment in (None, row["experiment"])]
+    if found and not chosen:
+        named = ", ".join(dict.fromkeys(row["experiment"] for row in found))
+        raise InputError(f"{path}: holds no rows of experiment {experiment!r}; it has {named}; give --experiment")
+    return chosen
 
 
 def _series(path: Path, found: list[Row], quantity: str) -> list[Series]:
@@ -99,8 +103,10 @@ def _series(path: Path, found: list[Row], quantity: str) -> list[Series]:
 
     held = list(series_of(found))
     made = [each for each in held if quantity in ("all", each.quantity)]
+    if not held:
+        raise InputError(f"{path}: holds no measured times; give rows of 'cpms run' that have some")
     if not made:
-        named = ", ".join(dict.fromkeys(each.quantity for each in held)) or "none"
+        named = ", ".join(dict.fromkeys(each.quantity for each in held))
         raise InputError(f"{path}: holds no measurement of {quantity!r}; it has {named}; give --quantity")
     return made
 
