@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from cpms.api.given_matrix import given_matrix
 from cpms.base.types import Floats
 from cpms.experiment.config import Cell, Repeated
+from cpms.problems.linear_system import LinearSystem
 from cpms.sources import matrices
 from cpms.sparse.matrix import Matrix
 
@@ -48,6 +49,7 @@ class SystemAtHand:
         name = cell["graph"]
         if name != self._name:
             self._matrix = given_matrix(matrices.generate(name) if matrices.is_name(name) else name, None)
+            LinearSystem(self._matrix)  # Refuses one that is not square, before a library does.
             self._name = name
         rows = self._matrix.rows
         return self._matrix, np.ones(rows) if cell["rhs"] == "ones" else np.random.default_rng(1).standard_normal(rows)

@@ -205,7 +205,7 @@ def test_contestants_are_named_as_in_figures(tmp_path, capsys):
     [
         (["missing.jsonl"], "no such file or folder"),
         (["b.jsonl", "--quantity", "copy"], "it has solve; give --quantity"),
-        (["b.jsonl", "--experiment", "other"], "no rows of experiment 'other'; it has x; give --experiment"),
+        (["b.jsonl", "--experiment", "other"], "no rows of experiment 'other'; it has mine; give --experiment"),
         (["none.jsonl"], "none.jsonl: holds no measured times"),
         (["b.jsonl", "--alpha", "2"], "alpha lies between 0 and 1"),
     ],

@@ -9,7 +9,7 @@ import scipy.io
 import scipy.sparse
 from pydantic import ValidationError
 
-from cpms import InputError
+from cpms import InputError, UnsupportedError
 from cpms.base.package_data import show_programs
 from cpms.experiment.artifact import inputs
 from cpms.experiment.kinds import linear, vector_bits
@@ -108,6 +108,22 @@ def test_a_way_that_refuses_a_system_is_a_line_with_its_reason(tmp_path):
     assert (refused["status"], refused["residual"], solved["status"]) == ("REFUSED", None, "CONVERGED")
     assert "diagonal" in refused["reason"]
     assert set(refused) == set(solved)
+
+
+def test_a_system_that_every_way_refuses_is_not_ok(tmp_path):
+    scipy.io.mmwrite(tmp_path / "wide.mtx", scipy.sparse.csr_array([[1.0, 2.0]]))
+    given = config(ways=[{"method": "jacobi", "preconditioner": "jacobi", "engine": "cpu"}])
+    with pytest.raises(UnsupportedError, match="takes no preconditioner"):
+        linear.Context(given).measure(given.cells()[0])
+    given = config(matrices=[str(tmp_path / "wide.mtx")], ways=[{"method": "cg", "engine": "scipy"}])
+    with pytest.raises(InputError, match=r"shape \(1, 2\); a system that is solved here has a square one"):
+        linear.Context(given).measure(given.cells()[0])
+
+
+@pytest.mark.parametrize("way", [{"storage": "fp17"}, {"vectors": ["fp17"]}, {"vectors": ["auto", "fp64"]}])
+def test_formats_of_ways_are_known_before_the_first_cell_runs(way):
+    with pytest.raises(ValidationError, match=r"storage '(fp17|auto)' is not known"):
+        config(ways=[way])
 
 
 @pytest.mark.parametrize(("method", "vectors"), [("gmres", ["blocks"]), ("cg", ["fp32", "bfp16"])])

@@ -13,21 +13,24 @@ from collections.abc import Callable
 from statistics import median
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from cpms.api import product_engines
-from cpms.api.linear.choice import METHODS, own_method
+from cpms.api.given_matrix import storage_of
+from cpms.api.linear.choice import METHODS, own_method, vector_format
 from cpms.api.linear.solution import Solution
 from cpms.api.linear.solver import Solver
 from cpms.base import work_clock
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.certify import linear_system as certify
 from cpms.experiment.config import Cell, Strict
-from cpms.experiment.config_types import one_of, or_plugin
+from cpms.experiment.config_types import AUTO, one_of, or_plugin
 from cpms.experiment.library_solvers import LIBRARIES, of_device
 from cpms.experiment.linear_systems import SystemAtHand, SystemsConfig
 from cpms.problems.linear_system import LinearSystem
 from cpms.sparse.matrix import Matrix
+
+_REFUSED = "REFUSED"
 
 
 class Way(Strict):
@@ -40,6 +43,22 @@ class Way(Strict):
         "auto"
     )
     preconditioner: Literal["jacobi", "block_jacobi", "chebyshev"] | None = None
+
+    @field_validator("storage")
+    @classmethod
+    def known_storage(cls, storage: str) -> str:
+        """Refuse names of no format; ``lossless`` is found for each matrix."""
+        if storage != AUTO:
+            storage_of(storage, Matrix.from_dense([[1.0]]))
+        return storage
+
+    @field_validator("vectors")
+    @classmethod
+    def known_vectors(cls, vectors: list[str]) -> list[str]:
+        """Refuse names of no format."""
+        for name in vectors if vectors not in ([AUTO], ["blocks"]) else ():
+            vector_format(name, "vectors")
+        return vectors
 
 
 class Config(SystemsConfig):
@@ -76,6 +95,8 @@ class Context:
             self._of, self._solvers = matrix, {}
         solves = [self._solve(matrix, b, way, cell) for way in cell["ways"]]
         lines = [solve() for solve in solves]
+        if all(line["status"] == _REFUSED for line in lines):
+            raise UnsupportedError(lines[0]["reason"])
         samples = [[solve() for solve in solves] for _ in range(cell["samples"])]
         for line, found in zip(lines, zip(*samples, strict=True), strict=True) if samples else ():
             for key in ("solve_s", "whole_s"):
@@ -143,7 +164,7 @@ def _history(found: Solution, every: int) -> list[list[float]]:
 def _refused(way: dict[str, Any], reason: str) -> dict[str, Any]:
     nothing = {"iterations": 0, "iterations_by_bits": {}, "bytes_read": 0, "history": []}
     times = dict.fromkeys(("solve_s", "certify_s", "whole_s"), 0.0)
-    known = {"used": way["method"], "stored_as": way["storage"], "reason": reason, "status": "REFUSED"}
+    known = {"used": way["method"], "stored_as": way["storage"], "reason": reason, "status": _REFUSED}
     known |= {"vectors_as": way["vectors"], "preconditioner_used": way["preconditioner"] or "none"}
     return {**way, **known, "residual": None, **nothing, **times}
 
