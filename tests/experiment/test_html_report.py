@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cpms import InputError
 from cpms.cli.main import main
 from cpms.experiment.report.html_report import NUMBERS, html_report
 from cpms.experiment.rows.flat import flatten, read_rows
@@ -130,6 +131,17 @@ def test_hostile_texts_stay_texts():
 def test_names_within_the_page_are_unique():
     ids = [value for name, value in Page(html_report(rows_of("gpu_conversion"))).attributes if name == "id"]
     assert len(ids) == len(set(ids))
+
+
+def test_a_baseline_of_one_experiment_leaves_others_their_own():
+    one = [{"cell": s, "experiment": "one", "status": "ok", "graph": "g", "storage": s, "solve_s": t}
+           for s, t in (("fp64", 1.0), ("cpms2", 2.0))]  # fmt: skip
+    other = [{**row, "experiment": "other", "storage": s} for row, s in zip(one, ("fp64", "bf16"), strict=True)]
+    page = html_report([*one, *other], baseline="cpms2")
+    assert "over cpms2" in page
+    assert "over fp64" in page
+    with pytest.raises(InputError, match="no contestant is called 'posit'; there is fp64, cpms2, bf16"):
+        html_report([*one, *other], baseline="posit")
 
 
 def test_the_command_writes_the_page(tmp_path, capsys):

@@ -22,7 +22,8 @@ from cpms.base.text import escape
 from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
 from cpms.experiment.report import figures, templates
-from cpms.experiment.report.observations import Names
+from cpms.experiment.report.generic.parts import baseline_of
+from cpms.experiment.report.observations import Names, observations
 from cpms.experiment.report.show import styled
 from cpms.experiment.rows.flat import flatten
 from cpms.experiment.rows.rows import Row
@@ -65,7 +66,13 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
     rows : sequence of dict
     title : str
     baseline : str, optional
-        The contestant that speed-ups are over, see `cpms.experiment.report.templates.drawings`.
+        The contestant that speed-ups are over, see `cpms.experiment.report.templates.drawings`; experiments without
+        such a one have their own.
+
+    Raises
+    ------
+    InputError
+        If no experiment has the baseline.
 
     Examples
     --------
@@ -77,8 +84,10 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
     names = list(dict.fromkeys(row["experiment"] for row in rows))
     numbers = {name: number for number, name in enumerate(dict.fromkeys(map(_cell, rows)))}
     shapes = map(_digits, itertools.count())
+    of = {name: [row for row in rows if row["experiment"] == name] for name in names}
+    baselines = {} if baseline is None else _baselines(of, baseline)
     sections = [
-        _section(name, [row for row in rows if row["experiment"] == name], baseline, shapes, numbers)
+        _section(name, of[name], baselines.get(name), shapes, numbers)
         for name in Bar(names, desc="drawing", disable=not sys.stderr.isatty(), leave=False)
     ]
     links = "\n".join(f'<a href="#{_anchor(name)}">{escape.html(name)}</a>' for name in names)
@@ -94,6 +103,15 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
         SECTIONS=shown,
         PROVENANCE=_script(provenance(rows)),
     )
+
+
+def _baselines(of: dict[str, list[Row]], baseline: str) -> dict[str, str]:
+    """Return the baseline of each experiment that has such a contestant."""
+    found = {name: held for name, rows in of.items() if not (held := observations(rows)).empty}
+    having = {name: baseline for name, held in found.items() if any(baseline in called for called in held.called)}
+    if found and not having:
+        baseline_of(pd.concat(found.values()), baseline)
+    return having
 
 
 def _filled(page: str, **parts: str) -> str:
