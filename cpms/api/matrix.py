@@ -20,7 +20,7 @@ from cpms.api.given_matrix import given_matrix, storage_of
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.text.suggestions import require_one_of
-from cpms.base.validation import described, whole
+from cpms.base.validation import described, require_real, whole
 from cpms.contracts.linear_operator import Bound, LinearOperator
 from cpms.contracts.product_request import Compute, ProductRequest, Scaling
 from cpms.formats.codes import ValueFormat
@@ -336,6 +336,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         dtype = np.dtype(np.float64) if isinstance(x, STORED) else x.dtype
         if out is None:
             return self.operator.empty((rows,), dtype), back
+        require_real("out", out)
         if getattr(out, "shape", None) != (rows,) or out.dtype not in (np.float64, np.float32):
             raise InputError(f"out must be an array of float64 or float32 of shape ({rows},)")
         if isinstance(x, np.ndarray) and isinstance(out, np.ndarray) and np.may_share_memory(x, out):

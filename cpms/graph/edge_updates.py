@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.real_arrays import plain_array
 from cpms.base.types import Floats
-from cpms.base.validation import described
+from cpms.base.validation import described, require_real
 from cpms.graph.edge_arrays import Ints, checked_weights
 from cpms.graph.graph import Graph, read_only
 
@@ -158,7 +159,8 @@ def _edges(graph: Graph, argument: str, given: Any) -> tuple[Indices, Indices, F
 
 def _indices(graph: Graph, argument: str, ids: Any) -> Indices:
     """Return the indices of nodes that the user calls ``ids``."""
-    array: npt.NDArray[Any] = np.asarray(ids)
+    require_real(argument, ids)
+    array = plain_array(argument, ids)
     if array.ndim != 1:
         raise InputError(f"{argument} have ends of {array.ndim} dimensions; give lists of ids")
     if graph.names is None and array.dtype.kind in "iu" and array.dtype != np.uint64:

@@ -238,6 +238,7 @@ def _require_numbers(dtype: np.dtype[Any]) -> None:
 
 
 def _numbers(name: str, given: Any) -> npt.NDArray[np.int64]:
+    require_real(f"{name} of triplets", given)
     numbers = plain_array(f"{name} of triplets", given)
     if numbers.size == 0:
         return np.zeros(0, np.int64)

@@ -228,6 +228,7 @@ def complex_file(tmp_path):
         (lambda *_: cpms.matrix([[1.0]], shape=(1, 1)), "shape is for triplets"),
         (lambda *_: cpms.matrix(([0],)), "cannot be made of tuple"),
         (lambda *_: cpms.matrix(7), "cannot be made of int"),
+        (lambda A, _: A.matvec(np.ones(3), out=np.ma.zeros(4)), "out is a masked array"),
         (lambda *_: cpms.matrix("nowhere.mtx"), "nowhere.mtx: there is no such file"),
         (lambda _, path: cpms.matrix(complex_file(path)), "the matrix is complex"),
         (lambda _, path: cpms.matrix(path), "there is no such file"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cpms
@@ -107,6 +108,25 @@ def test_a_file_of_unknown_kind_is_refused():
     Path("graph.pdf").write_bytes(b"%PDF")
     with pytest.raises(InputError, match=r"graph\.pdf: unknown kind of file; its name can end in \.mtx"):
         load("graph.pdf")
+
+
+MASKED = np.ma.masked_equal([1, 2], 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ((MASKED, [2, 1]), "a column of the edges is a masked array"),
+        (([1, 2], [2, 1], MASKED), "a column of the edges is a masked array"),
+        (([1, 2], [2, 1], [1j, 2.0]), "column '3' holds complex numbers"),
+        (([1, 2], [2, 1], [10**400, 1]), "holds what is no number.*too large"),
+        (([[1]], [[2]]), "a column of 2 dimensions"),
+        (([[1], [2, 3]], [1, 2]), "the edges cannot be an array"),
+    ],
+)
+def test_columns_that_a_conversion_would_alter_are_refused(given, sentence):
+    with pytest.raises(InputError, match=sentence):
+        load(given)
 
 
 def test_what_is_no_source_is_a_sentence():

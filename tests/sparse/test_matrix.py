@@ -115,6 +115,7 @@ def test_a_transition_matrix_is_one_like_any_other():
         (lambda: Matrix.from_dense(np.ma.masked_array([[1.0]])), "masked"),
         (lambda: Matrix.from_triplets([0], [0, 1], [1.0]), "one of each an entry"),
         (lambda: Matrix.from_triplets([-1], [0], [1.0]), "begin at -1"),
+        (lambda: Matrix.from_triplets(np.ma.masked_equal([1], 1), [0], [1.0]), "rows of triplets is a masked array"),
         (
             lambda: Matrix.from_triplets([2**63], [0], [1.0]),
             r"up to 9223372036854775808; give numbers below",

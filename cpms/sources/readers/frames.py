@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.base.real_arrays import plain_array
 from cpms.base.types import Floats
+from cpms.base.validation import require_real
 from cpms.graph.edge_arrays import LARGEST_ID
 from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
@@ -96,7 +98,7 @@ def from_columns(given: Any, options: ReadOptions) -> EdgeList:
     import pandas as pd
 
     label = "the edges"
-    columns = [_array(column) for column in given]
+    columns = [_array(column, label) for column in given]
     lengths = {len(column) for column in columns}
     if len(columns) not in (2, 3) or len(lengths) > 1:
         shape = ", ".join(str(len(column)) for column in columns)
@@ -110,11 +112,17 @@ def from_columns(given: Any, options: ReadOptions) -> EdgeList:
     return _edges(frame, [str(place + 1) for place in range(frame.shape[1])], "graph", label, options, form="arrays")
 
 
-def _array(column: Any) -> Any:
+def _array(column: Any, label: str) -> Any:
     """Return a column as an array, or as a series of pandas that it is."""
     if hasattr(column, "reset_index"):
         return column.reset_index(drop=True)
-    return column.to_list() if hasattr(column, "to_list") else np.asarray(column) if np.ndim(column) == 1 else []
+    if hasattr(column, "to_list"):
+        return column.to_list()
+    require_real(f"a column of {label}", column)
+    array = plain_array(label, column)
+    if array.ndim != 1:
+        raise InputError(f"{label} have a column of {array.ndim} dimensions; give lists or arrays of one dimension")
+    return array
 
 
 def _places(titles: list[str], options: ReadOptions, where: str) -> tuple[int, ...]:
@@ -210,9 +218,10 @@ def _text(value: Any, title: str, label: str) -> str:
 
 
 def _weights(column: pd.Series[Any], title: str, label: str, options: ReadOptions) -> Floats:
+    require_real(f"{label}: column {shown(title)}", column.to_numpy())
     try:
         weights = column.to_numpy(dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{label}: column {shown(title)} holds what is no number ({shown(str(error))}); "
             "weights='ignore' leaves it out"
