@@ -145,3 +145,6 @@ def test_folders_that_hold_something_and_missing_rows_are_refused(folder, tmp_pa
     assert main(["artifact", str(tmp_path / "none"), "--output", str(tmp_path / "a")]) == 2
     assert main(["artifact", str(tmp_path), "--output", str(tmp_path / "a")]) == 2
     assert "Traceback" not in capsys.readouterr().err
+    for option, sentence in (("--program", "give the path of a .py file"), ("--paper", "give the path of a .tex file")):
+        assert main(["artifact", "gpu_conversion", "--output", str(tmp_path / "a"), option, "none"]) == 2
+        assert sentence in capsys.readouterr().err

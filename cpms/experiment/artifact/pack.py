@@ -90,6 +90,11 @@ def artifact(
         If there are no rows, a program cannot draw them, the paper does not compile, or the folder holds something.
     """
     rows = read_rows(source)
+    for program in programs:
+        if program.suffix != ".py" or not program.is_file():
+            raise InputError(f"{program}: there is no such program; give the path of a .py file that draws figures")
+    if paper is not None and not paper.is_file():
+        raise InputError(f"{paper}: there is no such paper; give the path of a .tex file")
     others = replacement.others(target, force=force)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as made:

@@ -128,7 +128,9 @@ def _parsed(path: Path, content: bytes) -> tuple[list[Row], int]:
         if row is None:
             if at + len(line) == len(content) and _torn(line):
                 return parsed, at
-            raise InputError(f"{path}, line {number}: is not a row of an experiment; move the file away")
+            raise InputError(
+                f"{path}, line {number}: is not a row of an experiment; remove the line, or move the file away"
+            )
         parsed.append(row)
         at += len(line)
     return parsed, at
