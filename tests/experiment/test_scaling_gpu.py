@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
 
 import kernel_catalogue
+import mpi_runs
 import pandas as pd
 import pytest
 
@@ -21,10 +20,6 @@ from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
 from cpms.formats.formats import FP16
 from cpms.mpi import launch
-
-_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).parents[1] / "mpi" / "mpi_runs.py")
-mpi_runs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(mpi_runs)
 
 CONFIG = """
 name = "scaling_gpu"

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import zipfile
 from dataclasses import replace
-from pathlib import Path
 
+import mpi_runs
 import numpy as np
 import pytest
 
 import cpms
 from cpms import Graph
 from cpms.sources.readers.npz import save_npz
-
-_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
-mpi_runs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(mpi_runs)
 
 
 def rewritten_with_npy_headers_of_version_2(path, target):

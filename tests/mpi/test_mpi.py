@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import os
@@ -11,8 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+import mpi_runs
 import numpy as np
 import psutil
 import pytest
@@ -29,10 +28,6 @@ from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
 from cpms.sparse.sliced import BLOCK_ROWS
 from cpms.testing import distributions, graphs
-
-_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
-mpi_runs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
 

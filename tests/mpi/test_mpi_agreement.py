@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from fractions import Fraction
-from pathlib import Path
 
+import mpi_runs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,10 +17,6 @@ from cpms import Graph, InputError
 from cpms.backends.mpi.exchange import agreement, world
 from cpms.backends.mpi.exchange.agreement import as_text, require_same
 from cpms.mpi import command
-
-_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
-mpi_runs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
 GRAPH = "uniform:nodes=2000,edges=8000"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
+import mpi_runs
 import numpy as np
 import pytest
 
@@ -18,10 +17,6 @@ from cpms.contracts.status import Step
 from cpms.mpi import __main__ as command
 from cpms.mpi import solve
 from cpms.precision.controllers import Level
-
-_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
-mpi_runs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
 

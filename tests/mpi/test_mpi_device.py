@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import kernel_catalogue
+import mpi_runs
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,10 +33,6 @@ from cpms.precision.controllers import Fixed, Level
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
 from cpms.testing import distributions, graphs
-
-_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
-mpi_runs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import kernel_catalogue
+import mpi_runs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,10 +19,6 @@ from cpms.backends.mpi.shares.rows import of_graph
 from cpms.formats.formats import FP16, format_named
 from cpms.formats.quantization import quantiser
 from cpms.testing import graphs
-
-_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
-mpi_runs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(mpi_runs)
 
 STORAGES = [FP16, quantiser(format_named("fp16-stochastic"))]
 EXCHANGES = [*template.PACKS.values(), *template.REMOTE_STORES.values()]

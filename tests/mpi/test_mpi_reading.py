@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import itertools
-from pathlib import Path
 
+import mpi_runs
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,10 +18,6 @@ from cpms.base import threads
 from cpms.graph import csr_build
 from cpms.sources.readers.npz import save_npz
 from cpms.sources.readers.options import ReadOptions
-
-_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
-mpi_runs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
 
