@@ -9,8 +9,6 @@ main memory.
 
 from __future__ import annotations
 
-import statistics
-import time
 from importlib import metadata
 from typing import Annotated, Any
 
@@ -21,6 +19,7 @@ from cpms.experiment.config import Cell, Stateless
 from cpms.experiment.kinds import conversion
 from cpms.experiment.kinds.rounding.contestants import Work, by_cast, by_gfloat, by_pychop, module
 from cpms.experiment.kinds.rounding.device import measured_on_device
+from cpms.experiment.timers import WallTimer, in_turn
 from cpms.formats.formats import format_named
 from cpms.formats.microscaling import GROUP
 from cpms.storage.quantize import quantize
@@ -48,28 +47,12 @@ class Context(Stateless):
         for made in (by_pychop, by_gfloat, by_cast):
             contestants.update(made(storage, values))
         answers = {name: work() for name, work in contestants.items()}
-        seconds: dict[str, list[float]] = {name: [] for name in contestants}
-        for _ in range(cell["samples"]):
-            for name, work in contestants.items():
-                began = time.perf_counter()
-                work()
-                seconds[name].append(time.perf_counter() - began)
-        columns = {
-            name: {
-                "median_ms": 1e3 * statistics.median(taken),
-                "least_ms": 1e3 * min(taken),
-                "most_ms": 1e3 * max(taken),
-            }
-            for name, taken in seconds.items()
-        }
+        timers = {name: WallTimer(work) for name, work in contestants.items()}
+        in_turn(list(timers.values()), cell["samples"])
         results = [
-            {
-                "contestant": name,
-                **columns[name],
-                "differing": int((answers[name] != answers["cpms"]).sum()),
-            }
-            for name in contestants
+            {"contestant": name, **timer.columns(), "differing": int((answers[name] != answers["cpms"]).sum())}
+            for name, timer in timers.items()
             if name != "copy"
         ]
         versions = {f"version_{package}": metadata.version(package) for package in _PACKAGES if module(package)}
-        return {"bytes": int(values.nbytes), "copy": columns["copy"], "results": results, **versions}
+        return {"bytes": int(values.nbytes), "copy": timers["copy"].columns(), "results": results, **versions}
