@@ -181,6 +181,14 @@ def permute_chunks(memory, chunk, segment_units, blocks, inverse):  # type: igno
             at = to
 
 
+@inlined
+def _values_of(fields, digits, unit, values):  # type: ignore[no-untyped-def]
+    """Read the fields of a block, whose sign is above their digits."""
+    for i in range(len(values)):
+        size = np.float64(np.int32(fields[i] & digits)) * unit
+        values[i] = -size if fields[i] > digits else size
+
+
 @jit
 def encode_block_floats(values, exponents, words, width, least, first, last):  # type: ignore[no-untyped-def]
     """Write blocks ``first`` to ``last`` of 32 values in block floating point; see `cpms.formats.block_float`.
@@ -207,6 +215,9 @@ def encode_block_floats(values, exponents, words, width, least, first, last):  #
         if width == 16:
             for k in range(16):
                 into[k] = fields[2 * k] | (fields[2 * k + 1] << np.uint64(16))
+        elif width == 32:
+            for i in range(32):
+                into[i] = fields[i]
         else:
             held, bits_held, k = np.uint64(0), 0, 0
             for i in range(32):
@@ -222,23 +233,23 @@ def encode_block_floats(values, exponents, words, width, least, first, last):  #
 @jit
 def decode_block_floats(exponents, words, values, width, first, last):  # type: ignore[no-untyped-def]
     """Read blocks ``first`` to ``last``; the inverse of `encode_block_floats`."""
-    digits = np.uint64(2 ** (width - 1) - 1)
+    digits, whole = np.uint64(2 ** (width - 1) - 1), words.reshape(-1)
+    halves = whole.view(np.uint16)
     for block in range(first, last):
         unit = np.uint64((1024 - width + exponents[block]) << 52).view(np.float64)
-        given, into = words[block], values[32 * block : 32 * block + 32]
-        if width == 16:  # No field crosses words: the loop becomes vector instructions.
-            fields = given.view(np.uint16)
-            for i in range(len(into)):
-                size = np.float64(np.int32(fields[i] & 0x7FFF)) * unit
-                into[i] = -size if fields[i] >> 15 else size
+        begin, end = 32 * block, 32 * block + 32
+        if width == 16:
+            _values_of(halves[begin:end], 0x7FFF, unit, values[begin:end])
+        elif width == 32:
+            _values_of(whole[begin:end], 0x7FFFFFFF, unit, values[begin:end])
         else:
-            held, bits_held, k = np.uint64(0), 0, 0
+            given, into, held, bits_held, k = words[block], values[begin:end], np.uint64(0), 0, 0
             for i in range(len(into)):
-                while bits_held < width:
+                if bits_held < width:
                     held |= np.uint64(given[k]) << np.uint64(bits_held)
                     bits_held += 32
                     k += 1
-                size = np.float64(held & digits) * unit
+                size = np.float64(np.int64(held & digits)) * unit
                 into[i] = -size if held >> np.uint64(width - 1) & np.uint64(1) else size
                 held >>= np.uint64(width)
                 bits_held -= width

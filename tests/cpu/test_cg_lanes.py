@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpms.backends.cpu.krylov.cg_loops import lanes_kernel
 from cpms.backends.cpu.product import CpuProduct
 from cpms.backends.reference.product import ReferenceProduct
 from cpms.base import threads
+from cpms.base.jit import _sources
 from cpms.contracts.linear_solve import Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16, BFP21, BFP32
@@ -119,6 +123,11 @@ def test_an_iteration_in_few_bits_is_the_references_to_the_last_bit(storage, bit
         found.append((type(each).__name__, sums, x.tobytes(), each._r.memory.tobytes(), each._p.memory.tobytes()))
     assert [each[0] for each in found] == ["CpuCg", "VectorIterations"]
     assert found[0][1:] == found[1][1:]
+
+
+def test_loops_in_few_bits_are_out_of_date_with_their_codecs():
+    files = {Path(file).name for file in _sources(lanes_kernel(0, 1, 0, 0, (5, 16, 0, 0)).py_func, set())}
+    assert {"cg_loops.py", "stored_cg_loops.py", "host_loops.py"} <= files
 
 
 @pytest.mark.parametrize("where", ["r", "p"])

@@ -82,8 +82,7 @@ def decode_packed(stored, at, count, length, buffer, segment_units, kind, spec):
         buffer[i] = np.float64(value).view(np.uint64) | (raw >> u64(sign_at) << u64(63))
 
 
-def decode_blocks(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Put the bits of block floats into a buffer."""
+def _decode_blocks(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
     width = spec[1]
     blocks = (length + 31) // 32
     end = (blocks + 1) // 2 * 4
@@ -122,7 +121,7 @@ _DECODERS = {
     SEGMENTS: _decode_segments,
     PACKED: decode_packed,
     CODES: _decode_codes,
-    BLOCKS: decode_blocks,
+    BLOCKS: _decode_blocks,
 }
 
 

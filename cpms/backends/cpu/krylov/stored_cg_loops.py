@@ -11,26 +11,37 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.krylov.basis_loops import add_multiple, dot_product
-from cpms.backends.cpu.product_loops import TILE, decode_blocks, decode_packed
+from cpms.backends.cpu.product_loops import TILE, decode_packed
 from cpms.base.jit import inlined_in_loops
 from cpms.formats.block_float import LEAST_EXPONENT
-from cpms.storage.host_loops import encode_block_floats, pack_floats
+from cpms.storage.host_loops import decode_block_floats, encode_block_floats, pack_floats
 
 u64 = np.uint64
 linked: Any = inlined_in_loops(forceinline=False)
 """Decorator of functions that are compiled once for all calls in a loop."""
-_load_blocks: Any = linked(decode_blocks)
 _load_packed: Any = linked(decode_packed)
+
+
+@linked
+def _parts(stored, at, count, length, width):  # type: ignore[no-untyped-def]
+    """Return exponents and words of the blocks of some block floats."""
+    first, blocks, end = at // 32, (count + 31) // 32, (length + 63) // 64 * 4
+    words = stored[end + first * width * 4 : end + (first + blocks) * width * 4].view(np.uint32)
+    return stored[:end].view(np.int16)[first : first + blocks], words.reshape((blocks, width))
+
+
+@linked
+def _load_blocks(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Put the bits of whole blocks of block floats into a buffer."""
+    exponents, words = _parts(stored, at, count, length, spec[1])
+    decode_block_floats(exponents, words, buffer.view(np.float64), spec[1], 0, len(words))
 
 
 @linked
 def _store_blocks(values, stored, at, length, spec):  # type: ignore[no-untyped-def]
     """Overwrite whole blocks of block floats."""
-    width = spec[1]
-    first, blocks, end = at // 32, (len(values) + 31) // 32, (length + 63) // 64 * 4
-    exponents = stored[:end].view(np.int16)[first : first + blocks]
-    words = stored[end + first * width * 4 : end + (first + blocks) * width * 4].view(np.uint32)
-    encode_block_floats(values, exponents, words.reshape((blocks, width)), width, LEAST_EXPONENT, 0, blocks)
+    exponents, words = _parts(stored, at, len(values), length, spec[1])
+    encode_block_floats(values, exponents, words, spec[1], LEAST_EXPONENT, 0, len(words))
 
 
 @linked
