@@ -61,7 +61,7 @@ def _figure(rows, out):
         panels.unity(panel)
         panels.named_rows(panel, storages)
         panel.set_title(device.partition(",")[0])
-        panel.set_xlim(left=0)
+    axes[0].set_xlim(left=0)  # Of all panels, which share their axis.
     figure.supxlabel("rate over that of a copy")
     panels.legend(figure, panels.key(marks=dict(WAYS.values())))
     return figure
