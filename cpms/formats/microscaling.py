@@ -47,16 +47,12 @@ class MicroscalingFormat(Format):
 
     name: str
     element: MiniFloatFormat | FixedPointFormat
+    group, has_infinity = GROUP, False
 
     def __post_init__(self) -> None:
         require_name(self.name)
         if not isinstance(self.element, MiniFloatFormat | FixedPointFormat) or self.element.bits() not in (4, 6, 8):
             raise InputError(f"format {self.name!r} has the element {self.element!r}; give one of 4, 6 or 8 bits")
-
-    @property
-    def group(self) -> int:
-        """Numbers of a scale."""
-        return GROUP
 
     @property
     def group_bytes(self) -> int:
@@ -77,11 +73,6 @@ class MicroscalingFormat(Format):
     def min_normal(self) -> float:
         """Largest number of a group from which on the unit roundoff holds."""
         return 2.0 ** (self.top - _SCALE_BIAS)
-
-    @property
-    def has_infinity(self) -> bool:
-        """Whether infinities can be stored: no, NaN alone."""
-        return False
 
     @property
     def has_negative_zero(self) -> bool:

@@ -41,6 +41,7 @@ class PositFormat(Format):
     name: str
     width: int
     has_infinity = has_negative_zero = False
+    min_normal, max_normal = 2.0**-_GOLDEN, 2.0**_GOLDEN
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -52,16 +53,6 @@ class PositFormat(Format):
     def max_finite(self) -> float:
         """Largest number."""
         return 2.0 ** (4 * (self.width - 2))
-
-    @property
-    def min_normal(self) -> float:
-        """Smallest number for which the unit roundoff holds."""
-        return 2.0**-_GOLDEN
-
-    @property
-    def max_normal(self) -> float:
-        """Largest number for which the unit roundoff holds."""
-        return 2.0**_GOLDEN
 
     def bits(self, read: int | None = None) -> int:
         """Bits of a stored value."""

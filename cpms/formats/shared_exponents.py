@@ -43,24 +43,10 @@ class SharedExponentFormat(Format):
 
     name: str
     has_nan = has_infinity = False
+    levels, group, group_bytes = len(_BITS), GROUP, _TABLE_BYTES + 8 * GROUP
 
     def __post_init__(self) -> None:
         require_name(self.name)
-
-    @property
-    def levels(self) -> int:
-        """Segments of the mantissa."""
-        return len(_BITS)
-
-    @property
-    def group(self) -> int:
-        """Numbers of a table of exponents."""
-        return GROUP
-
-    @property
-    def group_bytes(self) -> int:
-        """Bytes of a table and its numbers."""
-        return _TABLE_BYTES + 8 * GROUP
 
     def bits(self, read: int | None = None) -> int:
         """Bits of a number that are read."""

@@ -83,6 +83,8 @@ class Exchange(ABC):
     name: Which
     kernels: ClassVar[dict[int, Variant]] = {}
     """The kernels of an exchange, by the bits of a value."""
+    within: ClassVar[bool] = False
+    """Whether persistent kernels exchange values themselves."""
 
     def __init__(self, transport: Transport, *, part_length: int, values: int, begin: int) -> None:
         self.transport, self.part_length, self.values, self.begin = transport, part_length, values, begin
@@ -128,11 +130,6 @@ class Exchange(ABC):
     def queue_totals(self, vector: Gathered) -> None:
         """Queue the exchange of totals alone."""
         self.transport.gather(vector.received_totals)
-
-    @property
-    def within(self) -> bool:
-        """Whether persistent kernels exchange values themselves."""
-        return False
 
 
 class WholeExchange(Exchange):

@@ -36,6 +36,7 @@ class DirectExchange(Halos):
 
     name = "direct"
     kernels: ClassVar[dict[int, Variant]] = REMOTE_STORES
+    within = True
 
     def __init__(self, transport: Transport, part_length: int, halo: Halo, windows: Windows) -> None:
         super().__init__(transport, part_length, halo)
@@ -76,11 +77,6 @@ class DirectExchange(Halos):
         kernel = self.kernels[8 * vector.each_bytes]
         current().run(kernel, blocks, (self.signal_argument, vector.own, to_values, *totals))
         self.count_within(vector.each_bytes, 1, vector.own_totals.size)
-
-    @property
-    def within(self) -> bool:
-        """True: persistent kernels store remotely."""
-        return True
 
     @property
     def signal_argument(self) -> Struct:
