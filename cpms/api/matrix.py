@@ -111,7 +111,7 @@ def matrix(
 
 
 class StoredMatrix(scipy.sparse.linalg.LinearOperator):
-    """A matrix whose values are stored in a format; each product reads as many of their bits as its caller says.
+    """A matrix whose values are stored in a format; the argument ``read`` of a product says how many bits it reads.
 
     Make one with `cpms.matrix`. It is a SciPy ``LinearOperator``, and CuPy's ``aslinearoperator`` takes it. Vectors can
     be arrays of NumPy, CuPy or any library with DLPack. The result is an array of the same library, float32 for float32

@@ -66,13 +66,13 @@ def pagerank(
     damping : float
         The probability of following an edge, above 0 and below 1.
     tol : float
-        Stop when the norm of the change falls below it; first tested after two iterations.
+        A solve stops when the norm of the change falls below ``tol``, which is first tested after two iterations.
     norm : {"l1", "l2", "linf"}
-        Of the change. The certificate is in the L1 norm, whatever this is.
+        Norm of the change. The certificate is in the L1 norm, whatever ``norm`` is.
     max_iterations : int
         A solve that needs more ends with the status ``MAX_ITERATIONS``.
     iterations : int, optional
-        Do exactly so many, whatever the residual is.
+        Number of iterations, whatever the residual is.
     personalization : sequence of node ids, mapping of node id to weight, or array, optional
         Teleport distribution; scaled to sum 1. An array, or a list of floats, has one weight a node; one in
         device memory is copied to main memory, where answers are certified.

@@ -34,9 +34,9 @@ def personalized_pagerank(
 ) -> list[Result]:
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
-    Queries of a batch share every read of the matrix. By ``refine`` on engine ``cpu``, whose caches hold one iterate,
-    they are solved one after the other and share only the preparation of the matrix; on graphs with weights they share
-    reads there, too.
+    Queries of a batch share every read of the matrix. Method ``refine`` on engine ``cpu`` solves queries one after the
+    other, since the caches of processors hold one iterate; such queries share the preparation of the matrix alone. On
+    graphs with weights, queries share reads of the matrix there, too.
 
     Parameters
     ----------

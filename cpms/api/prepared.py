@@ -62,8 +62,8 @@ class PageRank:
     method, storage, layout, engine, damping, controller, certify
         As in `cpms.pagerank`.
     solves : int
-        About how many solves are expected. Engines on a GPU prepare as far as so many solves repay: for one they skip
-        what makes a solve faster and takes longer than it saves. The answers differ in rounding alone.
+        About how many solves are expected. An engine on a GPU takes each step of preparation that saves more time in
+        these solves than the step takes. The answers differ in rounding alone.
 
     Raises
     ------
@@ -158,7 +158,7 @@ class PageRank:
         personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
         dangling: Dangling = "teleport",
     ) -> None:
-        """Choose the engine and prepare the matrix now, which the first solve would do otherwise.
+        """Choose the engine and prepare the matrix now; without this call the first solve does both.
 
         Some reductions of the graph hold for the uniform teleport distribution alone, so name the kind that is to be
         solved.
@@ -193,8 +193,8 @@ class PageRank:
     ) -> Result:
         """Solve and certify; parameters and errors are those of `cpms.pagerank`.
 
-        A different teleport distribution keeps the preparation where the engine can replace it in place. The time of
-        a preparation that this solve needed is its result's ``prepare_s``.
+        A different teleport distribution keeps the preparation if the engine can replace the distribution in place. If
+        this solve needs a preparation, ``prepare_s`` of the result is its time.
 
         Returns
         -------
@@ -237,7 +237,7 @@ class PageRank:
     ) -> list[Result]:
         """Solve one personalised PageRank a query; parameters and errors are those of `cpms.personalized_pagerank`.
 
-        What is prepared for batches is kept beside what is prepared for single solves.
+        The preparation for batches is kept beside the one for single solves.
 
         Examples
         --------
@@ -278,7 +278,7 @@ class PageRank:
         The changed graph replaces `graph`, for later solves too; an error in the edges changes nothing. Engine, format
         and layout are kept, and the arrays of the graph are merged with the changes in one pass: in device memory where
         the engine holds them there, after which `graph` is a `cpms.DeviceGraph`. The matrix of the engine is prepared
-        anew. A change of few edges leaves a small residual, and its certificate is as for any start.
+        anew. A change of few edges leaves a small residual. The answer is certified as that of any other start.
 
         Parameters
         ----------

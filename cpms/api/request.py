@@ -283,9 +283,7 @@ def _refine_choice(
 ) -> tuple[RefinementPolicy, Format, str]:
     """Return the policy of method ``refine``, the format with which it begins, and the layout."""
     if isinstance(policy, Controller):
-        raise InputError(
-            "this controller raises levels of method 'power'; give a RefinementPolicy policy, or method='power'"
-        )
+        raise InputError("this controller is for method 'power'; give a cpms.RefinementPolicy, or method='power'")
     if not isinstance(policy, RefinementPolicy | None):
         raise InputError(
             f"controller is {described(policy)}; give a policy such as cpms.AdaptiveReduction((cpms.FP16,))"

@@ -325,6 +325,9 @@ def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int
         )
     normal = "a normal number"
     if not isinstance(format, FloatFormat | SegmentFormat):
-        normal = f"a number from min_normal, {format.min_normal:.3g}, to max_normal, {format.max_normal:.3g}"
+        normal = (
+            f"a number from min_normal, {format.min_normal:.3g}, to max_normal, {format.max_normal:.3g}, "
+            f"and below min_normal within {bound * format.min_normal:.3g}"
+        )
     verb = "is" if what.startswith("1 ") else "are"
     _hold(f"{what} {verb} within {bound} of {normal}", format, given, got, holds, segment=segment)

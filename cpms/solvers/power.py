@@ -149,7 +149,8 @@ def _check_level(level: Level, written: int, controller: Controller, storage: Fo
     if not is_level_of_format:
         raise InputError(
             f"{who} asks for {level}, but {storage.name} has {counted(most, 'segment')}; "
-            f"let it return levels from Level(1, 1) to Level({most}, {most}), or Level(0, 0) for plain float64"
+            f"let it return levels from Level(1, 1) to Level({most}, {most}) or Level(0, 0) for plain float64, "
+            "or give a storage of more segments, such as cpms4"
         )
     raise InputError(
         f"{who} reads {level.read} segments where only {written} were written; "

@@ -73,7 +73,7 @@ class Solver:
         `cpms.SolveStatus`; its answer is certified as any other. ``auto`` takes cg for a symmetric matrix with a
         positive diagonal, and Jacobi's preconditioner where diagonal entries differ tenfold; chebyshev where a diagonal
         similarity makes A symmetric; jacobi where the diagonal dominates rows twofold or its rate is estimated to be
-        fast; else gmres; and continues with gmres if A turns out to be otherwise.
+        fast; else gmres. If A turns out not to be as the chosen method needs, gmres continues the solve.
     storage : format or str
         Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact, and fp32 beside fp64 where
         these are more than 32 and vectors have no more.
@@ -93,7 +93,7 @@ class Solver:
     block : int
         Rows of a block of block Jacobi.
     inner : {"auto", "cg", "gmres", "jacobi", "chebyshev"}, callable, or the name of a plug-in
-        The method inside ``refine``; ``auto`` chooses as ``method`` does.
+        The method inside ``refine``, which other methods ignore; ``auto`` chooses as ``method`` does.
     restart : int
         Basis vectors of a cycle of GMRES.
     smallest_eigenvalue : float, optional

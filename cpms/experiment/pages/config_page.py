@@ -18,9 +18,9 @@ _COMMON = {
     "name": "name of the experiment and of the file of its rows",
     "kind": "one of those below",
     "threads": "threads in use; by default the processors that the process may use",
-    "affinity": "processors that the process is pinned to, as `taskset` numbers them; Linux alone",
+    "affinity": "processors to which the process is pinned, numbered as by `taskset`; on Linux alone",
     "shuffle": "seed of the order in which cells run; without it they run as the configuration lists them",
-    "outliers": "what becomes of outlying samples: they count, or medians are of the others",
+    "outliers": "whether medians include outlying samples",
     "show": "program that draws the rows in place of the figures for any experiment: `file.py`, or a plug-in",
     "repetitions": "times that each cell is measured; each is a row; not of kind graphs",
 }
@@ -130,13 +130,13 @@ contestants = [{ engine = "scipy" }, { engine = "cpu", layout = "pattern", metho
     cpms run mine.toml --only fp16          # those with a parameter of this text
     cpms run mine.toml --only 3fb2a1        # the cell whose name begins so, again; its last row counts
 
-A key with a dot, such as `contestants.engine`, is a key of each table in that list. A default of none leaves the choice
-to cpms, or leaves the thing out. Keys that a kind does not have are refused, and the nearest one is named. Cells are
-named by a hash of their own parameters, so rows stay valid while a configuration grows.
+A key with a dot, such as `contestants.engine`, is a key of each table in that list. With a default of none, cpms
+chooses, or the feature is off. An unknown key is an error, which names the nearest key of the kind. A hash
+of its parameters names each cell, so rows remain valid while a configuration grows.
 
 Paths in a configuration, of graphs, matrices and plug-ins, are relative to the folder in which `cpms run` is called,
-not to that of the configuration. If none of the graphs is there, nothing runs and no row is written. If some are there,
-the others get rows with the status `bad input`, the error at the end names them, and the next run tries them again;
+not to that of the configuration. If no graph is found, nothing runs and no row is written. If some are found, the
+others get rows with the status `bad input`. The error at the end names these graphs, and the next run tries them again.
 `cpms rows NAME --prune` removes such rows, and those of cells that the configuration no longer has.
 
 ## Keys of every kind
@@ -146,11 +146,12 @@ _CONDITIONS = """
 Warm-up: kinds `contest`, `pagerank`, `ppr`, `road` and `scaling_gpu` have `warmup`, the number of unmeasured runs.
 
 Outliers: a sample whose logarithm is more than six scaled median absolute deviations from the median (Hampel) moves to
-the column `solve_set_aside_s`, and medians are of the other samples. Nothing is dropped, and each row says which rule
-it followed. This concerns kinds that record their samples in seconds; others keep median, least and most.
+the column `solve_set_aside_s`, and medians are of the other samples. No sample is dropped, and the column `outliers` of
+each row names the rule. The rule applies to kinds that record their samples in seconds. Other kinds record median,
+least and most.
 
-A row records `threads`, `affinity`, `outliers` and `shuffle`. A cell is measured again where one of the first three is
-no longer that of the configuration.
+A row records `threads`, `affinity`, `outliers` and `shuffle`. A cell is measured again if one of the first three
+differs from the configuration.
 
 ## Kinds
 """

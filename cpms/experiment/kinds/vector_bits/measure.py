@@ -28,7 +28,11 @@ _BELOW = 0.9
 
 
 class Config(SystemsConfig):
-    """Linear systems, and the formats of vectors; figures compare with the first format."""
+    """Linear systems, and the formats of vectors; the first format is the baseline of figures.
+
+    The figures for any experiment cannot draw these rows, which have no times. Name a program of your own by `show`;
+    `cg_bits.py` and `gmres_bits.py` in `experiments/figures/solves` are examples.
+    """
 
     right_hand_sides: list[Literal["ones", "random"]] = Field(default=["ones"], min_length=1)
     method: Literal["gmres", "cg"]
