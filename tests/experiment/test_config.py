@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.package_data import experiments, folder
-from cpms.experiment import config
+from cpms.experiment import config, runner
 from cpms.experiment.rows import rows
 
 GOOD = 'name = "x"\nkind = "pagerank"\ngraphs = ["grid:rows=3,columns=3"]\n'
@@ -25,10 +25,12 @@ def read(tmp_path, text):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("path", sorted(experiments().values()), ids=lambda path: path.stem)
-def test_every_configuration_that_ships_is_valid(path):
+def test_every_configuration_that_ships_is_valid_and_may_begin(path, tmp_path, monkeypatch):
     experiment = config.read(path)
     assert experiment.name == path.stem
     assert len(experiment.cells()) > 0
+    monkeypatch.chdir(tmp_path)
+    runner._require_graphs(path, experiment, experiment.cells())
 
 
 @pytest.mark.parametrize("path", sorted(folder("experiments").glob("results/**/*.jsonl")), ids=lambda path: path.stem)
