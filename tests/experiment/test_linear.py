@@ -9,10 +9,10 @@ import scipy.io
 import scipy.sparse
 from pydantic import ValidationError
 
-from cpms import InputError, UnsupportedError
+from cpms import InputError, UnavailableError, UnsupportedError, engines
 from cpms.base.package_data import show_programs
 from cpms.experiment.artifact import inputs
-from cpms.experiment.kinds import linear, vector_bits
+from cpms.experiment.kinds import honesty, linear, vector_bits
 from cpms.experiment.report import show
 from cpms.experiment.report.generic.parts import baseline_of
 from cpms.experiment.report.observations import observations
@@ -64,6 +64,13 @@ def test_our_answers_are_never_wrong(tmp_path):
     assert counts["cpms auto"]["wrong"] == counts["cpms gmres"]["wrong"] == 0
     assert shown("honesty", rows[0], tmp_path).systems.tolist() == [24] * 4
     assert inputs.pack(rows, [], tmp_path) == ([], [])
+
+
+def test_solvers_of_a_library_that_is_not_there_are_unavailable(monkeypatch):
+    monkeypatch.setattr(type(engines.get_any("cuda")), "missing", lambda _: "CuPy is not installed")
+    given = honesty.Config(name="x", kind="honesty", systems=1, ways=["cupy cg"])
+    with pytest.raises(UnavailableError, match="solvers of CuPy cannot run here: CuPy is not installed"):
+        honesty.Context(given).measure(given.cells()[0])
 
 
 def test_ways_take_turns_and_whole_calls_are_timed(tmp_path):

@@ -17,7 +17,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from cpms import engines
 from cpms.api.linear.solve import solve
+from cpms.base.errors import UnavailableError
 from cpms.experiment.config import Cell, Repeated, Stateless
 from cpms.sources.fuzzed_systems import Fuzzed, fuzzed
 
@@ -100,6 +102,8 @@ class Context(Stateless):
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Count answers that are called converged, and those of them that are wrong."""
         ways = {name: _WAYS[name] for name in cell.get("ways", _DEFAULT)}
+        if any(name.startswith("cupy") for name in ways) and (missing := engines.get_any("cuda").missing()):
+            raise UnavailableError(f"solvers of CuPy cannot run here: {missing}")
         counts = {name: {"converged": 0, "wrong": 0, "ties": 0, "worst": 0.0} for name in ways}
         for seed in range(cell["first"], cell["first"] + cell["systems"]):
             system = fuzzed(seed, cell["largest"])
