@@ -29,11 +29,12 @@ _OUTPUTS = (".npy", ".csv", ".parquet")
 _READ_OPTIONS = {
     "symmetric": "symmetric Matrix Market files: their lower triangle, as the paper did (default), or both directions; "
     "edge lists: as they are (default), or both directions of each edge",
-    "weights": "use the file's values or not",
+    "weights": "auto: the file's values, where it has any, are weights (default); ignore: all edges count the same",
     "zero_weights": "entries of weight 0: an error (default), or no edges",
     "duplicates": "repeated edges: each counts (default), the first alone, or one with the sum of their weights",
-    "self_loops": "edges from a node to itself",
-    "ids": "drop ids that no edge names or not; compact ids may be as large as 2**63 - 1",
+    "self_loops": "edges from a node to itself: keep them (default), or drop them",
+    "ids": "keep: all ids up to the largest are nodes (default); compact: only ids that an edge names, which may be as "
+    "large as 2**63 - 1",
 }
 """Options of `cpms.load` for every file; their choices are in `cpms.sources.readers.options`."""
 
@@ -70,8 +71,9 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--controller",
         metavar="RULE",
-        help="who chooses the bits: at_most:read=2,inner=(schedule:0=1,20=2), or file.py:attribute (default: the "
-        "paper's rule; refine: adaptive_reduction)",
+        help="who chooses the bits. power: threshold (default, the paper's; fp64: fixed), fixed or schedule, also "
+        "inside at_most, start_at or write_ahead, such as at_most:read=2,inner=(schedule:0=1,20=2); refine: "
+        "adaptive_reduction (default) or fixed_reduction; or file.py:attribute",
     )
     parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
     parser.add_argument("--damping", type=float, default=0.85, help="share of rank that follows edges (0.85)")

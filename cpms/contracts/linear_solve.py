@@ -39,7 +39,10 @@ class SolveStatus(Enum):
     )
     BREAKDOWN = "not converged: the method divides by zero here, as for singular A; use another method or another start"
     DIVERGED = "not converged: the residual grows, as A is not as the method needs; use method='gmres'"
-    OVERFLOW = "not converged: numbers grew beyond float64; scale rows or columns of A and b"
+    OVERFLOW = (
+        "not converged: numbers grew beyond float64; scale rows or columns of A and b; of an eigenpair, divide all of "
+        "A by a power of two, which divides the eigenvalue alone"
+    )
     UNVERIFIED = (
         "not converged: the method's float64 residual is below tol, but the certified one with its rounding error is "
         "not; raise tol, scale rows or columns of A, or store A in more bits; a method of yours may use task.exact"

@@ -20,7 +20,7 @@ from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FP32, FP64, FloatFormat, Format, SegmentFormat, format_of
 from cpms.formats.magnitude import MagnitudeSplit
 from cpms.problems.linear_system import LinearSystem
-from cpms.solvers.linear.stationary import Spectrum
+from cpms.solvers.linear.chebyshev import Spectrum
 from cpms.sparse.arrangement import Layout
 from cpms.sparse.lossless import lossless_storage, outer_bits
 from cpms.storage.array import encode

@@ -19,7 +19,9 @@ from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import ValueFormat, VectorFormat
 from cpms.formats.formats import FP32, FP64, SegmentFormat
 from cpms.problems.linear_system import LinearSystem
-from cpms.solvers.linear import preconditioners
+from cpms.solvers.linear.chebyshev import Chebyshev
+from cpms.solvers.linear.jacobi import Jacobi
+from cpms.solvers.linear.preconditioners import BlockJacobi, Given
 from cpms.sparse.arrangement import Layout, layout_of
 from cpms.sparse.stored_values import require_fitting
 
@@ -97,14 +99,14 @@ def preconditioner_of(
     if given is None:
         return None
     if callable(given):
-        return preconditioners.Given(given, task.exact)
+        return Given(given, task.exact)
     if given not in PRECONDITIONERS:
         if not isinstance(given, str):
             raise InputError(f"preconditioner is {described(given)}; give one of {PRECONDITIONERS} or a function of r")
         raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS)))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if given == "jacobi":
-            return preconditioners.Jacobi(system, task.exact, storage)
+            return Jacobi(system, task.exact, storage)
         if given == "block_jacobi":
-            return preconditioners.BlockJacobi(system, task.exact, block)
-        return preconditioners.Chebyshev(task, system)
+            return BlockJacobi(system, task.exact, block)
+        return Chebyshev(task, system)

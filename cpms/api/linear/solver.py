@@ -45,10 +45,11 @@ from cpms.contracts.linear_solve import LinearStep, Preconditioner, Recorder, So
 from cpms.formats.codes import VectorFormat
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.cg import cg
+from cpms.solvers.linear.chebyshev import chebyshev
 from cpms.solvers.linear.gmres import RESTART, gmres
+from cpms.solvers.linear.jacobi import inverse_diagonal, jacobi
 from cpms.solvers.linear.lanczos import smallest_eigenvalue
-from cpms.solvers.linear.preconditioners import inverse_diagonal
-from cpms.solvers.linear.refine import chebyshev, jacobi, refine
+from cpms.solvers.linear.refine import refine
 from cpms.solvers.linear.widening import Method
 
 _BELOW = 0.9

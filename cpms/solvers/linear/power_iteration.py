@@ -40,9 +40,12 @@ def power_iteration(task: SolveTask, x: Any, *, tol: float) -> tuple[SolveStatus
         while task.recorder.left > 0:
             given = in_format(operator, x, storage)
             operator.apply(given, y, read_matrix=read)
-            value = float(operator.dots([given], y).tolist()[0]) / float(operator.dots([given], x).tolist()[0])
+            product, square = (float(operator.dots([given], each).tolist()[0]) for each in (y, x))
+            value = product / square if square > 0.0 else math.nan
             size = norm(operator, y)
             if not math.isfinite(size) or not math.isfinite(value):
+                if storage is not None:  # More bits may hold what this format made infinite, or 0.
+                    break
                 return SolveStatus.OVERFLOW, value
             if size == 0.0:  # x is an eigenvector of 0, and of nothing else as far as float64 sees.
                 return (SolveStatus.CONVERGED if operator is task.exact else SolveStatus.BREAKDOWN), 0.0

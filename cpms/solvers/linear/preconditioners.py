@@ -1,16 +1,14 @@
-"""Preconditioners: Jacobi's, block Jacobi's, Chebyshev's polynomial, and a user's callable.
+"""Preconditioners that are no solvers: block Jacobi's, and a user's callable.
 
-A preconditioner only steers the directions of a method, so few bits serve it: the inverse diagonal may be stored in any
-format, and each inverse of a diagonal block in the precision that its condition number allows (Anzt et al., "Adaptive
-precision in block-Jacobi preconditioning", Concurrency and Computation 31, 2019). All are linear and the same in every
-call, as conjugate gradients need.
+A preconditioner only steers the directions of a method, so few bits serve it: each inverse of a diagonal block is
+stored in the precision that its condition number allows (Anzt et al., "Adaptive precision in block-Jacobi
+preconditioning", Concurrency and Computation 31, 2019). All preconditioners are linear and the same in every call, as
+conjugate gradients need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,10 +16,8 @@ import numpy as np
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.contracts.linear_operator import LinearOperator
-from cpms.contracts.linear_solve import Preconditioner, SolveTask
-from cpms.formats.codes import VectorFormat
+from cpms.contracts.linear_solve import Preconditioner
 from cpms.problems.linear_system import LinearSystem
-from cpms.solvers.linear.stationary import Spectrum, chebyshev_corrections, spectrum
 
 _BLOCK_TYPES = ((np.float16, 2.0**-11, 2.0**-14, 60000.0), (np.float32, 2.0**-24, 2.0**-126, 1e38))
 """Types of stored inverses below float64, with their unit roundoff, and between what the largest value must lie."""
@@ -32,67 +28,6 @@ _REAL = tuple("fiu")
 _SINGULAR = (
     "a diagonal block is singular, or nearly so; use another size of block or another preconditioner, or scale A"
 )
-_SMOOTHED = 30.0
-"""The largest eigenvalue over the smallest that a polynomial of few terms is made for."""
-
-
-def inverse_diagonal(system: LinearSystem) -> Floats:
-    """Return 1 over the diagonal, shape (size,).
-
-    Raises
-    ------
-    InputError
-        If a diagonal entry is 0, or so small that its inverse overflows.
-    """
-    with np.errstate(divide="ignore", over="ignore"):
-        found: Floats = 1.0 / system.diagonal
-    wrong = np.flatnonzero(~np.isfinite(found))
-    if len(wrong):
-        row = int(wrong[0])
-        raise InputError(
-            f"row {row} has {system.diagonal[row]} on the diagonal, which is divided by here; use method='gmres' "
-            "without this preconditioner"
-        )
-    return found
-
-
-class Jacobi(Preconditioner):
-    """Multiplies by the inverse diagonal, stored in a format; None is float64.
-
-    A format in which an inverse would be infinite or 0 is too small: float64 is taken instead.
-    """
-
-    name = "jacobi"
-
-    def __init__(self, system: LinearSystem, operator: LinearOperator, storage: VectorFormat | None = None) -> None:
-        given = operator.upload(inverse_diagonal(system))
-        self._operator = operator
-        self._inverse = given
-        if storage is not None:
-            stored = _stored(operator, given, storage)
-            if stored is None:
-                self.note = f"preconditioner in fp64: the range of {storage.name} is too small for its values"
-                storage = None
-            else:
-                self._inverse = stored
-        self.nbytes = int(self._inverse.nbytes)
-        self.storage = "fp64" if storage is None else storage.name
-        held = operator.to_host(operator.convert(self._inverse, None))
-        self.least = 1.0 / float(held.max()) if (held > 0.0).all() else None
-
-    def apply(self, r: Any) -> Any:
-        """Multiply value by value."""
-        return self._operator.convert(self._inverse, None) * r
-
-
-def _stored(operator: LinearOperator, values: Any, storage: VectorFormat) -> Any | None:
-    """Return values in a format; None where one of them would be refused, infinite or 0."""
-    try:
-        stored = operator.convert(values, storage)
-    except InputError:
-        return None
-    held, given = (operator.to_host(operator.convert(each, None)) for each in (stored, values))
-    return stored if np.isfinite(held).all() and (np.sign(held) == np.sign(given)).all() else None
 
 
 class BlockJacobi(Preconditioner):
@@ -167,31 +102,6 @@ def _inverses(system: LinearSystem, block: int) -> tuple[Floats, Floats]:
     if not np.isfinite(conditions).all():
         raise InputError(_SINGULAR)
     return inverses, np.asarray(conditions, np.float64)
-
-
-class Chebyshev(Preconditioner):
-    """A polynomial in D^-1 A of a few terms, D the diagonal, for the upper part of the spectrum."""
-
-    name = "chebyshev"
-
-    def __init__(self, task: SolveTask, system: LinearSystem, degree: int = 4) -> None:
-        self._task, self._degree = replace(task, formats=(None,)), degree
-        self._inverse = task.exact.upload(inverse_diagonal(system))
-        found = spectrum(task, self._inverse)
-        if found is None:
-            raise InputError("preconditioner 'chebyshev' needs a symmetric positive definite matrix; leave it out")
-        self._spectrum = Spectrum(max(found.least, found.most / _SMOOTHED), found.most)
-        self.nbytes = degree * (task.stored.bytes_read(task.read) + 40 * task.size)
-        held = task.stored.request.storage
-        self.storage = "pattern" if held is None else held.name
-
-    def apply(self, r: Any) -> Any:
-        """Do a few iterations of Chebyshev's method from 0."""
-        c = self._task.zeros()
-        rest = self._task.exact.convert(r, None)
-        for _ in islice(chebyshev_corrections(self._task, self._inverse, self._spectrum, rest, c), self._degree):
-            pass
-        return c
 
 
 class Given(Preconditioner):

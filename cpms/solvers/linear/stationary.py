@@ -1,108 +1,64 @@
-"""Iterations without inner products, for the corrections of a residual-form outer loop: Jacobi's and Chebyshev's.
+"""Iterations without inner products as the inner solver of iterative refinement: Jacobi's and Chebyshev's.
 
-Both solve A c = r to a given reduction with vectors in few bits, and keep the residual of c by recurrence. Chebyshev's
-polynomial (Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, algorithm 12.1) is optimal for eigenvalues
-in an interval, which `spectrum` estimates by Lanczos' method where it is not given.
+Both correct x by steps that are found from the last one and the residual alone. A step is stored in few bits, and the
+residual of the correction is kept by recurrence.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
 
-import numpy as np
+from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format, vector_bytes
+from cpms.solvers.linear.refine import outer_iteration
 
-from cpms.contracts.linear_solve import SolveTask, in_format
+_GROWTH = 1e4
+"""By which a residual may grow in inner iterations before they count as divergent."""
+_UNCHANGED = 100
+"""Inner iterations in few bits that may leave a residual as it was, as where all steps round to 0."""
+_WINDOW = 2000
+"""Inner iterations of an outer step, at most."""
 
-_LANCZOS_STEPS = 24
-_ABOVE, _BELOW = 1.05, 0.9
-"""What estimates of the largest and smallest eigenvalue are multiplied by."""
-
-
-class Spectrum(NamedTuple):
-    """An interval of the eigenvalues of D^-1 A, D the diagonal of A."""
-
-    least: float
-    most: float
+Corrections = Callable[[SolveTask, Any, Any], Iterator[float]]
+"""Yields the norm of r after each iteration; r and the correction c, vectors of float64, are updated."""
 
 
-def jacobi_corrections(task: SolveTask, inverse_diagonal: Any, r: Any, c: Any) -> Iterator[float]:
-    """Yield the residual's norm after each sweep c += D^-1 r, r -= A D^-1 r; D^-1 r is stored in the task's format.
+def stationary(task: SolveTask, x: Any, corrections: Corrections) -> SolveStatus:
+    """Improve x by outer steps with such inner iterations."""
+
+    def correct(inner: SolveTask, c: Any, size: float) -> SolveStatus | None:
+        storage, recorder = inner.formats[0], inner.recorder
+        bits = bits_of(storage)
+        bytes_read = inner.stored.bytes_read(inner.read) + 4 * 8 * inner.size + vector_bytes(storage, inner.size)
+        most, last, unchanged = min(_WINDOW, recorder.left), size, 0
+        for found in islice(corrections(inner, inner.b, c), most):
+            recorder.add(found, bits, bytes_read)
+            if not found <= _GROWTH * size:
+                return None
+            last, unchanged = found, unchanged + 1 if found == last else 0
+            if found <= inner.goal:
+                return SolveStatus.CONVERGED
+            if unchanged >= _UNCHANGED and storage is not None:
+                break
+        return SolveStatus.MAX_ITERATIONS
+
+    return outer_iteration(task, x, correct)
+
+
+def add_step(task: SolveTask, step: Any, q: Any, r: Any, c: Any) -> tuple[Any, float]:
+    """Do c += step and r -= A step, with the step as it is stored; return that, and the norm of r.
 
     Parameters
     ----------
     task : SolveTask
         Of one format.
-    inverse_diagonal : vector of float64
-    r, c : vectors of float64
-        Both are updated.
+    step, r, c : vectors of float64
+    q : vector of float64
+        Is overwritten.
     """
     operator = task.stored
-    q = operator.empty((task.size,), "float64")
-    while True:
-        step = in_format(operator, inverse_diagonal * r, task.formats[0])
-        operator.combine([step], [1.0], c)
-        operator.apply(step, q, read_matrix=task.read)
-        yield operator.update_and_norm(r, -1.0, q)
-
-
-def chebyshev_corrections(
-    task: SolveTask, inverse_diagonal: Any, spectrum: Spectrum, r: Any, c: Any
-) -> Iterator[float]:
-    """Yield the residual's norm after each iteration of Chebyshev's method, preconditioned by the diagonal."""
-    operator = task.stored
-    middle, half = (spectrum.most + spectrum.least) / 2.0, (spectrum.most - spectrum.least) / 2.0
-    sigma = middle / half
-    rho = 1.0 / sigma
-    q = operator.empty((task.size,), "float64")
-    step = inverse_diagonal * r * (1.0 / middle)
-    while True:
-        stored = in_format(operator, step, task.formats[0])
-        operator.combine([stored], [1.0], c)
-        operator.apply(stored, q, read_matrix=task.read)
-        size = operator.update_and_norm(r, -1.0, q)
-        yield size
-        following = 1.0 / (2.0 * sigma - rho)
-        step = following * rho * operator.convert(stored, None) + (2.0 * following / half) * inverse_diagonal * r
-        rho = following
-
-
-def spectrum(task: SolveTask, inverse_diagonal: Any) -> Spectrum | None:
-    """Estimate the eigenvalues of D^-1 A by Lanczos' method; None if they are not all positive, as far as it sees.
-
-    D^-1 A is symmetric in the inner product of D, where Lanczos' recurrence runs.
-    """
-    operator = task.exact
-    random = np.random.default_rng(0).standard_normal(task.size)
-    v = operator.upload(random)
-    diagonal = 1.0 / inverse_diagonal
-    before, beta = task.zeros(), 0.0
-    square = float(operator.dots([v], diagonal * v).tolist()[0])
-    if not 0.0 < square < math.inf:
-        return None
-    v = v * (1.0 / math.sqrt(square))
-    w = operator.empty((task.size,), "float64")
-    diagonals, beside = [], []
-    for _ in range(min(_LANCZOS_STEPS, task.size)):
-        operator.apply(v, w)
-        task.recorder.other_bytes += operator.bytes_read()
-        alpha = float(operator.dots([v], w).tolist()[0])
-        u = inverse_diagonal * w - alpha * v - beta * before
-        square = float(operator.dots([u], diagonal * u).tolist()[0])
-        diagonals.append(alpha)
-        if not square > 1e-24 * alpha * alpha or not math.isfinite(square):
-            break
-        beta = math.sqrt(square)
-        beside.append(beta)
-        before, v = v, u * (1.0 / beta)
-    off = beside[: len(diagonals) - 1]
-    tridiagonal = np.diag(diagonals) + np.diag(off, 1) + np.diag(off, -1)
-    if not np.isfinite(tridiagonal).all():
-        return None
-    try:
-        values = np.linalg.eigvalsh(tridiagonal)
-    except np.linalg.LinAlgError:  # Of entries near the ends of float64's range.
-        return None
-    # A residual that Lanczos' last vector leaves bounds how far an eigenvalue may be beyond.
-    return Spectrum(_BELOW * float(values[0]), _ABOVE * float(values[-1])) if values[0] > 0.0 else None
+    stored = in_format(operator, step, task.formats[0])
+    operator.combine([stored], [1.0], c)
+    operator.apply(stored, q, read_matrix=task.read)
+    return stored, operator.update_and_norm(r, -1.0, q)

@@ -201,6 +201,23 @@ def test_eigenpairs_are_certified():
     assert not turning.converged
 
 
+def test_eigenpairs_beyond_float64_say_what_to_do():
+    A = np.diag([1e200, 1e199])
+    found = cpms.dominant_eigenpair(A, engine="cpu")
+    assert found.status is cpms.SolveStatus.OVERFLOW
+    assert "of an eigenpair, divide all of A by a power of two" in found.status.value
+    scaled = cpms.dominant_eigenpair(A * 2.0**-600, engine="cpu")
+    assert (scaled.converged, scaled.value * 2.0**600) == (True, pytest.approx(1e200))
+
+
+def test_eigenvectors_that_a_format_rounds_to_0_are_found_in_more_bits():
+    size = 1 << 21
+    found = cpms.dominant_eigenpair(
+        3.0 * scipy.sparse.eye_array(size), x0=np.ones(size), vectors="e4m3", engine="cpu", max_iterations=20
+    )
+    assert (found.converged, found.value) == (True, pytest.approx(3.0))
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -13,8 +13,8 @@ from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BLOCK_FLOATS
 from cpms.formats.formats import FP16, FP32, FP64
+from cpms.solvers.linear.chebyshev import spectrum
 from cpms.solvers.linear.gmres import choice, gmres
-from cpms.solvers.linear.stationary import spectrum
 from cpms.solvers.linear.widening import widened
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix

@@ -1,0 +1,135 @@
+"""Chebyshev's method in adaptive precision: a solver and a preconditioner, for eigenvalues of D^-1 A in an interval.
+
+Chebyshev's polynomial in D^-1 A, D being the diagonal of A, is optimal for eigenvalues in an interval (Saad, Iterative
+Methods for Sparse Linear Systems, 2nd edition, algorithm 12.1). `spectrum` estimates the interval by Lanczos' method
+where it is not given. The solver is iterative refinement with inner iterations in few bits; the preconditioner is a
+polynomial of a few terms for the upper part of the spectrum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.contracts.linear_solve import Preconditioner, SolveStatus, SolveTask
+from cpms.problems.linear_system import LinearSystem
+from cpms.solvers.linear.jacobi import inverse_diagonal
+from cpms.solvers.linear.stationary import add_step, stationary
+
+_LANCZOS_STEPS = 24
+_ABOVE, _BELOW = 1.05, 0.9
+"""What estimates of the largest and smallest eigenvalue are multiplied by."""
+_SMOOTHED = 30.0
+"""The largest eigenvalue over the smallest that a polynomial of few terms is made for."""
+
+
+class Spectrum(NamedTuple):
+    """An interval of the eigenvalues of D^-1 A, D the diagonal of A."""
+
+    least: float
+    most: float
+
+
+def chebyshev(task: SolveTask, x: Any, *, inverse_diagonal: Any, interval: Spectrum | None = None) -> SolveStatus:
+    """Improve x by Chebyshev's method, for a positive definite matrix, or for eigenvalues in an interval.
+
+    An interval that is estimated may end above the least eigenvalue; slow convergence lowers it.
+    """
+    found = interval or spectrum(task, inverse_diagonal)
+    if found is None:
+        return SolveStatus.INDEFINITE
+    held = [found]
+
+    def corrections(inner: SolveTask, r: Any, c: Any) -> Iterator[float]:
+        if interval is None and inner.recorder.steps:
+            held[0] = Spectrum(held[0].least / 2.0, held[0].most)
+        return _corrections(inner, inverse_diagonal, held[0], r, c)
+
+    return stationary(task, x, corrections)
+
+
+def _corrections(task: SolveTask, inverse_diagonal: Any, spectrum: Spectrum, r: Any, c: Any) -> Iterator[float]:
+    """Yield the residual's norm after each iteration, preconditioned by the diagonal."""
+    operator = task.stored
+    middle, half = (spectrum.most + spectrum.least) / 2.0, (spectrum.most - spectrum.least) / 2.0
+    sigma = middle / half
+    rho = 1.0 / sigma
+    q = operator.empty((task.size,), "float64")
+    step = inverse_diagonal * r * (1.0 / middle)
+    while True:
+        stored, size = add_step(task, step, q, r, c)
+        yield size
+        following = 1.0 / (2.0 * sigma - rho)
+        step = following * rho * operator.convert(stored, None) + (2.0 * following / half) * inverse_diagonal * r
+        rho = following
+
+
+def spectrum(task: SolveTask, inverse_diagonal: Any) -> Spectrum | None:
+    """Estimate the eigenvalues of D^-1 A by Lanczos' method; None if they are not all positive, as far as it sees.
+
+    D^-1 A is symmetric in the inner product of D, where Lanczos' recurrence runs.
+    """
+    operator = task.exact
+    random = np.random.default_rng(0).standard_normal(task.size)
+    v = operator.upload(random)
+    diagonal = 1.0 / inverse_diagonal
+    before, beta = task.zeros(), 0.0
+    square = float(operator.dots([v], diagonal * v).tolist()[0])
+    if not 0.0 < square < math.inf:
+        return None
+    v = v * (1.0 / math.sqrt(square))
+    w = operator.empty((task.size,), "float64")
+    diagonals, beside = [], []
+    for _ in range(min(_LANCZOS_STEPS, task.size)):
+        operator.apply(v, w)
+        task.recorder.other_bytes += operator.bytes_read()
+        alpha = float(operator.dots([v], w).tolist()[0])
+        u = inverse_diagonal * w - alpha * v - beta * before
+        square = float(operator.dots([u], diagonal * u).tolist()[0])
+        diagonals.append(alpha)
+        if not square > 1e-24 * alpha * alpha or not math.isfinite(square):
+            break
+        beta = math.sqrt(square)
+        beside.append(beta)
+        before, v = v, u * (1.0 / beta)
+    off = beside[: len(diagonals) - 1]
+    tridiagonal = np.diag(diagonals) + np.diag(off, 1) + np.diag(off, -1)
+    if not np.isfinite(tridiagonal).all():
+        return None
+    try:
+        values = np.linalg.eigvalsh(tridiagonal)
+    except np.linalg.LinAlgError:  # Of entries near the ends of float64's range.
+        return None
+    # A residual that Lanczos' last vector leaves bounds how far an eigenvalue may be beyond.
+    return Spectrum(_BELOW * float(values[0]), _ABOVE * float(values[-1])) if values[0] > 0.0 else None
+
+
+class Chebyshev(Preconditioner):
+    """A polynomial in D^-1 A of a few terms, D the diagonal, for the upper part of the spectrum."""
+
+    name = "chebyshev"
+
+    def __init__(self, task: SolveTask, system: LinearSystem, degree: int = 4) -> None:
+        self._task, self._degree = replace(task, formats=(None,)), degree
+        self._inverse = task.exact.upload(inverse_diagonal(system))
+        found = spectrum(task, self._inverse)
+        if found is None:
+            raise InputError("preconditioner 'chebyshev' needs a symmetric positive definite matrix; leave it out")
+        self._spectrum = Spectrum(max(found.least, found.most / _SMOOTHED), found.most)
+        self.nbytes = degree * (task.stored.bytes_read(task.read) + 40 * task.size)
+        held = task.stored.request.storage
+        self.storage = "pattern" if held is None else held.name
+
+    def apply(self, r: Any) -> Any:
+        """Do a few iterations of Chebyshev's method from 0."""
+        c = self._task.zeros()
+        rest = self._task.exact.convert(r, None)
+        for _ in islice(_corrections(self._task, self._inverse, self._spectrum, rest, c), self._degree):
+            pass
+        return c
