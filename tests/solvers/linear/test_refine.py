@@ -13,7 +13,7 @@ from cpms.engines import composed
 from cpms.formats.formats import FP16, FP32, FP64
 from cpms.problems.pagerank import Problem
 from cpms.solvers.linear.jacobi import jacobi
-from cpms.solvers.linear.refine import refine
+from cpms.solvers.linear.refine import outer_iteration, refine
 from cpms.solvers.linear.stationary import add_step
 from cpms.sparse.matrix import Matrix
 
@@ -83,12 +83,19 @@ def test_any_inner_solver_finds_pagerank(inner):
 
 
 def test_a_correction_of_no_use_is_not_added():
-    """Sweeps that diverge leave x as it was, and the residual of the last one is a recurrence's."""
-    dense = np.eye(6) + 3.0 * (np.diag(np.ones(5), 1) + np.diag(np.ones(5), -1))
-    task = a_task(dense, np.ones(6))
-    x = np.full(6, 0.25)
-    assert jacobi(task, x, inverse_diagonal=np.ones(6)) is SolveStatus.DIVERGED
-    assert x.tolist() == [0.25] * 6
+    def correct(task, c, size):
+        c[...] = 0.5 * task.b if size > 1.0 else 100.0
+        return SolveStatus.CONVERGED if size > 1.0 else None
+
+    task = a_task(np.eye(4), np.ones(4))
+    x = task.zeros()
+    assert outer_iteration(task, x, correct) is SolveStatus.DIVERGED
+    assert x.tolist() == [0.5] * 4
+
+
+def test_the_last_residual_of_sweeps_that_diverge_is_a_recurrences():
+    task = a_task(np.eye(6) + 3.0 * (np.diag(np.ones(5), 1) + np.diag(np.ones(5), -1)), np.ones(6))
+    assert jacobi(task, task.zeros(), inverse_diagonal=np.ones(6)) is SolveStatus.DIVERGED
     assert not task.recorder.steps[-1].exact
 
 
