@@ -7,6 +7,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import case_labels, ends
+from cpms.experiment.report.intervals import interval_text, ratio_ends
 
 NEEDS = ["regret", "regret_held"]
 BESIDE = ["regret_time", "regret_time_held"]
@@ -28,7 +29,7 @@ def _shown(rows, out, key, called, suffix, of):
     what, _, _, means = called
     table = pd.DataFrame([_line(row, key, called) for _, row in rows.iterrows()]).sort_values("regret")
     caption = f"What auto, which chooses by time on processors, takes beside the best fixed choice, by {what}"
-    out.table(table, suffix=suffix, caption=caption)
+    out.table(table.drop(columns=["low", "high"]), suffix=suffix, caption=caption)
     summary = [
         {
             "matrices": "held out" if held else "named at first",
@@ -42,13 +43,15 @@ def _shown(rows, out, key, called, suffix, of):
     out.table(pd.DataFrame(summary), suffix=f"{suffix}_summary", caption=f"Regret of auto by {what}")
     solvable = table[~table["nothing converges"]]
     known = solvable[solvable.regret < float("inf")]
+    drawn = interval_text(rows.rename(columns={"ways_found": "results"}), "whole_samples_s")
+    lines = f"; lines: {drawn}" if table.low.notna().any() else ""
     unsolved, left_out = len(solvable) - len(known), len(table) - len(solvable)
     out.figure(
         _figure(known, out, f"{what} over the best fixed choice's"),
         suffix=suffix,
-        caption=f"Regret of auto: {means} over those of the best fixed choice; hollow: held out, when auto was "
-        f"written. Others are within {100 * NAMED:g} %: their median, and from the least to the most. On processors "
-        "auto chooses by time"
+        caption=f"Regret of auto: {means} over those of the best fixed choice; hollow: held out, when auto "
+        f"was written{lines}. Others are within {100 * NAMED:g} %: their median, and from the least to the most. On "
+        "processors auto chooses by time"
         + (f"; auto does not solve {unsolved} that a fixed choice does" if unsolved else "")
         + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
         alt=ends(known, "regret", ["matrix"], f"{what.capitalize()} over the best choice's", "times"),
@@ -65,7 +68,8 @@ def _figure(known, out, label):
     names = out.names([*rows, *([f"{len(others)} others"] if len(others) else [])], 30)
     figure, (panel,) = panels.grid(out.width, 1, panels.rows_height(names, 0.17))
     for place, line in enumerate(far.to_dict("records")):
-        panels.point(panel, line["regret"], place, None, filled=not line["held out"])
+        ends_of = (line["low"], line["high"])
+        panels.point(panel, line["regret"], place, None, ends=ends_of, filled=not line["held out"])
     if len(others):
         panels.point(panel, others.median(), len(far), None, "s", ends=(others.min(), others.max()))
     panels.unity(panel)
@@ -79,6 +83,8 @@ def _figure(known, out, label):
 def _line(row, key, called):
     auto, fixed = row.ways_found[0], [way for way in row.ways_found[1:] if way["status"] == "CONVERGED"]
     best = min(fixed, key=lambda way: way[key], default=auto)
+    timed = key == "whole_s"
+    low, high = ratio_ends(auto.get("whole_samples_s"), best.get("whole_samples_s") if timed else None)
     solved, (_, unit, scale, _) = auto["status"] == "CONVERGED", called
     return {
         "matrix": row.graph,
@@ -89,5 +95,7 @@ def _line(row, key, called):
         f"auto {unit}": auto[key] * scale,
         f"best {unit}": best[key] * scale,
         "nothing converges": not fixed,
+        "low": low,
+        "high": high,
         "regret": auto[key] / best[key] if solved or not fixed else float("inf"),
     }
