@@ -24,7 +24,8 @@ _SMALLER = 0.95
 """What an outer step at least makes of the residual."""
 
 Correction = Callable[[SolveTask, Any, float], SolveStatus | None]
-"""Improves c, which is 0, for A c = b of a task; the number is the norm of b. It returns None where c is of no use."""
+"""Improves c, which is 0, for A c = b of a task; the number is the norm of b. It returns None where c is of no use, else
+how a solve ends whose residual does not fall by c; CONVERGED leaves that to the residual."""
 
 
 def refine(task: SolveTask, x: Any, *, inner: Method) -> SolveStatus:
@@ -39,7 +40,8 @@ def refine(task: SolveTask, x: Any, *, inner: Method) -> SolveStatus:
     """
 
     def correct(given: SolveTask, c: Any, _: float) -> SolveStatus:
-        return inner(replace(given, exact=given.stored, recorder=_Inner(given.recorder)), c)
+        status = inner(replace(given, exact=given.stored, recorder=_Inner(given.recorder)), c)
+        return SolveStatus.STAGNATED if status in (SolveStatus.CONVERGED, SolveStatus.MAX_ITERATIONS) else status
 
     return outer_iteration(task, x, correct)
 
@@ -66,7 +68,7 @@ def _in_one_format(task: SolveTask, x: Any, correct: Correction) -> SolveStatus:
         r, size = task.residual(x)
         recorder.correct(size)
         if size > task.goal and not size <= _SMALLER * before:
-            if status not in (SolveStatus.CONVERGED, SolveStatus.MAX_ITERATIONS):
+            if status is not SolveStatus.CONVERGED:
                 return status
             return SolveStatus.STAGNATED if size <= 2.0 * before else SolveStatus.DIVERGED
     return SolveStatus.CONVERGED

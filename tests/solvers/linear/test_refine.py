@@ -105,8 +105,8 @@ def test_the_last_residual_of_sweeps_that_diverge_is_a_recurrences():
         (SolveStatus.BREAKDOWN, 0.0, SolveStatus.BREAKDOWN),
         (SolveStatus.CONVERGED, 0.0, SolveStatus.STAGNATED),
         (SolveStatus.MAX_ITERATIONS, -0.5, SolveStatus.STAGNATED),
-        (SolveStatus.CONVERGED, -5.0, SolveStatus.DIVERGED),
-        (SolveStatus.CONVERGED, -np.inf, SolveStatus.DIVERGED),
+        (SolveStatus.CONVERGED, -5.0, SolveStatus.STAGNATED),
+        (SolveStatus.CONVERGED, -np.inf, SolveStatus.STAGNATED),
     ],
 )
 def test_an_outer_step_that_reduces_too_little_ends_with_the_cause(returned, factor, status):
