@@ -24,8 +24,8 @@ _SMALLER = 0.95
 """What an outer step at least makes of the residual."""
 
 Correction = Callable[[SolveTask, Any, float], SolveStatus | None]
-"""Improves c, which is 0, for A c = b of a task; the number is the norm of b. It returns None where c is of no use, else
-how a solve ends whose residual does not fall by c; CONVERGED leaves that to the residual."""
+"""Improves c, which is 0, for A c = b of a task; the number is the norm of b. It returns None where c is of no use,
+else how a solve ends whose residual does not fall by c; CONVERGED leaves that to the residual."""
 
 
 def refine(task: SolveTask, x: Any, *, inner: Method) -> SolveStatus:
