@@ -47,8 +47,9 @@ def means(table: pd.DataFrame, held_out: tuple[str, ...]) -> pd.DataFrame:
 
 
 def show_ways(
-    table: pd.DataFrame, out: Output, *, held_out: tuple[str, ...], over: str, names: dict[str, str], caption: str
-) -> None:
+    table: pd.DataFrame, out: Output, *, held_out: tuple[str, ...], over: str, called: str, names: dict[str, str],
+    caption: str,
+) -> None:  # fmt: skip
     """Draw how many times faster each way is than another, on named rows, a panel for each right-hand side.
 
     Parameters
@@ -60,6 +61,8 @@ def show_ways(
         Beginnings of the names of matrices that nothing was tuned on.
     over : str
         The reference, as `times` has it.
+    called : str
+        The reference, for the axis.
     names : dict of str to str
         Of the ways that are drawn, in this order.
     caption : str
@@ -78,14 +81,23 @@ def show_ways(
         mean_rows(panel, drawn[drawn["right-hand side"] == side], rows, column)
         panel.set_title(f"right-hand side: {side}")
         panel.tick_params(labelbottom=True)
-    figure.supxlabel("times faster")
-    entries = {"geometric mean, tuned": MEAN, "held out": {**MEAN, "markerfacecolor": "white"}, "a matrix": DOT}
+    figure.supxlabel(f"times faster than {called}")
+    found = drawn.groupby(["right-hand side", "name", "held out"]).bits.agg(["size", "nunique"]).reset_index()
+    looks = {
+        "geometric mean, tuned": ((found["size"] > 1) & ~found["held out"], MEAN),
+        "geometric mean, held out": ((found["size"] > 1) & found["held out"], {**MEAN, "markerfacecolor": "white"}),
+        "a matrix": (found["size"] > 1, DOT),
+        "one matrix, tuned": ((found["size"] == 1) & ~found["held out"], panels.FILLED),
+        "one matrix, held out": ((found["size"] == 1) & found["held out"], panels.HOLLOW),
+    }
+    entries = {name: style for name, (where, style) in looks.items() if where.any()}
     panels.legend(figure, panels.key(drawn.bits, lines=entries))
+    grey = ", grey where these differ by matrix" if (found["nunique"] > 1).any() else ""
     out.figure(
         figure,
-        caption=f"{caption}, to the same certified residual: times faster. Colour: the fewest bits of a vector's value "
-        "that iterations read, grey where these differ by matrix. No kernel was tuned on "
-        "held-out matrices. Matrices on which one of both did not converge are left out",
+        caption=f"{caption}, to the same certified residual: ratios of median times. Colour: the fewest bits of a "
+        f"vector's value that iterations read{grey}. No kernel was tuned on held-out matrices. Matrices on which one "
+        "of both did not converge are left out",
         alt=ends(drawn, column, ["matrix", "way"], f"Times faster than {over}", "times"),
     )
 

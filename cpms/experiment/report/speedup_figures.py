@@ -29,7 +29,7 @@ def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "t
 
     Means that are held out lie below the others, and their dots below them.
 
-    A mean of fewer than `FEWEST` ratios has no interval: its dots are its range.
+    A mean of fewer than `FEWEST` ratios has no interval: its dots are its range. A single ratio is a circle.
 
     Parameters
     ----------
@@ -46,12 +46,13 @@ def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "t
         side = 1 if held_out and two else -1
         place = names.index(str(name)) + (0.0 if two else 0.2)
         shades = part.bits.map(colour)
-        for shade, dots in part.groupby(shades):
+        for shade, dots in part.groupby(shades) if len(part) > 1 else ():
             axes.plot(dots[value], [place + 0.34 * side] * len(dots), **{**DOT, "color": shade})
         found = geometric(part[value])
         reach = (found["low"], found["high"]) if len(part) >= FEWEST else None
         bits = part.bits.iloc[0] if len(set(shades)) == 1 else None
-        panels.point(axes, found["mean"], place + 0.12 * side, bits, "D", ends=reach, filled=not held_out)
+        mark = "D" if len(part) > 1 else "o"
+        panels.point(axes, found["mean"], place + 0.12 * side, bits, mark, ends=reach, filled=not held_out)
     panels.unity(axes)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
@@ -132,7 +133,8 @@ def faster_figure(
     Parameters
     ----------
     table : DataFrame
-        Columns ``graph``, ``bits``, ``times faster``, ``low`` and ``high``.
+        Columns ``graph``, ``bits``, ``times faster``, ``low`` and ``high``; marks of other ``bits without`` the
+        optimisation are hollow.
     out : Output
     by : str
         A phrase for the optimisation.
@@ -148,7 +150,7 @@ def faster_figure(
     out.figure(
         _figure(table, out, by, of),
         suffix=suffix,
-        caption=f"Times faster {by} than without, medians, by the bits of a value; lines: {interval}{more}",
+        caption=f"Times faster {by} than without, medians; colour: the bits of a value; lines: {interval}{more}",
         alt=ends(table, "times faster", ["graph", "bits"], f"Times faster {by}", "times"),
         of=of,
     )
@@ -190,15 +192,17 @@ def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> Figure:
     names = out.names(graphs, of=of)
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.09 + 0.065 * len(widths)))
     of_graph = {graph: sorted(set(part.bits)) for graph, part in table.groupby("graph")}
+    hollow: dict[str, dict[str, Any]] = {}
     for line in table.to_dict("records"):
         own = of_graph[line["graph"]]
         place = graphs.index(line["graph"]) + panels.beside(own.index(line["bits"]), len(own))
-        panels.point(
-            axes, line["times faster"], place, line["bits"], ends=(line["low"], line["high"]), size=3.5, light=True
-        )
+        alike = line.get("bits without", line["bits"]) == line["bits"]
+        style = {"ends": (line["low"], line["high"]), "size": 3.5, "light": True, "filled": alike}
+        panels.point(axes, line["times faster"], place, line["bits"], **style)
+        hollow |= {} if alike else {"other bits without it": panels.HOLLOW}
     panels.unity(axes)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
     axes.set(xlabel=f"times faster {by}")
-    panels.legend(figure, panels.key(widths))
+    panels.legend(figure, panels.key(widths, lines=hollow))
     return figure

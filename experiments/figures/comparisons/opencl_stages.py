@@ -6,7 +6,7 @@ import pandas as pd
 from cpms.base.text.counted import counted
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import median_ends
+from cpms.experiment.report.intervals import interval_text, median_ends, ratio_ends
 from cpms.experiment.report.output import printed
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.formats.formats import format_named
@@ -21,10 +21,9 @@ ADDS = {"add_atomically": "atomic sum", "add_plainly": "plain sum (wrong)", "add
 def show(rows, out):
     rows = rows[rows.status == "ok"]
     for experiment in NEEDS:
-        here, others = rows[rows.experiment == experiment], rows[rows.experiment != experiment]
+        here = rows[rows.experiment == experiment]
         if len(here):
-            gpu = experiment.startswith("gpu")
-            _tables_and_figures(here, out, experiment, "_gpu" if gpu else "", others if gpu else others[:0])
+            _tables_and_figures(here, out, experiment, "_gpu" if experiment.startswith("gpu") else "")
 
 
 def _results(rows):
@@ -42,7 +41,7 @@ def _results(rows):
     return results
 
 
-def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
+def _tables_and_figures(rows, out, experiment, suffix):
     results = _results(rows)
     first = rows.iloc[0]
     platform = first.opencl_platform.partition("  ")[0]  # PoCL names all options of its build after two spaces.
@@ -53,20 +52,16 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
     for purpose, write in {"stages": _stages, "work_groups": _work_groups, "scaling": _scaling}.items():
         if purpose in found:
             write(found[purpose], where, out, suffix)
-    processors = _on_processors(elsewhere[elsewhere.purpose == "long"])
-    if "long" in found:
-        found["long"] = pd.concat([found["long"], processors])
     parts, curves = _parts(found), _curves(found)
     if parts:
         out.figure(
             _figure(parts, out),
             suffix=suffix,
-            caption=f"Stages of Jiang's report, in brackets its figures, on {where}: medians, of whole runs with 95 % "
-            f"bootstrap intervals; sums and copies are of an iteration, of {_graphs(rows)}; colour: bits. The serial "
-            "program has no parts: its bar in 2 is a whole iteration"
-            + (f". Cores of {elsewhere.cpu.iloc[0]} are of another run" if len(processors) else ""),
+            caption=f"Stages of Jiang's report, in brackets its figures, on {where}: medians, of whole runs with "
+            f"{interval_text(rows, 'run_samples_s')}; sums and copies are of an iteration, and rows hold their medians "
+            "alone; colour: bits. The serial program has no parts: its bar in 2 is a whole iteration",
             alt=ends(results, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
-            of=[experiment, *(elsewhere.experiment.unique() if len(processors) else ())],
+            of=[experiment],
         )
     if curves:
         sized = pd.concat([found[purpose] for purpose in ("scaling", "work_groups") if purpose in found])
@@ -74,27 +69,14 @@ def _tables_and_figures(rows, out, experiment, suffix, elsewhere):
             _curved(curves, out),
             suffix=f"{suffix}_curves",
             caption=f"Speed-up by nodes (Figure 7 of Jiang's report, grey as printed) and times by work-groups on "
-            f"{where}: medians; colour: bits; marks of one number of nodes, or of work-items, lie beside each other. "
-            "Driver's: work-groups of the size that the driver chooses",
+            f"{where}: medians with {interval_text(rows, 'run_samples_s')}, in 32 bits, the serial program in 64. "
+            "Marks of one number of nodes, or of work-items, lie beside each other. Driver's: work-groups of the size "
+            "that the driver chooses",
             alt=ends(sized, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
             of=[experiment],
         )
     if not (parts or curves):
         out.leave_out(f"figure opencl_stages{suffix}", "its panels compare contestants that the rows do not have")
-
-
-def _graphs(rows):
-    """Return the graphs of bars: sums are those of the last one, too."""
-    return " and, in 5, ".join(dict.fromkeys(rows[rows.purpose.isin(["stages", "long"])].graph_name))
-
-
-def _on_processors(rows):
-    """Return the contestants of the long runs of another machine, with its name where they ran."""
-    if rows.empty:
-        return rows
-    found = _results(rows)
-    found = found[found.engine == "opencl"]
-    return found.assign(place=[f"{place} of {rows.cpu.iloc[0]}" for place in found.place])
 
 
 def _stages(results, where, out, suffix):
@@ -184,7 +166,7 @@ def _parts(found):
         drawn += _stage_panels(found["stages"])
     if "long" in found:
         long = found["long"]
-        title = f"{long.iterations.iloc[0]:,} iterations, ms (6)"
+        title = f"{long.graph.iloc[0]}, {long.iterations.iloc[0]:,} iterations, ms (6)"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     return drawn
 
@@ -204,7 +186,7 @@ def _figure(drawn, out):
     """Draw panels of bars below each other, in two columns of about one height where there is room for these."""
     from matplotlib.figure import Figure
 
-    heights = [0.42 + 0.135 * count for count, _, _ in drawn]
+    heights = [0.5 + 0.135 * count for count, _, _ in drawn]
     columns = [range(len(drawn))]
     if out.double and len(drawn) > 1:
         cut = min(range(1, len(drawn)), key=lambda at: max(sum(heights[:at]), sum(heights[at:])))
@@ -228,7 +210,6 @@ def _curved(drawn, out):
     for panel, (title, draw) in zip(axes, drawn, strict=True):
         draw(panel)
         panels.legend_above(panel, title)
-    panels.legend(figure, panels.key([32]))
     return figure
 
 
@@ -245,13 +226,13 @@ def _stage_panels(stages):
         return 1e4 / result.iterations
 
     exchanged = atomic[atomic.layout == "coo_exchange"]
-    drawn = _bars("10 iterations, ms (1, 4)", pd.concat([naive, exchanged, serial]), ten, of_ten)
-    drawn += _bars("sums, ms (2)", pd.concat([naive, serial]), _calc)
+    drawn = _bars(f"{graph}, 10 iterations, ms (1, 4)", pd.concat([naive, exchanged, serial]), ten, of_ten)
+    drawn += _bars(f"{graph}, sums, ms (2)", pd.concat([naive, serial]), _calc)
     if len(naive) and len(exchanged):
         first, second = naive.iloc[-1], exchanged.iloc[-1]
-        drawn.append((4, "copies, ms (3)", lambda axes: _copies(axes, first, second)))
+        drawn.append((4, f"{graph}, copies, ms (3)", lambda axes: _copies(axes, first, second)))
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
-    title = "sums, ms (5)"
+    title = f"{stages.graph.iloc[-1]}, sums, ms (5)"
     return drawn + _bars(title, large, lambda r: 1e3 * r.add_s, by_sum=True)
 
 
@@ -303,13 +284,27 @@ def _copies(axes, naive, exchanged):
 def _speedup_panel(axes, results):
     table, paper = _speedups(results), printed("jiang")
     axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color=NEUTRAL, ms=4, label="printed, GPU / 4 cores")
-    for ratio, marker, apart in zip(table.columns[-3:-1], "s^", (-_APART, _APART), strict=True):
+    samples = [_samples(results[results.nodes == nodes]) for nodes in table.nodes]
+    for base, (ratio, marker, apart) in enumerate(zip(table.columns[-3:-1], "s^", (-_APART, _APART), strict=True)):
         style = {"marker": marker, "color": colour(32), "ms": 4, "lw": 0.8, "mfc": "white" if marker == "^" else None}
-        axes.plot(table.nodes / 1e6 + apart, table[ratio], **style, label=ratio.removeprefix("NVIDIA "))
+        _curve(axes, table.nodes / 1e6 + apart, table[ratio], [ratio_ends(each[base], each[2]) for each in samples],
+               label=ratio.removeprefix("NVIDIA "), **style)  # fmt: skip
     axes.set(xlabel="million nodes", ylabel="speed-up", xlim=(0, None))
     axes.locator_params(axis="x", nbins=5)
     panels.logarithmic(axes, "y")
     axes.set_ylim(bottom=min(1.0, axes.get_ylim()[0]))
+
+
+def _samples(cells):
+    """Return the samples of the runs in the first place, of the serial program and of those in the last place."""
+    ours, serial = cells[cells.engine == "opencl"].run_samples_s, cells[cells.engine == "serial"].run_samples_s
+    return ours.iloc[0], serial.iloc[0] if len(serial) else None, ours.iloc[-1]
+
+
+def _curve(axes, x, y, ends_of, **style):
+    """Draw a curve with an interval through each mark."""
+    reach = [[max(middle - low, 0.0), max(high - middle, 0.0)] for middle, (low, high) in zip(y, ends_of, strict=True)]
+    axes.errorbar(x, y, yerr=np.transpose(reach), elinewidth=0.7, **style)
 
 
 def _work_group_panel(axes, results):
@@ -322,7 +317,13 @@ def _work_group_panel(axes, results):
         apart = panels.beside(place, len(stages), 0.02 * len(stages) * (own - np.log2(sizes[0])))
         for part, line in ((cells[cells.work_group > 0], "-"), (cells[cells.work_group == 0], "")):
             at = np.log2(part.work_group.where(part.work_group > 0, 2.0**own)) + apart
-            axes.plot(at, part["ms an iteration"], linestyle=line, label=STAGES[stage] if line else None, **style)
+            if len(part):
+                ends_of = [
+                    [1e3 * end / count for end in median_ends(samples)]
+                    for samples, count in zip(part.run_samples_s, part.iterations, strict=True)
+                ]
+                name = STAGES[stage] if line else None
+                _curve(axes, at, part["ms an iteration"], ends_of, linestyle=line, label=name, **style)
     ticks = sizes[:: -(-len(sizes) // 5)]
     axes.set_xticks([*np.log2(ticks), own], [*(f"{size:g}" for size in ticks), "driver's"])
     axes.set_ylim(bottom=0)

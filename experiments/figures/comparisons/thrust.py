@@ -114,5 +114,6 @@ def _figure(solved, out):
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
     axes.set_xlabel("ms a solve")
-    panels.legend(figure, panels.key([64], dict(SOLVES.values())))
+    style = {"color": panels.colour(64), "linestyle": "", "markersize": 5}
+    panels.legend(figure, panels.key(lines={name: {**style, "marker": mark} for name, mark in SOLVES.values()}))
     return figure

@@ -12,6 +12,8 @@ OTHERS = ["torch", "argpartition", "argsort"]
 PATTERNS = {"random": "o", "ranks": "s", "ascending": "^", "equal": "D"}
 BITS = {"float32": 32, "float64": 64}
 COPIED = ["copy ms", "copy least ms", "copy most ms"]
+CALLED = {"cpms": ("cpms", "P"), "torch": ("PyTorch", "X")}
+BY_LIBRARY = {"argpartition": "v", "argsort": "<"}
 
 
 _ABREAST = 1.09
@@ -36,12 +38,12 @@ def show(rows, out):
         )
         drawn = _drawn(part)
         out.figure(
-            _figure(lines, drawn, out, _of_kernel(part)),
+            _figure(lines, drawn, out, _of_kernel(part), "CuPy" if suffix else "NumPy"),
             suffix=suffix,
             caption=f"The k largest of {lines['values'].max():,} {lines['type'].iloc[0]} values on {device}: "
             f"share of the copy bandwidth{' (kernel alone)' if _of_kernel(part) else ''} by the order of the values, "
-            "marks of one k beside each other, and times of whole calls for the first order; lines: least to most of "
-            f"the samples; colour: bits. {_copied(lines)}",
+            f"marks of one k beside each other, and times of whole calls for {lines.pattern.iloc[0]} values; lines: "
+            f"least to most of the samples. {_copied(lines)}",
             alt=ends(_largest(lines), "share", ["pattern", "k"], "Share of the copy bandwidth"),
             of=[experiment],
         )
@@ -62,7 +64,8 @@ def _copied(lines):
     middle, least, most = largest[COPIED].iloc[0]
     above = " Copies write as much as they read, so that shares may be above 1." if (largest.share > 1).any() else ""
     return (
-        f"Copies take {middle:.3g} ms, samples from {least:.3g} to {most:.3g} ms; band: medians of each order.{above}"
+        f"A copy takes {middle:.3g} ms, the median of all, samples from {least:.3g} to {most:.3g} ms; the grey band is "
+        f"from the slowest to the fastest of the medians beside each order.{above}"
     )
 
 
@@ -132,7 +135,7 @@ def _drawn(rows):
     return table.assign(bits=BITS.get(row["dtype"], 64), values=row["values"], pattern=row.pattern)
 
 
-def _figure(lines, drawn, out, of_kernel):
+def _figure(lines, drawn, out, of_kernel, library):
     largest = _largest(lines)
     bits = BITS.get(largest["type"].iloc[0], 64)
     figure, (left, right) = panels.grid(out.width, 2, 2.4, columns=(1, 2))
@@ -145,14 +148,16 @@ def _figure(lines, drawn, out, of_kernel):
     panels.unity(left, across=True)
     share = f"{'kernel: ' if of_kernel else ''}share of copy bandwidth"
     left.set(xscale="log", xlabel="k", ylabel=share, ylim=(0, None))
-    for place, (name, part) in enumerate(drawn.groupby("contestant", sort=False)):
-        _line(right, part.sort_values("k"), "median_ms", ("least_ms", "most_ms"), bits, "oX^v"[place % 4], name)
+    called = {**CALLED, **{name: (f"{library} {name}", mark) for name, mark in BY_LIBRARY.items()}}
+    for name, part in drawn.groupby("contestant", sort=False):
+        label, mark = called[name]
+        _line(right, part.sort_values("k"), "median_ms", ("least_ms", "most_ms"), bits, mark, label)
     right.set(xscale="log", yscale="log", xlabel="k")
-    right.set_ylabel(f"ms a call, {drawn['values'].iloc[0] / 1e6:g}M {drawn.pattern.iloc[0]}")
-    for panel in (left, right):
+    right.set_ylabel(f"ms a call, {drawn.pattern.iloc[0]} values")
+    for panel, columns in ((left, 4), (right, 2)):
         panel.xaxis.set_major_formatter(lambda value, _: panels.number(value))
         panel.legend(
-            ncols=4,
+            ncols=columns,
             loc="lower center",
             bbox_to_anchor=(0.5, 1.0),
             handletextpad=0.4,
@@ -160,7 +165,6 @@ def _figure(lines, drawn, out, of_kernel):
             handlelength=1.5,
         )
     panels.logarithmic(right, "y")
-    panels.legend(figure, panels.key([bits]))
     return figure
 
 
@@ -169,6 +173,6 @@ def _line(panel, part, value, ends_of, bits, mark, name):
     middle = part[value].to_numpy(float)
     panel.errorbar(
         part.k, middle, yerr=[middle - low, high - middle], color=colour(bits), marker=mark, lw=0.8,
-        ms={"o": 3, "X": 4}.get(mark, 4), markerfacecolor=colour(bits) if mark in "oX" else "none", elinewidth=0.7,
+        ms={"o": 3}.get(mark, 4), markerfacecolor=colour(bits) if mark in "oXP" else "none", elinewidth=0.7,
         ecolor=NEUTRAL, label=name,
     )  # fmt: skip

@@ -7,6 +7,8 @@ from cpms.experiment.report.captions import ends
 
 NEEDS = ["conversion_cpu", "gpu_conversion"]
 WAYS = {"convert": ("to the format", "o"), "restore": ("back to float64", "s")}
+NAMES = {"seg16-16-32": "16, 16 and 32 bits"}
+"""Of formats, in words."""
 
 
 def show(rows, out):
@@ -25,7 +27,8 @@ def show(rows, out):
         _figure(rows, out),
         caption="Conversion in place: bytes read plus written in a second over those of a copy of the same array in "
         f"the same run, medians; lines: least to most of the samples. Copies go {_copies(rows)}; other work shares the "
-        "processors' memory. Blocked formats permute within cache lines, planes across the array",
+        "processors' memory. Blocked formats permute within cache lines, planes across the array; '16, 16 and 32 bits' "
+        "are the segments of a format",
         alt=ends(
             pd.concat([table.assign(ratio=table[f"{way} / copy"], way=way) for way in WAYS]),
             "ratio", ["storage", "device", "way"], "Rate of conversion over copy",
@@ -59,7 +62,7 @@ def _figure(rows, out):
                 ratio = row[f"{way}_gbps"] / row["copy_gbps"]
                 panels.point(panel, ratio, at, 64, mark, ends=interval)
         panels.unity(panel)
-        panels.named_rows(panel, storages)
+        panels.named_rows(panel, [NAMES.get(each, each) for each in storages])
         panel.set_title(device.partition(",")[0])
     axes[0].set_xlim(left=0)  # Of all panels, which share their axis.
     figure.supxlabel("rate over that of a copy")

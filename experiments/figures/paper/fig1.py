@@ -36,7 +36,7 @@ def show(rows, out):
         _figure(graph, out),
         caption=f"A matrix of {graph.nodes} rows and {graph.edges} entries, and how CSR and ELL store it: values 1 / "
         "out-degree of the source, their columns, and in CSR where each row begins. Rows of ELL are padded to the "
-        "longest, with zeros in their own column (white). Small numbers are those of rows, and above the matrix of "
+        "longest, with zeros in their own column (white). Grey numbers are those of rows, and above the matrix of "
         "columns; of rows with entries every other one is darker. Drawn from the arrays of the layouts",
         alt=f"A {graph.nodes} by {graph.nodes} matrix above two groups of arrays: CSR with {graph.edges} values, "
         f"{graph.edges} columns and {graph.nodes + 1} row pointers; ELL with {graph.nodes} rows of "

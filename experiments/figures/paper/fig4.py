@@ -49,8 +49,8 @@ def _draw(part, rows, out, suffix):
     marks = "or 95 % bootstrap interval of the geometric mean"
     if of_paper:
         marks = (
-            f"{marks}; hollow: means that the paper's text states of both layouts on a V100, the least one as 30 % "
-            f"below 1.5. {STAND_INS}"
+            f"{marks}; hollow: means that the paper states for both layouts together (V100); that of cpms4 at 32 bits "
+            f"is derived from 'lower by 30 %'. {STAND_INS}"
         )
     out.figure(
         _figure(part, out, _refused(rows)),

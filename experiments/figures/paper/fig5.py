@@ -11,6 +11,8 @@ NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
 STORAGES = ["cpms2", "cpms4"]
 CHANGE = "precision change"
 BLACK = "#222222"
+ABOVE = 0.2
+"""Distance of a diamond from its bar, in rows."""
 
 
 def show(rows, out):
@@ -32,8 +34,8 @@ def show(rows, out):
         _figure(solved, out),
         caption="Time of whole solves to the tightest tolerance, over the float64 solve in the same layout; "
         "upper bars: cpms2, lower: cpms4; lines: least to most of the solves. Parts: time by bits read, from few to "
-        "many, and in precision changes, the first sweep after a rise beyond the median of its level. Diamonds: "
-        "the authors' V100, in CSR, from their raw timings. "
+        "many; grey: what the first sweep after each rise takes beyond the median sweep of its level. Diamonds above "
+        "bars: the same on the authors' V100, in CSR, from their raw timings. "
         f"{too_large(rows)}{STAND_INS}",
         alt=f"Bars of {len(labels)} graphs; shortest: {least[0]:.2f} of the float64 solve ({', '.join(least[1:])}), "
         f"longest: {most[0]:.2f} ({', '.join(most[1:])}).",
@@ -71,7 +73,7 @@ def _parts(result):
 def _figure(solved, out):
     most = max(map(len, solved.values()))
     figure, axes = panels.grid(
-        out.width, len(solved), panels.rows_height(range(most), 0.22, 0.5), columns=(1, 2), sharex=True
+        out.width, len(solved), panels.rows_height(range(most), 0.28, 0.5), columns=(1, 2), sharex=True
     )
     theirs, seen = printed("v100").set_index("graph"), set()
     for panel, (layout, graphs) in zip(axes, solved.items(), strict=True):
@@ -82,7 +84,9 @@ def _figure(solved, out):
                 line = theirs.loc[known]
                 for k, storage in enumerate(STORAGES):
                     ratio = line[f"total_{storage}_ms"] / line.total_fp64_ms
-                    panel.plot(ratio, place + _beside(k), "D", ms=3.6, mfc="white", mec=BLACK, mew=0.7, zorder=4)
+                    panel.plot(
+                        ratio, place + _beside(k) - ABOVE, "D", ms=3.2, mfc="white", mec=BLACK, mew=0.7, zorder=4
+                    )
         panels.named_rows(panel, out.names(map(shortened, graphs)))
         panel.axvline(1.0, color=panels.NEUTRAL, linewidth=0.6, zorder=0)
         panel.set_title(layout.upper())
@@ -96,7 +100,7 @@ def _figure(solved, out):
 
 
 def _beside(k):
-    return panels.beside(k, len(STORAGES), 0.76)
+    return 0.06 + panels.beside(k, len(STORAGES), 0.88)
 
 
 def _bars(panel, place, results):
@@ -108,7 +112,7 @@ def _bars(panel, place, results):
         left, at = 0.0, place + _beside(k)
         for name, spent in _parts(results[storage]):
             shade = panels.NEUTRAL if name == CHANGE else colour(name)
-            panel.barh(at, spent / whole, left=left, height=0.3, color=shade)
+            panel.barh(at, spent / whole, left=left, height=0.22, color=shade)
             left += spent / whole
             seen.add(name)
         samples = results[storage].get("solve_samples_s") or [results[storage]["solve_s"]]

@@ -9,7 +9,7 @@ from cpms.experiment.report.speedup_figures import faster_figure, faster_lines, 
 
 NEEDS = ["gpu_cached", "gpu_merged"]
 BESIDE = ["gpu_levers"]
-SOLVES = {"error_feedback": "error feedback", "convergence_estimate": "estimate of convergence"}
+SOLVES = {"error_feedback": "error feedback", "convergence_estimate": "the estimate of convergence"}
 
 
 def show(rows, out, beside):

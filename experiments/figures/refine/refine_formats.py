@@ -1,14 +1,11 @@
 """What a format's bits cost in sweeps: method refine by storage, and its error against a float64 solution."""
 
-import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends
-from cpms.experiment.report.intervals import geometric
-from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.page import labels
-from cpms.experiment.report.palette import NEUTRAL
+from cpms.experiment.report.output import label
+from cpms.experiment.report.speedup_figures import DOT, MEAN, OF_MEANS, mean_rows
 from cpms.formats.formats import format_named
 from cpms.formats.quantization import quantiser
 
@@ -27,10 +24,10 @@ def show(rows, out):
     sweeps, gathered = _sweeps(table), _gathered(table)
     out.figure(
         _figure(sweeps, gathered, out),
-        caption="Method refine to 1e-10: sweeps by the format of the residual (in brackets bits of its mantissa, one "
-        "more if rounded to nearest), over those with the longest mantissa, and bytes gathered an edge in the whole "
-        "solve by the bits of inner sweeps, of the format that gathers the fewest on each graph. Grey: graphs, marks: "
-        "geometric means with 95 % bootstrap intervals over them; colour: bits of storage",
+        caption="Method refine to 1e-10. By format: sweeps over those of the format with the longest mantissa, which "
+        "has one bit more if it is rounded to nearest. By bits: bytes that whole solves gather over those in the most "
+        "bits, in the format of so many bits that gathers the fewest. Dots are graphs, diamonds their geometric "
+        f"means; {OF_MEANS}; colour: bits of storage",
         alt=ends(sweeps, "ratio", ["graph", "storage"], "Sweeps over those with the longest mantissa", "times")
         + " " + ends(gathered, "bytes", ["graph", "bits"], "Bytes gathered an edge", "bytes"),
         timed=False,
@@ -70,36 +67,32 @@ def _gathered(table):
 
 
 def _figure(sweeps, gathered, out):
-    figure, (left, right) = panels.grid(out.width, 2, 3.0, columns=(1, 2))
-    for panel, table, across, value in ((left, sweeps, "place", "ratio"), (right, gathered, "bits", "bytes")):
-        for _, part in table.groupby("graph", sort=False):
-            panel.plot(part[across], part[value], color="#bbbbbb", linewidth=0.6, zorder=0)
-        for at, part in table.groupby(across):
-            found = geometric(part[value])
-            ends_of = (found["low"], found["high"])
-            panels.point(panel, at, found["mean"], part.bits.iloc[0], "D", ends=ends_of, across=False)
-    formats = sweeps.drop_duplicates("place")
-    left.set(xlabel="format (mantissa bits)", ylabel=f"sweeps over those of {formats.storage.iloc[-1]}")
-    names = [f"{name} ({mantissa})" for name, mantissa in zip(formats.storage, formats.mantissa, strict=True)]
-    left.set_xticks(formats.place, names, rotation=90)
-    right.set(xlabel="bits of inner sweeps", ylabel="bytes gathered an edge", ylim=(0, None))
-    right.set_xticks(sorted(set(gathered.bits)))
-    graph = {"a graph": {"color": "#bbbbbb", "linewidth": 0.8}}
-    figure.get_layout_engine().set(w_pad=0.08)
-    mean = {"geometric mean": {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}}
-    panels.legend(figure, panels.key(table.bits, lines={**graph, **mean}))
-    _name_extremes(left, sweeps, "place", "ratio", out)
-    _name_extremes(right, gathered, "bits", "bytes", out)
+    formats = [f"{line.storage} ({line.mantissa})" for line in _firsts(sweeps, "place")]
+    most = gathered.groupby("graph").bytes.last()
+    over = gathered.assign(ratio=gathered.bytes / gathered.graph.map(most))
+    parts = [
+        _with_names(sweeps, "place", formats),
+        _with_names(over, "bits", [f"{line.bits} bits" for line in _firsts(gathered, "bits")]),
+    ]
+    counts = [len(set(table.name)) + 3 for table in parts]
+    figure, axes = panels.grid(out.width, 2, panels.rows_height(range(8), 0.2), columns=(1, 2))
+    if not out.double:
+        axes[0].get_gridspec().set_height_ratios(counts)
+    for panel, table in zip(axes, parts, strict=True):
+        mean_rows(panel, table, list(dict.fromkeys(table.name)), "ratio")
+    longest = _firsts(sweeps, "place")[-1].storage
+    axes[0].set(title="by format (bits of its mantissa)", xlabel=f"sweeps over those of {longest}")
+    axes[1].set(title="by bits of inner sweeps", xlabel=f"bytes gathered over those in {gathered.bits.max()} bits")
+    panels.legend(figure, panels.key(sweeps.bits, lines={"geometric mean": MEAN, "a graph": DOT}))
     return figure
 
 
-def _name_extremes(panel, table, across, value, out):
-    """Name the graphs with the most and with the least, beside all lines."""
-    at = np.geomspace(table[across].min(), table[across].max(), 100)
-    lines = [np.interp(at, part[across], part[value]) for _, part in table.groupby("graph", sort=False)]
-    means = {place: geometric(part[value]) for place, part in table.groupby(across)}
-    intervals = [(np.full(20, place), np.linspace(each["low"], each["high"], 20)) for place, each in means.items()]
-    others = np.concatenate([np.stack(each, axis=1) for each in [*((at, line) for line in lines), *intervals]])
-    far = table.loc[[table[value].idxmax(), table[value].idxmin()]]
-    points = [*far[[across, value]].to_numpy(float)[:, None]]
-    labels.place(panel, out.names(map(shortened, far.graph)), points, others=others, all_or_none=False)
+def _firsts(table, column):
+    """Return the first line of each value of a column, in order."""
+    return list(table.sort_values(column, kind="stable").drop_duplicates(column).itertuples())
+
+
+def _with_names(table, column, names):
+    """Return a table with a name for each value of a column, in order, none of which is held out."""
+    named = dict(zip(sorted(set(table[column])), names, strict=True))
+    return table.assign(name=table[column].map(named), **{"held out": False}).sort_values(column, kind="stable")

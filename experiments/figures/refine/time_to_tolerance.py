@@ -101,13 +101,13 @@ def _status(row, result):
 def _figure(table, out, experiment):
     graphs = list(dict.fromkeys(table.graph))
     contestants = [name for name in MARKS if name in set(table.contestant)]
-    figure, axes = panels.grid(out.width, len(graphs), 2.5 if out.double else 1.45, columns=(1, 4), sharex=True)
+    figure, axes = panels.grid(out.width, len(graphs), 1.8 if out.double else 1.45, columns=(1, 2), sharex=True)
     for panel, graph, name in zip(axes, graphs, out.names(graphs, of=[experiment]), strict=True):
         for place, contestant in enumerate(contestants):
             part = table[(table.graph == graph) & (table.contestant == contestant)].sort_values("tol")
             if len(part):
                 panel.errorbar(
-                    panels.abreast(part.tol, place, len(contestants), 1.7), part.ms,
+                    panels.abreast(part.tol, place, len(contestants), 1.4), part.ms,
                     yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
                     color=colour(part.bits.min()), marker=MARKS[contestant], ms=3.5, lw=0.8, elinewidth=0.7,
                 )  # fmt: skip

@@ -52,14 +52,13 @@ def _figure(held, out):
     figure, axes = panels.grid(
         out.width, len(bases), 2.2 if out.double else 1.9, columns=(1, 2), sharex=True, sharey=True
     )
-    marks = dict(zip(bases, "osD^v", strict=False))
     for panel, basis in zip(axes, bases, strict=True):
         part = held[held.basis == basis]
         for _, line in part.iterrows():
             filled = line.matrices != NAMED["gmres_bits_held"]
             bits = line["mean bits"]
             near = abs(line["over float64"] - 1) <= NEAR
-            style = {"marker": "|", "size": 7} if near else {"marker": marks[basis], "filled": filled, "size": 3.2}
+            style = {"marker": "|", "size": 7} if near else {"filled": filled, "size": 3.2}
             panels.point(panel, bits, line["over float64"], bits, **style)
         panels.unity(panel, across=True)
         panel.set_title(basis)

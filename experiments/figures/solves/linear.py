@@ -9,6 +9,12 @@ from cpms.experiment.report.palette import colour
 
 NEEDS = ["linear_cpu", "linear_gpu"]
 MARKS = "osD^vP*"
+REPEATED = {
+    "": "vectors in fp64 or fp32 read a dictionary of them, two bytes a row, in bfp16 all entries, as the "
+    "matrix was read at that commit",
+    "_gpu": "iterations read a dictionary of them, two bytes a row, but of a matrix in fp64 all entries",
+}
+"""What products read of a matrix whose rows repeat, on processors and on a GPU."""
 
 
 def show(rows, out):
@@ -21,6 +27,10 @@ def show(rows, out):
     )
     for experiment, here in rows.groupby("experiment", sort=False):
         of_gpu = "_gpu" if experiment.endswith("gpu") else ""
+        lines = pd.DataFrame([line for _, row in here.iterrows() for line in _lines(row)])
+        measured = lines[lines["GB read"] > 0]
+        repeated = f". Rows of these grids repeat: {REPEATED[of_gpu]}"
+        alike = ". Auto is fp32" if any(_drawn(row) != row.ways_found for _, row in here.iterrows()) else ""
         for along, suffix, of in (
             ("iteration", "", "iterations"),
             ("GB read", "_bytes", "the bytes of matrix and vectors that iterations have read"),
@@ -32,9 +42,9 @@ def show(rows, out):
                 caption=f"Conjugate gradients: residual relative to the right-hand side, against {of}; a panel is a "
                 "matrix, by the points of its stencil and its side, and a right-hand side. A curve is one run, in the "
                 "colour of the fewest bits of a vector's value; where curves coincide, the last is seen. The mark on a "
-                "curve names the formats of vectors and of the matrix",
+                f"curve names the formats of vectors and of the matrix{alike}{repeated if suffix else ''}",
                 alt=ends(
-                    table,
+                    measured,
                     column,
                     ["matrix", "method", "storage"],
                     f"{column[0].upper()}{column[1:]} to the same residual",
@@ -48,7 +58,7 @@ def _figure(rows, out, along):
     figure, axes = panels.grid(out.width, len(rows), 2.1, columns=(2, 4), sharey=True)
     read, ways = set(), {}
     for panel, (_, row) in zip(axes, rows.iterrows(), strict=True):
-        for way in row.ways_found:
+        for way in _drawn(row):
             steps = pd.DataFrame(way["history"], columns=["iteration", "residual", "bits", "bytes"])
             if steps.empty:
                 continue
@@ -66,6 +76,12 @@ def _figure(rows, out, along):
     lines = {name: {**panels.HOLLOW, "marker": mark} for name, mark in ways.items()}
     panels.legend(figure, panels.key(read, lines=lines))
     return figure
+
+
+def _drawn(row):
+    """Return the ways of a row without auto, where it is the one in fp32."""
+    other = [way["history"] for way in row.ways_found if way["vectors"] == ["fp32"]]
+    return [way for way in row.ways_found if way["method"] != "auto" or way["history"] not in other]
 
 
 def _way(way):

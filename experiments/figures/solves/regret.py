@@ -3,6 +3,8 @@
 On processors auto chooses by time, so it may read more bytes than the best fixed choice; both are shown.
 """
 
+import re
+
 import pandas as pd
 
 from cpms.experiment.report import panels
@@ -14,6 +16,8 @@ BESIDE = ["regret_time", "regret_time_held"]
 ALLOWED = 1.15
 NAMED = 0.05
 """Share by which a matrix differs to have a row of its own."""
+WORDS = {"pyamg:recirc_flow": "PyAMG, recirculating flow", "pyamg:unit_cube": "PyAMG, unit cube"}
+OTHERS = {**panels.FILLED, "marker": "s"}
 BYTES = "bytes", "MB", 1e-6, "bytes that its choice reads"
 SECONDS = "seconds", "ms", 1e3, "seconds of a whole call"
 
@@ -29,7 +33,7 @@ def _shown(rows, out, key, called, suffix, of):
     what, _, _, means = called
     table = pd.DataFrame([_line(row, key, called) for _, row in rows.iterrows()]).sort_values("regret")
     caption = f"What auto, which chooses by time on processors, takes beside the best fixed choice, by {what}"
-    out.table(table.drop(columns=["low", "high"]), suffix=suffix, caption=caption)
+    out.table(table.drop(columns=["low", "high", "alike"]), suffix=suffix, caption=caption)
     summary = [
         {
             "matrices": "held out" if held else "named at first",
@@ -49,9 +53,11 @@ def _shown(rows, out, key, called, suffix, of):
     out.figure(
         _figure(known, out, f"{what} over the best fixed choice's"),
         suffix=suffix,
-        caption=f"Regret of auto: {means} over those of the best fixed choice; hollow: held out, when auto "
-        f"was written{lines}. Others are within {100 * NAMED:g} %: their median, and from the least to the most. On "
+        caption=f"Regret of auto: {means} over those of the best fixed choice{lines}. Hollow: matrices unseen when "
+        f"auto was written. Square: the median of those within {100 * NAMED:g} %, and from the least to the most. "
+        "Numbers after names are the sides of grids; the Peclet number is that of convection over diffusion. On "
         "processors auto chooses by time"
+        + (". Below 1 auto's choice is the best fixed one, timed apart" if _is_noise(known) else "")
         + (f"; auto does not solve {unsolved} that a fixed choice does" if unsolved else "")
         + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
         alt=ends(known, "regret", ["matrix"], f"{what.capitalize()} over the best choice's", "times"),
@@ -64,7 +70,7 @@ def _figure(known, out, label):
     """Draw a row a matrix that differs, the worst first, and one of all others."""
     near = (known.regret - 1).abs() <= NAMED
     far, others = known[~near].sort_values("regret", ascending=False), known[near].regret
-    rows = case_labels([(name, "") for name in far.matrix])
+    rows = [_in_words(each) for each in case_labels([(name, "") for name in far.matrix])]
     names = out.names([*rows, *([f"{len(others)} others"] if len(others) else [])], 30)
     figure, (panel,) = panels.grid(out.width, 1, panels.rows_height(names, 0.17))
     for place, line in enumerate(far.to_dict("records")):
@@ -76,8 +82,23 @@ def _figure(known, out, label):
     panels.named_rows(panel, names)
     panels.logarithmic(panel)
     panel.set_xlabel(label)
-    panels.legend(figure, panels.key(lines={"named at first": panels.FILLED, "held out": panels.HOLLOW}))
+    entries = {"seen": panels.FILLED, "unseen": panels.HOLLOW, **({"median of others": OTHERS} if len(others) else {})}
+    panels.legend(figure, panels.key(lines=entries))
     return figure
+
+
+def _in_words(name):
+    """Return the label of a matrix with its parameters in words."""
+    if name in WORDS:
+        return WORDS[name]
+    name = name.replace("-point", "-point stencil")
+    return re.sub(r" peclet=([\d.]+)", lambda found: f", Peclet {float(found[1]):g}", name)
+
+
+def _is_noise(known):
+    """Return whether matrices on which auto takes less than the best fixed choice are those on which it makes it."""
+    below = known[known.regret < 1]
+    return len(below) > 0 and below.alike.all()
 
 
 def _line(row, key, called):
@@ -98,4 +119,5 @@ def _line(row, key, called):
         "low": low,
         "high": high,
         "regret": auto[key] / best[key] if solved or not fixed else float("inf"),
+        "alike": all(auto[each] == best[each] for each in ("used", "vectors_as", "stored_as", "preconditioner_used")),
     }
