@@ -213,8 +213,8 @@ def test_each_contestant_of_the_products_has_a_row_of_its_own(tmp_path, monkeypa
         assert len(set(places)) == len(places)
 
 
-def test_means_of_few_ratios_have_no_interval_and_those_held_out_are_hollow():
-    ratios = {"few": [1.0, 2.0, 4.0, 8.0], "many": [1.0, 2.0, 3.0, 4.0, 5.0]}
+def test_means_of_few_ratios_have_no_interval_those_held_out_are_hollow_and_a_single_ratio_is_a_circle():
+    ratios = {"few": [1.0, 2.0, 4.0, 8.0], "many": [1.0, 2.0, 3.0, 4.0, 5.0], "one": [3.0]}
     lines = [
         {"name": name, "held out": name == "few", "bits": 16, "times faster": ratio}
         for name, each in ratios.items()
@@ -226,10 +226,13 @@ def test_means_of_few_ratios_have_no_interval_and_those_held_out_are_hollow():
         plt.close(figure)
     means = [line for line in axes.lines if line.get_marker() == "D"]
     assert [line.get_xdata()[0] for line in means] == pytest.approx(
-        [np.prod(each) ** (1 / len(each)) for each in ratios.values()]
+        [np.prod(ratios[name]) ** (1 / len(ratios[name])) for name in ("few", "many")]
     )
     assert [line.get_markerfacecolor() for line in means] == ["none", panels.colour(16)]
     assert [len(each.get_segments()) for each in axes.collections] == [1]
+    circles = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o" and line.get_alpha() is None]
+    assert circles == ratios["one"]
+    assert sum(len(line.get_xdata()) for line in axes.lines if line.get_alpha() == 0.5) == 9
 
 
 def test_a_legend_above_a_panel_lies_between_its_title_and_its_curves():

@@ -121,7 +121,8 @@ def _figure(kernels, out):
         axes.barh(place - 0.16, share, height=0.34, **STYLE["product"])
         axes.barh(place - 0.16, 1 - share, left=share, height=0.34, **STYLE["update, distance, waits"])
         if not np.isnan(line["dangling share"]):
-            text = f"dangling mass: {100 * line['dangling share']:.2g} % or more"
+            share = f"dangling mass: {100 * line['dangling share']:.2g} % or more"
+            text = share if line["dangling share"] else "no dangling nodes"
             axes.text(0.01, place + 0.25, text, fontsize=7, va="center", color=panels.NEUTRAL)
     panels.named_rows(axes, names)
     axes.set_xlim(0, 1)

@@ -44,10 +44,11 @@ def show(rows, out):
     drawn = table[(table.graph != "theirs") | table.ranks.isin(PROCESSES)]
     out.figure(
         _figure(drawn, out),
-        caption="Karp-Flatt metric, 0 for a linear speed-up and above 1 for a slowdown. Grey: Agrawal, Shendre and "
-        "Goka's Table 2 as printed, which multiplies where it should divide, and as defined, over their one process. "
-        "Below, ours over one rank: on ranks of a processor, uniformly random graphs of which one "
-        f"rank takes {1e3 * LEAST_S:g} ms or more; on GPUs, power iteration in float64 and method refine in 16 bits. "
+        caption="Karp-Flatt metric; vertical lines: 0, of a linear speed-up, and 1, of none, above which more ranks "
+        "are slower. Grey: Agrawal, Shendre and Goka's Table 2 as printed, which multiplies where it should divide, "
+        "and as defined, over their one process. Below, ours over one rank: on ranks of a processor, uniformly random "
+        f"graphs of which one rank takes {1e3 * LEAST_S:g} ms or more; on GPUs, power iteration in float64 and method "
+        "refine in 16 bits. "
         f"Lines: {interval_text(rows)}",
         alt=ends(table[table.what != PRINTED], "e", ["what", "graph", "ranks"], "Karp-Flatt metric"),
     )

@@ -10,9 +10,9 @@ from cpms.experiment.report.palette import colour
 NEEDS = ["linear_cpu", "linear_gpu"]
 MARKS = "osD^vP*"
 REPEATED = {
-    "": "vectors in fp64 or fp32 read a dictionary of them, two bytes a row, in bfp16 all entries, as the "
-    "matrix was read at that commit",
-    "_gpu": "iterations read a dictionary of them, two bytes a row, but of a matrix in fp64 all entries",
+    "": "iterations in fp64 and fp32 read two bytes a row in place of its entries, those in bfp16, at that commit, all "
+    "entries",
+    "_gpu": "iterations read two bytes a row in place of its entries, except of a matrix in fp64",
 }
 """What products read of a matrix whose rows repeat, on processors and on a GPU."""
 
@@ -33,16 +33,16 @@ def show(rows, out):
         alike = ". Auto is fp32" if any(_drawn(row) != row.ways_found for _, row in here.iterrows()) else ""
         for along, suffix, of in (
             ("iteration", "", "iterations"),
-            ("GB read", "_bytes", "the bytes of matrix and vectors that iterations have read"),
+            ("GB read", "_bytes", "the bytes of matrix and vectors that are read"),
         ):
             column = "iterations" if along == "iteration" else along
             out.figure(
                 _figure(here, out, along),
                 suffix=f"{of_gpu}{suffix}",
                 caption=f"Conjugate gradients: residual relative to the right-hand side, against {of}; a panel is a "
-                "matrix, by the points of its stencil and its side, and a right-hand side. A curve is one run, in the "
-                "colour of the fewest bits of a vector's value; where curves coincide, the last is seen. The mark on a "
-                f"curve names the formats of vectors and of the matrix{alike}{repeated if suffix else ''}",
+                "stencil of so many points on a grid of that side, and a right-hand side. A curve is one run, in the "
+                "colour of the fewest bits of a vector's value; where curves coincide, the last is seen. Its mark "
+                f"names the formats of vectors and of the matrix{alike}{repeated if suffix else ''}",
                 alt=ends(
                     measured,
                     column,
