@@ -114,8 +114,9 @@ def test_rows_are_shown(recorded, tmp_path):
     assert (table["edges to ranks, ms"] > 0).all()
     assert (details["least ms"] <= details["ms"]).all()
     assert (details["ms"] <= details["most ms"]).all()
-    caption = json.loads((tmp_path / "road.json").read_text())["caption"]
-    assert "medians of 2 in turn, 1 where processors build and certify, of edges in random order" in caption
+    text = "medians of 2 in turn, 1 where processors build and certify, of edges in random order"
+    assert text in (tmp_path / "road.md").read_text()
+    assert "ranges of 1 to 2 samples" in json.loads((tmp_path / "road.json").read_text())["caption"]
 
 
 _HOLDING_OUT = ("gpu_road_held", "cpu_peers_road")

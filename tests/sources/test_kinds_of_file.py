@@ -349,7 +349,7 @@ def test_malformed_files_are_refused_with_their_name_and_place(tmp_path, name):
         (pd.Series([1, 2]), {}, "no table"),
         (([0, 1], [1]), {}, "alike"),
         (([0, 1],), {}, "alike"),
-        (([[0]], [[1]]), {}, "empty"),
+        (([[0]], [[1]]), {}, "one dimension"),
         (scipy.sparse.coo_array((2, 3)), {}, "square"),
         (scipy.sparse.coo_array([[0, -1.0], [0, 0]]), {}, "positive"),
         (nx.DiGraph(), {}, "empty"),

@@ -153,6 +153,8 @@ def median(
     >>> median("a", "solve", "ms", [1.0, 2.0, 3.0], [], "road", 1e3).value
     2000.0
     """
+    if not samples:
+        raise InputError(_LACKING.format(key))
     scaled = [scale * sample for sample in samples]
     low, high = median_ends(scaled) if len(samples) > 1 else (math.nan, math.nan)
     return Number(key, what, float(np.median(scaled)), low, high, unit, tuple(rows), show, _kind(len(samples) < FEWEST))
