@@ -98,7 +98,7 @@ def show_faster(
         table.drop(columns=["low", "high"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
         best={"times faster": "most"},
     )  # fmt: skip
-    interval = "ranges, from the fastest sample without it over the slowest with it to the slowest over the fastest"
+    interval = "least and largest ratio of a sample without it to one with it"
     faster_figure(table, out, by, interval, suffix=suffix, of=[str(rows.experiment.iloc[0])])
 
 

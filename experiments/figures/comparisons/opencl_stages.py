@@ -58,8 +58,8 @@ def _tables_and_figures(rows, out, experiment, suffix):
             _figure(parts, out),
             suffix=suffix,
             caption=f"Stages of Jiang's report, in brackets its figures, on {where}: medians, of whole runs with "
-            f"{interval_text(rows, 'run_samples_s')}; sums and copies are of an iteration, and rows hold their medians "
-            "alone; colour: bits. The serial program has no parts: its bar in 2 is a whole iteration",
+            f"{interval_text(rows, 'run_samples_s')}; sums and copies are of an iteration, of which only medians were "
+            "recorded; colour: bits. The serial program has no parts: its bar in 2 is a whole iteration",
             alt=ends(results, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
             of=[experiment],
         )

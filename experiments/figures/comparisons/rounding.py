@@ -41,9 +41,9 @@ def show(rows, out, beside):
     out.figure(
         _figure(table, out),
         caption="Time of rounding an array to a format over that of a copy of it in one run, medians; lines: least to "
-        "most of the samples; axes differ. Formats of blocks (mx) are rounded in small arrays on processors, since two "
-        "contestants take one block after the other. Casts are those of NumPy and ml_dtypes, on the GPU of CuPy. "
-        "Colour: bits in which a value is stored, of fewer than 8 that of 8",
+        "most of the samples; axes differ. Formats of blocks (mx) are rounded in small arrays on processors, since "
+        "gfloat and pychop loop over blocks. Casts are those of NumPy and ml_dtypes, on the GPU of CuPy. "
+        "Colour: bits in which a value is stored, at least 8",
         alt=ends(table, "over_copy", ["storage", "device", "contestant"], "Time of rounding over copy"),
     )
 

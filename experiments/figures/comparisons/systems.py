@@ -15,10 +15,10 @@ DAMPING = 0.85
 CONVERGED = "converged"
 GRAPH = "#999999"
 WORDS = {
-    "cuda_fused": "fused",
-    "mpi_cuda": "fused, MPI",
-    "cuda": "CUDA kernels",
-    "cuda_thread_rows": "one thread a row",
+    "cuda_fused": "ours, fused",
+    "mpi_cuda": "ours, fused, 1 rank",
+    "cuda": "ours, plain kernels",
+    "cuda_thread_rows": "ours, thread a row",
     "cusparse": "cuSPARSE",
     "cusparse_omega": "cuSPARSE, report's update",
     "coo_streams": "edges by warps",

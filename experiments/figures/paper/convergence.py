@@ -21,7 +21,8 @@ def show(rows, out):
     out.figure(
         _figure(rows, out),
         caption=f"Residual in L1 of power iteration in {storage}, coloured by the bits each iteration reads; dashed: "
-        "10 / 2^m where m bits of the mantissa are read, below which the paper's rule reads another segment",
+        "10 / 2^m where m bits of the mantissa are read, below which the paper's rule reads another segment, from the "
+        "second iteration below on",
         alt=f"{len(rows)} panels of falling curves, in up to {format_named(storage).segments} colours from few bits "
         f"to all; the least residual is {last:.1e}.",
     )

@@ -24,9 +24,9 @@ def show(rows, out):
     sweeps, gathered = _sweeps(table), _gathered(table)
     out.figure(
         _figure(sweeps, gathered, out),
-        caption="Method refine to 1e-10. By format: sweeps over those of the format with the longest mantissa, which "
-        "has one bit more if it is rounded to nearest. By bits: bytes that whole solves gather over those in the most "
-        "bits, in the format of so many bits that gathers the fewest. Dots are graphs, diamonds their geometric "
+        caption="Method refine to 1e-10. By format: sweeps over those of the format with the longest mantissa. Its "
+        "bits are those stored, plus one if values are rounded to nearest. By bits: bytes that whole solves gather, "
+        "over those in 32 bits; of each width, the best format. Dots are graphs, diamonds their geometric "
         f"means; {OF_MEANS}; colour: bits of storage",
         alt=ends(sweeps, "ratio", ["graph", "storage"], "Sweeps over those with the longest mantissa", "times")
         + " " + ends(gathered, "bytes", ["graph", "bits"], "Bytes gathered an edge", "bytes"),

@@ -31,12 +31,12 @@ def show(rows, out, beside):
     drawn = {title: _large(part) for title, part in drawn.items() if len(part)}
     out.figure(
         _figure(drawn, first, out),
-        caption=f"Bytes a second of products and of fused PageRank sweeps on {first.gpu}, of the least that must be "
-        f"moved, on graphs of more than {LEAST / 1e6:g}M edges, which exceed its cache: with values of 64 bits and of "
-        f"16. Line: copy bandwidth, {first.copy_gbps:.0f} GB/s. Strokes: bytes a second if each edge took a random "
-        f"gather, of 8 bytes ({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 "
-        f"({first.gather_2_byte_giga_per_s:.0f} G/s); graphs pass them whose neighbours are near each other. "
-        "Reading alone may pass the copy",
+        caption=f"Least bytes that must be moved, over the time, of products and of fused PageRank sweeps on "
+        f"{first.gpu}, for graphs of more than {LEAST / 1e6:g}M edges, which exceed its cache. 16 bits are cpms4 in "
+        f"products, fp16 in sweeps. Line: copy bandwidth, {first.copy_gbps:.0f} GB/s. Strokes: bytes a second if each "
+        f"edge took a random gather, of 8 bytes ({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 "
+        f"({first.gather_2_byte_giga_per_s:.0f} G/s); a graph passes its stroke where neighbours are near "
+        "each other, or where sweeps gather from shared memory (rmat, uniform). Reading alone may pass the copy",
         alt=" ".join(
             ends(part, "of copy", ["graph", "storage"], f"Share of the copy bandwidth by {title}")
             for title, part in drawn.items()

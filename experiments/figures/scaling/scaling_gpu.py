@@ -47,7 +47,8 @@ def show(rows, out):
     drawn = ours[ours.engine == "mpi_cuda"]
     parts = {
         "strong": "speed-up of a solve of one graph over the faster engine of one GPU",
-        "weak": "efficiency of a sweep, its time on one GPU over its time on all, where the graph grows with the GPUs",
+        "weak": "efficiency of a sweep where the graph grows with the GPUs, its time by the faster engine of one GPU "
+        "over its time on all, so that a mark at 1 GPU may lie below 1",
     }
     shown = [text for scaling, text in parts.items() if (drawn.scaling == scaling).any()]
     words = {

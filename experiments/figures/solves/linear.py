@@ -30,7 +30,8 @@ def show(rows, out):
         lines = pd.DataFrame([line for _, row in here.iterrows() for line in _lines(row)])
         measured = lines[lines["GB read"] > 0]
         repeated = f". Rows of these grids repeat: {REPEATED[of_gpu]}"
-        alike = ". Auto is fp32" if any(_drawn(row) != row.ways_found for _, row in here.iterrows()) else ""
+        is_alike = any(_drawn(row) != row.ways_found for _, row in here.iterrows())
+        alike = ". The format that auto chose, fp32, gives the same curve" if is_alike else ""
         for along, suffix, of in (
             ("iteration", "", "iterations"),
             ("GB read", "_bytes", "the bytes of matrix and vectors that are read"),
