@@ -123,7 +123,8 @@ def _figure(kernels, out):
         if not np.isnan(line["dangling share"]):
             share = f"dangling mass: {100 * line['dangling share']:.2g} % or more"
             text = share if line["dangling share"] else "no dangling nodes"
-            axes.text(0.01, place + 0.25, text, fontsize=7, va="center", color=panels.NEUTRAL)
+            note = axes.text(0.01, place + 0.25, text, fontsize=7, va="center", color=panels.NEUTRAL)
+            note.set_in_layout(False)  # Beside long names it would leave the axis no width.
     panels.named_rows(axes, names)
     axes.set_xlim(0, 1)
     axes.set_xlabel("share of a sweep")
