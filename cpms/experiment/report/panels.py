@@ -105,10 +105,11 @@ def state_small(axes: Axes, ends: Sequence[float], places: Sequence[float], *, s
 
 def note(axes: Axes, place: float, text: str) -> None:
     """Write what a row has in place of marks, or beside them, at its right end, on white so that no line crosses it."""
-    axes.text(
+    written = axes.text(
         0.99, place, text, fontsize=7, color=NEUTRAL, transform=axes.get_yaxis_transform(), ha="right",
         va="center_baseline", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
     )  # fmt: skip
+    written.set_in_layout(False)  # Beside long names it would leave the axes no width.
 
 
 def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
