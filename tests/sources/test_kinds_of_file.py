@@ -371,3 +371,13 @@ def test_missing_libraries_are_named(monkeypatch, tmp_path):
         with pytest.raises(UnavailableError, match=library):
             cpms.load(tmp_path / name)
     assert set(compression.MAGIC.values()) == set(PACKERS)
+
+
+def test_a_member_compressed_by_an_unknown_method_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "odd.zip", "w") as archive:
+        archive.writestr("a.txt", "0 1\n1 2\n")
+    content = bytearray((tmp_path / "odd.zip").read_bytes())
+    content[content.index(b"PK\x01\x02") + 10] = 1  # The method in the central directory: shrunk.
+    (tmp_path / "odd.zip").write_bytes(content)
+    with pytest.raises(InputError, match=r"'a\.txt' cannot be read \(That compression method"):
+        cpms.load(tmp_path / "odd.zip")

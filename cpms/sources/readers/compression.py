@@ -39,7 +39,7 @@ def decompressed(raw: IO[bytes], compression: str | None, label: str) -> IO[byte
     Raises
     ------
     InputError
-        If a zip archive does not hold one file.
+        If a zip archive does not hold one file, or compresses it by a method that Python does not know.
     UnavailableError
         If there is no library for Zstandard.
     """
@@ -54,7 +54,12 @@ def decompressed(raw: IO[bytes], compression: str | None, label: str) -> IO[byte
         opened = _zstandard(raw, label)
     elif compression == ".zip":
         archive, member = only_member(raw, label)
-        opened = io.BufferedReader(_Member(archive.open(member)))
+        try:
+            opened = io.BufferedReader(_Member(archive.open(member)))
+        except (ValueError, NotImplementedError, RuntimeError) as error:
+            raise InputError(
+                f"{label}: its member {member.filename!a} cannot be read ({error}); unpack it, and give the file"
+            ) from None
     file: IO[bytes] = opened
     return file
 
