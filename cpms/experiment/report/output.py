@@ -93,7 +93,10 @@ class Output:
         found = []
         for name in graphs:
             marks = ["*" if name.endswith(_STAND_IN) else "", " †" if name in apart else ""]
-            found.append(escape.abbreviate(name.removesuffix(_STAND_IN), most) + "".join(marks))
+            text = escape.abbreviate(name.removesuffix(_STAND_IN), most)
+            while len(text) > 1 and sum(9 if ord(c) > 0xFFFF else 1 for c in text) > most:  # Drawn as [U+1F578].
+                text = text[:-2] + "…"
+            found.append(text + "".join(marks))
             self._marks.update(filter(None, map(str.strip, marks)))
         return found
 

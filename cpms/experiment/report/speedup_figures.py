@@ -168,7 +168,7 @@ def peers_figure(drawn: pd.DataFrame, ours: dict[str, str], out: Output) -> Figu
     out : Output
     """
     graphs, places = list(dict.fromkeys(drawn.graph)), list(ours)
-    names = out.names(graphs)
+    names = out.names(graphs, 20)
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.17))
     for line in drawn.to_dict("records"):
         place = graphs.index(line["graph"]) + panels.beside(places.index(line["ours"]), len(places), 0.7)
