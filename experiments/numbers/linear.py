@@ -261,10 +261,12 @@ def _regret(row, key):
 def bits_of_cg(rows):
     """Yield iterations of conjugate gradients with r and p of 16 bits over those of float64."""
     for rhs in ("ones", "random"):
-        cells = rows.measured("cg_bits", rhs=rhs)
+        every = rows.measured("cg_bits", rhs=rhs)
+        cells = [row for row in every if all(way["status"] == "CONVERGED" for way in row["ways_found"])]
         found = [{tuple(way["vectors"]): way for way in row["ways_found"]} for row in cells]
         values = [each["bfp16",]["iterations"] / each["fp64",]["iterations"] for each in found]
-        what = f"conjugate gradients, r and p in bfp16, b of {rhs}, {len(cells)} matrices: iterations over float64's"
+        of = f"{len(cells)} matrices that all these formats solve, of {len(every)}"
+        what = f"conjugate gradients, r and p in bfp16, b of {rhs}, {of}: iterations over float64's"
         yield spread(f"halves.{rhs}", what, "times", values, cells, "cg_bits", of="mean")
         for ladder in (("fp32", "bfp16"), ("bfp16", "fp32")):
             values = [each[ladder]["iterations"] / each["fp64",]["iterations"] for each in found]
