@@ -40,7 +40,7 @@ def show(rows, out):
         for (rhs, vectors), part in solved.groupby(["right-hand side", "vectors"], sort=False)
     ]
     caption = (
-        f"{what}: means over the matrices that all formats solve; two formats in turn are not fused, and read each entry "
-        "of the matrix where one format reads patterns of rows"
+        f"{what}: means over the matrices that all formats solve; two formats in turn are not fused, and read each "
+        "entry of the matrix where one format reads patterns of rows"
     )
     out.table(pd.DataFrame(means), suffix="_means", caption=caption)
