@@ -107,7 +107,7 @@ def _until(
     recorder, done, count, size = task.recorder, 0, 1, math.inf
     while done < most and recorder.left > 0:
         before = size
-        for step in iterations.run(min(count, recorder.left), target):
+        for step in iterations.run(min(count, most - done, recorder.left), target):
             status = _fault(step)
             if status is not None:
                 return status, product
