@@ -16,9 +16,11 @@ from matplotlib.text import Text
 
 from cpms.base.package_data import folder, show_programs
 from cpms.experiment.report import figures, output, panels, show
-from cpms.experiment.report.captions import provenance
+from cpms.experiment.report.captions import provenance, three_digits
+from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.palette import NEUTRAL
-from cpms.experiment.report.speedup_figures import mean_rows
+from cpms.experiment.report.speedup_figures import DOT, mean_rows
+from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS
 
 RECORDED = folder("experiments") / "results"
@@ -39,7 +41,8 @@ def drawn(monkeypatch):
 
     def saved(figure, stem, endings=figures.ENDINGS):
         figures._escape(figure)
-        found[stem.name] = [*faults(figure), *([] if stem.name in SCATTERED else hidden(figure))]
+        figures._centre(figure)
+        found[stem.name] = [*faults(figure), *undrawn(figure), *([] if stem.name in SCATTERED else hidden(figure))]
         plt.close(figure)
         return [stem.with_suffix(".pdf")]
 
@@ -67,7 +70,7 @@ def faults(figure):
     heads = [axes.title for axes in figure.axes] + [axis.label for axis in ticks.values()] + figure.texts
     entries = [text for legend in figure.legends for text in legend.get_texts()]
     for legend in figure.legends:
-        looks = [look(handle) for handle in legend.legend_handles]
+        looks = [look(handle) for handle in legend.legend_handles if str(handle.get_label()).strip()]
         if len(set(looks)) < len(looks):
             yield f"entries look alike: {looks}"
     for text in [*filter(shown, heads), *entries, *itertools.chain(*labels)]:
@@ -144,6 +147,23 @@ def hidden(figure):
         ]
         if pairs:
             yield f"in panel {axes.get_title()!r} {len(pairs)} marks hide another, as {pairs[0]}"
+
+
+def undrawn(figure):
+    """Yield the extremes that an alternative text states, and that no mark, curve or bar of the figure has."""
+    stated = re.findall(r"from (\d[\d.e+-]*)[^()]*\([^()]*\) to (\d[\d.e+-]*)", str(figure.get_label()))
+    texts = {three_digits(value) for axes in figure.axes for value in values(axes)}
+    for number in itertools.chain(*stated):
+        if three_digits(float(number)) not in texts:
+            yield f"{number} of the alternative text is not drawn"
+
+
+def values(axes):
+    """Yield the coordinates of the marks and curves of a panel, and the ends of its bars."""
+    for line in axes.lines:
+        yield from np.asarray(line.get_xydata(), float).ravel()
+    for bar in axes.patches:
+        yield from bar.get_extents().transformed(axes.transData.inverted()).extents
 
 
 def look(handle):
@@ -232,7 +252,7 @@ def test_means_of_few_ratios_have_no_interval_those_held_out_are_hollow_and_a_si
     assert [len(each.get_segments()) for each in axes.collections] == [1]
     circles = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o" and line.get_alpha() is None]
     assert circles == ratios["one"]
-    assert sum(len(line.get_xdata()) for line in axes.lines if line.get_alpha() == 0.5) == 9
+    assert sum(len(line.get_xdata()) for line in axes.lines if line.get_alpha() == DOT["alpha"]) == 9
 
 
 def test_a_legend_above_a_panel_lies_between_its_title_and_its_curves():
@@ -269,7 +289,7 @@ def test_few_rows_that_no_commit_explains_are_named(tmp_path):
     axes.plot([1], [1])
     out.figure(figure, caption="Points")
     caption = json.loads((tmp_path / "x.json").read_text())["caption"]
-    assert caption.startswith("Points. Machine: a CPU. Commit: cccccccccc.")
+    assert caption.startswith(f"Points. {STARRED}. Machine: a CPU. Commit: cccccccccc.")
     assert caption.endswith("(1 of 3 rows by code that was not committed: g0)")
     assert figure.get_supxlabel() == "*: stand-in\n†: 1 of 3 rows by code that was not committed"
 
@@ -292,3 +312,74 @@ def test_captions_name_the_devices_of_the_results_and_not_all_of_their_machines(
     assert provenance([{**beside, "engine": "mine"}]).startswith("Machines: Xeon, 8 threads; H200.")
     lacking = [{"engine": "cuda"}, {"engine": "serial", "status": "unsupported"}]
     assert provenance([{**beside, "results": lacking}]).startswith("Machine: H200.")
+
+
+def test_alternative_texts_state_what_is_drawn_by_the_labels_of_the_picture():
+    with show.styled():
+        figure, (left, right) = plt.subplots(1, 2)
+        for axes, ratios in ((left, [0.5, 2.0]), (right, [3.0])):
+            for place, ratio in enumerate(ratios):
+                panels.point(axes, ratio, place + 0.2, 16, "D", ends=(ratio / 9, 9 * ratio))
+            panels.unity(axes)
+            panels.named_rows(axes, ["one", "two"])
+        left.set_title("CSR")
+        right.set_title("ELL")
+        figure.supxlabel("times faster")
+        panels.legend(figure, panels.key([16, 64], {"ours": "D", "theirs": "o"}))
+        text = marks_in_words(figure)
+        plt.close(figure)
+    assert text == (
+        "Times faster. CSR: 2 marks, from 0.5 (one, 16 bits, ours) to 2 (two, 16 bits, ours). "
+        "ELL: 1 mark, at 3 (one, 16 bits, ours)."
+    )
+
+
+def test_a_number_of_an_alternative_text_that_is_not_drawn_is_found():
+    figure, axes = plt.subplots()
+    axes.barh([0, 1], [0.25, 0.5])
+    axes.plot([3.0], [0], "o")
+    figure.set_label("Share of 3 marks, from 0.25 (one) to 3 (two).")
+    assert list(undrawn(figure)) == []
+    figure.set_label("Share of 3 marks, from 0.25 times (one) to 1210 (two).")
+    assert list(undrawn(figure)) == ["1210 of the alternative text is not drawn"]
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("width", WIDTHS.values())
+@pytest.mark.parametrize("marks", [1, 2, 5])
+@pytest.mark.parametrize("colours", [1, 3, 4])
+def test_colours_and_marks_have_columns_of_their_own_in_a_legend(colours, marks, width):
+    shapes = {f"contestant number {place}": mark for place, mark in zip(range(marks), "osD^v", strict=False)}
+    with show.styled():
+        figure = plt.figure(figsize=(width, 3))
+        panels.legend(figure, panels.key([8, 16, 32, 64][:colours], shapes))
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        kinds = {}
+        for handle in legend.legend_handles:
+            if str(handle.get_label()).strip():
+                place = round(handle.get_window_extent().x0)
+                kinds.setdefault(place, set()).add(handle.get_marker() in ("", "None", None))
+        inside = legend.get_window_extent().x1 <= figure.bbox.x1 + 1
+        plt.close(figure)
+    assert inside
+    assert all(len(each) == 1 for each in kinds.values())
+    assert {False, True} == set().union(*kinds.values())
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_an_axis_that_is_cut_says_where_the_intervals_end(count):
+    with show.styled():
+        figure, axes = plt.subplots()
+        beyond = panels.cut(axes, 2.0, range(count + 1), [1.5] + [4.0] * count)
+        texts, arrows = [text.get_text() for text in axes.texts], len(axes.lines)
+        right = axes.get_xlim()[1]
+        plt.close(figure)
+    assert (beyond, right) == ([4.0] * count, 2.0)
+    assert (texts, arrows) == ((["4\u2192"], 0) if count == 1 else ([], 9))
+
+
+def test_sizes_of_graphs_stay_in_names_that_are_too_long(tmp_path):
+    out = output.Output(tmp_path, "x", print)
+    names = out.names(["small-world, 300k nodes", "bipartite, 20k nodes", "weblike, 1M edges"], 20)
+    assert names == ["small-world 300k", "bipartite 20k", "weblike, 1M edges"]

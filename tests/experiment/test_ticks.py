@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.experiment.report.page.ticks import LEAST_TICKS, chosen_ticks, logarithmic, number
+from cpms.experiment.report.page.ticks import LEAST_TICKS, between_ticks, chosen_ticks, logarithmic, number, numbers
 from cpms.experiment.report.show import styled
 
 ENDS = st.floats(-18, 18), st.floats(0.005, 20)
@@ -42,3 +44,36 @@ def test_ticks_follow_the_axis_after_it_changes():
         labels = [label.get_text() for label in axes.get_xticklabels()]
         plt.close(figure)
     assert labels == ["1", "10", "100", "1000"]
+
+
+@given(low=st.floats(0.31, 1.0), high=st.floats(2.0, 3.0))
+def test_a_short_axis_has_ticks_between_1_and_2_and_some_of_them_have_labels(low, high):
+    inner = {1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9}
+    assert inner & set(chosen_ticks(low, high))
+    assert inner <= set(between_ticks(low, high))
+
+
+@given(st.lists(st.integers(-12, 12), min_size=1, max_size=8))
+def test_labels_of_an_axis_are_in_one_notation_and_read_back(powers):
+    ticks = [10.0**power for power in powers]
+    texts = numbers(ticks)
+    assert [float(text) for text in texts] == pytest.approx(ticks)
+    assert len({"e" in text for text, power in zip(texts, powers, strict=True) if power}) <= 1
+
+
+@pytest.mark.parametrize("inches", [0.9, 1.5, 4.0])
+@pytest.mark.parametrize("ends", [(0.4, 2.6), (0.6, 9.0), (0.3, 20.0), (0.95, 1.6), (1e-6, 1.0)])
+def test_labels_side_by_side_do_not_touch(inches, ends):
+    with styled():
+        figure = plt.figure(figsize=(inches + 1, 1.5), layout="none")
+        axes = figure.add_axes((0.5 / (inches + 1), 0.4, inches / (inches + 1), 0.5))
+        axes.set_xlim(*ends)
+        logarithmic(axes)
+        axes.set_xlim(*ends)
+        figure.canvas.draw()
+        low, high = axes.get_xlim()
+        texts = [t for x, t in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True) if low <= x <= high]
+        boxes = [text.get_window_extent() for text in texts]
+        plt.close(figure)
+    assert len(texts) >= LEAST_TICKS
+    assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))

@@ -31,6 +31,8 @@ _ON_CPU = ("cpu", "mpi", "reference", "scipy", "serial")
 _ON_GPU = ("cuda", "cusparse", "cupy", "coo_", "mpi_cuda", "opencl", "reduce_by_key")
 """Engines of processors, and beginnings of the names of engines of GPUs."""
 _MOST_NAMES = 8
+_SIZED = re.compile(r", (\d+[kM]?) (nodes|edges|points|rows)$")
+"""The end of a short name: a size, and what it counts."""
 _WORDS = {
     "error_l1": "error, 1-norm",
     "residual_l1": "residual, 1-norm",
@@ -133,8 +135,12 @@ def _spread_of(sampled: Sequence[Sequence[float]]) -> str:
     return f"Samples of each result: {_range(map(len, sampled))}; {text}"
 
 
-def ends(table: pd.DataFrame, column: str, names: Sequence[str], what: str, unit: str = "") -> str:
+def ends(
+    table: pd.DataFrame, column: str, names: Sequence[str], what: str, unit: str = "", *, drawn: str = "points"
+) -> str:
     """Return the least and the most of a column as a sentence, with their names: the text for who cannot see a figure.
+
+    Values are ``drawn`` as points, marks or bars.
 
     Examples
     --------
@@ -146,11 +152,22 @@ def ends(table: pd.DataFrame, column: str, names: Sequence[str], what: str, unit
     if known.empty:
         return f"{what}: no values."
     texts = [
-        f"{known[column].iloc[place]:.3g} {unit}".strip()
+        f"{three_digits(known[column].iloc[place])} {unit}".strip()
         + f" ({', '.join(str(known[name].iloc[place]) for name in names)})"
         for place in (0, -1)
     ]
-    return f"{what} of {len(known)} points, from {texts[0]} to {texts[1]}."
+    return f"{what} of {len(known)} {drawn}, from {texts[0]} to {texts[1]}."
+
+
+def three_digits(value: float) -> str:
+    """Return a number in three digits, without an exponent where it has few zeros.
+
+    Examples
+    --------
+    >>> three_digits(2764.2), three_digits(0.04561), three_digits(5.3e-11)
+    ('2760', '0.0456', '5.3e-11')
+    """
+    return f"{float(f'{value:.3g}'):g}"
 
 
 def some(names: Iterable[str]) -> str:
@@ -239,6 +256,21 @@ def shortened(name: str) -> str:
             return f"{kind}, {_count(int(found[2]))} {size}{' a rank' if by_rank else ''}"
     sized = given.get("scale") or given.get("side")
     return f"{kind} {sized}" if sized else name
+
+
+def without_units(names: Sequence[str], most: int) -> list[str]:
+    """Return short names of graphs; where one is longer than ``most``, its kind of size is left out of all names.
+
+    Examples
+    --------
+    >>> without_units(["small-world, 300k nodes", "bipartite, 20k nodes", "weblike, 1M edges"], 20)
+    ['small-world 300k', 'bipartite 20k', 'weblike, 1M edges']
+    """
+    units = {found[2] for name in names if len(name) > most and (found := _SIZED.search(name))}
+    return [
+        name[: found.start()] + f" {found[1]}" if (found := _SIZED.search(name)) and found[2] in units else name
+        for name in names
+    ]
 
 
 def stands_in(graph: object) -> bool:

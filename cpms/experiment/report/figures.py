@@ -48,6 +48,7 @@ def save(figure: Figure, stem: Path, endings: Sequence[str] = ENDINGS) -> list[P
         if not figure.axes or any(axes.axison and not _shows_data(axes) for axes in figure.axes):
             return []
         _escape(figure)
+        _centre(figure)
         for ending in endings:
             metadata = _ENDINGS[ending]
             path = stem.with_name(stem.name + ending)
@@ -71,6 +72,7 @@ def svg(figure: Figure) -> str:
         if any(axes.axison and not _shows_data(axes) for axes in figure.axes):
             return ""
         _escape(figure)
+        _centre(figure)
         with matplotlib.rc_context({"svg.fonttype": "none"}):
             figure.savefig(held, format="svg", metadata=_ENDINGS[".svg"])
     finally:
@@ -99,6 +101,18 @@ def _escape(figure: Figure) -> None:
     shared = {id(axis.major): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
     for axis in shared.values():
         _escape_ticks(axis)
+
+
+def _centre(figure: Figure) -> None:
+    """Move the label below all panels under their middle, as far as the figure has room."""
+    label = next((text for text in figure.texts if text.get_text() and text.get_text() == figure.get_supxlabel()), None)
+    if label is None:
+        return
+    figure.draw_without_rendering()
+    ends = [axes.get_position() for axes in figure.axes if axes.axison]
+    middle = (min(each.x0 for each in ends) + max(each.x1 for each in ends)) / 2
+    half = label.get_window_extent().width / figure.bbox.width / 2 + 0.01
+    label.set_x(min(max(middle, half), max(0.5, 1 - half)))
 
 
 def _escape_ticks(axis: Axis) -> None:

@@ -17,9 +17,10 @@ from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
 from cpms.base.text.tables import LONGEST_WORD, Best, markdown, write_csv
 from cpms.experiment.report import figures
-from cpms.experiment.report.captions import provenance, some
+from cpms.experiment.report.captions import provenance, some, without_units
 from cpms.experiment.report.captions import shortened as shortened
 from cpms.experiment.report.palette import PALETTE as PALETTE
+from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS, inches
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.standing import not_committed
@@ -87,13 +88,14 @@ class Output:
         Those of rows that no commit explains get a dagger if they are fewer than the others. Rows are those of the
         experiments ``of``, by default of all.
         """
-        most = most or (30 if self.double else 24)
+        most, graphs = most or (30 if self.double else 24), list(graphs)
+        shorter = without_units([name.removesuffix(_STAND_IN) for name in graphs], most)
         rows, some_apart = self._of(of)
         apart = {name for row in some_apart for name in _names_of(row)} if 2 * len(some_apart) < len(rows) else set()
         found = []
-        for name in graphs:
+        for name, short in zip(graphs, shorter, strict=True):
             marks = ["*" if name.endswith(_STAND_IN) else "", " †" if name in apart else ""]
-            text = escape.abbreviate(name.removesuffix(_STAND_IN), most)
+            text = escape.abbreviate(short, most)
             while len(text) > 1 and sum(9 if ord(c) > 0xFFFF else 1 for c in text) > most:  # Drawn as [U+1F578].
                 text = text[:-2] + "…"
             found.append(text + "".join(marks))
@@ -156,6 +158,7 @@ class Output:
         rows, apart = ([], []) if of is not None and not of else self._of(of or ())
         note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows)).strip("; ")
         below = ["*: stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
+        starred = STARRED if "*" in self._marks else ""
         text = figure.get_supxlabel()
         lines = list(filter(None, [text, *map(escape.terminal, below if note else below[:1])]))
         if lines != [text]:
@@ -164,7 +167,7 @@ class Output:
         figure.set_label(alt)
         said = self._provenance(rows, apart, note, timed)
         described = {
-            "caption": " ".join(filter(None, [caption and f"{caption.rstrip('.')}.", said])),
+            "caption": " ".join([f"{each.rstrip('. ')}." for each in (caption, starred) if each] + [said] * bool(said)),
             "alt": alt,
             "experiments": list(dict.fromkeys(str(row["experiment"]) for row in rows)),
             "cells": [row["cell"] for row in rows],

@@ -26,5 +26,7 @@ MARKERS = {
     "coo_exchange": "v",
 }
 """Markers by engine or layout; a figure has those of one of both."""
+CUT = "cut"
+"""Name of arrows at the end of an axis that is shorter than intervals; they are no marks of values."""
 NEUTRAL = "#666666"
 """Colour of marks that mean no number of bits."""

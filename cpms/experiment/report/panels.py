@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.experiment.report.page.legends import ALL_MARKERS as ALL_MARKERS
+from cpms.experiment.report.page.legends import SWATCH as SWATCH
 from cpms.experiment.report.page.legends import key as key
 from cpms.experiment.report.page.legends import kinds as kinds
 from cpms.experiment.report.page.legends import legend as legend
@@ -23,6 +24,7 @@ from cpms.experiment.report.page.legends import markers as markers
 from cpms.experiment.report.page.room import CHARACTER_IN
 from cpms.experiment.report.page.ticks import logarithmic as logarithmic
 from cpms.experiment.report.page.ticks import number as number
+from cpms.experiment.report.palette import CUT
 from cpms.experiment.report.palette import NEUTRAL as NEUTRAL
 from cpms.experiment.report.palette import colour as colour
 from cpms.experiment.report.style import WIDTHS
@@ -36,6 +38,8 @@ FILLED: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "mar
 """The entry of filled marks in a legend."""
 HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 """The entry of hollow marks in a legend."""
+_MOST_CUT = 3
+"""Intervals beyond an axis whose ends are written."""
 _LEAST_IN = 0.7
 """Height of a panel of few names, below which labels leave it no room."""
 
@@ -110,6 +114,33 @@ def note(axes: Axes, place: float, text: str) -> None:
         va="center_baseline", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
     )  # fmt: skip
     written.set_in_layout(False)  # Beside long names it would leave the axes no width.
+
+
+def cut(axes: Axes, limit: float, places: Sequence[float], ends: Sequence[float]) -> list[float]:
+    """End a horizontal axis before the longest intervals and return where these end.
+
+    Few of them have their end written at the right; many have an arrow alone, and a caption may state the longest.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    limit : float
+        The end of the axis.
+    places, ends : sequence of float
+        The row of each interval, and its end.
+    """
+    beyond = [(place, end) for place, end in zip(places, ends, strict=True) if end > limit]
+    axes.set_xlim(right=limit)
+    for place, end in beyond:
+        if len(beyond) > _MOST_CUT:
+            axes.plot(limit, place, ">", color=NEUTRAL, markersize=2.5, markeredgewidth=0, alpha=1.0, gid=CUT)
+            continue
+        written = axes.text(
+            1.0, place, f"{end:.2g}\u2192", fontsize=7, transform=axes.get_yaxis_transform(), ha="right",
+            va="center_baseline", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
+        )  # fmt: skip
+        written.set_in_layout(False)
+    return [end for _, end in beyond]
 
 
 def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import Output
+from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.speedup_figures import DOT, MEAN, mean_rows
 
 ANSWERS = (
@@ -48,7 +48,7 @@ def means(table: pd.DataFrame, held_out: tuple[str, ...]) -> pd.DataFrame:
 
 def show_ways(
     table: pd.DataFrame, out: Output, *, held_out: tuple[str, ...], over: str, called: str, names: dict[str, str],
-    caption: str,
+    caption: str, more: str = "",
 ) -> None:  # fmt: skip
     """Draw how many times faster each way is than another, on named rows, a panel for each right-hand side.
 
@@ -67,6 +67,8 @@ def show_ways(
         Of the ways that are drawn, in this order.
     caption : str
         What is solved, and beside what.
+    more : str
+        The end of the caption.
     """
     column, held = f"times faster than {over}", table.matrix.str.startswith(held_out)
     drawn = table.assign(name=table.way.map(names), **{"held out": held}).dropna(subset=["name", column])
@@ -74,13 +76,17 @@ def show_ways(
         out.leave_out("figure", f"no way is comparable with {over}")
         return
     sides, rows = list(dict.fromkeys(drawn["right-hand side"])), list(names.values())
-    figure, axes = panels.grid(
-        out.width, len(sides), panels.rows_height(rows, 0.26, 0.9), columns=(1, 2), sharex=True, sharey=True
-    )
+    height = panels.rows_height(rows, 0.27 if len(sides) > 1 else 0.32, 0.9)
+    figure, axes = panels.grid(out.width, len(sides), height, columns=(1, 2), sharex=True, sharey=True)
     for panel, side in zip(axes, sides, strict=True):
-        mean_rows(panel, drawn[drawn["right-hand side"] == side], rows, column)
-        panel.set_title(f"right-hand side: {side}")
+        here = drawn[drawn["right-hand side"] == side]
+        mean_rows(panel, here, rows, column)
         panel.tick_params(labelbottom=True)
+        if len(sides) > 1:
+            panel.set_title(f"right-hand side: {side}")
+        for name, part in here.groupby("name"):
+            if held.any() and not part["held out"].any():
+                panels.note(panel, rows.index(str(name)), "held out: unsolved")
     figure.supxlabel(f"times faster than {called}")
     found = drawn.groupby(["right-hand side", "name", "held out"]).bits.agg(["size", "nunique"]).reset_index()
     looks = {
@@ -93,12 +99,17 @@ def show_ways(
     entries = {name: style for name, (where, style) in looks.items() if where.any()}
     panels.legend(figure, panels.key(drawn.bits, lines=entries))
     grey = ", grey where these differ by matrix" if (found["nunique"] > 1).any() else ""
+    counts = drawn.groupby("held out").matrix.nunique().to_dict()
+    kinds = {False: "that kernels were tuned on", True: "held out"}
+    of = " and ".join(f"{counts[kind]} {word}" for kind, word in kinds.items() if kind in counts)
+    dots = ", small dots: a matrix, above a mean if tuned on, hollow below it if held out" if counts.get(True) else ""
+    alone = "" if len(sides) > 1 else f", right-hand side of {sides[0]}"
     out.figure(
         figure,
-        caption=f"{caption}, to the same certified residual: ratios of median times. Colour: the fewest bits of a "
-        f"vector's value that iterations read{grey}. No kernel was tuned on held-out matrices. Matrices on which one "
-        "of both did not converge are left out",
-        alt=ends(drawn, column, ["matrix", "way"], f"Times faster than {over}", "times"),
+        caption=f"{caption}, to the same certified residual{alone}: ratios of median times, above 1 faster. Matrices: "
+        f"{of}{dots}; those on which one of both did not converge are left out. Colour: the fewest bits of a vector's "
+        f"value that iterations read{grey}{more}",
+        alt=marks_in_words(figure),
     )
 
 

@@ -8,26 +8,31 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
+from cpms.experiment.report.captions import three_digits
 from cpms.experiment.report.intervals import FEWEST, geometric
 from cpms.experiment.report.output import Output, label, shortened
+from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DOT: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.5, "alpha": 0.5, "mew": 0}
+DOT: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.6, "alpha": 0.9, "mew": 0.5}
 """The entry in a legend of the dots of `mean_rows`."""
 MEAN: dict[str, Any] = {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}
 """The entry of its means."""
+_MOST_BEYOND, _FAR = 1.2, 1.3
+"""Of a figure whose longest interval is more than the second number beyond it, the axis ends at the first number times
+the largest median.
+"""
 OF_MEANS = f"lines: 95 % bootstrap intervals of means of {FEWEST} or more"
 
 
 def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "times faster") -> None:
     """Draw ratios on named rows of a logarithmic panel: each a dot, and their geometric means.
 
-    Means that are held out lie below the others, and their dots below them.
+    Means that are held out lie below the others, and their dots, hollow as well, below them.
 
     A mean of fewer than `FEWEST` ratios has no interval: its dots are its range. A single ratio is a circle.
 
@@ -47,7 +52,8 @@ def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "t
         place = names.index(str(name)) + (0.0 if two else 0.2)
         shades = part.bits.map(colour)
         for shade, dots in part.groupby(shades) if len(part) > 1 else ():
-            axes.plot(dots[value], [place + 0.34 * side] * len(dots), **{**DOT, "color": shade})
+            style = {**DOT, "color": shade, "markerfacecolor": "none" if held_out else shade}
+            axes.plot(dots[value], [place + 0.34 * side] * len(dots), **style)
         found = geometric(part[value])
         reach = (found["low"], found["high"]) if len(part) >= FEWEST else None
         bits = part.bits.iloc[0] if len(set(shades)) == 1 else None
@@ -73,6 +79,7 @@ def show_faster(
     by: str,
     caption: str,
     suffix: str = "",
+    more: str = "",
 ) -> None:
     """Write the table of all lines of rows of kind ``sweeps``, and its `faster_figure`.
 
@@ -88,6 +95,8 @@ def show_faster(
         A caption with ``{gpu}`` for the device.
     suffix : str
         Of the files' names.
+    more : str
+        More sentences of the figure's caption.
     """
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in lines(row)])
@@ -95,11 +104,13 @@ def show_faster(
         out.leave_out("table and figure", f"no graph has sweeps both {by} and not")
         return
     out.table(
-        table.drop(columns=["low", "high"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
+        table.drop(columns=["low", "high", "slowest"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
         best={"times faster": "most"},
     )  # fmt: skip
-    interval = "least and largest ratio of a sample without it to one with it"
-    faster_figure(table, out, by, interval, suffix=suffix, of=[str(rows.experiment.iloc[0])])
+    interval = "from the least ratio of a sample without it to one with it to the largest"
+    slowest = f"the slowest sample without it takes up to {three_digits(table.slowest.max())} times the median"
+    more = f"; of samples, rows hold the least, the median and the most alone; {slowest}{more}"
+    faster_figure(table, out, by, interval, suffix=suffix, of=[str(rows.experiment.iloc[0])], more=more)
 
 
 def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[str, Any]]:
@@ -116,6 +127,7 @@ def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[
             "times faster": result["sweep_us"] / made["sweep_us"],
             "bytes": made["bytes"] / result["bytes"],
             "gathers us": made["gather_us"],
+            "slowest": result["most_us"] / result["sweep_us"],
             **extremes(result, made),
         }
 
@@ -147,11 +159,17 @@ def faster_figure(
     more : str
         More sentences of the caption.
     """
+    figure, beyond = _figure(table, out, by, of)
+    arrows = f", where arrows are up to {three_digits(max(beyond))}" if beyond else ""
+    widths = sorted(set(table.bits.tolist()))
+    full = len(widths) > 1 and (table.groupby("graph").bits.nunique() == len(widths)).all()
+    order = f", in a row from the top {', '.join(map(str, widths))}" if full else ""
     out.figure(
-        _figure(table, out, by, of),
+        figure,
         suffix=suffix,
-        caption=f"Times faster {by} than without, medians; colour: the bits of a value; lines: {interval}{more}",
-        alt=ends(table, "times faster", ["graph", "bits"], f"Times faster {by}", "times"),
+        caption=f"Times faster {by} than without, ratios of medians, above 1 faster with it; colour: the bits of a "
+        f"value{order}; lines: {interval}{arrows}{more}",
+        alt=marks_in_words(figure),
         of=of,
     )
 
@@ -170,8 +188,11 @@ def peers_figure(drawn: pd.DataFrame, ours: dict[str, str], out: Output) -> Figu
     graphs, places = list(dict.fromkeys(drawn.graph)), list(ours)
     names = out.names(graphs, 20)
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.17))
-    for line in drawn.to_dict("records"):
-        place = graphs.index(line["graph"]) + panels.beside(places.index(line["ours"]), len(places), 0.7)
+    places_of = [
+        graphs.index(graph) + panels.beside(places.index(name), len(places), 0.7)
+        for graph, name in zip(drawn.graph, drawn.ours, strict=True)
+    ]
+    for place, line in zip(places_of, drawn.to_dict("records"), strict=True):
         ends_of = (line["low"], line["high"])
         panels.point(axes, line["ratio"], place, line["bits"], ours[line["ours"]], ends=ends_of, size=3.5)
     panels.unity(axes)
@@ -182,27 +203,48 @@ def peers_figure(drawn: pd.DataFrame, ours: dict[str, str], out: Output) -> Figu
     right.tick_params(length=0)
     right.spines["right"].set_visible(False)
     panels.logarithmic(axes)
+    limit = _MOST_BEYOND * drawn.ratio.max()
+    if drawn.high.max() > _FAR * limit:
+        panels.cut(axes, limit, places_of, [*drawn.high])
     axes.set_xlabel("time of the fastest other over ours")
     panels.legend(figure, panels.key(drawn.bits, ours))
     return figure
 
 
-def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> Figure:
+def alone(drawn: pd.DataFrame) -> str:
+    """Return the bits that one mark alone has, with its graph, in brackets: in grey its colour is that of others.
+
+    Examples
+    --------
+    >>> alone(pd.DataFrame({"graph": ["a", "b", "c"], "bits": [8, 32, 32]}))
+    ' (8 bits on a alone)'
+    """
+    counts = drawn.bits.value_counts()
+    single = drawn[drawn.bits.map(counts) == 1].sort_values("bits")
+    found = [f"{bits} bits on {graph} alone" for bits, graph in zip(single.bits, single.graph, strict=True)]
+    return f" ({'; '.join(found)})" if found else ""
+
+
+def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> tuple[Figure, list[float]]:
+    """Return the figure, and the ends of the intervals that are longer than its axis."""
     graphs, widths = list(dict.fromkeys(table.graph)), sorted(set(table.bits.tolist()))
     names = out.names(graphs, of=of)
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.09 + 0.065 * len(widths)))
     of_graph = {graph: sorted(set(part.bits)) for graph, part in table.groupby("graph")}
     hollow: dict[str, dict[str, Any]] = {}
+    places = list[float]()
     for line in table.to_dict("records"):
         own = of_graph[line["graph"]]
-        place = graphs.index(line["graph"]) + panels.beside(own.index(line["bits"]), len(own))
+        places.append(graphs.index(line["graph"]) + panels.beside(own.index(line["bits"]), len(own)))
         alike = line.get("bits without", line["bits"]) == line["bits"]
         style = {"ends": (line["low"], line["high"]), "size": 3.5, "light": True, "filled": alike}
-        panels.point(axes, line["times faster"], place, line["bits"], **style)
+        panels.point(axes, line["times faster"], places[-1], line["bits"], **style)
         hollow |= {} if alike else {"other bits without it": panels.HOLLOW}
     panels.unity(axes)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
+    limit = _MOST_BEYOND * table["times faster"].max()
+    beyond = panels.cut(axes, limit, places, [*table.high]) if table.high.max() > _FAR * limit else []
     axes.set(xlabel=f"times faster {by}")
     panels.legend(figure, panels.key(widths, lines=hollow))
-    return figure
+    return figure, beyond

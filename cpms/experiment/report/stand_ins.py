@@ -27,7 +27,9 @@ KINDS = {
 
 
 STAND_INS = "Stand-ins (Table 1) are of the kind and size of the paper's graphs"
-"""The sentence of figures and tables in which there are some."""
+"""The sentence of tables in which there are some."""
+STARRED = "*: a graph made in place of the collection's, of like kind and size"
+"""The sentence of figures whose names have stars."""
 
 
 def of_kind(graph: object) -> str:

@@ -18,10 +18,9 @@ import numpy as np
 
 from cpms.base.errors import InputError
 from cpms.contracts.linear_solve import Preconditioner, SolveStatus, SolveTask
-from cpms.contracts.sweeps import Coefficients
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.jacobi import inverse_diagonal
-from cpms.solvers.linear.stationary import stationary, sweeps_of
+from cpms.solvers.linear.stationary import add_step, stationary
 
 _LANCZOS_STEPS = 24
 _ABOVE, _BELOW = 1.05, 0.9
@@ -47,23 +46,27 @@ def chebyshev(task: SolveTask, x: Any, *, inverse_diagonal: Any, interval: Spect
         return SolveStatus.INDEFINITE
     held = [found]
 
-    def coefficients(inner: SolveTask) -> Iterator[Coefficients]:
+    def corrections(inner: SolveTask, r: Any, c: Any) -> Iterator[float]:
         if interval is None and inner.recorder.steps:
             held[0] = Spectrum(held[0].least / 2.0, held[0].most)
-        return _coefficients(held[0])
+        return _corrections(inner, inverse_diagonal, held[0], r, c)
 
-    return stationary(task, x, inverse_diagonal, coefficients)
+    return stationary(task, x, corrections)
 
 
-def _coefficients(spectrum: Spectrum) -> Iterator[Coefficients]:
-    """Yield the numbers of each iteration of algorithm 12.1, preconditioned by the diagonal."""
+def _corrections(task: SolveTask, inverse_diagonal: Any, spectrum: Spectrum, r: Any, c: Any) -> Iterator[float]:
+    """Yield the residual's norm after each iteration, preconditioned by the diagonal."""
+    operator = task.stored
     middle, half = (spectrum.most + spectrum.least) / 2.0, (spectrum.most - spectrum.least) / 2.0
     sigma = middle / half
     rho = 1.0 / sigma
-    yield 0.0, 1.0 / middle
+    q = operator.empty((task.size,), "float64")
+    step = inverse_diagonal * r * (1.0 / middle)
     while True:
+        stored, size = add_step(task, step, q, r, c)
+        yield size
         following = 1.0 / (2.0 * sigma - rho)
-        yield following * rho, 2.0 * following / half
+        step = following * rho * operator.convert(stored, None) + (2.0 * following / half) * inverse_diagonal * r
         rho = following
 
 
@@ -127,6 +130,6 @@ class Chebyshev(Preconditioner):
         """Do a few iterations of Chebyshev's method from 0."""
         c = self._task.zeros()
         rest = self._task.exact.convert(r, None)
-        pairs = list(islice(_coefficients(self._spectrum), self._degree))
-        sweeps_of(self._task, self._inverse, rest, c).run(pairs, 0.0, math.inf)
+        for _ in islice(_corrections(self._task, self._inverse, self._spectrum, rest, c), self._degree):
+            pass
         return c

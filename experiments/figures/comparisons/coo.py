@@ -12,6 +12,8 @@ BESIDE = ["gpu_systems", "table1"]
 OURS = ["coo_streams", "reduce_by_key", "coo_basic"]
 NODE_BYTES = 4
 """Values of a node that update and distance read and write: a sum, the new value, and the two that are compared."""
+UNKNOWN = "\u2013"
+"""Of shares that the rows do not hold."""
 STYLE = {
     "product": {"facecolor": panels.colour(64)},
     "update, distance, waits": {"facecolor": "#cccccc"},
@@ -33,7 +35,7 @@ def show(rows, out, beside):
     if kernels.empty:
         return
     out.table(
-        kernels.drop(columns=["product share", "dangling share"]),
+        kernels.drop(columns=["product share", "least share", "most share", "dangling share"]),
         suffix="_kernels",
         caption=f"The kernels of a sweep of coo_streams on {gpu}, float64, beside Belotti and Izzo's Figure 1: the "
         "product timed alone, by device events; the rest of the sweep of a whole solve, by the host's clock, is "
@@ -41,17 +43,27 @@ def show(rows, out, beside):
         "product: the least it can take, 12 bytes a dangling node at the rate of a copy. Its own time and those of "
         "update and distance apart are not recorded",
     )
+    names = out.names(map(shortened, kernels.graph), 20, of=["gpu_coo", "gpu_systems"])
     out.figure(
         _figure(kernels, out),
         suffix="_streams",
         caption=f"Parts of a sweep over edges in COO on {gpu}, ordered as Belotti and Izzo's Figure 1: the product, "
-        "then update and distance, with the waits between. The dangling mass is summed in a second stream beside the "
-        "product. Below bars: the least share that this sum takes, its bytes at the rate of a copy; its own time, "
-        "which the second stream can hide, is not recorded. The product was timed alone, by device events, the sweep "
-        "in whole solves, by the host's clock",
-        alt=ends(kernels, "product share", ["graph"], "Share of the product in a sweep"),
+        "then update and distance, with the waits between; beside names: the time of a sweep. The dangling mass is "
+        "summed in a second stream beside the product. At the right: the least share that this sum takes, its bytes at "
+        f"the rate of a copy{_unknown(kernels)}; its own time, which the second stream can hide, is not recorded. The "
+        "product was timed alone, by device events, the sweep in whole solves, by the host's clock; lines: least to "
+        "most of the product, over the median sweep",
+        alt=ends(
+            kernels.assign(graph=names), "product share", ["graph"], "Share of the product in a sweep", drawn="bars"
+        ),
         of=["gpu_coo", "gpu_systems"],
     )
+
+
+def _unknown(kernels):
+    """Return what a dash at the right of the figure means, if there is one."""
+    unknown = kernels["dangling share"].isna().any()
+    return f" ({UNKNOWN}: the number of dangling nodes is not recorded)" if unknown else ""
 
 
 def _lines(row):
@@ -103,6 +115,8 @@ def _kernels(rows, systems, graphs):
             "dangling mass at least, ms": least_ms,
             "copy, GB/s": row.copy_gbps,
             "product share": product_ms / sweep_ms,
+            "least share": product[0]["least_ms"] / sweep_ms,
+            "most share": product[0]["most_ms"] / sweep_ms,
             "dangling share": least_ms / sweep_ms,
         }
 
@@ -115,19 +129,28 @@ def _figure(kernels, out):
             out.names(map(shortened, graphs.graph), 20, of=["gpu_coo", "gpu_systems"]), graphs["sweep, ms"], strict=True
         )
     ]
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.29))
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.2, 0.8))
     for place, line in enumerate(graphs.to_dict("records")):
         share = min(line["product share"], 1.0)
-        axes.barh(place - 0.16, share, height=0.34, **STYLE["product"])
-        axes.barh(place - 0.16, 1 - share, left=share, height=0.34, **STYLE["update, distance, waits"])
-        if not np.isnan(line["dangling share"]):
-            share = f"dangling mass: {100 * line['dangling share']:.2g} % or more"
-            text = share if line["dangling share"] else "no dangling nodes"
-            note = axes.text(0.01, place + 0.25, text, fontsize=7, va="center", color=panels.NEUTRAL)
-            note.set_in_layout(False)  # Beside long names it would leave the axis no width.
+        axes.barh(place, share, height=0.62, **STYLE["product"])
+        axes.barh(place, 1 - share, left=share, height=0.62, **STYLE["update, distance, waits"])
+        reach = [min(line[f"{end} share"], 1.0) for end in ("least", "most")]
+        axes.plot(reach, [place, place], color="#222222", linewidth=0.9, solid_capstyle="butt")
     panels.named_rows(axes, names)
     axes.set_xlim(0, 1)
     axes.set_xlabel("share of a sweep")
-    squares = {name: {"color": style["facecolor"], "marker": "s", "linestyle": ""} for name, style in STYLE.items()}
-    panels.legend(figure, panels.key(lines=squares))
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(range(-1, len(graphs)), ["dangling", *map(_at_least, graphs["dangling share"])])
+    axes.set_ylim(top=-1.3)
+    right.tick_params(length=0)
+    right.spines["right"].set_visible(False)
+    swatches = {name: {"color": style["facecolor"], **panels.SWATCH} for name, style in STYLE.items()}
+    panels.legend(figure, panels.key(lines=swatches))
     return figure
+
+
+def _at_least(share):
+    """Return a share that is a lower bound, in one digit."""
+    if np.isnan(share):
+        return UNKNOWN
+    return f"\u2265 {100 * share:.1g} %" if share else "none"

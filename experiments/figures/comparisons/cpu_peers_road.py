@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.captions import ends, spread
+from cpms.experiment.report.captions import spread
 from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.speedup_figures import peers_figure
+from cpms.experiment.report.page.alternatives import marks_in_words
+from cpms.experiment.report.speedup_figures import alone, peers_figure
 
 NEEDS = ["cpu_peers_road"]
-OURS = {"refine auto": "o", "power fp64": "s"}
+OURS = {"refine auto": "o", "power fp64": "D"}
 """Our methods and their markers."""
 ORDER = "Edges are int32 in random order; ours certifies its answer, and the others do not"
 
@@ -33,13 +34,15 @@ def show(rows, out):
         best={"ms": "least by graph"},
     )
     drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _drawn(row)])
+    figure = peers_figure(drawn, OURS, out)
     out.figure(
-        peers_figure(drawn, OURS, out),
+        figure,
         caption=f"From edges to ranks on {rows.threads.iloc[0]} threads ({rows.cpu.iloc[0]}): time of the fastest "
         f"other program, named at the right, over ours, each at the loosest tolerance that keeps an error of "
-        f"{rows.error.iloc[0]:g} in L1, with {interval_text(rows, 'road_samples_s')}. {ORDER}; colour: fewest "
-        "bits that ours reads, marker: method",
-        alt=ends(drawn, "ratio", ["graph", "ours"], "Time of the fastest other program over ours", "times"),
+        f"{rows.error.iloc[0]:g} in L1, medians; above 1 ours is faster. Lines: "
+        f"{interval_text(rows, 'road_samples_s')}, of a sample of the other over one of ours. {ORDER}. Colour: "
+        f"fewest bits that ours reads{alone(drawn)}, marker: method",
+        alt=marks_in_words(figure),
     )
 
 

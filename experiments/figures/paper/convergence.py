@@ -4,6 +4,7 @@ import pandas as pd
 
 from cpms.base.errors import InputError
 from cpms.experiment.report import panels
+from cpms.experiment.report.captions import three_digits
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import colour
 from cpms.formats.formats import format_named
@@ -16,15 +17,34 @@ LIMIT = {"color": "#999999", "linewidth": 0.7, "linestyle": "--"}
 
 def show(rows, out):
     rows = _drawable(_chosen(rows[rows.status == "ok"]), out)
-    last = min(step[0] for history in rows.history for step in history if step[0] > 0)
-    storage = rows.storage.iloc[0]
+    storage = format_named(rows.storage.iloc[0])
+    kept = [storage.mantissa_kept(read) for read in range(1, storage.segments)]
+    tolerances = sorted({f"{tol:g}" for tol in rows.tol})
+    figure = _figure(rows, out)
     out.figure(
-        _figure(rows, out),
-        caption=f"Residual in L1 of power iteration in {storage}, coloured by the bits each iteration reads; dashed: "
-        "10 / 2^m where m bits of the mantissa are read, below which the paper's rule reads another segment, from the "
-        "second iteration below on",
-        alt=f"{len(rows)} panels of falling curves, in up to {format_named(storage).segments} colours from few bits "
-        f"to all; the least residual is {last:.1e}.",
+        figure,
+        caption=f"Residual in L1 of power iteration in {storage.name}, coloured by the bits each iteration reads; runs "
+        f"end below {' or '.join(tolerances)}. Dashed: 10 / 2^m for the m = {', '.join(map(str, kept))} bits of the "
+        "mantissa that are read before the last. By the paper's rule the iteration after the first below a line writes "
+        "another segment, and those after it read that, too",
+        alt=_in_words(figure),
+    )
+
+
+def _in_words(figure):
+    """Return the curves of the panels in words, from what is drawn."""
+    panels_of = [axes for axes in figure.axes if axes.axison]
+    dots = {
+        axes.get_title(): [place for line in axes.lines if line.get_marker() == "." for place in line.get_xydata()]
+        for axes in panels_of
+    }
+    lengths = {name: int(max(x for x, _ in places)) for name, places in dots.items()}
+    residuals = [y for places in dots.values() for _, y in places]
+    texts = [f"{name} {count}" for name, count in lengths.items()]
+    return (
+        f"Residual in L1 against iteration, {len(dots)} panels of a falling curve of dots each, in colours of few "
+        f"bits, then more. Residuals: from {three_digits(min(residuals))} to {three_digits(max(residuals))}. "
+        f"Iterations: {', '.join(texts)}."
     )
 
 
@@ -35,13 +55,13 @@ def _figure(rows, out):
         history = pd.DataFrame(row.history, columns=["residual", "bits", "mass", "seconds"])
         history["iteration"] = range(1, len(history) + 1)
         for bits, part in history[history.residual > 0].groupby("bits"):
-            panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=colour(bits))
+            panel.semilogy(part.iteration, part.residual, ".", markersize=2.4, color=colour(bits))
             seen.add(int(bits))
         storage = format_named(row.storage)
         for read in range(1, storage.segments):
             panel.axhline(10 * 2.0 ** -storage.mantissa_kept(read), zorder=0, **LIMIT)
         panel.set_title(name)
-        panel.set_yticks([1, 1e-3, 1e-6, 1e-9], ["1", "10⁻³", "10⁻⁶", "10⁻⁹"])
+        panel.set_yticks([1, 1e-3, 1e-6, 1e-9], ["1", "1e-3", "1e-6", "1e-9"])
         panel.minorticks_off()
         if panel.get_subplotspec().is_first_col():
             panel.set_ylabel("residual (L1)")

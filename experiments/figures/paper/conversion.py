@@ -1,9 +1,8 @@
 """Conversion in place against the copy bandwidth of the same run, on processors and GPUs."""
 
-import pandas as pd
-
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
+from cpms.experiment.report.page.alternatives import marks_in_words
+from cpms.formats.formats import format_named
 
 NEEDS = ["conversion_cpu", "gpu_conversion"]
 WAYS = {"convert": ("to the format", "o"), "restore": ("back to float64", "s")}
@@ -23,22 +22,28 @@ def show(rows, out):
         caption="Conversion in place, bytes read plus written in a second, medians",
         best={"convert / copy": "most", "restore / copy": "most"},
     )
+    figure = _figure(rows, out)
     out.figure(
-        _figure(rows, out),
+        figure,
         caption="Conversion in place: bytes read plus written in a second over those of a copy of the same array in "
-        f"the same run, medians; lines: least to most of the samples. Copies go {_copies(rows)}; other work shares the "
-        "processors' memory. Blocked formats permute within cache lines, planes across the array; '16, 16 and 32 bits' "
-        "are the segments of a format",
-        alt=ends(
-            pd.concat([table.assign(ratio=table[f"{way} / copy"], way=way) for way in WAYS]),
-            "ratio", ["storage", "device", "way"], "Rate of conversion over copy",
-        ),
-    )  # fmt: skip
+        f"the same run, medians; lines: least to most of the samples, within the mark where none is seen. Copies go to "
+        f"another array, {_copies(rows)}; above 1, conversion in place is faster than such a copy. Other work shares "
+        f"the processors' memory. Blocked formats permute within groups of {_groups(rows)} bytes, planes across the "
+        "array; '16, 16 and 32 bits' are the segments of a format",
+        alt=marks_in_words(figure),
+    )
 
 
 def _device(row):
     gpu = row.get("gpu")
     return gpu if isinstance(gpu, str) and row.experiment == "gpu_conversion" else f"{row.threads:g} threads, {row.cpu}"
+
+
+def _groups(rows):
+    """Return the bytes within which blocked formats permute, from the least to the most."""
+    found = [format_named(each) for each in rows.storage]
+    sizes = sorted({8 * storage.block for storage in found if storage.block})
+    return " or ".join(filter(None, [", ".join(map(str, sizes[:-1])), *map(str, sizes[-1:])]))
 
 
 def _copies(rows):
@@ -60,10 +65,11 @@ def _figure(rows, out):
                 interval = (least / row["copy_gbps"], most / row["copy_gbps"]) if known else None
                 at = storages.index(row["storage"]) + panels.beside(k, len(WAYS), 0.6)
                 ratio = row[f"{way}_gbps"] / row["copy_gbps"]
-                panels.point(panel, ratio, at, 64, mark, ends=interval)
+                panels.point(panel, ratio, at, None, mark, ends=interval)
         panels.unity(panel)
         panels.named_rows(panel, [NAMES.get(each, each) for each in storages])
-        panel.set_title(device.partition(",")[0])
+        threads, _, processor = device.partition(", ")
+        panel.set_title(f"{processor}, {threads}" if processor else device)
     axes[0].set_xlim(left=0)  # Of all panels, which share their axis.
     figure.supxlabel("rate over that of a copy")
     panels.legend(figure, panels.key(marks=dict(WAYS.values())))

@@ -18,6 +18,8 @@ EDGES = [(1, 0), (2, 0), (0, 1), (0, 2), (1, 2), (4, 2), (2, 4), (3, 4)]
 """From a node to a node."""
 PADDED, GREYS, OF_NO_ROW = "#ffffff", ("#a8a8a8", "#dedede"), "#ffffff"
 """Of padding, of rows by turns, and of numbers that belong to no row."""
+APART = 1.0
+"""Room above an array that is no part of the entries, for numbers of its own."""
 
 
 def show(rows, out):
@@ -36,13 +38,20 @@ def show(rows, out):
         _figure(graph, out),
         caption=f"A matrix of {graph.nodes} rows and {graph.edges} entries, and how CSR and ELL store it: values 1 / "
         "out-degree of the source, their columns, and in CSR where each row begins. Rows of ELL are padded to the "
-        "longest, with zeros in their own column (white). Grey numbers are those of rows, and above the matrix of "
-        "columns; of rows with entries every other one is darker. Drawn from the arrays of the layouts",
-        alt=f"A {graph.nodes} by {graph.nodes} matrix above two groups of arrays: CSR with {graph.edges} values, "
+        "longest, with zeros in their own column (white), and lie in memory line after line as drawn. Grey numbers are "
+        f"those of rows, and above the matrix of columns; shades only tell rows apart{_empty(graph)}. Drawn from the "
+        "arrays of the layouts",
+        alt=f"A {graph.nodes} by {graph.nodes} matrix beside two groups of arrays: CSR with {graph.edges} values, "
         f"{graph.edges} columns and {graph.nodes + 1} row pointers; ELL with {graph.nodes} rows of "
         f"{int(graph.in_degree.max())} values and columns each, of which some are padding.",
         of=[],
     )
+
+
+def _empty(graph):
+    """Return which rows have no entries, as a phrase."""
+    empty = np.flatnonzero(graph.in_degree == 0)
+    return f"; row {' and '.join(map(str, empty))} is empty" if len(empty) else ""
 
 
 def _lines(row):
@@ -59,11 +68,12 @@ def _lines(row):
 def _figure(graph, out):
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(out.width, 1.9 if out.double else 5.0))
-    panels = figure.subplots(
-        *((1, 3) if out.double else (3, 1)),
-        gridspec_kw={"width_ratios" if out.double else "height_ratios": [5.6, 9, 6.5] if out.double else [6.2, 5, 6.6]},
-    )  # fmt: skip
+    figure = Figure(figsize=(out.width, 1.9 if out.double else 3.5))
+    if out.double:
+        panels = figure.subplots(1, 3, gridspec_kw={"width_ratios": [5.6, 9, 6.5]})
+    else:
+        cells = figure.add_gridspec(2, 2, width_ratios=[5.9, 8.2], height_ratios=[6.8, 6.5])
+        panels = [figure.add_subplot(cells[place]) for place in ((0, 0), (1, slice(None)), (0, 1))]
     values = [_text(value) for value in edge_values(graph)]
     stored = ell.build(graph, FP64)
     width, nodes = stored.width, stored.rows
@@ -74,7 +84,7 @@ def _figure(graph, out):
     _arrays(
         panels[1],
         "CSR",
-        {graph.indptr[row : row + 2].mean(): row for row in rows},
+        {graph.indptr[row : row + 2].mean(): row for row in range(graph.nodes)},
         [("values", values, of_row), ("columns", graph.sources, of_row), ("rows begin", graph.indptr, None)],
     )
     decoded = stored.values.decode().reshape(width, nodes)  # noqa: PD011
@@ -115,11 +125,17 @@ def _arrays(panel, title, rows, parts):
     for place, row in rows.items():
         _number(panel, place, -0.35, row)
     panel.text(-0.3, -0.35, "row", ha="right", va="center", fontsize=7, color=NEUTRAL)
-    for line, (name, held, shades) in enumerate(parts):
+    line = 0.0
+    for name, held, shades in parts:
+        if shades is None:
+            line += APART
+            for place in range(len(held)):
+                _number(panel, place + 0.5, line - 0.35, place if place < len(held) - 1 else "end")
         panel.text(-0.3, line + 0.5, name, ha="right", va="center", fontsize=7)
         for place, value in enumerate(held):
             _box(panel, place, line, value, OF_NO_ROW if shades is None else shades[place])
-    _frame(panel, title, longest, len(parts), left=-3.0)
+        line += 1
+    _frame(panel, title, longest, line, left=-3.0)
 
 
 def _number(panel, x, y, number):

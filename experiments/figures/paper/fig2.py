@@ -10,6 +10,8 @@ NEEDS = ["conversion_cpu", "gpu_conversion"]
 STORAGES = ("cpms2", "cpms4")
 GAP = 1.0
 """Room for the values that are left out, in boxes."""
+_PITCH = 4.4
+"""Distance of the first boxes of two blocks of the lower line: three boxes, their gap, and that between blocks."""
 
 
 def show(rows, out):
@@ -29,7 +31,7 @@ def show(rows, out):
 def _figure(out):
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(out.width, 1.5 if out.double else 2.7))
+    figure = Figure(figsize=(out.width, 1.6 if out.double else 2.9))
     panels = figure.subplots(*((1, 2) if out.double else (2, 1)), squeeze=False)
     for panel, storage in zip(panels.flat, STORAGES, strict=True):
         _picture(panel, format_named(storage))
@@ -42,19 +44,27 @@ def _picture(panel, storage):
     after = _places(storage)
     for value in shown:
         for segment in range(segments):
-            x, y = _upper(value, segment, shown, segments), _lower(after[value, segment], shown, block)
+            x, y = _upper(value, segment, shown, storage), _lower(after[value, segment], shown, block)
             _box(panel, x, 0.0, value, storage.bits(segment + 1))
             _box(panel, y, 3.0, value, storage.bits(segment + 1))
             if value != shown[1]:
                 panel.plot([x + 0.5, y + 0.5], [1.0, 3.0], color=NEUTRAL, linewidth=0.6, zorder=0)
-    panel.text(2 * segments + GAP / 2, 0.5, "…", ha="center", va="center", fontsize=7)
+    texts = {"ha": "center", "va": "center", "fontsize": 7}
+    panel.text(2 * segments + _upper_gap(segments) / 2, 0.5, "…", **texts)
     for segment in range(segments):
-        middle = _lower(segment * block + 1, shown, block) + 1 + GAP / 2
-        panel.text(middle, 3.5, "…", ha="center", va="center", fontsize=7)
-        panel.text(middle - GAP, 4.9, f"{storage.bits(segment + 1)} bits", ha="center", va="center", fontsize=7)
+        begin = segment * _PITCH
+        panel.text(begin + 2 + GAP / 2, 3.5, "…", **texts)
+        panel.text(begin + 2, 4.7, f"{storage.bits(segment + 1)} bits", **texts)
+    for end in (0, 4):
+        panel.plot([end, end], [5.4, 6.0], color=NEUTRAL, linewidth=0.6)
+    panel.plot([0, 4], [5.7, 5.7], color=NEUTRAL, linewidth=0.6)
+    panel.text(2, 6.4, f"{block * 8 // segments} bytes", **texts)
+    for name, y in (("before", 0.5), ("after", 3.5)):
+        panel.text(-0.02 * segments * _PITCH, y, name, ha="right", va="center", fontsize=7)
     panel.set_title(f"{storage.name}: {block} values of 64 bits", fontsize=8, pad=3)
-    panel.set_xlim(-0.2, segments * (len(shown) + GAP) + 0.4 * segments)
-    panel.set_ylim(5.4, -0.2)
+    width = segments * _PITCH
+    panel.set_xlim(-0.14 * width, width)
+    panel.set_ylim(6.9, -0.2)
     panel.set_xticks([])
     panel.set_yticks([])
     for spine in panel.spines.values():
@@ -73,15 +83,21 @@ def _places(storage):
     return places[before]
 
 
-def _upper(value, segment, shown, segments):
+def _upper(value, segment, shown, storage):
     """Return the left end of a segment of a value as it was."""
-    return shown.index(value) * segments + segment + (GAP if value == shown[-1] else 0.0)
+    segments = storage.segments
+    return shown.index(value) * segments + segment + (_upper_gap(segments) if value == shown[-1] else 0.0)
+
+
+def _upper_gap(segments):
+    """Return the room for the values that are left out of the upper line, which is as long as the lower one."""
+    return segments * _PITCH - 0.4 - 3 * segments
 
 
 def _lower(place, shown, block):
     """Return the left end of a segment after conversion, from its place in memory."""
     segment, value = divmod(int(place), block)
-    return segment * (len(shown) + GAP + 0.4) + shown.index(value) + (GAP if value == shown[-1] else 0.0)
+    return segment * _PITCH + shown.index(value) + (GAP if value == shown[-1] else 0.0)
 
 
 def _box(panel, x, y, value, bits):

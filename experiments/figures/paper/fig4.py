@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label, printed, shortened
+from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.stand_ins import STAND_INS, in_order
 from cpms.formats.formats import format_named
 
@@ -40,25 +40,38 @@ def show(rows, out):
     of_paper = drawn.stand_in
     for part, suffix in ((drawn[of_paper], ""), (drawn[~of_paper], "_others" if of_paper.any() else "")):
         if len(part):
-            _draw(part, rows, out, suffix)
+            doubles = times[(times.engine == "cuda") & (times.storage == "fp64")]
+            _draw(part, rows, out, suffix, {*zip(doubles.graph, doubles.layout, strict=True)})
 
 
-def _draw(part, rows, out, suffix):
+def _draw(part, rows, out, suffix, in_double):
     of_paper = part.stand_in.any()
     which = "the paper's graphs" if of_paper else "other graphs"
     marks = "or 95 % bootstrap interval of the geometric mean"
     if of_paper:
         marks = (
             f"{marks}; hollow: means that the paper states for both layouts together (V100); that of cpms4 at 32 bits "
-            f"is derived from 'lower by 30 %'. {STAND_INS}"
+            "is derived from 'lower by 30 %'"
         )
+    else:
+        part = part.sort_values("edges", ascending=False, kind="stable")
+        which = f"{which}, most entries first"
+    refused = _refused(rows)
+    figure = _figure(part, out, refused)
     out.figure(
-        _figure(part, out, _refused(rows)),
+        figure,
         suffix=suffix,
         caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; colour: bits read, marker: "
-        f"storage, from the top {_order()}; lines: least to most of the samples, {marks}",
-        alt=ends(part, "over_fp64", ["graph", "layout", "storage", "bits"], "Speed-up of the product", "times"),
+        f"storage, from the top {_order()}; above 1 faster; lines: least to most of the samples, within the mark where "
+        f"none is seen, {marks}; means are of {_counts(part)}{_memory(refused, part, in_double)}",
+        alt=marks_in_words(figure),
     )
+
+
+def _counts(part):
+    """Return the number of graphs of each layout in words."""
+    counts = part.groupby("layout").graph.nunique()
+    return " and ".join(f"{count} graphs in {layout.upper()}" for layout, count in counts.items())
 
 
 def _order():
@@ -82,6 +95,7 @@ def _times(rows):
                     {
                         **c,
                         "graph": label(row),
+                        "edges": row.edges,
                         "stand_in": not pd.isna(row.stand_in_for),
                         "over_fp64": of_double["median_ms"] / c["median_ms"],
                         "low": of_double["least_ms"] / c["most_ms"],
@@ -93,15 +107,33 @@ def _times(rows):
 
 
 def _refused(rows):
-    """Return the memory that a graph would need in a layout in which it was not measured."""
+    """Return the bytes that a graph would need in a layout in which it was not measured, and those that were free."""
     found = {}
     for _, row in rows.iterrows():
         for reason in row.refused.values():
-            needed = re.search(r"needs about ([\d,]+) bytes", reason)
-            if needed:
-                terabytes = int(needed[1].replace(",", "")) / 1e12
-                found[label(row), row.layout] = f"needs {terabytes:.2g} TB"
+            known = re.search(r"needs about ([\d,]+) bytes .* but ([\d,]+) are free", reason)
+            if known:
+                found[label(row), row.layout] = tuple(int(each.replace(",", "")) for each in known.groups())
     return found
+
+
+def _memory(refused, drawn, in_double):
+    """Return a sentence on the graphs that a layout has no marks of, since memory was short; some fit in float64."""
+    shown = {*zip(drawn.graph, drawn.layout, strict=True)}
+    lacking = {case: sizes for case, sizes in refused.items() if case not in shown and case[0] in set(drawn.graph)}
+    if not lacking:
+        return ""
+    beside = "".join(
+        f", {_bytes(lacking[case][1])} for {shortened(case[0])} beside its matrix in float64"
+        for case in lacking
+        if case in in_double
+    )
+    most = _bytes(max(free for _, free in lacking.values()))
+    return f"; needs: the memory that building a layout takes, in which values exist twice; {most} were free{beside}"
+
+
+def _bytes(count):
+    return f"{count / 1e9:.3g} GB" if count < 1e12 else f"{count / 1e12:.2g} TB"
 
 
 def _column(storage, read):
@@ -123,7 +155,7 @@ def _table(times):
 
 def _figure(drawn, out, refused):
     layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
-    graphs = in_order(drawn.graph)
+    graphs = in_order(drawn.graph)  # Those of the paper as there, others as they come.
     theirs = _printed() if drawn.stand_in.any() else pd.DataFrame()
     names = out.names(map(shortened, graphs), None if out.double else 20)
     names += [OURS, *([THEIRS] if len(theirs) else [])]
@@ -135,23 +167,24 @@ def _figure(drawn, out, refused):
             line = drawn[(drawn.layout == layout) & (drawn.storage == storage) & (drawn.read == read)]
             at = panels.beside(k, len(SHOWN), 0.9)
             for each in line.itertuples():
-                style = {"ends": (each.low, each.high), "size": 2.8}
+                style = {"ends": (each.low, each.high), "size": 2.0}
                 panels.point(panel, each.over_fp64, graphs.index(each.graph) + at, each.bits, MARKS[storage], **style)
             if len(line):
                 mean = geometric(line.over_fp64)
-                style = {"ends": (mean["low"], mean["high"]), "size": 3.6}
+                style = {"ends": (mean["low"], mean["high"]), "size": 2.8}
                 panels.point(panel, mean["mean"], len(graphs) + at, line.bits.iloc[0], MARKS[storage], **style)
         for each in theirs.itertuples():
             at = len(graphs) + 1 + panels.beside(SHOWN.index((each.storage, each.read)), len(SHOWN), 0.9)
-            panels.point(panel, each.speedup, at, each.bits, MARKS[each.storage], filled=False, size=3.6)
+            panels.point(panel, each.speedup, at, each.bits, MARKS[each.storage], filled=False, size=2.8)
         for place, graph in enumerate(graphs):
             if not ((drawn.graph == graph) & (drawn.layout == layout)).any():
-                panels.note(panel, place, refused.get((graph, layout), "no rows"))
+                needed, _ = refused.get((graph, layout), (None, None))
+                panels.note(panel, place, "no rows" if needed is None else f"needs\n{_bytes(needed)}")
         panels.unity(panel)
         panels.named_rows(panel, names)
         panel.axhline(len(graphs) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
         panel.set_title(layout.upper())
-        panels.logarithmic(panel, digits=(1, 1.5, 2, 3, 5) if out.double else (1, 2, 5))
+        panels.logarithmic(panel)
     figure.supxlabel("times faster than float64, same layout")
     panels.legend(figure, panels.key(drawn.bits, MARKS))
     return figure

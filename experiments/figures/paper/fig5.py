@@ -3,16 +3,18 @@
 import numpy as np
 
 from cpms.experiment.report import panels
+from cpms.experiment.report.captions import three_digits
 from cpms.experiment.report.output import label, printed, shortened
 from cpms.experiment.report.palette import colour
-from cpms.experiment.report.stand_ins import STAND_INS, in_order, too_large
+from cpms.experiment.report.stand_ins import in_order, too_large
 
 NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
 STORAGES = ["cpms2", "cpms4"]
 CHANGE = "precision change"
 BLACK = "#222222"
-ABOVE = 0.2
-"""Distance of a diamond from its bar, in rows."""
+THICK, BELOW = 0.24, 0.18
+"""Height of a bar, and the distance of its line from its middle, in rows."""
+V100 = {"color": BLACK, "marker": "|", "markersize": 7, "markeredgewidth": 1.2, "linestyle": ""}
 
 
 def show(rows, out):
@@ -21,24 +23,29 @@ def show(rows, out):
     if not solved:
         out.leave_out("figure fig5", "no graph was solved by engine cuda in fp64, which times are shares of")
         return
-    labels = [name for graphs in solved.values() for name in graphs]
+    drawn = list(dict.fromkeys(name for graphs in solved.values() for name in graphs))
+    label_of = dict(zip(drawn, out.names(map(shortened, drawn)), strict=True))
     shares = [
-        (results[storage]["solve_s"] / results["fp64"]["solve_s"], name, layout, storage)
+        (_length(results, storage), f"{label_of[name]}, {layout.upper()}, {storage}")
         for layout, graphs in solved.items()
         for name, results in graphs.items()
         for storage in STORAGES
         if storage in results
     ]
     least, most = min(shares), max(shares)
+    counts = {
+        layout: sum(storage in results for results in graphs.values() for storage in STORAGES)
+        for layout, graphs in solved.items()
+    }
+    bars = ", ".join(f"{count} in {layout.upper()}" for layout, count in counts.items())
     out.figure(
         _figure(solved, out),
-        caption="Time of whole solves to 1e-10 in our kernels, over the float64 solve in the same layout; "
-        "upper bars: cpms2, lower: cpms4; lines: least to most of the solves. Parts: time by bits read, from few to "
-        "many; grey: what the first sweep after each rise takes beyond the median sweep of its level. Diamonds above "
-        "bars: the same on the authors' V100, in CSR, from their raw timings. "
-        f"{too_large(rows)}{STAND_INS}",
-        alt=f"Bars of {len(labels)} graphs; shortest: {least[0]:.2f} of the float64 solve ({', '.join(least[1:])}), "
-        f"longest: {most[0]:.2f} ({', '.join(most[1:])}).",
+        caption="Time of whole solves to 1e-10 in our kernels (engine cuda), over the float64 solve in the same "
+        "layout; upper bars: cpms2, lower: cpms4; lines below bars: least to most of the solves. Parts: time by bits "
+        "read, from few to many; white: what the first sweep after each rise takes beyond the median sweep of its "
+        f"level. Strokes across bars: the same on the authors' V100, in CSR, from their raw timings. {too_large(rows)}",
+        alt=f"Time over the float64 solve: {len(shares)} bars in parts by bits read ({bars}), from "
+        f"{three_digits(least[0])} ({least[1]}) to {three_digits(most[0])} ({most[1]}).",
     )
 
 
@@ -70,11 +77,20 @@ def _parts(result):
     return [*parts, (CHANGE, change)]
 
 
+def _length(results, storage):
+    """Return the length of a bar."""
+    return sum(spent for _, spent in _parts(results[storage])) / results["fp64"]["solve_s"]
+
+
 def _figure(solved, out):
+    from matplotlib.patches import Patch
+
     most = max(map(len, solved.values()))
     figure, axes = panels.grid(
         out.width, len(solved), panels.rows_height(range(most), 0.28, 0.5), columns=(1, 2), sharex=True
     )
+    if not out.double:
+        axes[0].get_gridspec().set_height_ratios([*map(len, solved.values())])
     theirs, seen = printed("v100").set_index("graph"), set()
     for panel, (layout, graphs) in zip(axes, solved.items(), strict=True):
         for place, (name, results) in enumerate(graphs.items()):
@@ -84,18 +100,15 @@ def _figure(solved, out):
                 line = theirs.loc[known]
                 for k, storage in enumerate(STORAGES):
                     ratio = line[f"total_{storage}_ms"] / line.total_fp64_ms
-                    panel.plot(
-                        ratio, place + _beside(k) - ABOVE, "D", ms=3.2, mfc="white", mec=BLACK, mew=0.7, zorder=4
-                    )
+                    panel.plot(ratio, place + _beside(k), **V100, zorder=4)
         panels.named_rows(panel, out.names(map(shortened, graphs)))
         panel.axvline(1.0, color=panels.NEUTRAL, linewidth=0.6, zorder=0)
         panel.set_title(layout.upper())
+        panel.tick_params(axis="x", labelbottom=True)
     figure.supxlabel("time over the float64 solve")
     bits = sorted(seen - {CHANGE})
-    square = {"marker": "s", "linestyle": ""}
-    diamond = {"color": BLACK, "marker": "D", "mfc": "white", "mew": 0.7, "ms": 4.5, "linestyle": ""}
-    lines = {CHANGE: {"color": panels.NEUTRAL, **square}, "V100": diamond}
-    panels.legend(figure, panels.key(bits, lines=lines))
+    change = Patch(facecolor="white", edgecolor=BLACK, linewidth=0.5, label=CHANGE)
+    panels.legend(figure, [*panels.key(bits), change, *panels.key(lines={"V100": V100})])
     return figure
 
 
@@ -111,11 +124,11 @@ def _bars(panel, place, results):
             continue
         left, at = 0.0, place + _beside(k)
         for name, spent in _parts(results[storage]):
-            shade = panels.NEUTRAL if name == CHANGE else colour(name)
-            panel.barh(at, spent / whole, left=left, height=0.22, color=shade)
+            style = {"color": "white", "edgecolor": BLACK} if name == CHANGE else {"color": colour(name)}
+            panel.barh(at, spent / whole, left=left, height=THICK, linewidth=0.4, **{"edgecolor": "white", **style})
             left += spent / whole
             seen.add(name)
         samples = results[storage].get("solve_samples_s") or [results[storage]["solve_s"]]
         ends = [min(samples) / whole, max(samples) / whole]
-        panel.plot(ends, [at, at], color=BLACK, linewidth=0.9, solid_capstyle="butt")
+        panel.plot(ends, [at + BELOW, at + BELOW], color=BLACK, linewidth=0.9, solid_capstyle="butt")
     return seen

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric, interval_text, ratio_ends
 from cpms.experiment.report.output import label, printed, shortened, storage_of
+from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.stand_ins import STAND_INS, in_order, too_large
 
 NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
@@ -33,14 +33,21 @@ def show(rows, out):
     if drawn.empty:
         out.leave_out("figure fig6", f"no graph was solved by engine cuda in fp64 and in one of {', '.join(BITS)}")
         return
+    figure = _figure(drawn, out)
     out.figure(
-        _figure(drawn, out),
+        figure,
         caption=f"Whole solves to {drawn.tol.iloc[0]:g} on {gpu} over float64 in the same kernels and layout, medians "
-        f"with {interval_text(rows)}, and geometric means over graphs with theirs; colour: storage, "
-        "marker: the faster of two kernels of ours, or the paper's; hollow: the authors' V100, in CSR, from their raw "
-        f"timings. {too_large(rows)}{STAND_INS}",
-        alt=ends(drawn, "over own fp64", ["graph", "layout", "engine", "storage"], "Speed-up of solves", "times"),
+        f"with {interval_text(rows)}, and geometric means over {_counts(drawn)} with theirs; above 1 faster. Colour: "
+        "storage, and the fewest bits that its sweeps read before they rise to 64; marker: the faster of two kernels "
+        f"of ours, or the paper's; hollow: the authors' V100, in CSR, from their raw timings. {too_large(rows)}",
+        alt=marks_in_words(figure),
     )
+
+
+def _counts(drawn):
+    """Return the number of graphs that means are of, by layout, in words."""
+    counts = {layout: _in_common(part).graph.nunique() for layout, part in drawn.groupby("layout")}
+    return " and ".join(f"{count} graphs in {layout.upper()}" for layout, count in counts.items())
 
 
 def _lines(row, paper, layout):
@@ -87,34 +94,45 @@ def _means(table):
 
 
 def _figure(drawn, out):
+    from matplotlib.ticker import MultipleLocator
+
     layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
-    graphs = {layout: in_order(drawn[drawn.layout == layout].graph) for layout in layouts}
-    height = panels.rows_height(range(1 + max(map(len, graphs.values()))), 0.32, 0.55)
-    figure, axes = panels.grid(out.width, len(layouts), height, columns=(1, 2), sharex=True)
+    graphs = in_order(drawn.graph)
+    names = [*out.names(map(shortened, graphs), None if out.double else 20), "geometric mean"]
+    figure, axes = panels.grid(
+        out.width, len(layouts), panels.rows_height(names, 0.42), columns=(2, 2), sharex=True, sharey=True
+    )
     for panel, layout in zip(axes, layouts, strict=True):
-        part, own = drawn[drawn.layout == layout], graphs[layout]
+        part = drawn[drawn.layout == layout]
         theirs = part[(part.engine == "cuda") & part[RATIOS[2]].notna()]
-        kernels = ["cuda", *(["V100"] if len(theirs) else []), "cuda_thread_rows"]
-        order = [(storage, kernel) for storage in BITS for kernel in kernels]
         for found, ratio, engine in ((part, RATIOS[0], None), (theirs, RATIOS[2], "V100")):
-            lines = [(own.index(line["graph"]), line, line[ratio], line) for line in found.to_dict("records")]
+            lines = [(graphs.index(line["graph"]), line, line[ratio], line) for line in found.to_dict("records")]
             for _, group in _in_common(found).groupby(["engine", "storage"], sort=False):
                 mean = geometric(group[ratio])
-                lines.append((len(own), group.iloc[0], mean["mean"], mean))
+                lines.append((len(graphs), group.iloc[0], mean["mean"], mean))
             for row, line, value, interval in lines:
                 kernel, storage = engine or line["engine"], line["storage"]
-                at = row + panels.beside(order.index((storage, kernel)), len(order), 0.88)
                 ends_of = None if engine else (interval["low"], interval["high"])
-                style = {"ends": ends_of, "filled": kernel in MARKS, "size": 3.1}
-                panels.point(panel, value, at, BITS[storage], MARKS.get(kernel, "D"), **style)
+                style = {"ends": ends_of, "filled": kernel in MARKS, "size": 2.6}
+                panels.point(panel, value, row + _at(storage, kernel), BITS[storage], MARKS.get(kernel, "D"), **style)
+        for place in (place for place, graph in enumerate(graphs) if graph not in set(part.graph)):
+            panels.note(panel, place, "no solve")
         panels.unity(panel)
-        panels.named_rows(panel, [*out.names(map(shortened, own)), f"mean of {_in_common(part).graph.nunique()}"])
-        panel.axhline(len(own) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
+        panels.named_rows(panel, names)
+        panel.axhline(len(graphs) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
         panel.set_title(layout.upper())
-        panel.tick_params(axis="x", labelbottom=True)
+    axes[0].xaxis.set_major_locator(MultipleLocator(0.1 if out.double else 0.2))
+    axes[0].xaxis.set_minor_locator(MultipleLocator(0.05))
+    axes[0].xaxis.set_major_formatter("{x:g}")
     figure.supxlabel("times faster than float64, same kernels")
     panels.legend(figure, _entries(drawn))
     return figure
+
+
+def _at(storage, kernel):
+    """Return the distance of a mark from the middle of its row: those of a storage lie together."""
+    half, kernels = 1 if list(BITS).index(storage) else -1, ["cuda", "V100", "cuda_thread_rows"]
+    return 0.23 * half + panels.beside(kernels.index(kernel), len(kernels), 0.4)
 
 
 def _in_common(part):
@@ -125,8 +143,7 @@ def _in_common(part):
 
 def _entries(drawn):
     colours = {
-        f"{name}, {bits} bits": {"color": panels.colour(bits), "marker": "s", "linestyle": ""}
-        for name, bits in BITS.items()
+        f"{name}, from {bits} bits": {"color": panels.colour(bits), **panels.SWATCH} for name, bits in BITS.items()
     }
     shapes = {NAMES[engine]: mark for engine, mark in MARKS.items() if (drawn.engine == engine).any()}
     hollow = {"color": panels.NEUTRAL, "marker": "D", "mfc": "white", "mew": 0.7, "ms": 4.5, "linestyle": ""}

@@ -11,11 +11,22 @@ NEEDS = ["gpu_cached", "gpu_merged"]
 BESIDE = ["gpu_levers"]
 SOLVES = {"error_feedback": "error feedback", "convergence_estimate": "the estimate of convergence"}
 
+OF_SWEEPS = {
+    "gpu_cached": "In-cache sweeps are those that the engine has for graphs that fit in the GPU's cache; without: its "
+    "sweeps of other graphs",
+    "gpu_merged": "Lumping sweeps over one node for all with equal out-edges; the time to find these is not counted",
+}
+MEANINGS = {
+    "error_feedback": "rounding errors of a sweep are added before the next one rounds",
+    "convergence_estimate": "the changes of a few sweeps before any layout is built, by which bits are chosen",
+}
+"""Of the levers of solves, for captions."""
+
 
 def show(rows, out, beside):
     for experiment, lines, by, caption in SWEEPS:
-        suffix = experiment.removeprefix("gpu")
-        show_faster(rows[rows.experiment == experiment], out, lines, by=by, caption=caption, suffix=suffix)
+        suffix, more = experiment.removeprefix("gpu"), f". {OF_SWEEPS[experiment]}"
+        show_faster(rows[rows.experiment == experiment], out, lines, by=by, caption=caption, suffix=suffix, more=more)
     solved = beside[beside.status == "ok"] if len(beside) else beside
     table = pd.DataFrame([line for _, row in solved.iterrows() for line in _solves(row)])
     if table.empty:
@@ -31,10 +42,11 @@ def show(rows, out, beside):
         if len(part):
             others = part[part.bits != part["bits without"]]
             more = "".join(
-                f". On {some(same.graph)} the engine reads {without} bits without it"
+                f". On {some(same.graph)} the engine reads {without} bits without it (hollow)"
                 for without, same in others.groupby("bits without")
             )
             interval = f"{interval_text(solved)}, of whole solves"
+            more = f"{more}. {called.capitalize()}: {MEANINGS[key]}"
             faster_figure(part, out, f"with {called}", interval, suffix=f"_{key}", of=BESIDE, more=more)
 
 

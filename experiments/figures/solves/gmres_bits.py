@@ -6,7 +6,6 @@ import pandas as pd
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import ends, shortened
 from cpms.experiment.report.page import labels
-from cpms.experiment.report.palette import nearest
 
 NEEDS = ["gmres_bits", "gmres_bits_held", "gmres_bits_poisson"]
 NAMED = {"gmres_bits": "listed", "gmres_bits_held": "held out", "gmres_bits_poisson": "7-point Poisson"}
@@ -14,6 +13,7 @@ LIMITS = {"bytes": 40, "blocks": 28}
 MOST = 1.1
 NEAR, FAR = 0.01, 0.15
 """Shares of iterations up to which a system is a tick, since most would hide each other, and by which it is named."""
+TICK = {"color": panels.NEUTRAL, "markersize": 6, "markeredgewidth": 0.6, "linestyle": ""}
 OF_POISSON = {"bytes": 36, "blocks": 24}
 MOST_OF_POISSON = 1.07
 
@@ -38,16 +38,29 @@ def show(rows, out):
     out.figure(
         _figure(held, out),
         caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a system "
-        f"that both solve, a tick within {100 * NEAR:g} % of 1, hollow if its matrix was held out, named beyond "
-        f"{100 * FAR:g} %. Bytes: as many whole bytes of a basis value are read as the residual asks for; blocks: of "
-        "values that share exponents; colour: the nearest number of bits",
-        alt=ends(held, "over float64", ["matrix", "basis"], "Iterations over float64's", "times"),
+        f"that both solve: a tick within {100 * NEAR:g} % of 1, above the line, or below it if its matrix was held "
+        f"out; else a circle, hollow if held out, and named beyond {100 * FAR:g} %. Bytes: as many whole bytes of a "
+        "basis value are read as the residual asks for; blocks: of values that share exponents",
+        alt=_in_words(held),
         timed=False,
     )
 
 
+def _in_words(held):
+    """Return the marks of each panel in words."""
+    texts = []
+    for basis, part in held.groupby("basis", sort=False):
+        near = (part["over float64"] - 1).abs() <= NEAR
+        far = part[~near].assign(matrix=[*map(shortened, part[~near].matrix)])
+        extremes = ends(far, "over float64", ["matrix", "right-hand side"], "iterations", drawn="circles")
+        texts.append(f"{basis}: {near.sum()} ticks at 1; {extremes}")
+    return "Iterations over float64's against mean bits read of a basis value. " + " ".join(texts)
+
+
 def _figure(held, out):
     """Draw a panel a basis: most systems take as many iterations as in float64, and would hide each other in one."""
+    from matplotlib.markers import TICKDOWN, TICKUP
+
     bases, at = list(dict.fromkeys(held.basis)), ["mean bits", "over float64"]
     figure, axes = panels.grid(
         out.width, len(bases), 2.2 if out.double else 1.9, columns=(1, 2), sharex=True, sharey=True
@@ -58,14 +71,20 @@ def _figure(held, out):
             filled = line.matrices != NAMED["gmres_bits_held"]
             bits = line["mean bits"]
             near = abs(line["over float64"] - 1) <= NEAR
-            style = {"marker": "|", "size": 7} if near else {"filled": filled, "size": 3.2}
-            panels.point(panel, bits, line["over float64"], bits, **style)
+            if near:
+                panel.plot(bits, 1.0, marker=TICKUP if filled else TICKDOWN, **TICK)
+            else:
+                panels.point(panel, bits, line["over float64"], None, filled=filled, size=3.2)
         panels.unity(panel, across=True)
+        panel.margins(y=0.1)
         panel.set_title(basis)
     figure.supxlabel("mean bits read of a basis value")
     figure.supylabel("iterations over float64's")
-    ways = {"held out": panels.HOLLOW} if (held.matrices == NAMED["gmres_bits_held"]).any() else {}
-    panels.legend(figure, panels.key(set(map(nearest, held["mean bits"])), lines=ways))
+    kinds = {"held out": (panels.HOLLOW, False), "others": (panels.FILLED, True)}
+    held_out = held.matrices == NAMED["gmres_bits_held"]
+    some = {name: kind for name, kind in kinds.items() if (held_out != kind[1]).any()}
+    if len(some) > 1:
+        panels.legend(figure, panels.key(lines={name: style for name, (style, _) in some.items()}))
     sides = held.groupby("matrix")["right-hand side"].nunique()
     for panel, basis in zip(axes, bases, strict=True):
         part = held[held.basis == basis]

@@ -24,5 +24,6 @@ def show(rows, out):
         caption="Times faster, geometric means over the matrices",
     )
     caption = "Conjugate gradients with vectors of so many bits against cuSPARSE with cuBLAS in float64"
-    shared = {"over": "cuSPARSE", "called": "cuSPARSE and cuBLAS", "names": NAMES, "caption": caption}
+    more = ". Lossless: in the format of fewest bits that holds the matrix exactly, as in the rows below"
+    shared = {"over": "cuSPARSE", "called": "cuSPARSE with cuBLAS", "names": NAMES, "caption": caption, "more": more}
     show_ways(table, out, held_out=HELD_OUT["gpu_cg_time"], **shared)

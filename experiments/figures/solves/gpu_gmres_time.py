@@ -21,6 +21,6 @@ def show(rows, out):
         suffix="_means",
         caption="Times faster, geometric means over the matrices",
     )
-    caption = "GMRES(100) by the format of its basis against ours with a basis in float64"
+    caption = "GMRES(100) by the format of its basis, and CuPy's GMRES, against ours with a basis in float64"
     shared = {"over": "own float64", "called": "our float64 basis", "names": NAMES, "caption": caption}
     show_ways(table, out, held_out=HELD_OUT["gpu_gmres_time"], **shared)

@@ -3,18 +3,18 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
+from cpms.experiment.report.captions import three_digits
 from cpms.experiment.report.output import shortened
 from cpms.experiment.report.palette import colour
 
 NEEDS = ["linear_cpu", "linear_gpu"]
 MARKS = "osD^vP*"
-REPEATED = {
-    "": "iterations in fp64 and fp32 read two bytes a row in place of its entries, those in bfp16, at that commit, all "
-    "entries",
-    "_gpu": "iterations read two bytes a row in place of its entries, except of a matrix in fp64",
-}
-"""What products read of a matrix whose rows repeat, on processors and on a GPU."""
+BY_NUMBER = ", by number"
+"""The end of the name of a way that reads which row of a few each row is, in place of its entries."""
+DASHES = ["-", (0, (5, 1.5)), (0, (2.5, 1.2)), (0, (1, 1))]
+"""Of the curves of a panel, so that those below others are seen."""
+LOGARITHMIC = 8.0
+"""Quotient of the bytes of the ways from which on their axis is logarithmic: beside the most, few would not be seen."""
 
 
 def show(rows, out):
@@ -27,56 +27,134 @@ def show(rows, out):
     )
     for experiment, here in rows.groupby("experiment", sort=False):
         of_gpu = "_gpu" if experiment.endswith("gpu") else ""
-        lines = pd.DataFrame([line for _, row in here.iterrows() for line in _lines(row)])
-        measured = lines[lines["GB read"] > 0]
-        repeated = f". Rows of these grids repeat: {REPEATED[of_gpu]}"
         is_alike = any(_drawn(row) != row.ways_found for _, row in here.iterrows())
         alike = ". The format that auto chose, fp32, gives the same curve" if is_alike else ""
+        repeated = _by_number(here)
         for along, suffix, of in (
             ("iteration", "", "iterations"),
             ("GB read", "_bytes", "the bytes of matrix and vectors that are read"),
         ):
-            column = "iterations" if along == "iteration" else along
+            curves = _curves(here, along, repeated if suffix else set())
+            of_matrix = "how the matrix is read" if suffix and repeated else "of the matrix"
             out.figure(
-                _figure(here, out, along),
+                _figure(here, out, along, curves),
                 suffix=f"{of_gpu}{suffix}",
-                caption=f"Conjugate gradients: residual relative to the right-hand side, against {of}; a panel is a "
-                "stencil of so many points on a grid of that side, and a right-hand side. A curve is one run, in the "
-                "colour of the fewest bits of a vector's value; where curves coincide, the last is seen. Its mark "
-                f"names the formats of vectors and of the matrix{alike}{repeated if suffix else ''}",
-                alt=ends(
-                    measured,
-                    column,
-                    ["matrix", "method", "storage"],
-                    f"{column[0].upper()}{column[1:]} to the same residual",
-                ),
+                caption=f"Conjugate gradients: residual relative to the right-hand side, against {of}, from the first "
+                "iteration on; it may rise at first. A panel is a stencil of so many points on a grid of that "
+                "side, and a right-hand side. A curve is one run, in the colour of the fewest bits of a vector's "
+                f"value; its mark names the formats of vectors and {of_matrix}{_coincide(curves)}{alike}"
+                f"{_repeating(repeated, curves) + ('' if of_gpu else _decoded(curves)) if suffix else ''}",
+                alt=_in_words(curves, along),
                 timed=False,
                 of=[experiment],
             )
 
 
-def _figure(rows, out, along):
-    figure, axes = panels.grid(out.width, len(rows), 2.1, columns=(2, 4), sharey=True)
-    read, ways = set(), {}
-    for panel, (_, row) in zip(axes, rows.iterrows(), strict=True):
+def _by_number(rows):
+    """Return the ways that read as many bytes a row of every matrix: rows that repeat, by their number."""
+    found = {}
+    for _, row in rows.iterrows():
+        for way in _drawn(row):
+            if way["history"]:
+                found.setdefault(_way(way), {})[row.entries / row.rows] = way["history"][0][3] / row.rows
+    return {
+        way
+        for way, each in found.items()
+        if max(each) > 1.5 * min(each) and max(each.values()) < 1.01 * min(each.values())
+    }
+
+
+def _repeating(repeated, curves):
+    """Return a sentence on the matrices whose rows are read by number; empty without any."""
+    if not repeated:
+        return ""
+    names = {curve["name"] for each in curves.values() for curve in each}
+    others = sorted(name for name in names if not name.endswith(BY_NUMBER))
+    entries = f"; iterations in {' and '.join(others)} read all entries" if others else ""
+    number = "two bytes a row, which one it is, are read in place of its entries"
+    return f". Rows of these grids repeat{BY_NUMBER.replace(',', ';')}: {number}{entries}"
+
+
+def _decoded(curves):
+    """Return what processors move besides vectors in block floats, as a sentence; empty without these."""
+    blocks = sorted({curve["name"].split(",")[0] for each in curves.values() for curve in each} & {"bfp16", "bfp24"})
+    moved = "the direction is moved as decoded, too, and the product with the matrix in float32"
+    return f". In {' and '.join(blocks)}, {moved}" if blocks else ""
+
+
+def _coincide(curves):
+    """Return which curves lie on each other in all panels, as a phrase: their values agree to 1 %."""
+    pairs = {}
+    for each in curves.values():
+        for place, one in enumerate(each):
+            for other in each[place + 1 :]:
+                ends_of = [(c["x"][-1], len(c["x"]), c["y"][len(c["y"]) // 2]) for c in (one, other)]
+                alike = all(abs(a - b) <= 0.01 * abs(a) for a, b in zip(*ends_of, strict=True))
+                pairs.setdefault((one["name"], other["name"]), []).append(alike)
+    same = [pair for pair, alike in pairs.items() if all(alike)]
+    return "".join(f"; {one} and {other} give one curve" for one, other in same)
+
+
+def _curves(rows, along, repeated):
+    """Return the curves of each panel, by its title: name, bits, residuals, and iterations or bytes."""
+    found = {}
+    for _, row in rows.iterrows():
+        each = found[f"{shortened(row.graph)} {row.rhs}"] = []
         for way in _drawn(row):
             steps = pd.DataFrame(way["history"], columns=["iteration", "residual", "bits", "bytes"])
             if steps.empty:
                 continue
             steps["GB read"] = (steps.bytes * steps.iteration.diff().fillna(steps.iteration)).cumsum() / 1e9
-            read.add(bits := steps.bits.min())
-            mark = ways.setdefault(_way(way), MARKS[len(ways) % len(MARKS)])
-            panel.plot(steps[along], steps.residual, color=colour(bits), linewidth=0.8, zorder=1)
-            level = 10.0 ** (-2 - 8 * list(ways).index(_way(way)) / len(row.ways_found))
-            at = steps.iloc[int((steps.residual <= level).to_numpy().argmax() or len(steps) - 1)]
-            panel.plot(at[along], at.residual, mark, ms=4.5, color=colour(bits), mfc="white", mew=0.8)
-        panel.set(title=f"{shortened(row.graph)}, {row.rhs}", xlabel=along)
-        panel.locator_params(axis="x", nbins=4)
+            name = _way(way)
+            name = f"{name.split(',')[0]}{BY_NUMBER}" if name in repeated else name
+            each.append({"name": name, "bits": int(steps.bits.min()), "x": [*steps[along]], "y": [*steps.residual]})
+    return found
+
+
+def _in_words(curves, along):
+    """Return where the curves of each panel end, in words."""
+    unit = " GB" if along == "GB read" else ""
+    texts = []
+    for title, each in curves.items():
+        ends_of = sorted((curve["x"][-1], curve["name"]) for curve in each)
+        first, last = (f"{three_digits(at)}{unit} ({name})" for at, name in (ends_of[0], ends_of[-1]))
+        texts.append(f"{title}: {len(each)} curves, which end from {first} to {last}.")
+    return f"Relative residual against {along}, {len(curves)} panels of falling curves. {' '.join(texts)}"
+
+
+def _figure(rows, out, along, curves):
+    figure, axes = panels.grid(out.width, len(rows), 1.85, columns=(2, 4), sharey=True)
+    names = list(dict.fromkeys(curve["name"] for each in curves.values() for curve in each))
+    marks = {name: MARKS[place % len(MARKS)] for place, name in enumerate(names)}
+    wide = any(_wide(each) for each in curves.values()) and along != "iteration"
+    for panel, (title, each) in zip(axes, curves.items(), strict=True):
+        for place, curve in enumerate(each):
+            dashes = DASHES[place % len(DASHES)]
+            panel.plot(curve["x"], curve["y"], color=colour(curve["bits"]), linewidth=0.9, linestyle=dashes, zorder=1)
+            level = 10.0 ** (-2 - 8 * names.index(curve["name"]) / len(names))
+            at = next((k for k, residual in enumerate(curve["y"]) if residual <= level), len(curve["y"]) - 1)
+            style = {"ms": 4.5, "color": colour(curve["bits"]), "mfc": "white", "mew": 0.8}
+            panel.plot(curve["x"][at], curve["y"][at], marks[curve["name"]], **style)
+        panel.set_title(title, fontsize=7)
+        if wide:
+            panels.logarithmic(panel, most=5)
+            panel.set_xlim(left=min(curve["x"][-1] for curve in each) / 30)
+        else:
+            panel.set_xlim(left=0)
+            panel.locator_params(axis="x", nbins=5, steps=[1, 2, 5, 10])
+        if panel.get_subplotspec().is_last_row():
+            panel.set_xlabel(along)
     panels.logarithmic(axes[0], "y")
     figure.supylabel("relative residual")
-    lines = {name: {**panels.HOLLOW, "marker": mark} for name, mark in ways.items()}
-    panels.legend(figure, panels.key(read, lines=lines))
+    bits = {curve["bits"] for each in curves.values() for curve in each}
+    panels.legend(figure, panels.key(bits, lines={name: {**panels.HOLLOW, "marker": marks[name]} for name in marks}))
     return figure
+
+
+def _wide(curves):
+    """Return whether the bytes of some curve of a panel are many times those of another."""
+    ends_of = [curve["x"][-1] for curve in curves]
+    return bool(ends_of) and max(ends_of) > LOGARITHMIC * min(ends_of)
 
 
 def _drawn(row):

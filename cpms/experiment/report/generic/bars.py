@@ -27,6 +27,7 @@ from cpms.experiment.report.generic.parts import (
 from cpms.experiment.report.generic.words import bits_in_words, case_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.experiment.report.stand_ins import STARRED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +76,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         what,
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         apart + some,
-        "; *: stand-in" if any(map(captions.stands_in, found.graph)) else "",
+        f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
     ]
     return figure, "".join(texts), range_of(found, "seconds", "Points of the time", "s")
 

@@ -1,15 +1,15 @@
-"""Markers and legends: a square is a colour's number of bits, a mark an engine, a layout or a contestant.
+"""Markers and legends: a short bar is a colour's number of bits, a mark an engine, a layout or a contestant.
 
-A legend stands above the panels or below them, in as few lines as its entries have room for.
+A legend stands above the panels or below them, in as few lines as its entries have room for. Colours and marks have
+columns of their own: no bar is taken for a mark.
 """
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report.page.room import CHARACTER_IN
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SWATCH: dict[str, Any] = {"linestyle": "-", "linewidth": 4.0, "solid_capstyle": "butt"}
+"""The entry of a colour in a legend: a short bar, unlike any marker."""
 ALL_MARKERS = "osD^vP*X<>hp"
 """Of engines and layouts, and of histories."""
 _ENTRY_IN = 0.3
@@ -58,7 +60,7 @@ def markers(found: pd.DataFrame) -> list[str]:
 def key(
     bits: Iterable[float] = (), marks: dict[str, str] | None = None, lines: dict[str, dict[str, Any]] | None = None
 ) -> list[Artist]:
-    """Return the entries of a legend: squares in the colours of bits, marks by name, and lines by name and style.
+    """Return the entries of a legend: bars in the colours of bits, marks by name, and lines by name and style.
 
     Numbers of bits that share a colour share an entry.
     """
@@ -67,16 +69,15 @@ def key(
     alike: dict[str, list[float]] = {}
     for each in sorted(set(bits), reverse=True):
         alike.setdefault(colour(each), []).append(each)
-    squares = [
-        Line2D([], [], color=shade, marker="s", linestyle="", label=f"{_listed(numbers)} bits")
-        for shade, numbers in alike.items()
+    swatches = [
+        Line2D([], [], color=shade, label=f"{_listed(numbers)} bits", **SWATCH) for shade, numbers in alike.items()
     ]
     named = [
         Line2D([], [], color=NEUTRAL, marker=each, linestyle="", markersize=5, label=name)
         for name, each in (marks or {}).items()
     ]
     styled = [Line2D([], [], label=name, **style) for name, style in (lines or {}).items()]
-    return [*squares, *named, *styled]
+    return [*swatches, *named, *styled]
 
 
 def _listed(falling: Sequence[float]) -> str:
@@ -88,21 +89,50 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: boo
 
     An entry of more characters than ``most`` has two lines, and is abbreviated if it has more than these.
     """
+    from matplotlib.lines import Line2D
+
     for entry in entries:
         parts = textwrap.wrap(str(entry.get_label()), most) or [""]
         entry.set_label("\n".join([*parts[:1], *([abbreviate(" ".join(parts[1:]), most)] if parts[1:] else [])]))
-    lengths = [max(map(len, str(entry.get_label()).split("\n"))) for entry in entries]
-    columns = next(
-        (count for count in range(len(lengths), 1, -1) if _legend_inches(lengths, count) <= figure.get_figwidth()), 1
-    )
-    lines = -(-len(lengths) // columns)
-    columns = -(-len(lengths) // lines)  # Columns are as even as that many lines allow: entries are read downwards.
+    columns = _columns(entries, figure.get_figwidth())
+    lines = max(map(len, columns), default=0)
+    blank = [Line2D([], [], linestyle="", label=" ")]
     figure.legend(
-        handles=list(entries), loc="outside lower center" if below else "outside upper center", ncols=columns,
+        handles=[entry for column in columns for entry in [*column, *blank * (lines - len(column))]],
+        loc="outside lower center" if below else "outside upper center", ncols=max(1, len(columns)),
         handletextpad=0.3, columnspacing=0.9, borderaxespad=0.1, handlelength=1.2,
     )  # fmt: skip
-    columns_of = [part.tolist() for part in np.array_split([str(entry.get_label()) for entry in entries], columns)]
-    return max((sum(label.count("\n") + 1 for label in column) for column in columns_of), default=0)
+    return max((sum(str(entry.get_label()).count("\n") + 1 for entry in column) for column in columns), default=0)
+
+
+def _columns(entries: Sequence[Any], width: float) -> list[list[Any]]:
+    """Return entries in columns, colours before marks, in as few lines as a figure of so many inches has room for.
+
+    Columns are as even as that many lines allow: entries are read downwards.
+    """
+    colours = [entry for entry in entries if _is_swatch(entry)]
+    groups = [group for group in (colours, [entry for entry in entries if entry not in colours]) if group]
+    found: list[list[Any]] = []
+    for lines in range(1, len(entries) + 1):
+        counts = [-(-len(group) // lines) for group in groups]
+        ends = [
+            [-(-part * len(group) // count) for part in range(count + 1)]
+            for group, count in zip(groups, counts, strict=True)
+        ]
+        found = [
+            group[start:end]
+            for group, places in zip(groups, ends, strict=True)
+            for start, end in itertools.pairwise(places)
+        ]
+        if _legend_inches(found) <= width:
+            break
+    return found
+
+
+def _is_swatch(entry: Any) -> bool:
+    """Return whether an entry of a legend is that of a colour."""
+    unmarked = getattr(entry, "get_marker", lambda: None)() in ("", "None", None)
+    return unmarked and bool(entry.get_linewidth() == SWATCH["linewidth"])
 
 
 def legend_above(axes: Axes, title: str) -> None:
@@ -113,7 +143,7 @@ def legend_above(axes: Axes, title: str) -> None:
     axes.set_title(title, pad=3.0 + sum(1.55 * float(text.get_fontsize()) for text in entries))
 
 
-def _legend_inches(lengths: Sequence[int], columns: int) -> float:
-    """Return the width of a legend, whose entries fill column by column."""
-    parts = np.array_split(np.asarray(lengths), columns)
-    return sum(CHARACTER_IN * int(part.max()) + _ENTRY_IN for part in parts if part.size)
+def _legend_inches(columns: Sequence[Sequence[Any]]) -> float:
+    """Return the width of a legend."""
+    lines = [[line for entry in column for line in str(entry.get_label()).split("\n")] for column in columns]
+    return sum(CHARACTER_IN * max(map(len, column)) + _ENTRY_IN for column in lines)

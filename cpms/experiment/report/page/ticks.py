@@ -1,9 +1,11 @@
-"""Ticks of logarithmic axes: from three to a few of them, as plain numbers or as powers of ten.
+"""Ticks of logarithmic axes: from three to a few of them, in one notation, with as many labels as have room.
 
-The finest of the usual sequences that fits is taken: every k-th decade, the digits 1, 2, 5 (Lewart, 1973, as in most
-plotting libraries), finer digits, and of an axis much shorter than a decade multiples of a round step. Two labelled
-ticks leave the scale open, since two numbers lie on a linear axis and on a logarithmic one alike. Raised digits are
-those of the font itself, so no text is smaller than the ticks. The cost is a few comparisons a figure.
+Of the usual sequences the finest that fits is taken: every k-th decade, the digits 1, 2, 5 (Lewart, 1973, as in most
+plotting libraries), finer digits where the axis spans about a decade or less, and of an axis much shorter than that
+multiples of a round step. Two labelled ticks leave the scale open, since two numbers lie on a linear axis and on a
+logarithmic one alike. The unlabelled ticks of such short axes are multiples of a round step, too, so that between 1 and
+2 there are more of them. Numbers with many zeros are written like 1e-6, on all ticks of an axis or on none: raised
+digits would be smaller than 7 points. The cost is a few comparisons a figure.
 """
 
 from __future__ import annotations
@@ -13,34 +15,44 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cpms.experiment.report.page.room import CHARACTER_IN
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEAST_TICKS = 3
 """Labelled ticks of a logarithmic axis."""
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_DIGITS = ((1.0, 3.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0))
-"""First digits of ticks of axes that span about a decade or less, from few to many."""
+_DIGITS = ((1.0, 2.0, 5.0), (1.0, 3.0))
+_FINE_DIGITS = ((1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+"""First digits of ticks, from few to many: of any axis, and of those that span about a decade or less."""
 _STEPS = (5.0, 2.0, 1.0)
 """First digits of the steps between ticks of an axis that is nearly linear."""
 _EDGE = 1e-9
 """Part of a number by which rounding may move a tick out of the axis."""
+_SHORT = 20.0
+"""Quotient of the ends of an axis up to which ticks divide the part from 1 to 2."""
+_LINEAR = 4.0
+"""Quotient of the ends of an axis up to which ticks may be multiples of a round step."""
+_MOST_BETWEEN = 31
+"""Ticks without labels of such an axis."""
+_GAP_IN, _LINE_IN = 0.05, 0.16
+"""Least distance between labels side by side, and of the middles of those one above the other, in inches."""
+_PLAIN = (1e-3, 1e5)
+"""Numbers from the first to below the second are written plainly."""
 
 
-def logarithmic(axes: Axes, which: str = "x", *, digits: Sequence[float] = (1.0, 2.0, 5.0), most: int = 6) -> None:
-    """Make an axis logarithmic, with plain numbers at few ticks.
+def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
+    """Make an axis logarithmic, with numbers in one notation at as many ticks as have room.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
     which : str
         ``x`` or ``y``.
-    digits : sequence of float
-        First digits of ticks, where the axis spans few decades.
     most : int
         Number of ticks.
     """
-    from matplotlib.ticker import FuncFormatter, Locator, LogLocator, NullFormatter
+    from matplotlib.ticker import Formatter, Locator, NullFormatter
 
     class Few(Locator):
         """Ticks of the axis as it is when the figure is drawn."""
@@ -49,31 +61,54 @@ def logarithmic(axes: Axes, which: str = "x", *, digits: Sequence[float] = (1.0,
             return self.tick_values(*axis.get_view_interval())
 
         def tick_values(self, vmin: float, vmax: float) -> Any:
-            return chosen_ticks(min(vmin, vmax), max(vmin, vmax), digits=digits, most=most)
+            low, high = min(vmin, vmax), max(vmin, vmax)
+            allowed = most
+            while allowed > LEAST_TICKS and not _fit(ticks := chosen_ticks(low, high, most=allowed)):
+                allowed = min(allowed, len(ticks)) - 1
+            return chosen_ticks(low, high, most=allowed)
 
-    class Fine(LogLocator):
-        """Nine unlabelled ticks a decade, of an axis that has room for them."""
+    class Fine(Few):
+        """Unlabelled ticks, of an axis that has room for them."""
 
         def tick_values(self, vmin: float, vmax: float) -> Any:
-            return super().tick_values(vmin, vmax) if 0 < min(vmin, vmax) * 10**4.5 > max(vmin, vmax) else []
+            return between_ticks(min(vmin, vmax), max(vmin, vmax))
+
+    class Alike(Formatter):
+        """Numbers in one notation."""
+
+        def __call__(self, value: float, _: int | None = None) -> str:
+            return number(value)
+
+        def format_ticks(self, values: Sequence[float]) -> list[str]:
+            return numbers(values)
+
+    def _fit(ticks: Sequence[float]) -> bool:
+        """Return whether the labels of ticks lie apart on the axis, as long as it is now."""
+        figure: Any = axes.figure
+        inches = axes.get_window_extent().size / figure.dpi
+        places = axis.get_transform().transform(np.asarray(ticks))
+        low, high = sorted(axis.get_transform().transform(np.asarray(axis.get_view_interval())))
+        apart = np.diff(places) / (high - low) * inches[int(which == "y")]
+        if which == "y":
+            return bool((apart >= _LINE_IN).all())
+        widths = CHARACTER_IN * np.array([len(each) for each in numbers(ticks)])
+        return bool((apart >= (widths[1:] + widths[:-1]) / 2 + _GAP_IN).all())
 
     getattr(axes, f"set_{which}scale")("log")
     axis = getattr(axes, f"{which}axis")
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axis.set_minor_locator(Fine(subs=[2, 3, 4, 5, 6, 7, 8, 9], numticks=100))
+    axis.set_major_formatter(Alike())
+    axis.set_minor_locator(Fine())
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_locator(Few())
 
 
-def chosen_ticks(low: float, high: float, *, digits: Sequence[float] = (1.0, 2.0, 5.0), most: int = 6) -> list[float]:
+def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
     """Return the ticks of a logarithmic axis: three or more, as long as its ends differ by more than rounding.
 
     Parameters
     ----------
     low, high : float
         Ends of the axis; a figure without positive numbers has no ticks.
-    digits : sequence of float
-        First digits of ticks, where the axis spans few decades.
     most : int
         Number of ticks.
 
@@ -81,27 +116,60 @@ def chosen_ticks(low: float, high: float, *, digits: Sequence[float] = (1.0, 2.0
     --------
     >>> chosen_ticks(0.9, 120), chosen_ticks(1.9, 60), chosen_ticks(1.7, 2.6)
     ([1.0, 10.0, 100.0], [2.0, 5.0, 10.0, 20.0, 50.0], [1.8, 2.0, 2.2, 2.4, 2.6])
+    >>> chosen_ticks(0.6, 6.0), chosen_ticks(0.9, 1.6)
+    ([0.7, 1.0, 1.5, 2.0, 3.0, 5.0], [1.0, 1.2, 1.4, 1.6])
     """
     if not 0 < low < high or not np.isfinite(high):
         return []
-    held = list(_sequences(low, high, digits))
+    usual, steps = list(_usual(low, high)), list(_multiples(low, high))
+    finer = steps if high <= _LINEAR * low else []
+    preferred = [each for each in [*usual, *finer] if LEAST_TICKS <= len(each) <= most]
+    if preferred:
+        return max(preferred, key=len) if high <= _SHORT * low else preferred[0]
+    held = [*usual, *steps]
     thinned = [each[:: -(-len(each) // most)] for each in held if len(each) > most]
     return next((each for each in [*held, *thinned] if LEAST_TICKS <= len(each) <= most), [low, high])
 
 
-def _sequences(low: float, high: float, digits: Sequence[float]) -> Iterator[list[float]]:
-    """Yield sequences of ticks in the order of preference."""
+def between_ticks(low: float, high: float) -> list[float]:
+    """Return the ticks of a logarithmic axis that have no labels; none where they would be too many.
+
+    Examples
+    --------
+    >>> between_ticks(0.9, 1.6)
+    [0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.45, 1.5, 1.55, 1.6]
+    >>> between_ticks(0.9, 10.5)
+    [0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
+    """
+    if not 0 < low < high < low * 10**4.5:
+        return []
+    if high <= _LINEAR * low:
+        return max((each for each in _multiples(low, high) if len(each) <= _MOST_BETWEEN), key=len)
+    digits: list[float] = [1.0, *range(2, 10)]
+    if high <= _SHORT * low:
+        digits = [*(1 + tenth / 10 for tenth in range(10)), *range(2, 10)]
+    return _with_digits(low, high, digits)
+
+
+def _usual(low: float, high: float) -> Iterator[list[float]]:
+    """Yield sequences of decades and of first digits, in the order of preference among those of one length."""
     first, last = int(np.ceil(np.log10(low) - _EDGE)), int(np.floor(np.log10(high) + _EDGE))
     for step in range(1, max(2, last - first)):
         start = -(-first // step) * step
         yield [_tick(1.0, power) for power in range(start, last + 1, step)]
-    for each in (digits, *_DIGITS):
-        yield [
-            tick
-            for power in range(first - 1, last + 1)
-            for digit in each
-            if low * (1 - _EDGE) <= (tick := _tick(digit, power)) <= high * (1 + _EDGE)
-        ]
+    for each in (*_DIGITS, *(_FINE_DIGITS if high <= _SHORT * low else ())):
+        yield _with_digits(low, high, each)
+
+
+def _with_digits(low: float, high: float, digits: Sequence[float]) -> list[float]:
+    """Return the numbers of some first digits within an axis."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    found = (_tick(digit, power) for power in powers for digit in digits)
+    return [tick for tick in found if low * (1 - _EDGE) <= tick <= high * (1 + _EDGE)]
+
+
+def _multiples(low: float, high: float) -> Iterator[list[float]]:
+    """Yield the multiples of round steps within an axis, from few to many."""
     for power in range(int(np.floor(np.log10(high - low))), int(np.floor(np.log10(high - low))) - 3, -1):
         for digit in _STEPS:
             step_of = _tick(digit, power)
@@ -110,19 +178,33 @@ def _sequences(low: float, high: float, digits: Sequence[float]) -> Iterator[lis
 
 
 def _tick(digit: float, power: int) -> float:
-    return float(f"{digit}e{power}")
+    return float(f"{digit:.12g}e{power}")
 
 
 def number(value: float) -> str:
-    """Return a number as a tick: plain up to four digits, else as a power of ten with raised digits.
+    """Return a number as a tick: plain up to five digits, else with an exponent.
 
     Examples
     --------
     >>> number(0.5), number(1e-10), number(2000), number(2e6)
-    ('0.5', '10⁻¹⁰', '2000', '2×10⁶')
+    ('0.5', '1e-10', '2000', '2e6')
     """
-    if value == 0 or 1e-3 <= abs(value) < 1e4:
-        return f"{value:g}"
-    power = int(np.floor(np.log10(abs(value)) + 1e-9))
-    first = f"{value / 10.0**power:.6g}"
-    return ("" if first == "1" else f"{first}\u00d7") + f"10{str(power).translate(_RAISED)}"
+    return f"{value:.12g}" if value == 0 or _PLAIN[0] <= abs(value) < _PLAIN[1] else _with_exponent(value)
+
+
+def numbers(values: Sequence[float]) -> list[str]:
+    """Return numbers in one notation: all are plain, or all but 0 and 1 have exponents.
+
+    Examples
+    --------
+    >>> numbers([0.01, 1.0, 100.0]), numbers([1e-4, 0.01, 1.0])
+    (['0.01', '1', '100'], ['1e-4', '1e-2', '1'])
+    """
+    if all(value == 0 or _PLAIN[0] <= abs(value) < _PLAIN[1] for value in values):
+        return [f"{value:.12g}" for value in values]
+    return [f"{value:g}" if value in (0, 1) else _with_exponent(value) for value in values]
+
+
+def _with_exponent(value: float) -> str:
+    first, _, power = f"{value:.11e}".partition("e")
+    return f"{float(first):.12g}e{int(power)}"
