@@ -23,6 +23,7 @@ from cpms.contracts.arnoldi import ArnoldiSteps
 from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.own_codecs import has_own_codec
 from cpms.contracts.product_request import Compute, ProductRequest
+from cpms.contracts.sweeps import Sweeps
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import ValueFormat, VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat
@@ -304,6 +305,10 @@ class LinearOperator(ABC):
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:  # noqa: ARG002
         """Return fused iterations for a `cpms.contracts.linear_solve.SolveTask`; None if the backend fuses none."""
+        return None
+
+    def sweeps(self, task: Any, inverse_diagonal: Any, r: Any, c: Any) -> Sweeps | None:  # noqa: ARG002
+        """Return fused sweeps of a task that correct c by the residual r; None if the backend fuses none."""
         return None
 
     def arnoldi(self, task: Any, most: int) -> ArnoldiSteps | None:  # noqa: ARG002

@@ -62,14 +62,43 @@ class LinearSystem:
         return self.matrix.diagonal()
 
     @cached_property
+    def _turned(self) -> Any:
+        """The transpose in SciPy's CSR, with sorted indices."""
+        return self.matrix.to_scipy().T.tocsr()
+
+    @cached_property
+    def _across(self) -> Floats | None:
+        """The value across the diagonal from each stored one; None where some are not stored."""
+        turned = self._turned
+        same = np.array_equal(turned.indptr, self.matrix.indptr) and np.array_equal(turned.indices, self.matrix.indices)
+        return np.asarray(turned.data) if same else None
+
+    @cached_property
     def is_symmetric(self) -> bool:
         """Whether the matrix equals its transpose, up to rounding errors of an assembly."""
-        given: Any = self.matrix.to_scipy()
-        turned = given.T.tocsr()
-        if (given != turned).nnz == 0:
-            return True
+        given, across = self.matrix.given_values(), self._across
         with np.errstate(over="ignore", invalid="ignore"):
-            return bool(abs(given - turned).max() <= _ROUNDING * abs(given).max())
+            beside = given - across if across is not None else (self.matrix.to_scipy() - self._turned).data
+            difference = float(np.abs(beside).max(initial=0.0))
+            return difference == 0.0 or bool(difference <= _ROUNDING * np.abs(given).max())
+
+    @cached_property
+    def asymmetry(self) -> float:
+        """The Frobenius norm of A - A^T over that of A + A^T; inf if these are opposite matrices.
+
+        Examples
+        --------
+        >>> round(LinearSystem(Matrix.from_dense([[3.0, 4.0], [-4.0, 3.0]])).asymmetry, 3)
+        1.333
+        """
+        across, given = self._across, self.matrix.to_scipy()
+        largest = np.abs(given.data).max(initial=0.0) or 1.0
+        with np.errstate(divide="ignore", under="ignore"):
+            if across is None:
+                sizes = [np.linalg.norm(each.data / largest) for each in (given - self._turned, given + self._turned)]
+            else:
+                sizes = [np.linalg.norm(given.data / largest + sign * across / largest) for sign in (-1.0, 1.0)]
+            return float(sizes[0] / sizes[1]) if sizes[1] > 0.0 else np.inf
 
     @property
     def has_positive_diagonal(self) -> bool:
@@ -110,9 +139,12 @@ class LinearSystem:
         sizes = np.abs(self.diagonal)
         if not (sizes > 0.0).all():
             return np.inf
-        given = abs(self.matrix.to_scipy()).sqrt()
         scale = 1.0 / np.sqrt(sizes)
-        products = given.multiply(given.T).tocsr()
+        products = abs(self.matrix.to_scipy()).sqrt()
+        if self._across is None:
+            products = products.multiply(abs(self._turned).sqrt()).tocsr()
+        else:
+            products.data *= np.sqrt(np.abs(self._across))
         sums = scale * np.asarray(products @ scale)
         return float(np.maximum(sums - 1.0, 0.0).max(initial=0.0))
 
@@ -130,20 +162,22 @@ class LinearSystem:
         >>> LinearSystem(Matrix.from_dense([[2.0, -4.0], [0.25, 2.0]])).is_symmetrizable
         False
         """
-        given = self.matrix.to_scipy().copy()
-        given.eliminate_zeros()
-        turned = given.T.tocsr()
-        given.sort_indices()
-        turned.sort_indices()
-        if not (np.array_equal(given.indptr, turned.indptr) and np.array_equal(given.indices, turned.indices)):
-            return False
-        if (np.sign(given.data) != np.sign(turned.data)).any():
+        given, across = self.matrix.to_scipy(), self._across
+        if across is None or not given.data.all():
+            given = given.copy()
+            given.eliminate_zeros()
+            others = LinearSystem(Matrix.from_scipy(given))._across
+            if others is None:
+                return False
+            across = others
+        if ((given.data > 0.0) != (across > 0.0)).any():
             return False
         rows = np.repeat(np.arange(self.size), np.diff(given.indptr))
-        ratios = np.log(np.abs(given.data)) - np.log(np.abs(turned.data))
-        potential = _potentials(rows, given, ratios)
-        largest = np.abs(potential).max(initial=1.0)
-        return bool((np.abs(potential[rows] - potential[given.indices] - ratios) <= _ROUNDING_OF_LOGS * largest).all())
+        potential = _potentials(rows, given, across)
+        above = np.flatnonzero(rows < given.indices)
+        differences = potential[rows[above]] - potential[given.indices[above]]
+        misses = np.abs(differences - _log_ratios(given.data[above], across[above]))
+        return bool((misses <= _ROUNDING_OF_LOGS * np.abs(potential).max(initial=1.0)).all())
 
     @cached_property
     def diagonal_spread(self) -> float:
@@ -161,20 +195,26 @@ class LinearSystem:
         return largest * float(np.linalg.norm(values / largest)) if largest > 0 else 0.0
 
 
-def _potentials(rows: Any, given: Any, ratios: Floats) -> Floats:
-    """Return a potential, 0 at the root of each tree of a spanning forest, whose differences along edges are ratios."""
+def _log_ratios(values: Floats, across: Floats) -> Floats:
+    return np.asarray(np.log(np.abs(values)) - np.log(np.abs(across)))
+
+
+def _potentials(rows: Any, given: Any, across: Floats) -> Floats:
+    """Return a potential that is 0 at the root of each tree of a spanning forest; along edges it differs by ratios."""
     size = given.shape[0]
-    _, labels = connected_components(given, directed=False)
-    roots = np.unique(labels, return_index=True)[1]
-    # One more node joins the roots, so that one search reaches all rows.
-    links = np.ones(len(rows) + len(roots))
-    ends = np.concatenate([given.indices, roots]), np.concatenate([rows, np.full(len(roots), size)])
-    joined = scipy.sparse.csr_array((links, ends[::-1]), shape=(size + 1, size + 1))
-    parents = breadth_first_order(joined, size, return_predecessors=True)[1].astype(np.int64)
-    parents[size] = size
+    order, parents = breadth_first_order(given, 0, return_predecessors=True)
+    roots = np.zeros(1, np.int64)
+    if len(order) < size:  # Several trees: one more node joins their roots, so that one search reaches all rows.
+        roots = np.unique(connected_components(given, directed=False)[1], return_index=True)[1]
+        links = np.ones(len(rows) + len(roots))
+        ends = np.concatenate([given.indices, roots]), np.concatenate([rows, np.full(len(roots), size)])
+        joined = scipy.sparse.csr_array((links, ends[::-1]), shape=(size + 1, size + 1))
+        parents = breadth_first_order(joined, size, return_predecessors=True)[1]
+    parents = np.append(parents[:size], size).astype(np.int64)
+    parents[roots] = size
     found = np.zeros(size + 1)
-    to_parent = given.indices == parents[rows]
-    found[rows[to_parent]] = ratios[to_parent]
+    to_parent = np.flatnonzero(given.indices == parents[rows])
+    found[rows[to_parent]] = _log_ratios(given.data[to_parent], across[to_parent])
     while not (parents == size).all():  # Each round doubles the length of the paths that are added up.
         found += found[parents]
         parents = parents[parents]

@@ -126,8 +126,8 @@ def test_an_iteration_in_few_bits_is_the_references_to_the_last_bit(storage, bit
 
 
 def test_loops_in_few_bits_are_out_of_date_with_their_codecs():
-    files = {Path(file).name for file in _sources(lanes_kernel(0, 1, 0, 0, (5, 16, 0, 0)).py_func, set())}
-    assert {"cg_loops.py", "stored_cg_loops.py", "host_loops.py"} <= files
+    files = {Path(file).name for file in _sources(lanes_kernel(0, (1, 0, 0), (5, 16, 0, 0)).py_func, set())}
+    assert {"cg_loops.py", "row_products.py", "stored_cg_loops.py", "host_loops.py"} <= files
 
 
 @pytest.mark.parametrize("where", ["r", "p"])

@@ -42,6 +42,8 @@ _FAST = 0.8
 """Of the estimated rate of Jacobi's method, whose sweeps cost a tenth of GMRES's iterations and less."""
 _SLOW = 0.999
 """Of the estimated rate of Jacobi's method, of which Chebyshev's takes the square root of iterations."""
+_NEARLY = 0.2
+"""Of the norm of A - A^T over that of A + A^T: conjugate gradients are tried before GMRES."""
 _SPREAD = 10.0
 """Of diagonal entries: that much of a matrix's condition Jacobi's preconditioner may take away."""
 _LEAST_BITS = 32
@@ -182,6 +184,8 @@ def _method(system: LinearSystem) -> tuple[str, str]:
         return "jacobi", f"jacobi: rows are dominated by the diagonal (ratio {system.dominance:.2g})"
     if system.jacobi_rate <= _FAST:
         return "jacobi", f"jacobi: its estimated rate is {system.jacobi_rate:.2g}"
+    if not system.is_symmetric and system.has_positive_diagonal and system.asymmetry <= _NEARLY:
+        return "cg", f"cg on trial: A is nearly symmetric (A - A^T is {system.asymmetry:.2g} of A + A^T)"
     why = "not symmetric" if not system.is_symmetric else "not positive definite: a diagonal entry is 0 or negative"
     return "gmres", f"gmres: A is {why}"
 

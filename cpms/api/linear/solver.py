@@ -44,7 +44,7 @@ from cpms.certify.linear_system import Certificate
 from cpms.contracts.linear_solve import LinearStep, Preconditioner, Recorder, SolveStatus, SolveTask
 from cpms.formats.codes import VectorFormat
 from cpms.problems.linear_system import LinearSystem
-from cpms.solvers.linear.cg import cg
+from cpms.solvers.linear.cg import cg, cg_on_trial
 from cpms.solvers.linear.chebyshev import chebyshev
 from cpms.solvers.linear.gmres import RESTART, gmres
 from cpms.solvers.linear.jacobi import inverse_diagonal, jacobi
@@ -74,7 +74,8 @@ class Solver:
         `cpms.SolveStatus`; its answer is certified as any other. ``auto`` takes cg for a symmetric matrix with a
         positive diagonal, and Jacobi's preconditioner where diagonal entries differ tenfold; chebyshev where a diagonal
         similarity makes A symmetric; jacobi where the diagonal dominates rows twofold or its rate is estimated to be
-        fast; else gmres. If A turns out not to be as the chosen method needs, gmres continues the solve.
+        fast; cg on trial where A is nearly symmetric; else gmres. If A turns out not to be as the chosen method needs,
+        gmres continues the solve.
     storage : format or str
         Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact, and fp32 beside fp64 where
         these are more than 32 and vectors have no more.
@@ -144,7 +145,7 @@ class Solver:
         self.system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
         self.engine = product_engines.chosen(engine)
         self.choice: Choice = with_room(self.system, chosen(self.system, method, storage, vectors, self.engine, layout))
-        self._chosen_by_auto = isinstance(method, str) and method == "auto"
+        self._chosen_by_auto, self._vectors = isinstance(method, str) and method == "auto", vectors
         divides = self._chosen_by_auto and self.system.has_inverse_diagonal
         if self._chosen_by_auto and self.choice.method in DIAGONAL and not divides:
             self.choice = _without_division(self.system, storage, vectors, self.engine, layout)
@@ -261,11 +262,17 @@ class Solver:
         task = replace(task, goal=goal)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             status = self._method(self.choice.method)(task, x)
-            stalled = status is SolveStatus.STAGNATED and self.choice.method in DIAGONAL
-            if self._chosen_by_auto and (stalled or status in _FALL_BACK) and self.choice.method != "gmres":
+            stalled = status is SolveStatus.STAGNATED and (self.choice.method in DIAGONAL or self._on_trial)
+            failed = stalled or status in _FALL_BACK or (self._on_trial and status is SolveStatus.OVERFLOW)
+            if self._chosen_by_auto and failed and self.choice.method != "gmres":
                 task.recorder.notes.append(f"{self.choice.method} ended {status.name.lower()}: gmres went on")
                 task.recorder.lanczos = []
-                status = self._method("gmres")(task.widest, x)
+                wide = task.widest
+                if self._on_trial:
+                    wide = replace(
+                        wide, formats=chosen(self.system, "gmres", "fp64", self._vectors, self.engine).vectors
+                    )
+                status = self._method("gmres")(wide, x)
         return status
 
     def _certified(self, x: Any, right: Floats, exponent: int) -> tuple[Floats, Certificate]:
@@ -280,7 +287,7 @@ class Solver:
         """Return an estimate of the smallest eigenvalue of A, or of a number below it."""
         least = 1.0 if self._preconditioner is None else self._preconditioner.least
         of_preconditioned = smallest_eigenvalue(recorder.lanczos)
-        if of_preconditioned is None or least is None:
+        if of_preconditioned is None or least is None or not self.system.is_symmetric:
             return None
         found = of_preconditioned * least
         return found if 0.0 < found < math.inf else None
@@ -326,7 +333,7 @@ class Solver:
         if name in self._own:
             return called_back(self._own[name])
         if name == "cg":
-            return cg
+            return cg_on_trial if self._on_trial else cg
         if name == "gmres":
             return partial(gmres, restart=self._restart)
         if name == "jacobi":
@@ -334,6 +341,11 @@ class Solver:
         if name == "chebyshev":
             return partial(chebyshev, inverse_diagonal=self._inverse, interval=spectrum_of(self.system))
         return partial(refine, inner=self._method(self._inner))
+
+    @property
+    def _on_trial(self) -> bool:
+        """Whether ``auto`` chose conjugate gradients for a matrix that is not symmetric."""
+        return self._chosen_by_auto and self.choice.method == "cg" and not self.system.is_symmetric
 
     def _inner_of(self, inner: str | OwnMethod) -> str:
         if self.choice.method != "refine":

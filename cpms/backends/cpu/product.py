@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu import product_loops, slice_loops
-from cpms.backends.cpu.krylov.cg import CgMatrix, CpuCg
+from cpms.backends.cpu.krylov.cg import CpuCg
+from cpms.backends.cpu.krylov.lane_matrix import LaneMatrix
+from cpms.backends.cpu.krylov.stationary import CpuSweeps
 from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
@@ -25,6 +27,8 @@ from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import Terms
 from cpms.contracts.own_codecs import codec_refusal, has_own_codec
 from cpms.contracts.product_request import ProductRequest
+from cpms.contracts.sweeps import Sweeps
+from cpms.formats.formats import FP32
 from cpms.sparse.arrangement import ELL_ROWS, OWN, SLICE_ROWS, Arrangement, arranged
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import StoredValues, row_exponents, stored_values
@@ -139,12 +143,17 @@ class CpuProduct(ArrangedProduct, CpuVectors):
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
         """Return iterations whose passes over vectors are fused, for plain vectors without a preconditioner."""
-        matrix = self._cg_matrix if CpuCg.fits(task) else None
+        matrix = self._lane_matrix if CpuCg.fits(task) else None
         return None if matrix is None else CpuCg(self, matrix, task, x)
 
+    def sweeps(self, task: Any, inverse_diagonal: Any, r: Any, c: Any) -> Sweeps | None:
+        """Return iterations of stationary methods whose passes over vectors are fused, for steps of plain numbers."""
+        matrix = self._lane_matrix if task.formats[0] in (None, FP32) else None
+        return None if matrix is None else CpuSweeps(matrix, task, inverse_diagonal, r, c)
+
     @cached_property
-    def _cg_matrix(self) -> CgMatrix | None:
-        return None if len(self.row_exponents) else CgMatrix.of(self.arrangement, self.values, self.bytes_read())
+    def _lane_matrix(self) -> LaneMatrix | None:
+        return None if len(self.row_exponents) else LaneMatrix.of(self.arrangement, self.values, self.bytes_read())
 
     def _multiply(self, x: Any, out: Any, finish: tuple[Any, ...], spec: tuple[Any, Any], read: int | None) -> float:
         layout, real = self.arrangement, _REAL[self.request.compute]

@@ -18,9 +18,10 @@ import numpy as np
 
 from cpms.base.errors import InputError
 from cpms.contracts.linear_solve import Preconditioner, SolveStatus, SolveTask
+from cpms.contracts.sweeps import Coefficients
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.jacobi import inverse_diagonal
-from cpms.solvers.linear.stationary import add_step, stationary
+from cpms.solvers.linear.stationary import stationary, sweeps_of
 
 _LANCZOS_STEPS = 24
 _ABOVE, _BELOW = 1.05, 0.9
@@ -46,27 +47,23 @@ def chebyshev(task: SolveTask, x: Any, *, inverse_diagonal: Any, interval: Spect
         return SolveStatus.INDEFINITE
     held = [found]
 
-    def corrections(inner: SolveTask, r: Any, c: Any) -> Iterator[float]:
+    def coefficients(inner: SolveTask) -> Iterator[Coefficients]:
         if interval is None and inner.recorder.steps:
             held[0] = Spectrum(held[0].least / 2.0, held[0].most)
-        return _corrections(inner, inverse_diagonal, held[0], r, c)
+        return _coefficients(held[0])
 
-    return stationary(task, x, corrections)
+    return stationary(task, x, inverse_diagonal, coefficients)
 
 
-def _corrections(task: SolveTask, inverse_diagonal: Any, spectrum: Spectrum, r: Any, c: Any) -> Iterator[float]:
-    """Yield the residual's norm after each iteration, preconditioned by the diagonal."""
-    operator = task.stored
+def _coefficients(spectrum: Spectrum) -> Iterator[Coefficients]:
+    """Yield the numbers of each iteration of algorithm 12.1, preconditioned by the diagonal."""
     middle, half = (spectrum.most + spectrum.least) / 2.0, (spectrum.most - spectrum.least) / 2.0
     sigma = middle / half
     rho = 1.0 / sigma
-    q = operator.empty((task.size,), "float64")
-    step = inverse_diagonal * r * (1.0 / middle)
+    yield 0.0, 1.0 / middle
     while True:
-        stored, size = add_step(task, step, q, r, c)
-        yield size
         following = 1.0 / (2.0 * sigma - rho)
-        step = following * rho * operator.convert(stored, None) + (2.0 * following / half) * inverse_diagonal * r
+        yield following * rho, 2.0 * following / half
         rho = following
 
 
@@ -130,6 +127,6 @@ class Chebyshev(Preconditioner):
         """Do a few iterations of Chebyshev's method from 0."""
         c = self._task.zeros()
         rest = self._task.exact.convert(r, None)
-        for _ in islice(_corrections(self._task, self._inverse, self._spectrum, rest, c), self._degree):
-            pass
+        pairs = list(islice(_coefficients(self._spectrum), self._degree))
+        sweeps_of(self._task, self._inverse, rest, c).run(pairs, 0.0, math.inf)
         return c

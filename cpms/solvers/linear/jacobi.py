@@ -6,7 +6,7 @@ preconditioner multiplies by D^-1, stored in any format: it only steers the dire
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,18 +17,12 @@ from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import Preconditioner, SolveStatus, SolveTask
 from cpms.formats.codes import VectorFormat
 from cpms.problems.linear_system import LinearSystem
-from cpms.solvers.linear.stationary import add_step, stationary
+from cpms.solvers.linear.stationary import stationary
 
 
 def jacobi(task: SolveTask, x: Any, *, inverse_diagonal: Any) -> SolveStatus:
     """Improve x by Jacobi's method; it converges for strictly diagonally dominant matrices."""
-
-    def corrections(inner: SolveTask, r: Any, c: Any) -> Iterator[float]:
-        q = inner.stored.empty((inner.size,), "float64")
-        while True:
-            yield add_step(inner, inverse_diagonal * r, q, r, c)[1]
-
-    return stationary(task, x, corrections)
+    return stationary(task, x, inverse_diagonal, lambda _: repeat((0.0, 1.0)))
 
 
 def inverse_diagonal(system: LinearSystem) -> Floats:

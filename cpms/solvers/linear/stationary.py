@@ -1,16 +1,17 @@
 """Iterations without inner products as the inner solver of iterative refinement: Jacobi's and Chebyshev's.
 
-Both correct x by steps that are found from the last one and the residual alone. A step is stored in few bits, and the
-residual of the correction is kept by recurrence.
+Both correct x by steps that are found from the last one and the residual alone, with two numbers an iteration
+(`cpms.contracts.sweeps`). A step is stored in few bits, and the residual of the correction is kept by recurrence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format, vector_bytes
+from cpms.contracts.sweeps import Coefficients, Sweeps
 from cpms.solvers.linear.refine import outer_iteration
 
 _GROWTH = 1e4
@@ -20,43 +21,67 @@ _UNCHANGED = 100
 _WINDOW = 2000
 """Inner iterations of an outer step, at most."""
 
-Corrections = Callable[[SolveTask, Any, Any], Iterator[float]]
-"""Yields the norm of r after each iteration; r and the correction c, vectors of float64, are updated."""
 
+def stationary(
+    task: SolveTask, x: Any, inverse_diagonal: Any, coefficients: Callable[[SolveTask], Iterator[Coefficients]]
+) -> SolveStatus:
+    """Improve x by outer steps whose corrections are found by sweeps.
 
-def stationary(task: SolveTask, x: Any, corrections: Corrections) -> SolveStatus:
-    """Improve x by outer steps with such inner iterations."""
+    Parameters
+    ----------
+    task : SolveTask
+    x : vector of float64
+        The start, and the answer.
+    inverse_diagonal : vector of float64
+    coefficients : callable
+        Returns the coefficients of the sweeps of an outer step.
+    """
 
     def correct(inner: SolveTask, c: Any, size: float) -> SolveStatus | None:
         storage, recorder = inner.formats[0], inner.recorder
-        bits = bits_of(storage)
-        bytes_read = inner.stored.bytes_read(inner.read) + 4 * 8 * inner.size + vector_bytes(storage, inner.size)
-        most, last, unchanged = min(_WINDOW, recorder.left), size, 0
-        for found in islice(corrections(inner, inner.b, c), most):
-            recorder.add(found, bits, bytes_read)
-            if not found <= _GROWTH * size:
-                return None
-            last, unchanged = found, unchanged + 1 if found == last else 0
-            if found <= inner.goal or (unchanged >= _UNCHANGED and storage is not None):
+        pairs = islice(coefficients(inner), min(_WINDOW, recorder.left))
+        sweeps, last, unchanged = sweeps_of(inner, inverse_diagonal, inner.b, c), size, 0
+        while some := list(islice(pairs, sweeps.together)):
+            for found in sweeps.run(some, inner.goal, _GROWTH * size):
+                recorder.add(found, bits_of(storage), sweeps.bytes_read)
+                if not found <= _GROWTH * size:
+                    return None
+                last, unchanged = found, unchanged + 1 if found == last else 0
+            if last <= inner.goal or (unchanged >= _UNCHANGED and storage is not None):
                 break
         return SolveStatus.CONVERGED
 
     return outer_iteration(task, x, correct)
 
 
-def add_step(task: SolveTask, step: Any, q: Any, r: Any, c: Any) -> tuple[Any, float]:
-    """Do c += step and r -= A step, with the step as it is stored; return that, and the norm of r.
+def sweeps_of(task: SolveTask, inverse_diagonal: Any, r: Any, c: Any) -> Sweeps:
+    """Return sweeps that correct c by the residual r, vectors of float64 that are updated: fused, or by verbs."""
+    return task.stored.sweeps(task, inverse_diagonal, r, c) or VectorSweeps(task, inverse_diagonal, r, c)
 
-    Parameters
-    ----------
-    task : SolveTask
-        Of one format.
-    step, r, c : vectors of float64
-    q : vector of float64
-        Is overwritten.
-    """
-    operator = task.stored
-    stored = in_format(operator, step, task.formats[0])
-    operator.combine([stored], [1.0], c)
-    operator.apply(stored, q, read_matrix=task.read)
-    return stored, operator.update_and_norm(r, -1.0, q)
+
+class VectorSweeps(Sweeps):
+    """Sweeps by the verbs of `LinearOperator`, one after the other."""
+
+    together = 1
+
+    def __init__(self, task: SolveTask, inverse_diagonal: Any, r: Any, c: Any) -> None:
+        self._task, self._inverse, self._r, self._c = task, inverse_diagonal, r, c
+        self._q = task.stored.empty((task.size,), "float64")
+        self._step: Any = None
+        of_vectors = 4 * 8 * task.size + vector_bytes(task.formats[0], task.size)
+        self.bytes_read = task.stored.bytes_read(task.read) + of_vectors
+
+    def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:
+        """Iterate."""
+        operator, sizes = self._task.stored, []
+        for keep, turn in coefficients:
+            step = turn * self._inverse * self._r
+            if keep:
+                step = keep * operator.convert(self._step, None) + step
+            self._step = in_format(operator, step, self._task.formats[0])
+            operator.combine([self._step], [1.0], self._c)
+            operator.apply(self._step, self._q, read_matrix=self._task.read)
+            sizes.append(operator.update_and_norm(self._r, -1.0, self._q))
+            if not target < sizes[-1] < limit:
+                break
+        return sizes

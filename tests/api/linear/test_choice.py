@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cpms
 from cpms.api.given_matrix import given_matrix
@@ -10,6 +12,7 @@ from cpms.api.linear.choice import BLOCKS, chosen
 from cpms.formats.formats import FP32
 from cpms.problems.linear_system import LinearSystem
 from cpms.sources import matrices
+from cpms.sources.matrices.stencils import recirculation
 from cpms.sparse.matrix import Matrix
 
 
@@ -93,5 +96,69 @@ def test_convection_is_solved_by_chebyshev_and_recirculation_by_gmres():
     assert found.converged
     assert (found.method, "gmres went on" in found.reason) == ("chebyshev", False)
     assert found.bytes_read < 0.5 * cpms.solve(upwind, b, engine="cpu", method="gmres").bytes_read
-    swirl = cpms.solve(matrices.generate("recirculation:side=12,peclet=2.0"), np.ones(144), engine="cpu")
+    swirl = cpms.solve(matrices.generate("recirculation:side=12,peclet=5.0"), np.ones(144), engine="cpu")
     assert (swirl.method, swirl.converged) == ("gmres", True)
+
+
+def swirled_chain(size, swirl):
+    """Return a chain with a random skew part of small size, which its least eigenvalues do not bear."""
+    rng = np.random.default_rng(2)
+    beside = scipy.sparse.random_array((size, size), density=2.0 / size, rng=rng, data_sampler=rng.standard_normal)
+    chain = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(size, size))
+    return scipy.sparse.csr_array(chain + swirl * (beside - beside.T))
+
+
+def test_conjugate_gradients_are_tried_on_a_nearly_symmetric_matrix():
+    A = recirculation(side=20, peclet=1.0)
+    b = np.random.default_rng(1).standard_normal(A.shape[0])
+    found = cpms.solve(A, b, engine="cpu")
+    assert (found.converged, found.method) == (True, "cg")
+    assert "cg on trial: A is nearly symmetric" in found.reason
+    assert "gmres" not in found.reason
+    # Lanczos' estimate is of symmetric matrices.
+    assert found.certificate.estimated_eigenvalue is None
+
+
+@pytest.mark.parametrize("swirl", [0.05, 0.2])
+def test_gmres_goes_on_where_a_trial_fails(swirl):
+    A = swirled_chain(300, swirl)
+    assert 0.0 < LinearSystem(Matrix.from_scipy(A)).asymmetry <= 0.2
+    b = np.random.default_rng(1).standard_normal(300)
+    found = cpms.solve(A, b, engine="cpu")
+    assert found.converged
+    assert "gmres went on" in found.reason
+    assert set(found.iterations_by_bits) == {32}  # GMRES has the basis that auto chooses for it.
+    few = cpms.solve(A, b, engine="cpu", max_iterations=40)
+    assert few.iterations == 40
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 10**6), st.booleans())
+def test_facts_of_a_matrix_are_those_of_dense_arithmetic(size, seed, aligned):
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-3, 4, (size, size)).astype(float)
+    if aligned:
+        A[A.T == 0.0] = 0.0
+    system = LinearSystem(Matrix.from_scipy(scipy.sparse.csr_array(A)))
+    sizes = np.linalg.norm(A - A.T), np.linalg.norm(A + A.T)
+    expected = sizes[0] / sizes[1] if sizes[1] else np.inf
+    assert system.asymmetry == pytest.approx(expected, rel=1e-12)
+    assert system.is_symmetric == np.array_equal(A, A.T)
+    if (np.abs(A.diagonal()) > 0).all():
+        products = np.sqrt(np.abs(A * A.T) / np.outer(np.abs(A.diagonal()), np.abs(A.diagonal())))
+        assert system.jacobi_rate == pytest.approx(max(products.sum(axis=1).max() - 1.0, 0.0), abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 14), st.integers(0, 10**6), st.booleans())
+def test_diagonal_similarities_are_found(size, seed, spoilt):
+    rng = np.random.default_rng(seed)
+    symmetric = rng.integers(-2, 3, (size, size)).astype(float)
+    symmetric = symmetric + symmetric.T
+    scale = 2.0 ** rng.integers(-8, 9, size)
+    A = symmetric * scale[:, None] / scale[None, :]
+    cycles = [(i, j, k) for i in range(size) for j in range(i) for k in range(j) if A[i, j] * A[j, k] * A[k, i]]
+    if spoilt and cycles:
+        A[cycles[0][0], cycles[0][1]] *= 2.0
+    found = LinearSystem(Matrix.from_scipy(scipy.sparse.csr_array(A))).is_symmetrizable
+    assert found == (not (spoilt and cycles))

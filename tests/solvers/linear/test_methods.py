@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BLOCK_FLOATS
 from cpms.formats.formats import FP16, FP32, FP64
+from cpms.solvers.linear.cg import cg, cg_on_trial
 from cpms.solvers.linear.chebyshev import spectrum
 from cpms.solvers.linear.gmres import choice, gmres
 from cpms.solvers.linear.widening import widened
@@ -82,3 +84,17 @@ def test_spectra_contain_all_eigenvalues_of_a_grid():
 @pytest.mark.parametrize("dense", [np.diag([1.0, -1.0]), -np.eye(2)])
 def test_spectra_of_indefinite_matrices_are_none(dense):
     assert spectrum(a_task(dense), 1.0 / np.diag(dense)) is None
+
+
+def test_a_trial_ends_where_the_residual_does_not_fall_and_keeps_no_worse_x():
+    size = 2000
+    chain = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(size, size))
+    operator = CpuProduct.of(Matrix.from_scipy(scipy.sparse.csr_array(chain)), ProductRequest(FP64))
+    b = np.random.default_rng(0).standard_normal(size)
+    task = SolveTask(operator, operator, b, 1e-9, Recorder(5000, 1.0, None, lambda: 0.0), (FP32,))
+    x = np.zeros(size)
+    assert cg_on_trial(task, x) is SolveStatus.STAGNATED
+    assert len(task.recorder.steps) == 300
+    assert task.residual(x)[1] <= np.linalg.norm(b)
+    long = SolveTask(operator, operator, b, 1e-9, Recorder(5000, 1.0, None, lambda: 0.0), (FP32,))
+    assert cg(long, x) is SolveStatus.CONVERGED

@@ -14,7 +14,7 @@ from cpms.formats.formats import FP16, FP32, FP64
 from cpms.problems.pagerank import Problem
 from cpms.solvers.linear.jacobi import jacobi
 from cpms.solvers.linear.refine import outer_iteration, refine
-from cpms.solvers.linear.stationary import add_step
+from cpms.solvers.linear.stationary import sweeps_of
 from cpms.sparse.matrix import Matrix
 
 SIZE = 200
@@ -53,11 +53,12 @@ def test_inner_sweeps_of_pagerank_are_jacobis_after_its_first():
 
     task = a_task(dense, b)
     r, size = task.residual(first)
-    c, q = task.zeros(), task.zeros()
+    c = task.zeros()
+    sweeps = sweeps_of(task, np.ones(SIZE), r, c)
     assert step.found.l2 == pytest.approx(size, rel=1e-12)
     norms = [np.abs(r).sum()]
     for _ in step.inner_l1:
-        add_step(task, r, q, r, c)
+        sweeps.run([(0.0, 1.0)], 0.0, np.inf)
         norms.append(np.abs(r).sum())
     assert [step.found.l1, *step.inner_l1] == pytest.approx(norms, rel=1e-5)
     assert len(step.inner_l1) > 4
@@ -69,9 +70,7 @@ def test_any_inner_solver_finds_pagerank(inner):
 
     def own_sweeps(task, x):
         r = task.exact.convert(task.b, None)
-        q = task.zeros()
-        for _ in range(10):
-            add_step(task, r, q, r, x)
+        sweeps_of(task, np.ones(SIZE), r, x).run([(0.0, 1.0)] * 10, 0.0, np.inf)
         return SolveStatus.CONVERGED
 
     own = own_sweeps if inner == "own sweeps" else inner

@@ -7,7 +7,6 @@ The verbs of `LinearOperator` would read each vector once a verb, and start thre
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,28 +14,18 @@ import numpy as np
 
 from cpms.backends.cpu import product_loops
 from cpms.backends.cpu.krylov import cg_loops
-from cpms.backends.cpu.load_balance import row_ranges
+from cpms.backends.cpu.krylov.lane_matrix import LaneMatrix, first_ranges, lanes_for
 from cpms.backends.cpu.stored_vectors import kernel_spec, native, plain
 from cpms.base import threads
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import SolveTask, bits_of, in_format, vector_bytes
-from cpms.formats.block_float import BLOCK_VALUES, BlockFloatFormat
-from cpms.formats.codes import CodeFormat, VectorFormat
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import FP32, FloatFormat, element_type
-from cpms.sparse.arrangement import Arrangement
-from cpms.sparse.row_patterns import row_patterns
-from cpms.sparse.stored_values import StoredValues
-from cpms.storage.array import SegmentedArray
 from cpms.storage.block_float import STORED
 
-_RANGE_COST, _MOST_RANGES, _ROW_COST = 50_000, 64, 8
-"""Entries that a range of rows costs at least, how many there may be, and a row's vectors in entries."""
-_LANE_COST = 40_000
-"""Entries and rows below which another thread costs more than it does."""
 _PLAIN = product_loops.NATIVE, 0, 0, 0
-_NO_TABLE = np.zeros(1)
-_NO_PATTERNS = np.zeros(1, np.uint16), np.zeros(1, np.int64), np.zeros(1, np.int64)
 
 
 class CpuCg(CgIterations):
@@ -45,7 +34,7 @@ class CpuCg(CgIterations):
     Parameters
     ----------
     operator : LinearOperator
-    matrix : CgMatrix
+    matrix : LaneMatrix
         The operator's.
     task : SolveTask
     x : ndarray of float64
@@ -53,7 +42,7 @@ class CpuCg(CgIterations):
 
     together = 64
 
-    def __init__(self, operator: LinearOperator, matrix: CgMatrix, task: SolveTask, x: Any) -> None:
+    def __init__(self, operator: LinearOperator, matrix: LaneMatrix, task: SolveTask, x: Any) -> None:
         self._operator, self._matrix, self._task, self._x = operator, matrix, task, x
         self._storage = storage = task.formats[0]
         is_plain = storage in (None, FP32)
@@ -99,25 +88,21 @@ class CpuCg(CgIterations):
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:
         """Iterate."""
         matrix = self._matrix
-        lanes = max(1, min(threads.available(), len(self._bounds) - 1, int(self._cost[-1]) // _LANE_COST))
-        report, kernel = np.zeros((count, 3)), matrix.kernel(self._spec)
+        lanes = lanes_for(self._cost)
+        report = np.zeros((count, 3))
+        kernel = cg_loops.lanes_kernel(matrix.shape, matrix.spec, self._spec)
         r, p = (native(v) if isinstance(v, STORED) else v for v in (self._r, self._p))
         vectors = self._x, r, p, self._q, self._decoded, self._limit
 
         def lane(number: int, of: int) -> int:
-            arguments = control, self._bounds, *matrix.arrays, *vectors, self._product, target, self._sums, report
-            return int(kernel(number, self._first_ranges(of), *arguments))
+            arguments = control, self._bounds, matrix.arrays, *vectors, self._product, target, self._sums, report
+            return int(kernel(number, first_ranges(self._cost, of), *arguments))
 
         control = np.zeros(1, np.int64)
         done = threads.run_lanes(lane, lanes)[0]
         found = [CgStep(*map(float, each)) for each in report[:done]]
         self._product = found[-1].next_product
         return found
-
-    def _first_ranges(self, lanes: int) -> Any:
-        """Return the first range of each lane, for about the same work in each."""
-        inner = np.searchsorted(self._cost, np.linspace(0, self._cost[-1], lanes + 1)[1:-1])
-        return np.concatenate([[0], inner, [len(self._bounds) - 1]]).astype(np.int64)
 
 
 def _limit(storage: VectorFormat) -> float:
@@ -131,86 +116,3 @@ def _decoded_type(storage: VectorFormat | None) -> Any:
     """Return the type of the vector that products read: the smallest that holds each number of a format."""
     is_narrow = isinstance(storage, FloatFormat) and storage.exponent_bits <= FP32.exponent_bits
     return np.float32 if is_narrow else np.float64
-
-
-@dataclass(frozen=True, eq=False)
-class CgMatrix:
-    """A matrix in CSR as compiled iterations read it; prepared once.
-
-    Parameters
-    ----------
-    arrays : tuple
-        Starts, columns, values, their table and factor, the patterns of rows, their starts and distances.
-    shape, spec
-        How columns and values are stored; see `cpms.backends.cpu.krylov.cg_loops`.
-    nbytes : int
-        Bytes that a product reads.
-    bounds, cost : ndarray of int64
-        Of ranges of rows, and the work before each.
-    """
-
-    arrays: tuple[Any, ...]
-    shape: int
-    spec: tuple[int, int, int]
-    nbytes: int
-    bounds: Any
-    cost: Any
-
-    @classmethod
-    def of(cls, arrangement: Arrangement, stored: StoredValues | None, nbytes: int) -> CgMatrix | None:
-        """Prepare a matrix whose products read ``nbytes``; None for values that the loops cannot read."""
-        if arrangement.layout != "csr" or not _fits(stored):
-            return None
-        starts, columns = arrangement.starts, arrangement.columns
-        values, table, factor, spec = _values(stored)
-        decoded = np.ones(len(columns)) if stored is None else stored.decode()
-        patterns = row_patterns(starts, columns, decoded) or row_patterns(starts, columns, None)
-        shape, of_patterns = cg_loops.COLUMNS, _NO_PATTERNS
-        if patterns is not None:
-            shape, of_patterns = cg_loops.DISTANCES, (patterns.of_row, patterns.starts, patterns.distances)
-            nbytes -= columns.nbytes - patterns.of_row.nbytes
-            if len(patterns.values):
-                shape, table, factor, spec = cg_loops.WHOLE, patterns.values, 1.0, (cg_loops.ONES, 0, 0)
-                values, nbytes = _NO_TABLE, patterns.of_row.nbytes
-        arrays = starts, columns, values, table, factor, *of_patterns
-        return cls(arrays, shape, spec, nbytes, *_ranges(starts))
-
-    def kernel(self, vectors: tuple[int, ...]) -> Any:
-        """Return the compiled iterations for vectors that are stored in one way."""
-        return cg_loops.lanes_kernel(self.shape, *self.spec, vectors)
-
-    def ranges_of_blocks(self) -> tuple[Any, Any]:
-        """Return ranges as ``bounds`` and ``cost``, which cut no block of a stored vector."""
-        return _ranges(self.arrays[0], BLOCK_VALUES)
-
-
-def _ranges(starts: Any, block: int = 1) -> tuple[Any, Any]:
-    work = {"row_cost": _ROW_COST, "least": _RANGE_COST, "most": _MOST_RANGES}
-    return row_ranges(starts.astype(np.int64), block=block, **work)
-
-
-def _fits(stored: StoredValues | None) -> bool:
-    if stored is None or isinstance(stored.format, CodeFormat):
-        return True
-    if not isinstance(stored, SegmentedArray):
-        return False
-    storage = stored.format
-    return element_type(storage) is not None or (isinstance(storage, FloatFormat) and storage.width in (8, 16))
-
-
-def _values(stored: StoredValues | None) -> tuple[Any, Any, float, tuple[int, int, int]]:
-    """Return values, their table, the factor to real ones, and how they are stored."""
-    if stored is None:
-        return _NO_TABLE, _NO_TABLE, 1.0, (cg_loops.ONES, 0, 0)
-    storage, back = stored.format, 2.0**-stored.exponent
-    if isinstance(storage, CodeFormat):
-        return stored.memory[2048:], stored.memory[:2048].view(np.float64), 1.0, (cg_loops.TABLE, 0, 0)
-    assert isinstance(stored, SegmentedArray)  # noqa: S101  # As `_fits` has asked.
-    values, storage = native(stored), stored.format
-    if element_type(storage) is not None:
-        return values, _NO_TABLE, back, (cg_loops.NATIVE, 0, 0)
-    assert isinstance(storage, FloatFormat)  # noqa: S101
-    if storage.width == 8:
-        every = SegmentedArray(np.arange(256, dtype=np.uint8), 256, storage).decode()
-        return values, every, back, (cg_loops.TABLE, 0, 0)
-    return values, _NO_TABLE, back, (cg_loops.HALVES, storage.exponent_bits, storage.mantissa_bits)

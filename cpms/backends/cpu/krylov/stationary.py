@@ -1,0 +1,53 @@
+"""Sweeps in residual form in main memory: many iterations of a stationary method in one compiled call on all threads.
+
+The verbs of `LinearOperator` would read each vector once a verb, and start threads at each; see
+`cpms.backends.cpu.krylov.stationary_loops` for what is fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cpu.krylov import stationary_loops
+from cpms.backends.cpu.krylov.lane_matrix import LaneMatrix, first_ranges, lanes_for
+from cpms.base import threads
+from cpms.contracts.linear_solve import SolveTask
+from cpms.contracts.sweeps import Coefficients, Sweeps
+
+
+class CpuSweeps(Sweeps):
+    """A correction of a task whose steps are float64 or float32.
+
+    Parameters
+    ----------
+    matrix : LaneMatrix
+    task : SolveTask
+    inverse_diagonal, r, c : ndarray of float64, shape (n,)
+        The inverse of the diagonal; the residual and the correction, which are updated.
+    """
+
+    together = 64
+
+    def __init__(self, matrix: LaneMatrix, task: SolveTask, inverse_diagonal: Any, r: Any, c: Any) -> None:
+        element = np.float64 if task.formats[0] is None else np.float32
+        self._matrix, self._inverse, self._r, self._c = matrix, inverse_diagonal, r, c
+        self._s, self._q = np.zeros(task.size, element), np.empty(task.size)
+        self._sums = np.zeros(len(matrix.bounds) - 1)
+        self.bytes_read = matrix.nbytes + (4 * 8 + 3 * self._s.itemsize) * task.size
+
+    def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:
+        """Iterate."""
+        matrix, report, control = self._matrix, np.zeros(len(coefficients)), np.zeros(1, np.int64)
+        kernel = stationary_loops.lanes_kernel(matrix.shape, matrix.spec)
+        vectors = self._c, self._r, self._s, self._q, self._inverse
+        ends = np.array(coefficients, np.float64), target, limit, self._sums, report
+
+        def lane(number: int, of: int) -> int:
+            first = first_ranges(matrix.cost, of)
+            return int(kernel(number, first, control, matrix.bounds, matrix.arrays, *vectors, *ends))
+
+        done = threads.run_lanes(lane, lanes_for(matrix.cost))[0]
+        return [float(each) for each in np.sqrt(report[:done])]

@@ -1,0 +1,83 @@
+"""Compiled sweeps in residual form: two passes over vectors and a product, on lanes that meet at barriers.
+
+Lanes share the rows as those of conjugate gradients do (`cpms.backends.cpu.krylov.cg_loops`). A lane makes the step of
+its rows; after a barrier it multiplies its rows with the whole step, and subtracts products from the residual while
+they lie in its cache. After another barrier all lanes add the sums of all ranges in the same order. An iteration reads
+the matrix, the correction and the inverse diagonal once, the residual twice, and the step three times.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cpu.krylov.basis_loops import summed
+from cpms.backends.cpu.krylov.row_products import RUN, multiply_rows
+from cpms.backends.cpu.lane_barrier import meet
+from cpms.base.jit import compiled, inlined_in_loops
+
+inlined: Any = inlined_in_loops()
+
+
+@inlined
+def _turn(step, residual, inverse, keep, turn):  # type: ignore[no-untyped-def]
+    """Do step = keep step + turn inverse residual."""
+    if keep == 0.0:  # The first step is not initialised.
+        for i in range(len(step)):
+            step[i] = turn * (inverse[i] * residual[i])
+    else:
+        for i in range(len(step)):
+            step[i] = keep * np.float64(step[i]) + turn * (inverse[i] * residual[i])
+
+
+@summed
+def _correct(correction, residual, step, product):  # type: ignore[no-untyped-def]
+    """Do correction += step and residual -= product; return the residual's square."""
+    square = 0.0
+    for i in range(len(step)):
+        correction[i] += np.float64(step[i])
+        value = residual[i] - np.float64(product[i])
+        residual[i] = value
+        square += value * value
+    return square
+
+
+@cache
+def lanes_kernel(shape: int, spec: tuple[int, int, int]) -> Any:
+    """Return the iterations of a lane, for one way to store columns and values of a matrix.
+
+    Iterations end after as many as ``coefficients`` has rows, when the residual is at ``target``, or when it is not
+    below ``limit``; lane 0 reports the square of the residual after each. ``first`` holds the first range of each lane.
+    """
+    kind, exponent_bits, mantissa_bits = spec
+
+    @compiled(error_model="numpy")
+    def iterate(  # type: ignore[no-untyped-def]
+        lane, first, control, bounds, matrix, c, r, s, q, inverse, coefficients, target, limit, sums, report
+    ):
+        buffer = np.empty(RUN)
+        lanes, parts, arrivals, done = len(first) - 1, len(bounds) - 1, 0, 0
+        begin, end = bounds[first[lane]], bounds[first[lane + 1]]
+        while done < len(report):
+            _turn(s[begin:end], r[begin:end], inverse[begin:end], coefficients[done, 0], coefficients[done, 1])
+            arrivals += lanes
+            meet(control, arrivals)
+            for part in range(first[lane], first[lane + 1]):
+                low, high = bounds[part], bounds[part + 1]
+                multiply_rows(shape, kind, exponent_bits, mantissa_bits, buffer, matrix, s, q, low, high)
+                sums[part] = _correct(c[low:high], r[low:high], s[low:high], q[low:high])
+            arrivals += lanes
+            meet(control, arrivals)
+            square = 0.0
+            for part in range(parts):
+                square += sums[part]
+            if lane == 0:
+                report[done] = square
+            done += 1
+            if not square > target * target or not square < limit * limit:
+                break
+        return done
+
+    return iterate
