@@ -356,9 +356,9 @@ def test_colours_and_marks_have_columns_of_their_own_in_a_legend(colours, marks,
         figure.draw_without_rendering()
         (legend,) = figure.legends
         kinds = {}
-        for handle in legend.legend_handles:
-            if str(handle.get_label()).strip():
-                place = round(handle.get_window_extent().x0)
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+            if shown(text):
+                place = round(text.get_window_extent().x0)
                 kinds.setdefault(place, set()).add(handle.get_marker() in ("", "None", None))
         inside = legend.get_window_extent().x1 <= figure.bbox.x1 + 1
         plt.close(figure)

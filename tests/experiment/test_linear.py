@@ -217,3 +217,23 @@ def test_rows_name_what_was_used(tmp_path):
     ours, scipys = linear.Context(given).measure(cell)["ways_found"]
     assert (ours["used"], ours["vectors_as"], ours["preconditioner_used"]) == ("cg", ["fp32"], "jacobi in fp64")
     assert (scipys["vectors_as"], scipys["preconditioner_used"]) == (["fp64"], "none")
+
+
+@pytest.mark.parametrize(("bytes_a_row", "named"), [((66.0, 66.0), True), ((71.0, 165.0), False)])
+def test_a_way_that_reads_as_many_bytes_of_any_row_reads_rows_by_number(bytes_a_row, named):
+    program = show._program(show_programs()["linear"])
+    rows = [
+        {
+            **row_of(f"stencil:points={points},side=9", "ones", [PLAIN]),
+            "rows": 1000,
+            "entries": 1000 * points,
+        }
+        for points in (7, 27)
+    ]
+    for row, read in zip(rows, bytes_a_row, strict=True):
+        row["ways_found"][0]["history"] = [[k, 10.0**-k, 64, 1000 * read] for k in (1, 2)]
+    table = pd.DataFrame(rows)
+    repeated = program._by_number(table)
+    curves = program._curves(table, "GB read", repeated)
+    assert [curve["name"].endswith(program.BY_NUMBER) for each in curves.values() for curve in each] == [named] * 2
+    assert ("two bytes" in program._repeating(repeated, curves)) == named

@@ -102,12 +102,13 @@ def show_ways(
     counts = drawn.groupby("held out").matrix.nunique().to_dict()
     kinds = {False: "that kernels were tuned on", True: "held out"}
     of = " and ".join(f"{counts[kind]} {word}" for kind, word in kinds.items() if kind in counts)
-    dots = ", small dots: a matrix, above a mean if tuned on, hollow below it if held out" if counts.get(True) else ""
+    dots = "; dots are single matrices, above a mean those tuned on, hollow and below it those held out"
+    dots = dots if counts.get(True) else ""
     alone = "" if len(sides) > 1 else f", right-hand side of {sides[0]}"
     out.figure(
         figure,
         caption=f"{caption}, to the same certified residual{alone}: ratios of median times, above 1 faster. Matrices: "
-        f"{of}{dots}; those on which one of both did not converge are left out. Colour: the fewest bits of a vector's "
+        f"{of}{dots}. Those on which one of both did not converge are left out. Colour: the fewest bits of a vector's "
         f"value that iterations read{grey}{more}",
         alt=marks_in_words(figure),
     )

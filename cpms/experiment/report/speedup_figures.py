@@ -109,7 +109,7 @@ def show_faster(
     )  # fmt: skip
     interval = "from the least ratio of a sample without it to one with it to the largest"
     slowest = f"the slowest sample without it takes up to {three_digits(table.slowest.max())} times the median"
-    more = f"; of samples, rows hold the least, the median and the most alone; {slowest}{more}"
+    more = f"; recorded are the least, the median and the most of the samples alone; {slowest}{more}"
     faster_figure(table, out, by, interval, suffix=suffix, of=[str(rows.experiment.iloc[0])], more=more)
 
 

@@ -54,7 +54,11 @@ def show(rows, out, beside):
         "product was timed alone, by device events, the sweep in whole solves, by the host's clock; lines: least to "
         "most of the product, over the median sweep",
         alt=ends(
-            kernels.assign(graph=names), "product share", ["graph"], "Share of the product in a sweep", drawn="bars"
+            kernels.assign(graph=names),
+            "product share",
+            ["graph"],
+            "Share of the product's part",
+            drawn="bars",
         ),
         of=["gpu_coo", "gpu_systems"],
     )

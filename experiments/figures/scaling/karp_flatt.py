@@ -47,7 +47,7 @@ def show(rows, out):
     )
     drawn = table[(table.graph != "theirs") | table.ranks.isin(PROCESSES)]
     few = [row for row in dict.fromkeys(drawn.row) if (drawn[drawn.row == row].samples < FEWEST).any()]
-    ranges = f", for {' and '.join(few)} the range of fewer than {FEWEST} samples" if few else ""
+    ranges = f", in row {' and '.join(map(repr, few))} the range of fewer than {FEWEST} samples" if few else ""
     figure = _figure(drawn, out)
     out.figure(
         figure,

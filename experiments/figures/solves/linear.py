@@ -71,7 +71,7 @@ def _repeating(repeated, curves):
     names = {curve["name"] for each in curves.values() for curve in each}
     others = sorted(name for name in names if not name.endswith(BY_NUMBER))
     entries = f"; iterations in {' and '.join(others)} read all entries" if others else ""
-    number = "two bytes a row, which one it is, are read in place of its entries"
+    number = "two bytes that say which row it is are read in place of a row's entries"
     return f". Rows of these grids repeat{BY_NUMBER.replace(',', ';')}: {number}{entries}"
 
 

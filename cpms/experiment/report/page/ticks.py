@@ -29,7 +29,7 @@ _STEPS = (5.0, 2.0, 1.0)
 """First digits of the steps between ticks of an axis that is nearly linear."""
 _EDGE = 1e-9
 """Part of a number by which rounding may move a tick out of the axis."""
-_SHORT = 20.0
+_SHORT = 30.0
 """Quotient of the ends of an axis up to which ticks divide the part from 1 to 2."""
 _LINEAR = 4.0
 """Quotient of the ends of an axis up to which ticks may be multiples of a round step."""
