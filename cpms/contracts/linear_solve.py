@@ -151,6 +151,9 @@ class Preconditioner(ABC):
     least: float | None = None
     """About the least eigenvalue of the matrix of which it is the inverse, from below; None where that is not known."""
 
+    weights: Any | None = None
+    """The numbers that it multiplies by, a vector of float64, where it is diagonal; None for any other."""
+
     @abstractmethod
     def apply(self, r: Any) -> Any:
         """Return M r as a new vector of float64, where r lies; M is the same in every call."""

@@ -15,7 +15,7 @@ from cpms.backends.cpu.product import CpuProduct
 from cpms.backends.reference.product import ReferenceProduct
 from cpms.base import threads
 from cpms.base.jit import _sources
-from cpms.contracts.linear_solve import Recorder, SolveTask
+from cpms.contracts.linear_solve import Preconditioner, Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16, BFP21, BFP32
 from cpms.formats.codes import CODES8
@@ -58,26 +58,41 @@ WIDER = [(BFP21, 13), (BFP32, 13), (BF16, 8), (E5M2, 3)]
 SLOW = ("distances of fp32", "scattered bf16", "scattered bytes")
 
 
-def iterations(A, storage, vectors):
+class Weighted(Preconditioner):
+    """Multiplies value by value."""
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def apply(self, r):
+        """Multiply."""
+        return self.weights * r
+
+
+def iterations(A, storage, vectors, weights=None):
     matrix = Matrix.from_scipy(A)
     if storage is None:
         matrix = Matrix(matrix.rows, matrix.columns, matrix.indptr, matrix.indices, None)
     operator = CpuProduct.of(matrix, ProductRequest(storage))
     b = np.random.default_rng(2).standard_normal(A.shape[0])
-    task = SolveTask(operator, operator, b, 1e-10, Recorder(100, 1.0, None, lambda: 0.0), (vectors,))
+    preconditioner = None if weights is None else Weighted(weights)
+    recorder = Recorder(100, 1.0, None, lambda: 0.0)
+    task = SolveTask(operator, operator, b, 1e-10, recorder, (vectors,), None, preconditioner)
     return operator, task, np.zeros(A.shape[0])
 
 
 @pytest.mark.representatives(name=("scattered",))
 @pytest.mark.representatives(name=("codes", "scattered", "pattern"), vectors=("None",))
+@pytest.mark.parametrize("is_weighted", [False, True], ids=["alone", "preconditioned"])
 @pytest.mark.parametrize("vectors", [None, FP32])
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CASES]
 )
-def test_fused_iterations_do_what_the_verbs_do(name, vectors):
+def test_fused_iterations_do_what_the_verbs_do(name, vectors, is_weighted):
     found = []
+    weights = 0.5 + np.random.default_rng(7).random(CASES[name][0].shape[0]) if is_weighted else None
     for fused in (True, False):
-        operator, task, x = iterations(*CASES[name], vectors)
+        operator, task, x = iterations(*CASES[name], vectors, weights)
         each = operator.conjugate_gradients(task, x) if fused else VectorIterations(task, x)
         assert type(each).__name__ == ("CpuCg" if fused else "VectorIterations")
         each.replace_residual()

@@ -142,7 +142,7 @@ class CpuProduct(ArrangedProduct, CpuVectors):
         return list(pairwise(bounds.tolist()))
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
-        """Return iterations whose passes over vectors are fused, for plain vectors without a preconditioner."""
+        """Return iterations whose passes over vectors are fused, as far as `CpuCg.fits`."""
         matrix = self._lane_matrix if CpuCg.fits(task) else None
         return None if matrix is None else CpuCg(self, matrix, task, x)
 

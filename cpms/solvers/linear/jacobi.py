@@ -64,6 +64,7 @@ class Jacobi(Preconditioner):
                 storage = None
             else:
                 self._inverse = stored
+        self.weights = given if storage is None else None
         self.nbytes = int(self._inverse.nbytes)
         self.storage = "fp64" if storage is None else storage.name
         held = operator.to_host(operator.convert(self._inverse, None))

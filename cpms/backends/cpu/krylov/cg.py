@@ -29,7 +29,7 @@ _PLAIN = product_loops.NATIVE, 0, 0, 0
 
 
 class CpuCg(CgIterations):
-    """The vectors of an unpreconditioned solve, r and p of float64 or float32, or stored in few bits.
+    """The vectors of a solve, r and p of float64 or float32, or stored in few bits where it has no preconditioner.
 
     Parameters
     ----------
@@ -59,16 +59,19 @@ class CpuCg(CgIterations):
         if not is_plain:  # Besides r and p, those of q and of the decoded p.
             decoded = np.dtype(_decoded_type(storage)).itemsize
             vectors = 6 * vector_bytes(storage, task.size) + 3 * (4 + decoded) * task.size
-        self.bytes_read = matrix.nbytes + vectors + 16 * task.size
+        self._weights = None if task.preconditioner is None else task.preconditioner.weights
+        self.bytes_read = matrix.nbytes + vectors + (16 if self._weights is None else 32) * task.size
 
     @staticmethod
     def fits(task: SolveTask) -> bool:
-        """Return whether the loops know the format of a task's vectors, and it has no preconditioner."""
+        """Return whether the loops know the format of a task's vectors, and its preconditioner, if it has one."""
         storage = task.formats[0]
+        if task.preconditioner is not None:
+            return task.preconditioner.weights is not None and storage in (None, FP32)
         is_known = storage in (None, FP32) or isinstance(storage, BlockFloatFormat)
         if isinstance(storage, FloatFormat) and element_type(storage) is None:
             is_known = storage.rounding == "nearest" and not storage.scaled
-        return task.preconditioner is None and is_known
+        return is_known
 
     def replace_residual(self) -> float:
         """Find r in float64, then store it; the direction is kept."""
@@ -76,7 +79,8 @@ class CpuCg(CgIterations):
         if math.isfinite(size) and size > 0.0:
             self._r = in_format(self._operator, r, self._storage)
             if self._p is None:
-                self._p = in_format(self._operator, r, self._storage)
+                z = r if self._weights is None else self._weights * r
+                self._p = in_format(self._operator, z, self._storage)
                 self._decoded = plain(self._p).astype(_decoded_type(self._storage), copy=False)
             of_r = r if isinstance(self._r, STORED) else self._r
             parts = list(pairwise(self._bounds.tolist()))
@@ -92,7 +96,7 @@ class CpuCg(CgIterations):
         report = np.zeros((count, 3))
         kernel = cg_loops.lanes_kernel(matrix.shape, matrix.spec, self._spec)
         r, p = (native(v) if isinstance(v, STORED) else v for v in (self._r, self._p))
-        vectors = self._x, r, p, self._q, self._decoded, self._limit
+        vectors = self._weights, self._x, r, p, self._q, self._decoded, self._limit
 
         def lane(number: int, of: int) -> int:
             arguments = control, self._bounds, matrix.arrays, *vectors, self._product, target, self._sums, report

@@ -6,7 +6,8 @@ same decisions. An iteration reads the matrix once, p three times, and x, r and 
 multiplied are those whose vectors it updates, and lie in its cache. Products are those of
 `cpms.backends.cpu.krylov.row_products`; they and sums are float64.
 
-Vectors r and p are plain, or stored in few bits (`cpms.backends.cpu.krylov.stored_cg_loops`).
+Vectors r and p are plain, or stored in few bits (`cpms.backends.cpu.krylov.stored_cg_loops`). Beside plain ones there
+may be a diagonal preconditioner: a vector of weights, which an iteration reads twice.
 """
 
 from __future__ import annotations
@@ -27,25 +28,28 @@ SQUARE, CURVATURE, NEXT = range(3)
 
 
 @summed
-def _update(x, r, p, q, alpha):  # type: ignore[no-untyped-def]
-    """Do x += alpha p and r -= alpha q; return r.r and r.q of what is stored."""
+def _update(x, r, p, q, weights, alpha):  # type: ignore[no-untyped-def]
+    """Do x += alpha p and r -= alpha q; return r.r and z.q of what is stored, with z = weights r, or r for None."""
     square = of_residual = 0.0
     for i in range(len(x)):
         x[i] += alpha * np.float64(p[i])
         r[i] = np.float64(r[i]) - alpha * np.float64(q[i])
         value = np.float64(r[i])
         square += value * value
-        of_residual += value * np.float64(q[i])
+        weighted = value if weights is None else weights[i] * value
+        of_residual += weighted * np.float64(q[i])
     return square, of_residual
 
 
 @summed
-def _turn(r, p, beta):  # type: ignore[no-untyped-def]
-    """Do p = r + beta p; return r.p of what is stored."""
+def _turn(r, p, weights, beta):  # type: ignore[no-untyped-def]
+    """Do p = z + beta p, with z = weights r, or r for None; return r.p of what is stored."""
     total = 0.0
     for i in range(len(r)):
-        p[i] = np.float64(r[i]) + beta * np.float64(p[i])
-        total += np.float64(r[i]) * np.float64(p[i])
+        value = np.float64(r[i])
+        weighted = value if weights is None else weights[i] * value
+        p[i] = weighted + beta * np.float64(p[i])
+        total += value * np.float64(p[i])
     return total
 
 
@@ -70,7 +74,7 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
 
     @compiled(error_model="numpy")
     def iterate(  # type: ignore[no-untyped-def]
-        lane, first, control, bounds, matrix, x, r, p, q, decoded, limit, product, target, sums, report
+        lane, first, control, bounds, matrix, weights, x, r, p, q, decoded, limit, product, target, sums, report
     ):
         buffer = np.empty(RUN)
         lanes, parts, arrivals, done = len(first) - 1, len(bounds) - 1, 0, 0
@@ -93,7 +97,10 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
                 low, high = bounds[part], bounds[part + 1]
                 if stored == 1:
                     own = x[low:high], r[low:high], p[low:high], q[low:high]
-                    sums[1, part], sums[2, part] = _update(*own, alpha)
+                    if weights is None:
+                        sums[1, part], sums[2, part] = _update(*own, None, alpha)
+                    else:
+                        sums[1, part], sums[2, part] = _update(*own, weights[low:high], alpha)
                 elif stored == 5:
                     whole = x, r, p, q, low, high, alpha, limit, vectors
                     sums[1, part], sums[2, part] = update_blocks(*whole)
@@ -110,7 +117,10 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
                 if stored == 1:
-                    sums[3, part] = _turn(r[low:high], p[low:high], beta)
+                    if weights is None:
+                        sums[3, part] = _turn(r[low:high], p[low:high], None, beta)
+                    else:
+                        sums[3, part] = _turn(r[low:high], p[low:high], weights[low:high], beta)
                 elif stored == 5:
                     turned = r, p, decoded, low, high, beta, limit, vectors
                     sums[3, part] = turn_blocks(*turned)
