@@ -28,6 +28,8 @@ class CgIterations(ABC):
     """Bytes of matrix and vectors that an iteration reads."""
     together: int
     """Iterations that are best run at once: their numbers reach main memory in one transfer."""
+    product: float | None = None
+    """The product r.p of the iteration that follows; None where a device holds it, which is ||r||^2 at first."""
 
     @abstractmethod
     def replace_residual(self) -> float:

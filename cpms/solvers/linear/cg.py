@@ -75,7 +75,7 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, most: in
     recorder = task.recorder
     size = best = iterations.replace_residual()
     recorder.lanczos = []
-    product = iterations.product if isinstance(iterations, VectorIterations) else size * size
+    product = size * size if iterations.product is None else iterations.product
     turn = 0.0 if later is None else later.reduction * size
     stalls = 0
     while size > task.goal:
@@ -149,8 +149,7 @@ class VectorIterations(CgIterations):
         self._r: Any = None
         self._p: Any = None
         self._curvature = 0.0
-        self.product = 0.0
-        """The product r.p of the iteration that follows."""
+        self.product: float = 0.0
         self._set(task.formats[0])
 
     def _set(self, storage: VectorFormat | None) -> None:

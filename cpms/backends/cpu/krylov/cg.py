@@ -53,7 +53,7 @@ class CpuCg(CgIterations):
         self._r: Any = None
         self._p: Any = None
         self._decoded: Any = None
-        self._product = 0.0
+        self.product: float = 0.0
         self.bits = bits_of(storage)
         vectors = 11 * self.bits // 8 * task.size
         if not is_plain:  # Besides r and p, those of q and of the decoded p.
@@ -84,9 +84,9 @@ class CpuCg(CgIterations):
                 self._decoded = plain(self._p).astype(_decoded_type(self._storage), copy=False)
             of_r = r if isinstance(self._r, STORED) else self._r
             parts = list(pairwise(self._bounds.tolist()))
-            self._product = sum(threads.each(lambda part: float(cg_loops.dot(self._decoded, of_r, *part)), parts))
+            self.product = sum(threads.each(lambda part: float(cg_loops.dot(self._decoded, of_r, *part)), parts))
             if not (size < self._limit or float(abs(r).max()) < self._limit):
-                self._product = math.inf
+                self.product = math.inf
         return size
 
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:
@@ -99,13 +99,13 @@ class CpuCg(CgIterations):
         vectors = self._weights, self._x, r, p, self._q, self._decoded, self._limit
 
         def lane(number: int, of: int) -> int:
-            arguments = control, self._bounds, matrix.arrays, *vectors, self._product, target, self._sums, report
+            arguments = control, self._bounds, matrix.arrays, *vectors, self.product, target, self._sums, report
             return int(kernel(number, first_ranges(self._cost, of), *arguments))
 
         control = np.zeros(1, np.int64)
         done = threads.run_lanes(lane, lanes)[0]
         found = [CgStep(*map(float, each)) for each in report[:done]]
-        self._product = found[-1].next_product
+        self.product = found[-1].next_product
         return found
 
 
