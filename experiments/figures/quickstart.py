@@ -3,7 +3,6 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import label
 from cpms.experiment.report.palette import colour
 
@@ -47,7 +46,6 @@ def _figures(rows, out):
         figure,
         caption="Residual in L1 against iteration, in the colour of the bits that an iteration reads, by storage; each "
         "point is one iteration of one run",
-        alt=ends(rows, "iterations", ["graph", "storage"], "Iterations to the tolerance"),
     )
 
 

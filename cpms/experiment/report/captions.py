@@ -100,6 +100,8 @@ def _kinds_of_devices(result: dict[str, Any]) -> list[str]:
     device, engine = str(result.get("device") or ""), str(result.get("engine") or "")
     if device.startswith(("cpu", "pthread")) or engine in _ON_CPU:
         return ["cpu"]
+    if "old_road_s" in result:  # The graph is built, and the ranks are checked, on processors, too.
+        return ["cpu", "gpu"]
     return ["gpu"] if not engine or device or engine.startswith(_ON_GPU) else ["cpu", "gpu"]
 
 

@@ -16,6 +16,8 @@ import pandas as pd
 
 FEWEST = 5
 """Samples, or graphs, from which on an interval of 95 percent is given."""
+UNSEEN = " (where none shows, it is shorter than the mark)"
+"""What captions say behind the name of intervals that some marks hide."""
 _DRAWS = 400
 _SHARES = (0.025, 0.975)
 
@@ -88,7 +90,18 @@ def median_ends(samples: Any) -> tuple[float, float]:
     return round(float(low), 12), round(float(high), 12)
 
 
-def interval_text(rows: pd.DataFrame, *keys: str) -> str:
+def is_range(*samples: Any) -> bool:
+    """Return whether `ratio_ends` or `median_ends` of samples are those of a range.
+
+    Examples
+    --------
+    >>> is_range([1.0] * 4, [1.0] * 9), is_range([1.0] * 5), is_range(None)
+    (True, False, False)
+    """
+    return any(_held(each) and len(each) < FEWEST for each in samples)
+
+
+def interval_text(rows: pd.DataFrame, *keys: str, capped: bool = False) -> str:
     """Return what the lines of `ratio_ends` and `median_ends` are, as words for a caption.
 
     Parameters
@@ -97,6 +110,8 @@ def interval_text(rows: pd.DataFrame, *keys: str) -> str:
         With the results of each row.
     *keys : str
         The samples of a result; ``solve_samples_s`` by default.
+    capped : bool
+        Whether ranges have caps where there are intervals, too.
 
     Examples
     --------
@@ -112,7 +127,7 @@ def interval_text(rows: pd.DataFrame, *keys: str) -> str:
         return "95 % bootstrap intervals"
     if max(counts) < FEWEST:
         return f"ranges of {' to '.join(str(count) for count in sorted({min(counts), max(counts)}))} samples"
-    return f"95 % bootstrap intervals, or ranges of fewer than {FEWEST} samples"
+    return f"95 % bootstrap intervals, or{', with caps,' if capped else ''} ranges of fewer than {FEWEST} samples"
 
 
 def geometric(ratios: Iterable[float]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from cpms.base.text.tables import LONGEST_WORD, Best, markdown, write_csv
 from cpms.experiment.report import figures
 from cpms.experiment.report.captions import provenance, some, without_units
 from cpms.experiment.report.captions import shortened as shortened
+from cpms.experiment.report.page.described import described
 from cpms.experiment.report.palette import PALETTE as PALETTE
 from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS, inches
@@ -149,13 +150,14 @@ class Output:
         caption : str
             What is shown.
         alt : str
-            Alternative text: the figure in words.
+            Alternative text: the figure in words; by default what `page.described.described` reads from it.
         of : sequence of str
             Experiments whose rows are drawn; by default all; none for a picture of formats or layouts.
         timed : bool
             Whether times are drawn, whose repetitions and spread the caption has; counts have none.
         """
         rows, apart = ([], []) if of is not None and not of else self._of(of or ())
+        alt = alt or described(figure)
         note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows)).strip("; ")
         below = ["*: stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
         starred = STARRED if "*" in self._marks else ""
@@ -166,27 +168,27 @@ class Output:
         self._marks.clear()
         figure.set_label(alt)
         said = self._provenance(rows, apart, note, timed)
-        described = {
+        texts = {
             "caption": " ".join([f"{each.rstrip('. ')}." for each in (caption, starred) if each] + [said] * bool(said)),
             "alt": alt,
             "experiments": list(dict.fromkeys(str(row["experiment"]) for row in rows)),
             "cells": [row["cell"] for row in rows],
             "cells_without_commit": [row["cell"] for row in apart],
         }
-        self._save(figure, f"{self._name}{suffix}", described)
+        self._save(figure, f"{self._name}{suffix}", texts)
 
     def drawing(self, drawing: Drawing) -> None:
         """Write a figure with a file ``.json`` beside it: caption, alternative text, and the rows that it is of."""
         caption = " ".join(filter(None, [drawing.caption, f"({self._note})" if self._note else ""]))
-        described = {"caption": caption, "alt": drawing.alt, "experiment": drawing.experiment, "cells": drawing.cells}
+        texts = {"caption": caption, "alt": drawing.alt, "experiment": drawing.experiment, "cells": drawing.cells}
         drawing.figure.set_label(drawing.alt)
-        self._save(drawing.figure, f"{self._name}_{drawing.name}", described)
+        self._save(drawing.figure, f"{self._name}_{drawing.name}", texts)
 
-    def _save(self, figure: Figure, name: str, described: dict[str, Any]) -> None:
+    def _save(self, figure: Figure, name: str, texts: dict[str, Any]) -> None:
         written = figures.save(figure, self._target / name, self._endings)
         self.written += written
         if written:
-            self._write(self._target / f"{name}.json", json.dumps(described, indent=1) + "\n")
+            self._write(self._target / f"{name}.json", json.dumps(texts, indent=1) + "\n")
         else:
             self.leave_out(f"figure {name}", "the rows hold nothing to draw in one of its panels")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms.experiment.report.page.described import name_places as name_places
 from cpms.experiment.report.page.legends import ALL_MARKERS as ALL_MARKERS
 from cpms.experiment.report.page.legends import SWATCH as SWATCH
 from cpms.experiment.report.page.legends import key as key
@@ -72,6 +73,11 @@ def grid(
     return figure, list(axes.flat[:count])
 
 
+def entry_of(bits: float) -> dict[str, Any]:
+    """Return the entry in a legend of marks of so many bits, hollow below 64: colours alone are alike in grey print."""
+    return {**FILLED, "color": colour(bits), "markerfacecolor": colour(bits) if bits >= 64 else "white"}
+
+
 def named_rows(axes: Axes, names: Sequence[str]) -> None:
     """Give a panel names along its vertical axis, from the top, each with a line across."""
     axes.set_yticks(range(len(names)), names)
@@ -97,13 +103,20 @@ def label_below(axes: Axes, text: str, width: float, names: Sequence[str]) -> No
     axes.set_xlabel(text, loc="right" if 1.15 * CHARACTER_IN * len(text) > panel_in else "center")
 
 
-def state_small(axes: Axes, ends: Sequence[float], places: Sequence[float], *, share: float = 0.015) -> None:
+def state_small(
+    axes: Axes, ends: Sequence[float], places: Sequence[float], *, share: float = 0.015, digits: int = 2
+) -> None:
     """Write the lengths of bars below a share of the longest, which are too short to be seen, beside them."""
     longest = max(ends, default=0.0)
     for end, place in zip(ends, places, strict=True):
         if 0 < end < share * longest:
             axes.annotate(
-                number(float(f"{end:.2g}")), (end, place), (3, 0), textcoords="offset points", va="center", fontsize=7
+                number(float(f"{end:.{digits}g}")),
+                (end, place),
+                (3, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7,
             )
 
 
@@ -150,7 +163,7 @@ def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
 
 def point(
     axes: Axes, x: float, y: float, bits: float | None, marker: str = "o", *, ends: tuple[float, float] | None = None,
-    across: bool = True, filled: bool = True, size: float = 4.0, light: bool = False,
+    across: bool = True, filled: bool = True, size: float = 4.0, light: bool = False, capped: bool = False,
 ) -> None:  # fmt: skip
     """Draw a mark in the colour of its bits, and an interval through it.
 
@@ -171,6 +184,8 @@ def point(
         Of the mark, in points.
     light : bool
         Whether the interval is from the least sample to the most, which is wide: its line is thin and pale.
+    capped : bool
+        Whether the line has caps.
     """
     from matplotlib.colors import to_rgba
 
@@ -190,6 +205,8 @@ def point(
         markeredgewidth=0.7,
         ecolor=to_rgba(shade, 0.5 if light else 1.0),
         elinewidth=0.6 if light else 0.8,
+        capsize=1.8 if capped else 0.0,
+        capthick=0.8,
         linestyle="",
     )
 

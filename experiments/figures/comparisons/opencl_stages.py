@@ -5,15 +5,15 @@ import pandas as pd
 
 from cpms.base.text.counted import counted
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import interval_text, median_ends, ratio_ends
+from cpms.experiment.report.captions import spread
+from cpms.experiment.report.intervals import UNSEEN, interval_text, median_ends, ratio_ends
 from cpms.experiment.report.output import printed
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.formats.formats import format_named
 
 NEEDS = ["opencl_stages", "gpu_opencl"]
 STAGES = {"coo": "edges, atomic", "coo_exchange": "edges, exchange", "pattern": "rows"}
-_APART = 0.02
+_APART = 0.035
 """Million nodes by which marks of our ratios lie beside their number, so that none hides another."""
 ADDS = {"add_atomically": "atomic sum", "add_plainly": "plain sum (wrong)", "add_nothing": "no sum (wrong)"}
 
@@ -57,26 +57,39 @@ def _tables_and_figures(rows, out, experiment, suffix):
         out.figure(
             _figure(parts, out),
             suffix=suffix,
-            caption=f"Stages of Jiang's report, in brackets its figures, on {where}: medians, of whole runs with "
+            caption=f"Stages of Jiang's report on {where}: medians, of whole runs with "
             f"{interval_text(rows, 'run_samples_s')}; sums and copies are of an iteration, of which only medians were "
-            "recorded; colour: bits. The serial program has no parts: its bar in 2 is a whole iteration",
-            alt=ends(results, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
+            "recorded. Numbers in brackets: the figures of his report that a panel repeats. Edges, rows: a work-item "
+            "an edge, whose sum is atomic, or a row. Exchange: a kernel that first stores what each node passes on, "
+            "which saves a division an edge. Wrong: sums that lose terms, timed to show what atomic ones cost. Copies "
+            "are of the ranks, memcpy in main memory. The serial program has no parts: its bar in 2 is a whole "
+            f"iteration{_long_alone(found)}",
             of=[experiment],
         )
     if curves:
-        sized = pd.concat([found[purpose] for purpose in ("scaling", "work_groups") if purpose in found])
         out.figure(
             _curved(curves, out),
             suffix=f"{suffix}_curves",
-            caption=f"Speed-up by nodes (Figure 7 of Jiang's report, grey as printed) and times by work-groups on "
-            f"{where}: medians with {interval_text(rows, 'run_samples_s')}, in 32 bits, the serial program in 64. "
-            "Marks of one number of nodes, or of work-items, lie beside each other. Driver's: work-groups of the size "
-            "that the driver chooses",
-            alt=ends(sized, "ms an iteration", ["graph", "contestant"], "Time of an iteration", "ms"),
+            caption=f"Speed-up by nodes, and times by work-groups, on {where}: medians with "
+            f"{interval_text(rows, 'run_samples_s')}{UNSEEN}, in 32 bits, the serial program in 64. Speed-ups are of "
+            "the stage and of sub-graphs, of the first nodes, that the title names; grey: Figure 7 of Jiang's report "
+            "as printed, of a GPU over 4 cores of another machine. Marks of one number of nodes, or of work-items, lie "
+            "beside each other. Driver's: work-groups of the size that the driver chooses",
             of=[experiment],
         )
     if not (parts or curves):
         out.leave_out(f"figure opencl_stages{suffix}", "its panels compare contestants that the rows do not have")
+
+
+def _long_alone(found):
+    """Return where the long runs were made, if not everywhere that the others were."""
+    if not {"stages", "long"} <= found.keys():
+        return ""
+    here, everywhere = (
+        dict.fromkeys(_where(result) for _, result in found[purpose].iterrows() if result.engine == "opencl")
+        for purpose in ("long", "stages")
+    )
+    return f". 6 was run on {' and '.join(here)} alone" if set(here) < set(everywhere) else ""
 
 
 def _stages(results, where, out, suffix):
@@ -166,7 +179,7 @@ def _parts(found):
         drawn += _stage_panels(found["stages"])
     if "long" in found:
         long = found["long"]
-        title = f"{long.graph.iloc[0]}, {long.iterations.iloc[0]:,} iterations, ms (6)"
+        title = f"{long.graph.iloc[0]}, {long.iterations.iloc[0]:,} iterations (6)"
         drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
     return drawn
 
@@ -175,7 +188,9 @@ def _curves(found):
     """Return the panels of curves that there is something for: title, and function that draws one."""
     drawn = []
     if "scaling" in found and not _speedups(found["scaling"]).empty:
-        drawn.append(("speed-up by nodes (7)", lambda axes: _speedup_panel(axes, found["scaling"])))
+        first = found["scaling"][found["scaling"].engine == "opencl"].iloc[0]
+        title = f"{first.graph.partition(':')[0]}, {STAGES[first.layout]} (7)"
+        drawn.append((title, lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-group sizes, {found['work_groups'].graph.iloc[0]}"
         drawn.append((title, lambda axes: _work_group_panel(axes, found["work_groups"])))
@@ -186,7 +201,7 @@ def _figure(drawn, out):
     """Draw panels of bars below each other, in two columns of about one height where there is room for these."""
     from matplotlib.figure import Figure
 
-    heights = [0.5 + 0.135 * count for count, _, _ in drawn]
+    heights = [0.58 + 0.135 * count for count, _, _ in drawn]
     columns = [range(len(drawn))]
     if out.double and len(drawn) > 1:
         cut = min(range(1, len(drawn)), key=lambda at: max(sum(heights[:at]), sum(heights[at:])))
@@ -226,13 +241,13 @@ def _stage_panels(stages):
         return 1e4 / result.iterations
 
     exchanged = atomic[atomic.layout == "coo_exchange"]
-    drawn = _bars(f"{graph}, 10 iterations, ms (1, 4)", pd.concat([naive, exchanged, serial]), ten, of_ten)
-    drawn += _bars(f"{graph}, sums, ms (2)", pd.concat([naive, serial]), _calc)
+    drawn = _bars(f"{graph}, 10 iterations (1, 4)", pd.concat([naive, exchanged, serial]), ten, of_ten)
+    drawn += _bars(f"{graph}, sums (2)", pd.concat([naive, serial]), _calc)
     if len(naive) and len(exchanged):
         first, second = naive.iloc[-1], exchanged.iloc[-1]
-        drawn.append((4, f"{graph}, copies, ms (3)", lambda axes: _copies(axes, first, second)))
+        drawn.append((4, f"{graph}, copies, {_where(first)} (3)", lambda axes: _copies(axes, first, second)))
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
-    title = f"{stages.graph.iloc[-1]}, sums, ms (5)"
+    title = f"{stages.graph.iloc[-1]}, sums (5)"
     return drawn + _bars(title, large, lambda r: 1e3 * r.add_s, by_sum=True)
 
 
@@ -266,8 +281,9 @@ def _finish(axes, names, lengths):
     """Name bars, and state the lengths of those that are too short to be seen."""
     panels.named_rows(axes, names)
     axes.locator_params(axis="x", nbins=5)
-    panels.state_small(axes, lengths, range(len(names)), share=0.04)
+    panels.state_small(axes, lengths, range(len(names)), share=0.06, digits=3)
     axes.grid(visible=False)
+    axes.set_xlabel("ms", labelpad=0)
 
 
 def _copies(axes, naive, exchanged):
@@ -288,7 +304,7 @@ def _speedup_panel(axes, results):
     for base, (ratio, marker, apart) in enumerate(zip(table.columns[-3:-1], "s^", (-_APART, _APART), strict=True)):
         style = {"marker": marker, "color": colour(32), "ms": 4, "lw": 0.8, "mfc": "white" if marker == "^" else None}
         _curve(axes, table.nodes / 1e6 + apart, table[ratio], [ratio_ends(each[base], each[2]) for each in samples],
-               label=ratio.removeprefix("NVIDIA "), **style)  # fmt: skip
+               table.nodes / 1e6, "", label=ratio.removeprefix("NVIDIA "), **style)  # fmt: skip
     axes.set(xlabel="million nodes", ylabel="speed-up", xlim=(0, None))
     axes.locator_params(axis="x", nbins=5)
     panels.logarithmic(axes, "y")
@@ -301,31 +317,36 @@ def _samples(cells):
     return ours.iloc[0], serial.iloc[0] if len(serial) else None, ours.iloc[-1]
 
 
-def _curve(axes, x, y, ends_of, **style):
-    """Draw a curve with an interval through each mark."""
+def _curve(axes, x, y, ends_of, places, name, **style):
+    """Draw a curve with an interval through each mark, at places that have names."""
     reach = [[max(middle - low, 0.0), max(high - middle, 0.0)] for middle, (low, high) in zip(y, ends_of, strict=True)]
-    axes.errorbar(x, y, yerr=np.transpose(reach), elinewidth=0.7, **style)
+    curve = axes.errorbar(x, y, yerr=np.transpose(reach), elinewidth=0.7, **style)
+    panels.name_places(curve[0], places, name)
 
 
 def _work_group_panel(axes, results):
-    """Draw times by size; what the driver chooses itself is a mark at the right, of which the size is not known."""
+    """Draw times by size, joined if a size is twice the last; at the right, the driver's, whose size is not known."""
     sizes = np.sort(results[results.work_group > 0].work_group.unique())
     own, stages = 1.5 + np.log2(sizes[-1]), results.layout.unique()
     for place, (stage, cells) in enumerate(results.groupby("layout", sort=False)):
         style = {"marker": panels.marker(stage), "ms": 3.5, "color": colour(32), "lw": 0.8}
         style |= {"markerfacecolor": "white"} if stage == "coo_exchange" else {}
-        apart = panels.beside(place, len(stages), 0.02 * len(stages) * (own - np.log2(sizes[0])))
-        for part, line in ((cells[cells.work_group > 0], "-"), (cells[cells.work_group == 0], "")):
+        apart = panels.beside(place, len(stages), 0.028 * len(stages) * (own - np.log2(sizes[0])))
+        known, chosen = cells[cells.work_group > 0].sort_values("work_group"), cells[cells.work_group == 0]
+        runs = [run for _, run in known.groupby((np.log2(known.work_group).diff() > 1).cumsum())]
+        for part, line in (*((run, "-") for run in runs), (chosen, "")):
             at = np.log2(part.work_group.where(part.work_group > 0, 2.0**own)) + apart
             if len(part):
                 ends_of = [
                     [1e3 * end / count for end in median_ends(samples)]
                     for samples, count in zip(part.run_samples_s, part.iterations, strict=True)
                 ]
-                name = STAGES[stage] if line else None
-                _curve(axes, at, part["ms an iteration"], ends_of, linestyle=line, label=name, **style)
-    ticks = sizes[:: -(-len(sizes) // 5)]
+                style |= {"label": STAGES[stage] if line and part is runs[0] else None}
+                places = part.work_group if line else ["driver's"]
+                _curve(axes, at, part["ms an iteration"], ends_of, places, STAGES[stage], linestyle=line, **style)
+    ticks = sizes[:: -(-len(sizes) // 6)]
     axes.set_xticks([*np.log2(ticks), own], [*(f"{size:g}" for size in ticks), "driver's"])
+    axes.set_xticks(np.log2(sizes), minor=True)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("work-items in a work-group")
     axes.set_ylabel("ms an iteration")

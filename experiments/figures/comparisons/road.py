@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import interval_text, median_ends
+from cpms.experiment.report.captions import spread
+from cpms.experiment.report.intervals import UNSEEN, interval_text, is_range, median_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.rows.quoted import cugraph
 
@@ -35,7 +35,7 @@ TARGETS = {
 }
 """Milliseconds that the road was built for, by graph and way; see `_required` for the ratios."""
 STAGES = ("prepare", "solve", "certify")
-HOSTED, QUOTED = "build, check on processors", "cuGraph, quoted"
+HOSTED, QUOTED = "refine, built and checked on processors", "cuGraph, quoted"
 MARKS = {"refine": "o", "power": "s", HOSTED: "^", QUOTED: "X"}
 
 
@@ -77,10 +77,11 @@ def show(rows, out):
     out.figure(
         _figure(drawn, out),
         caption=f"Time from edges in random order to certified float64 ranks, both in main memory, on {machine}, "
-        f"medians; lines: {interval_text(rows, *samples)}; colour: fewest bits that sweeps read, marker: the way. "
-        f"cuGraph's times are quoted, of an {' and '.join(quoted.gpu.unique())}, of edges in order and without a "
-        "certificate",
-        alt=ends(drawn, "ms", ["graph", "way"], "Times from edges to ranks", "ms"),
+        f"medians; lines: {interval_text(rows, *samples, capped=True)}{UNSEEN}; colour: fewest bits that sweeps read. "
+        "Refine and power build, solve and check on the GPU; triangles: refine whose graph processors build and whose "
+        "ranks they check. Below the line: graphs chosen before anything was measured on them. cuGraph's times are "
+        f"quoted, of an {' and '.join(quoted.gpu.unique())}, of edges in order and without a certificate; without a "
+        "cross no time was published",
     )
 
 
@@ -177,26 +178,31 @@ def _agreement(row, result):
 
 def _drawn(row, result, quoted):
     """Yield the marks of a method on a graph; of refine with those of processors and of cuGraph."""
-    graph, bits = shortened(label(row)), min(map(int, result["iterations_by_bits"]), default=64)
+    shared = {"graph": shortened(label(row)), "held out": row.experiment.endswith("_held")}
+    bits = min(map(int, result["iterations_by_bits"]), default=64)
     ways = {"road": result["method"]} | ({"old_road": HOSTED} if result["method"] == "refine" else {})
     for way, name in ways.items():
         if f"{way}_s" in result:
-            low, high = median_ends(result[f"{way}_samples_s"])
+            samples = result[f"{way}_samples_s"]
+            low, high = median_ends(samples)
             times = {"ms": 1e3 * result[f"{way}_s"], "low": 1e3 * low, "high": 1e3 * high}
-            yield {"graph": graph, "way": name, "bits": bits, **times}
+            yield {**shared, "way": name, "bits": bits, "range": is_range(samples), **times}
     if result["method"] == "refine" and row.graph in quoted.index:
-        yield {"graph": graph, "way": QUOTED, "bits": 64, "ms": quoted.road_ms[row.graph], "low": None, "high": None}
+        yield {**shared, "way": QUOTED, "bits": 64, "ms": quoted.road_ms[row.graph], "range": False}
 
 
 def _figure(drawn, out):
-    graphs = list(dict.fromkeys(drawn.graph))
+    first = drawn.sort_values(["held out", "ms"], ascending=[True, False]).drop_duplicates(["graph"])
+    graphs, seen = first.graph.tolist(), len(first) - first["held out"].sum()
     ways = [way for way in MARKS if way in set(drawn.way)]
     names = out.names(graphs)
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.32))
     for line in drawn.itertuples():
         place = graphs.index(line.graph) + panels.beside(ways.index(line.way), len(ways))
-        panels.point(axes, line.ms, place, line.bits, MARKS[line.way], ends=(line.low, line.high))
+        panels.point(axes, line.ms, place, line.bits, MARKS[line.way], ends=(line.low, line.high), capped=line.range)
     panels.named_rows(axes, names)
+    if 0 < seen < len(graphs):
+        axes.axhline(seen - 0.5, color=panels.NEUTRAL, linewidth=0.6)
     panels.logarithmic(axes)
     axes.set_xlabel("ms from edges to ranks")
     panels.legend(figure, panels.key(drawn.bits, {way: MARKS[way] for way in ways}))

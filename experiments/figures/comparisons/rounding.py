@@ -6,7 +6,7 @@ Rows of a GPU, where arrays lie in its memory, are drawn where they exist.
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
+from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.palette import PALETTE, nearest
 from cpms.formats.formats import format_named
 
@@ -41,10 +41,10 @@ def show(rows, out, beside):
     out.figure(
         _figure(table, out),
         caption="Time of rounding an array to a format over that of a copy of it in one run, medians; lines: least to "
-        "most of the samples; axes differ. Formats of blocks (mx) are rounded in small arrays on processors, since "
-        "gfloat and pychop loop over blocks. Casts are those of NumPy and ml_dtypes, on the GPU of CuPy. "
-        "Colour: bits in which a value is stored, at least 8",
-        alt=ends(table, "over_copy", ["storage", "device", "contestant"], "Time of rounding over copy"),
+        f"most of the samples{UNSEEN}; axes differ. Formats of blocks (mx) are rounded in small arrays on processors"
+        f"{_small(table)}, since gfloat and pychop loop over blocks. Casts are of NumPy and ml_dtypes, on the GPU of "
+        "CuPy; without a mark a contestant was not timed with that format. Colour: bits in which a value is "
+        "stored, at least 8",
     )
 
 
@@ -54,22 +54,30 @@ def _called(storage):
     return f"{storage}, {bits} bits" if bits < min(PALETTE) or bits not in PALETTE else storage
 
 
+def _small(table):
+    """Return the number of values of formats of blocks on processors, as a text for a caption."""
+    sizes = table[table.storage.str.startswith("mx") & table.device.str.contains("threads")]["values"].unique()
+    return f" of {' or '.join(f'{size:,}' for size in sorted(sizes))} values, copied in the cache" if len(sizes) else ""
+
+
 def _figure(table, out):
     devices = dict(list(table.groupby("device", sort=False)))
-    most = range(max(part.storage.nunique() for part in devices.values()))
+    most, order = range(max(part.storage.nunique() for part in devices.values())), list(dict.fromkeys(table.storage))
     figure, axes = panels.grid(out.width, len(devices), panels.rows_height(most, 0.17, 0.7), columns=(1, 2))
     for panel, (device, part) in zip(axes, devices.items(), strict=True):
-        storages = list(dict.fromkeys(part.storage))
+        storages = sorted(dict.fromkeys(part.storage), key=lambda name: [*order, name].index(name))
+        offered = part.groupby("storage").contestant.agg(set)
         for row in part.to_dict("records"):
+            own = [name for name in MARKS if name in offered[row["storage"]]]
             interval = row["least_ms"] / row["copy_ms"], row["most_ms"] / row["copy_ms"]
-            at = storages.index(row["storage"]) + panels.beside(list(MARKS).index(row["contestant"]), len(MARKS), 0.72)
+            at = storages.index(row["storage"]) + panels.beside(own.index(row["contestant"]), len(own), 0.18 * len(own))
             panels.point(panel, row["over_copy"], at, row["bits"], MARKS[row["contestant"]], ends=interval)
         panels.named_rows(panel, storages)
         panels.unity(panel)
         if part.over_copy.max() > 10 * part.over_copy.min():
             panels.logarithmic(panel)
         else:
-            panel.set_xlim(left=0)
+            panel.set_xlim(left=min(0.9, 0.95 * part.over_copy.min()))
         panel.set(title=device.partition(",")[0], xlabel="time over that of a copy")
     panels.legend(figure, panels.key(map(nearest, table.bits), MARKS))
     return figure

@@ -7,7 +7,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread
-from cpms.experiment.report.intervals import geometric
+from cpms.experiment.report.intervals import UNSEEN, geometric
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_systems", "systems_cpu"]
@@ -17,8 +17,8 @@ GRAPH = "#999999"
 WORDS = {
     "cuda_fused": "ours, fused",
     "mpi_cuda": "ours, fused, 1 rank",
-    "cuda": "ours, plain kernels",
-    "cuda_thread_rows": "ours, thread a row",
+    "cuda": "ours, plain",
+    "cuda_thread_rows": "ours, a thread a row",
     "cusparse": "cuSPARSE",
     "cusparse_omega": "cuSPARSE, report's update",
     "coo_streams": "edges by warps",
@@ -33,6 +33,7 @@ WORDS = {
     "coo_exchange": "COO exchange",
     "csr": "CSR",
     "ell": "ELL",
+    "all nodes": "no level solve",
 }
 """Names of engines and layouts in the figure, which its tables have as they are given to cpms."""
 
@@ -49,13 +50,13 @@ def show(rows, out):
         _figure(over, out),
         caption="Time of a whole solve over that of the fastest system on the same graph that goes to the experiment's "
         f"tolerance ({rows.tol.iloc[0]:g}), on {' and on '.join(over)}: grey dots are graphs, marks geometric means "
-        "with 95 % bootstrap intervals over the graphs on which a system converges, their number in brackets; colour: "
-        "fewest bits, marker: layout, named where systems differ in it alone",
-        alt=" ".join(
-            f"{machine}: of {len(found)} systems the fastest is {found.system.iloc[0]}, the slowest "
-            f"{found.system.iloc[-1]} at {found['mean'].iloc[-1]:.3g} times." for machine, found in over.items()
-        ),
-    )  # fmt: skip
+        f"with 95 % bootstrap intervals{UNSEEN}, over as many graphs as brackets say; colour: fewest bits, marker: "
+        "layout, named where systems differ in it alone; axes differ. Hollow means are over fewer graphs than others "
+        "and not comparable with them: the experiment leaves out ELL where one long row would pad all others, and "
+        f"slow systems on large graphs{_missed(rows)}. Fused: one kernel a sweep; plain: one a step; pattern: the "
+        "layout without values; 1 rank: the program for several GPUs; no level solve: sweeps over all nodes; report's "
+        "update: that of Agrawal, Shendre and Goka, which corrects the mass of each sweep; to 1e-06: to that tolerance",
+    )
 
 
 def _tables(rows, out):
@@ -146,6 +147,14 @@ def _system(row, result):
     return " ".join(words)
 
 
+def _missed(rows):
+    """Return which systems do not converge on some graphs, as a text for a caption."""
+    lines = [line for _, row in rows.iterrows() for line in _refused(row) if line["reason"].startswith("the solve")]
+    counts = pd.DataFrame(lines, columns=["system", "reason", "graph"]).groupby("system", sort=False).size()
+    names = {_in_words(system.replace(" coo", "")): count for system, count in counts.items()}
+    return "".join(f"; {name} does not converge on {count}" for name, count in names.items())
+
+
 def _machine(row):
     if row.experiment.startswith("gpu"):
         return row.gpu
@@ -181,8 +190,12 @@ def _short(found):
     lines = list(found.itertuples())
     without = [line.system.replace(f" {line.layout}", "", 1) for line in lines]
     names = [line.system if without.count(name) > 1 else name for line, name in zip(lines, without, strict=True)]
-    in_words = [" ".join(WORDS.get(word, word) for word in re.sub(r" on .*", "", name).split()) for name in names]
-    return [f"{name} ({line.graphs})" for name, line in zip(in_words, lines, strict=True)]
+    return [f"{_in_words(name)} ({line.graphs})" for name, line in zip(names, lines, strict=True)]
+
+
+def _in_words(system):
+    parts = re.findall(r"all nodes|\d+ ranks|to \S+|\S+", re.sub(r" on .*", "", system))
+    return ", ".join(WORDS.get(part, part) for part in parts)
 
 
 def _figure(over, out):
@@ -195,14 +208,17 @@ def _figure(over, out):
     for panel, (machine, found) in zip(axes, over.items(), strict=True):
         for place, line in enumerate(found.itertuples()):
             panel.plot(line.ratios, [place] * len(line.ratios), "o", color=GRAPH, ms=2.2, alpha=0.5, mew=0)
-            panels.point(panel, line.mean, place, line.bits, panels.marker(line.layout), ends=(line.low, line.high))
+            style = {"ends": (line.low, line.high), "size": 3.5, "filled": line.graphs == found.graphs.max()}
+            panels.point(panel, line.mean, place, line.bits, panels.marker(line.layout), **style)
         panels.named_rows(panel, _short(found))
         panels.unity(panel)
         panels.logarithmic(panel)
         panel.set_title(machine.partition(" (")[0])
         panel.set_xlabel("time over the fastest")
-    lines = pd.concat(list(over.values()))
+    lines = pd.concat([found.assign(machine=machine) for machine, found in over.items()])
     layouts = {WORDS.get(layout, layout): panels.marker(layout) for layout in dict.fromkeys(lines.layout)}
-    graph = {"a graph": {"color": GRAPH, "marker": "o", "linestyle": "", "markersize": 2.5}}
+    few = (lines.graphs < lines.groupby("machine").graphs.transform("max")).any()
+    graph = {"a graph": {"color": GRAPH, "marker": "o", "linestyle": "", "markersize": 2.5, "alpha": 0.5, "mew": 0}}
+    graph |= {"of fewer graphs": panels.HOLLOW} if few else {}
     panels.legend(figure, panels.key(lines.bits, layouts, graph))
     return figure

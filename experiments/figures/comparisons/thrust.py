@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
-from cpms.experiment.report.intervals import geometric, interval_text, median_ends
+from cpms.experiment.report.intervals import UNSEEN, geometric, interval_text, median_ends
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_systems"]
@@ -38,10 +37,9 @@ def show(rows, out, beside):
     out.figure(
         _figure(solved, out),
         caption=f"Whole solves in float64 to {tol:g} on {gpu} by four ways to sum the rows of one matrix, medians with "
-        f"{interval_text(rows)}: CUB's reduction by key, as PageRank_Thrust, edges by warps, cuSPARSE in CSR, and "
-        "one fused kernel. The geometric mean over the fastest of a graph is "
-        + ", ".join(f"{ratio:.2f} ({name})" for name, ratio in _means(solved).items()),
-        alt=ends(solved[solved.engine == "reduce_by_key"], "ms", ["graph"], "Solves by reduction by key", "ms"),
+        f"{interval_text(rows)}{UNSEEN}: CUB's reduction by key, as in PageRank_Thrust; edges by warps; cuSPARSE in "
+        "CSR; and one fused kernel. Graphs are in the order of their edges. The geometric mean over the fastest of a "
+        "graph is " + ", ".join(f"{ratio:.2f} ({name})" for name, ratio in _means(solved).items()),
         of=["gpu_systems"],
     )
 
@@ -106,14 +104,17 @@ def _means(solved):
 def _figure(solved, out):
     graphs = list(solved.sort_values("edges").graph.drop_duplicates())
     names = out.names(map(shortened, graphs), of=["gpu_systems"])
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.23))
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.25))
     for line in solved.itertuples():
         _, mark = SOLVES[line.engine]
-        place = graphs.index(line.graph) + panels.beside(list(SOLVES).index(line.engine), len(SOLVES), 0.85)
-        panels.point(axes, line.ms, place, 64, mark, ends=(line.low, line.high), size=3.4)
+        place = graphs.index(line.graph) + panels.beside(list(SOLVES).index(line.engine), len(SOLVES), 0.9)
+        filled = line.engine != "coo_streams"
+        panels.point(axes, line.ms, place, 64, mark, ends=(line.low, line.high), size=3.4, filled=filled)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
     axes.set_xlabel("ms a solve")
     style = {"color": panels.colour(64), "linestyle": "", "markersize": 5}
-    panels.legend(figure, panels.key(lines={name: {**style, "marker": mark} for name, mark in SOLVES.values()}))
+    lines = {name: {**style, "marker": mark} for name, mark in SOLVES.values()}
+    lines[SOLVES["coo_streams"][0]]["markerfacecolor"] = "white"
+    panels.legend(figure, panels.key(lines=lines))
     return figure

@@ -1,10 +1,11 @@
 """The k largest values: time, bytes read a second over those a copy reads and writes, and what others take."""
 
+import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
-from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.experiment.report.intervals import UNSEEN
+from cpms.experiment.report.palette import colour
 
 NEEDS = ["topk", "gpu_topk"]
 
@@ -12,7 +13,7 @@ OTHERS = ["torch", "argpartition", "argsort"]
 PATTERNS = {"random": "o", "ranks": "s", "ascending": "^", "equal": "D"}
 BITS = {"float32": 32, "float64": 64}
 COPIED = ["copy ms", "copy least ms", "copy most ms"]
-CALLED = {"cpms": ("cpms", "P"), "torch": ("PyTorch", "X")}
+CALLED = {"cpms": ("cpms", "P"), "torch": ("PyTorch topk", "X")}
 BY_LIBRARY = {"argpartition": "v", "argsort": "<"}
 
 
@@ -43,8 +44,8 @@ def show(rows, out):
             caption=f"The k largest of {lines['values'].max():,} {lines['type'].iloc[0]} values on {device}: "
             f"share of the copy bandwidth{' (kernel alone)' if _of_kernel(part) else ''} by the order of the values, "
             f"marks of one k beside each other, and times of whole calls for {lines.pattern.iloc[0]} values; lines: "
-            f"least to most of the samples. {_copied(lines)}",
-            alt=ends(_largest(lines), "share", ["pattern", "k"], "Share of the copy bandwidth"),
+            f"least to most of the samples{UNSEEN}. {_copied(lines)}"
+            + (" CuPy's argpartition sorts, too." if suffix and "argpartition" in set(drawn.contestant) else ""),
             of=[experiment],
         )
         for line in _faults(part):
@@ -65,7 +66,7 @@ def _copied(lines):
     above = " Copies write as much as they read, so that shares may be above 1." if (largest.share > 1).any() else ""
     return (
         f"A copy takes {middle:.3g} ms, the median of all, samples from {least:.3g} to {most:.3g} ms; the grey band is "
-        f"from the slowest to the fastest of the medians beside each order.{above}"
+        f"from the slowest to the fastest of the copies timed beside each order, medians.{above}"
     )
 
 
@@ -141,13 +142,13 @@ def _figure(lines, drawn, out, of_kernel, library):
     figure, (left, right) = panels.grid(out.width, 2, 2.4, columns=(1, 2))
     patterns = list(dict.fromkeys(largest.pattern))
     for pattern, part in largest.groupby("pattern", sort=False):
-        part = part.assign(k=panels.abreast(part.k, patterns.index(pattern), len(patterns), _ABREAST))
-        _line(left, part, "share", ("low", "high"), bits, PATTERNS.get(pattern, "X"), pattern)
+        apart = panels.abreast(part.k, patterns.index(pattern), len(patterns), _ABREAST)
+        _line(left, part, "share", ("low", "high"), bits, PATTERNS.get(pattern, "X"), pattern, apart)
     copies = largest["copy ms"] / largest["own copy ms"]
-    left.axhspan(copies.min(), copies.max(), color=NEUTRAL, alpha=0.2, linewidth=0)
+    left.axhspan(copies.min(), copies.max(), facecolor="#e6e6e6", edgecolor="#999999", linewidth=0.5, zorder=0)
     panels.unity(left, across=True)
     share = f"{'kernel: ' if of_kernel else ''}share of copy bandwidth"
-    left.set(xscale="log", xlabel="k", ylabel=share, ylim=(0, None))
+    left.set(xscale="log", xlabel="k", ylabel=share, ylim=(0.4 if largest.low.min() > 0.42 else 0, None))
     called = {**CALLED, **{name: (f"{library} {name}", mark) for name, mark in BY_LIBRARY.items()}}
     for name, part in drawn.groupby("contestant", sort=False):
         label, mark = called[name]
@@ -165,14 +166,20 @@ def _figure(lines, drawn, out, of_kernel, library):
             handlelength=1.5,
         )
     panels.logarithmic(right, "y")
+    right.set_ylim(bottom=10.0 ** np.floor(np.log10(drawn.least_ms.min())))
+    right.margins(x=0.08)
     return figure
 
 
-def _line(panel, part, value, ends_of, bits, mark, name):
+def _line(panel, part, value, ends_of, bits, mark, name, at=None):
+    """Draw the values of a contestant or an order by k, at places beside k where these are given."""
+    from matplotlib.colors import to_rgba
+
     low, high = (part[end].to_numpy(float) for end in ends_of)
     middle = part[value].to_numpy(float)
-    panel.errorbar(
-        part.k, middle, yerr=[middle - low, high - middle], color=colour(bits), marker=mark, lw=0.8,
+    marks = panel.errorbar(
+        part.k if at is None else at, middle, yerr=[middle - low, high - middle], color=colour(bits), marker=mark,
         ms={"o": 3}.get(mark, 4), markerfacecolor=colour(bits) if mark in "oXP" else "none", elinewidth=0.7,
-        ecolor=NEUTRAL, label=name,
+        ecolor=to_rgba(colour(bits), 0.55), label=name, lw=0.8,
     )  # fmt: skip
+    panels.name_places(marks[0], part.k)

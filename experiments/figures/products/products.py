@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
+from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.output import shortened
 
 NEEDS = ["gpu_product"]
@@ -23,10 +23,10 @@ def show(rows, out):
     out.figure(
         _figure(table, out),
         caption=f"Time of a product over that of {_named(table.iloc[0])}, medians; lines: least to most of the "
-        f"samples; colour: bits, marker: layout. Matrices of a row, from its top: {_matrices(table)}. Compressed: "
-        "column indices of 16 bits, which lossless and bfp16 take where they can. Lossless: the shortest format that "
-        "holds all values of a matrix. Planes: one array, read to the bits stated",
-        alt=ends(table, "times faster", ["matrix", "storage"], "Times faster than the first contestant", "times"),
+        f"samples{UNSEEN}; colour: bits, marker: layout. Matrices of a row, from its top: {_matrices(table)}. "
+        "Compressed: column indices of 16 bits, which lossless and bfp16 take where they can. Lossless: the shortest "
+        "format that holds all values of a matrix, in the colour of its bits. Planes: one array, read to the bits "
+        "stated",
     )
 
 
@@ -39,12 +39,16 @@ def _groups(table):
 
 
 def _matrices(table):
-    return "; ".join(f"{title}, {', '.join(map(shortened, names))}" for title, names in _groups(table).items())
+    """Return the matrices of a row by panel; their names have commas."""
+    named = {title: "; ".join(map(shortened, names)) for title, names in _groups(table).items()}
+    return ". ".join(f"{title.capitalize()}: {names}" for title, names in named.items())
 
 
 def _figure(table, out):
     lines = table.sort_values("ms").drop_duplicates(["matrix", *KEYS])
-    rows, groups = [*dict.fromkeys(map(_named, table.itertuples()))], _groups(table)
+    baseline, groups = _named(table.iloc[0]), _groups(table)
+    lines = lines[[_named(line) != baseline for line in lines.itertuples()]]
+    rows = [name for name in dict.fromkeys(map(_named, table.itertuples())) if name != baseline]
     height = panels.rows_height(rows, 0.05 + 0.04 * max(map(len, groups.values())), 0.7)
     figure, axes = panels.grid(out.width, len(groups), height, columns=(1, 2), sharey=out.double)
     for panel, (title, names) in zip(axes, groups.items(), strict=True):
@@ -58,8 +62,10 @@ def _figure(table, out):
                 )
         panels.named_rows(panel, rows)
         panels.unity(panel)
-        panels.logarithmic(panel)
-        panel.set(title=title, xlabel=f"time over {_named(table.iloc[0])}")
+        for place in range(0, len(rows), 2):
+            panel.axhspan(place - 0.5, place + 0.5, color="#f3f3f3", linewidth=0, zorder=-1)
+        panels.logarithmic(panel, digits=(1, 2, 3, 5))
+        panel.set(title=title, xlabel=f"time over {baseline}")
     layouts = {layout.upper(): panels.marker(layout) for layout in dict.fromkeys(table.layout)}
     panels.legend(figure, panels.key(table.bits, layouts))
     return figure

@@ -3,7 +3,6 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.speedup_figures import DOT, MEAN, OF_MEANS, mean_rows
 from cpms.experiment.rows.products import FAMILIES, fastest, is_product
@@ -42,14 +41,14 @@ def show(rows, out, beside):
         best=dict.fromkeys(summary, "most"),
     )
     drawn = table[table["product"] != "cuSPARSE, CSR, 64/64"].rename(columns={"product": "name"})
-    means = drawn.groupby(["name", "family", "held out"], sort=False)["times faster"].agg(_mean)
     out.figure(
         _figure(drawn, out),
         caption=f"Products of sparse matrices and vectors, times faster than {BASELINE} in float64. A row is a layout "
         "with the bits of values / of vectors; lossless is the shortest format that holds all values of a matrix. "
         "Diamonds: geometric means, in the colour of the bits of values, grey where these differ by matrix; "
-        f"{OF_MEANS}. Wrong products are left out. No kernel was tuned on suite B. Axes differ",
-        alt=ends(means.reset_index(), "times faster", ["name", "family"], "Geometric means", "times"),
+        f"{OF_MEANS}. Dots above a row are matrices of suite A, below it of B, on which no kernel was tuned. Wrong "
+        "products are left out: in brackets the number of matrices of a mean that has fewer than its panel. Axes "
+        "differ",
         of=NEEDS,
     )
 
@@ -171,12 +170,19 @@ def _mean(ratios):
 def _figure(table, out):
     families = list(dict.fromkeys(table.family))
     names = sorted(dict.fromkeys(table.name), key=lambda name: not name.startswith("CSR"))
-    figure, axes = panels.grid(out.width, len(families), panels.rows_height(names, 0.23), columns=(1, 3), sharey=True)
+    figure, axes = panels.grid(
+        out.width, len(families), panels.rows_height(names, 0.185, 0.72), columns=(1, 3), sharey=True
+    )
     for panel, family in zip(axes, families, strict=True):
         part = table[table.family == family]
         mean_rows(panel, part, names)
         counts = part.groupby("held out").matrix.nunique()
-        panel.set(title=f"{family}: {_counted(counts)}", xlabel="times faster")
+        for (name, held_out), found in part.groupby(["name", "held out"]):
+            if len(found) < counts[held_out]:
+                at = geometric(found["times faster"])["mean"], names.index(name) + (0.12 if held_out else -0.12)
+                style = {"textcoords": "offset points", "va": "center", "fontsize": 7}
+                panel.annotate(f"({len(found)})", at, (5, 0), **style)
+        panel.set(title=f"{family}: {_counted(counts)}", xlabel="times faster than cuSPARSE in CSR")
     kinds = {"suite A": MEAN, "suite B, held out": {**MEAN, "markerfacecolor": "white"}, "a matrix": DOT}
     panels.legend(figure, panels.key(table.bits, lines=kinds))
     return figure

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import geometric, interval_text, ratio_ends
+from cpms.experiment.report.captions import spread
+from cpms.experiment.report.intervals import UNSEEN, geometric, interval_text, ratio_ends
 from cpms.experiment.report.output import label, shortened, storage_of
 from cpms.experiment.report.palette import colour
 from cpms.experiment.rows.quoted import cugraph
@@ -18,13 +18,19 @@ DAMPING = 0.85
 WHOLE, ALONE = ", all nodes", ", bits alone"
 MARKS = {"auto": "o", "fp16" + ALONE: "X"}
 """Contestants of the figure of speed-ups, and their markers."""
-NAMES = {"auto": "as chosen", "fp16" + ALONE: "16 bits alone"}
+NAMES = {"auto": "as chosen", "fp16" + ALONE: "plain 16 bits"}
 RATIOS = {"over our float64": ("cuda_fused", "pattern"), "over cuSPARSE": ("cusparse", "csr")}
-REAL = {"all": "", "real": " real"}
+REAL = {"all": " graphs", "real": " real ones, below the line"}
 """Kinds of graphs whose mean the caption has, and their words."""
+OWN = "over fused fp64"
+"""The column of the ratios over our float64, of engine cuda_fused."""
 PAPER = (16, 32, 48, 64)
 """Bits that sweeps by the CPMS paper's rule may read."""
-POWER = {"color": "black", "marker": "|", "linestyle": "", "markersize": 5, "markeredgewidth": 1.0}
+POWER = {"color": "black", "marker": "v", "linestyle": "", "markersize": 3, "markeredgewidth": 0.0}
+ABOVE = 0.47
+"""Distance of the marks of power iteration from the middle of their bars, in rows."""
+HATCHED = {"hatch": "//////", "edgecolor": "white", "linewidth": 0.0}
+"""The look of sweeps in 64 bits, whose colour is the grey of 16 and 48 bits in print."""
 HEADLINE = ("over best own fp64", "over cuSPARSE", "over CSR or COO")
 
 
@@ -58,12 +64,11 @@ def show(rows, out, beside):
     out.figure(
         _speedups(drawn, out),
         suffix="_speedup",
-        caption=f"Speed-up of whole solves by method refine on {gpu}, over our power iteration in float64 and "
-        f"over cuSPARSE's in CSR; lines: {interval_text(rows)}. Circles: as the engine chooses, in the "
-        "colour of the fewest bits read; blue graphs have no cycle and are solved in one pass in float64. Crosses: 16 "
-        "bits without level solve and Anderson acceleration. The circles' "
-        f"{_said(table, rows)}",
-        alt=ends(drawn[drawn.storage == "auto"], "ratio", ["graph", "over"], "Speed-up with storage auto", "times"),
+        caption=f"Speed-up of whole solves by method refine on {gpu}, over our float64, that is power iteration in our "
+        f"fused kernels, and over cuSPARSE's in CSR; lines: {interval_text(rows)}{UNSEEN}. Circles: as the engine "
+        "chooses, in the colour of the fewest bits read; hollow: solved in one pass in float64, as the engine chooses "
+        "for some of the graphs without a cycle. Crosses, plain 16 bits: without level solve and Anderson "
+        f"acceleration. The left circles' {_said(table, rows)}. Axes differ",
         of=NEEDS,
     )
     out.figure(
@@ -71,9 +76,9 @@ def show(rows, out, beside):
         suffix="_sweeps",
         caption="Sweeps over the graph to a residual of 1e-10, by the bits that they read: power iteration with four "
         "segments of 16 bits by the rule of the CPMS paper, and method refine, whose inner sweeps read 16 bits "
-        "(fp16) or 8 (e5m2), without level solve and Anderson acceleration. Strokes: sweeps of power iteration in "
-        "float64. Graphs of which all of these are recorded",
-        alt=ends(table[table.storage == "fp16" + ALONE], "full", ["graph"], "Full sweeps of refine with fp16"),
+        "(fp16) or 8 (e5m2), without level solve and Anderson acceleration. Triangles above bars: sweeps of power "
+        "iteration in float64. Numbers behind bars: those of their sweeps, hatched, that read 64 bits. Shown are the "
+        "graphs of which all of these are recorded, by the sweeps of power iteration",
         timed=False,
     )
 
@@ -166,12 +171,12 @@ def _headline(table, rows):
 
 
 def _said(table, rows):
-    lines = _headline(table, rows)
-    lines = lines[(lines["speed-up"] == HEADLINE[0]) & lines["graphs of kind"].isin(REAL)]
-    return "geometric mean over the fastest of our float64 engines is " + ", ".join(
-        f"{line.mean:.2f} ({line.low:.2f} to {line.high:.2f}) on {line.graphs}{REAL[line.kind]} graphs"
-        for line in lines.rename(columns={"graphs of kind": "kind"}).itertuples()
-        if line.graphs
+    auto, kinds = table[table.storage == "auto"], _kinds(rows)
+    means = {words: geometric(auto[auto.graph.isin(kinds[kind])][OWN]) for kind, words in REAL.items()}
+    return "geometric mean is " + ", ".join(
+        f"{mean['mean']:.2f} ({mean['low']:.2f} to {mean['high']:.2f}) on {mean['graphs']}{words}"
+        for words, mean in means.items()
+        if mean["graphs"]
     )
 
 
@@ -189,6 +194,7 @@ def _ratios(row):
                 yield {
                     "graph": shortened(label(row)),
                     "over": over,
+                    "real": ":" not in row.graph,
                     "storage": storage,
                     "bits": min(result["bits"]),
                     "ratio": base["solve_s"] / result["solve_s"],
@@ -199,26 +205,34 @@ def _ratios(row):
 
 def _speedups(drawn, out):
     chosen = drawn[(drawn.storage == "auto") & (drawn.over == next(iter(RATIOS)))].set_index("graph").ratio
-    graphs = sorted(dict.fromkeys(drawn.graph), key=lambda graph: -chosen.get(graph, 0.0))
+    real = set(drawn[drawn.real].graph)
+    graphs = sorted(dict.fromkeys(drawn.graph), key=lambda graph: (graph in real, -chosen.get(graph, 0.0)))
     names = out.names(graphs, None if out.double else 19, of=NEEDS)
-    figure, axes = panels.grid(out.width, 2, panels.rows_height(names, 0.22), columns=(2, 2), sharex=True, sharey=True)
+    figure, axes = panels.grid(out.width, 2, panels.rows_height(names, 0.22), columns=(2, 2), sharey=True)
     for panel, over in zip(axes, RATIOS, strict=True):
         for line in drawn[drawn.over == over].itertuples():
             place = graphs.index(line.graph) + panels.beside(list(MARKS).index(line.storage), len(MARKS), 0.8)
-            panels.point(panel, line.ratio, place, line.bits, MARKS[line.storage], ends=(line.low, line.high), size=3.5)
+            style = {"ends": (line.low, line.high), "size": 3.5, "filled": line.bits != 64}
+            panels.point(panel, line.ratio, place, line.bits, MARKS[line.storage], **style)
         panels.unity(panel)
         panels.named_rows(panel, names)
+        if 0 < len(real) < len(graphs):
+            panel.axhline(len(graphs) - len(real) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
         panels.logarithmic(panel, most=5)
         panel.set_xlabel(over)
-    panels.legend(figure, panels.key(drawn.bits, {NAMES[storage]: mark for storage, mark in MARKS.items()}))
+    one_pass = {"one pass": panels.HOLLOW} if (drawn.bits == 64).any() else {}
+    panels.legend(figure, panels.key(drawn.bits, {NAMES[storage]: mark for storage, mark in MARKS.items()}, one_pass))
     figure.supxlabel("speed-up of a whole solve")
     return figure
 
 
 def _sweeps(table, paper, out):
     """Draw sweeps by bits; `paper` holds those of power iteration with cpms4, by the CPMS paper's rule."""
+    from matplotlib.patches import Patch
+
     alone = {storage: table[table.storage == storage + ALONE].set_index("graph") for storage in ("fp16", "e5m2")}
-    graphs = [graph for graph in dict.fromkeys(table.graph) if not paper or graph in paper]
+    power = table.drop_duplicates("graph").set_index("graph").power.sort_values(ascending=False, kind="stable")
+    graphs = [graph for graph in power.index if not paper or graph in paper]
     names = out.names(graphs, None if out.double else 19, of=NEEDS)
     parts = {"power, segmented": {bits: [paper.get(graph, {}).get(bits, 0) for graph in graphs] for bits in PAPER}}
     parts = (parts if paper else {}) | {
@@ -226,18 +240,28 @@ def _sweeps(table, paper, out):
         for bits, (storage, own) in zip((16, 8), alone.items(), strict=True)
     }
     figure, axes = panels.grid(
-        out.width, len(parts), panels.rows_height(names, 0.15, 1.1), columns=(3, 3), sharey=True, sharex=True
+        out.width, len(parts), panels.rows_height(names, 0.17, 1.1), columns=(3, 3), sharey=True, sharex=True
     )
     places = np.arange(len(graphs))
     for panel, (title, counts) in zip(axes, parts.items(), strict=True):
         begin = np.zeros(len(graphs))
         for bits, sweeps in counts.items():
-            panel.barh(places, sweeps, left=begin, color=colour(bits), height=0.7)
+            look = HATCHED if bits == 64 else {}
+            panel.barh(places, sweeps, left=begin, height=0.6, facecolor=colour(bits), **look)
             begin += np.asarray(sweeps)
-        panel.plot(alone["fp16"].power.reindex(graphs), places, **POWER)
+        for place, end, full in zip(places, begin, counts[64], strict=True):
+            if full > 0 and np.isfinite(end):
+                style = {"textcoords": "offset points", "va": "center", "fontsize": 7}
+                panel.annotate(f"+{full:g}", (end, place), (2, 0), **style)
+        panel.plot(power.reindex(graphs), places - ABOVE, **POWER)
         panel.set_title(title)
         panels.named_rows(panel, names)
+        panel.set_ylim(top=-0.9)
         panel.set_xticks([0, 50, 100])
-    panels.legend(figure, panels.key({8, 64, *(PAPER if paper else (16,))}, lines={"power, float64": POWER}))
+        panel.set_xticks([25, 75, 125], minor=True)
+    axes[0].set_xlim(0, 1.35 * max(power.reindex(graphs).max(), 1.0))
+    hatched = Patch(facecolor=colour(64), label="64 bits", **HATCHED)
+    others = panels.key({8, *(set(PAPER) - {64} if paper else (16,))}, lines={"power, float64": POWER})
+    panels.legend(figure, [hatched, *others])
     figure.supxlabel("sweeps")
     return figure

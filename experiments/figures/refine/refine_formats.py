@@ -3,7 +3,6 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import label
 from cpms.experiment.report.speedup_figures import DOT, MEAN, OF_MEANS, mean_rows
 from cpms.formats.formats import format_named
@@ -24,12 +23,11 @@ def show(rows, out):
     sweeps, gathered = _sweeps(table), _gathered(table)
     out.figure(
         _figure(sweeps, gathered, out),
-        caption="Method refine to 1e-10. By format: sweeps over those of the format with the longest mantissa. Its "
-        "bits are those stored, plus one if values are rounded to nearest. By bits: bytes that whole solves gather, "
-        "over those in 32 bits; of each width, the best format. Dots are graphs, diamonds their geometric "
-        f"means; {OF_MEANS}; colour: bits of storage",
-        alt=ends(sweeps, "ratio", ["graph", "storage"], "Sweeps over those with the longest mantissa", "times")
-        + " " + ends(gathered, "bytes", ["graph", "bits"], "Bytes gathered an edge", "bytes"),
+        caption=f"Method refine to 1e-10. By format: sweeps over those of {_firsts(sweeps, 'place')[-1].storage}, the "
+        "format with the longest mantissa; in brackets the bits of a mantissa: those stored, and one more if values "
+        "are rounded to nearest. By bits: bytes that whole solves gather, over those in 32 bits, on each graph in the "
+        "format of that width that gathers the fewest. Dots are graphs, of which many lie at 1 on each other, diamonds "
+        f"their geometric means; {OF_MEANS}; colour: bits of storage",
         timed=False,
     )  # fmt: skip
 

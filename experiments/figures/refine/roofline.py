@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
+from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
 
@@ -14,6 +14,8 @@ LEAST = 10**7
 GATHERS = {64: "gather_8_byte_giga_per_s", 16: "gather_2_byte_giga_per_s"}
 """Numbers of bits that are drawn, with the rate of random gathers that bounds them."""
 COPY = {"color": NEUTRAL, "linewidth": 0.7}
+STROKE = {"marker": "|", "linestyle": "", "markersize": 7.5, "markeredgewidth": 1.2}
+ENDS = ["low", "high"]
 
 
 def show(rows, out, beside):
@@ -23,24 +25,35 @@ def show(rows, out, beside):
     first = rows.iloc[0]
     gathers = ", ".join(f"{first[f'gather_{size}_byte_giga_per_s']:.0f} G/s of {size} bytes" for size in (2, 4, 8))
     rates = f"copy {first.copy_gbps:.0f} GB/s, random gathers {gathers}"
-    out.table(table, caption=f"Products; rates measured beside: {rates}")
+    out.table(table.drop(columns=ENDS), caption=f"Products; rates measured beside: {rates}")
     swept = pd.DataFrame([line for _, row in beside.iterrows() if row.status == "ok" for line in _swept(row)])
     if len(swept):
-        out.table(swept, suffix="_fused", caption=_CAPTION.format(beside.gpu.iloc[0]))
+        out.table(swept.drop(columns=[*ENDS, "staged"]), suffix="_fused", caption=_CAPTION.format(beside.gpu.iloc[0]))
     drawn = {"products in CSR": table[(table.engine == "cuda") & (table.layout == "csr")], "fused sweeps": swept}
     drawn = {title: _large(part) for title, part in drawn.items() if len(part)}
     out.figure(
         _figure(drawn, first, out),
-        caption=f"Least bytes that must be moved, over the time, of products and of fused PageRank sweeps on "
-        f"{first.gpu}, for graphs of more than {LEAST / 1e6:g}M edges, which exceed its cache. 16 bits are cpms4 in "
-        f"products, fp16 in sweeps. Line: copy bandwidth, {first.copy_gbps:.0f} GB/s. Strokes: bytes a second if each "
-        f"edge took a random gather, of 8 bytes ({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 "
-        f"({first.gather_2_byte_giga_per_s:.0f} G/s); a graph passes its stroke where neighbours are near "
-        "each other, or where sweeps gather from shared memory (rmat, uniform). Reading alone may pass the copy",
-        alt=" ".join(
-            ends(part, "of copy", ["graph", "storage"], f"Share of the copy bandwidth by {title}")
-            for title, part in drawn.items()
-        ),
+        caption=f"Least bytes that a method must move, over its time, of products and of fused PageRank sweeps on "
+        f"{first.gpu}, for graphs of more than {LEAST / 1e6:g}M edges, which exceed its cache; in each row 64 bits "
+        "above 16, which are cpms4 in products, fp16 in sweeps. Grey line: copy bandwidth, "
+        f"{first.copy_gbps:.0f} GB/s, which reading alone may pass; pale lines: least to most of the samples{UNSEEN}. "
+        f"Strokes: bytes a second if each edge took a random gather, of 8 bytes ({first.gather_8_byte_giga_per_s:.0f} "
+        f"G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} G/s); a graph passes its stroke where neighbours are near "
+        f"each other or hubs lie in shared memory (rmat){_staged(swept)}",
+    )
+
+
+def _staged(swept):
+    """Return which sweeps stage values and move more bytes than the same graph's in 64 bits, for a caption."""
+    if not len(swept) or not swept.staged.any():
+        return ""
+    own = swept[swept.staged & swept.bits.isin(GATHERS)]
+    double = swept[swept.bits == 64].set_index("graph").MB
+    over = {shortened(line.graph): line.MB / double[line.graph] for line in own.itertuples()}
+    more = " and ".join(f"{ratio:.1f} times those in 64 bits on {graph}" for graph, ratio in over.items() if ratio > 1)
+    return (
+        ". Diamonds: sweeps that stage values in shared memory, which needs no random gathers; their bytes include "
+        f"those staged{', ' * bool(more)}{more}"
     )
 
 
@@ -61,6 +74,8 @@ def _products(row):
                 "storage": c["storage"],
                 "bits": c["bits"],
                 "ms": c["median_ms"],
+                "low": c["least_bytes"] / c["most_ms"] / 1e6,
+                "high": c["least_bytes"] / c["least_ms"] / 1e6,
                 "spread, %": 100 * (c["most_ms"] - c["least_ms"]) / c["median_ms"],
                 "GB/s": c["least_bytes"] / c["median_ms"] / 1e6,
                 "of copy": c["least_bytes"] / c["median_ms"] / 1e6 / row.copy_gbps,
@@ -73,22 +88,28 @@ def _figure(drawn, first, out):
     graphs = [graph for graph in dict.fromkeys(parts[0].graph[::-1]) if all(graph in set(part.graph) for part in parts)]
     names = out.names(graphs, None if out.double else 19)
     figure, axes = panels.grid(
-        out.width, len(drawn), panels.rows_height(names, 0.25, 0.9), columns=(2, 2), sharex=True, sharey=True
+        out.width, len(drawn), panels.rows_height(names, 0.27, 0.9), columns=(2, 2), sharex=True, sharey=True
     )
     for panel, (title, part) in zip(axes, drawn.items(), strict=True):
         for _, line in part[part.graph.isin(graphs)].iterrows():
-            place = graphs.index(line.graph) + panels.beside(list(GATHERS).index(line.bits), len(GATHERS), 0.55)
-            of_gathers = line["GB/s"] * first[GATHERS[line.bits]] / line["G gathers/s"]
-            panel.plot(of_gathers, place, "|", color=colour(line.bits), markersize=6, markeredgewidth=1.2)
-            panels.point(panel, line["GB/s"], place, line.bits, size=3.5)
+            place = graphs.index(line.graph) + panels.beside(list(GATHERS).index(line.bits), len(GATHERS), 0.8)
+            staged = line.get("staged", False)
+            if not staged:
+                of_gathers = line["GB/s"] * first[GATHERS[line.bits]] / line["G gathers/s"]
+                panel.plot(of_gathers, place, color=colour(line.bits), **STROKE)
+            style = {"ends": (line.low, line.high), "light": True, "filled": line.bits == 64, "size": 3.3}
+            panels.point(panel, line["GB/s"], place, line.bits, "D" if staged else "o", **style)
         panel.axvline(first.copy_gbps, **COPY)
         panels.named_rows(panel, names)
         panel.set_title(title)
         panel.set_xticks([0, 2000, 4000])
+        panel.set_xticks([1000, 3000], minor=True)
     axes[0].set_xlim(left=0)
     figure.supxlabel("GB/s")
-    gathers = {"color": NEUTRAL, "marker": "|", "linestyle": "", "markersize": 6, "markeredgewidth": 1.2}
-    panels.legend(figure, panels.key(GATHERS, lines={"copy": COPY, "random gathers": gathers}))
+    staged = "staged" in drawn.get("fused sweeps", {}) and drawn["fused sweeps"].staged.any()
+    marks = {f"{bits} bits": panels.entry_of(bits) for bits in GATHERS}
+    marks |= {"values staged": {**panels.HOLLOW, "marker": "D"}} if staged else {}
+    panels.legend(figure, panels.key(lines={**marks, "random gathers": {**STROKE, "color": NEUTRAL}}))
     return figure
 
 
@@ -111,6 +132,9 @@ def _swept(row):
                 "storage": result["storage"],
                 "bits": result["bits"],
                 "us": result["sweep_us"],
+                "low": 1e-3 * result["bytes"] / result["most_us"],
+                "high": 1e-3 * result["bytes"] / result["least_us"],
+                "staged": bool(result["in_bins"]),
                 "apart us": result["most_us"] - result["least_us"],
                 "MB": result["bytes"] / 1e6,
                 "million gathers": row.edges / 1e6,

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
-from cpms.experiment.report.intervals import geometric
+from cpms.experiment.report.intervals import UNSEEN, geometric
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.speedup_figures import DOT, MEAN, OF_MEANS, mean_rows, without_and_with
@@ -24,15 +23,17 @@ WITHOUT = {
     "hub cache": ["no hub cache"],
 }
 """What a lever of a sweep is compared with: the same without it, or the better of choices that are fixed."""
+LEAST = 10**7
+"""Edges of graphs that the cache of the GPU does not hold."""
 DRAWN = (64, 16)
 """Numbers of bits of the figure; the table has all."""
-GATHERS = {"color": NEUTRAL, "marker": "|", "linestyle": "", "markersize": 6, "markeredgewidth": 1.2}
+GATHERS = {"color": NEUTRAL, "marker": "|", "linestyle": "", "markersize": 7, "markeredgewidth": 1.2}
 
 
 def show(rows, out, beside):
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    ends_of_sweeps = ["low", "high", "bits"]
+    ends_of_sweeps = ["low", "high", "bits", "edges", "staged"]
     out.table(
         table.drop(columns=ends_of_sweeps),
         best={"sweep us": "least by graph,storage"},
@@ -49,12 +50,12 @@ def show(rows, out, beside):
     chosen = table[table.arrangement == "as chosen"]
     out.figure(
         _figure(chosen, out),
-        caption=f"A sweep on {rows.gpu.iloc[0]}, with values of 64 bits and of 16: the time that its bytes take at the "
-        "copy bandwidth of the same run, over its own; lines: from the least to the most of its samples. Strokes: the "
-        "same of a kernel that only gathers. Sweeps that gather in a better order pass their stroke; without a stroke, "
-        "gathers alone are faster than the bytes, or sweeps gather from shared memory. Small graphs, below, lie in the "
-        "cache, where latency counts",
-        alt=ends(chosen, "reached", ["graph", "storage"], "Share of the limit reached"),
+        caption="Share of the copy bandwidth of the same run that the bytes of a sweep reach on "
+        f"{rows.gpu.iloc[0]}, medians, in each row with values of 64 bits above 16; lines: least to most of the "
+        f"samples, some of which are a few times slower{UNSEEN}. Strokes: the same bytes in the time of a kernel that "
+        "only gathers. Sweeps that gather in a better order pass their stroke; no stroke is drawn beyond 1, where "
+        "gathers alone are faster than the bytes. Diamonds: sweeps that stage values in shared memory, without random "
+        "gathers, and whose bytes include those staged. In the cache latency counts",
         of=NEEDS,
     )
     solved, *compared = (_of(experiment, beside) for experiment in BESIDE)
@@ -80,9 +81,9 @@ def show(rows, out, beside):
     out.figure(
         _ablation(bought, out),
         suffix="_ablation",
-        caption="Whole solves and 16-bit sweeps with each optimisation: times faster than without it, on as many "
-        f"graphs as brackets say. {choice}Orange dots are graphs, diamonds their geometric means; {OF_MEANS}. "
-        "Axes differ",
+        caption="Whole solves and 16-bit sweeps with each optimisation: times faster than without it, 16 bits than "
+        f"in 64, on as many graphs as brackets say, those where it applies and both are recorded. {choice}Dots are "
+        f"graphs, of which many lie at 1 on each other, diamonds their geometric means; {OF_MEANS}. Axes differ",
         alt="; ".join(f"{lever}: {geometric(bought[lever])['mean']:.2f} times" for lever in bought),
     )
 
@@ -103,6 +104,8 @@ def _lines(row):
             "bytes us": moved,
             "gathers us": gathers,
             "reached": np.fmax(moved, gathers) / result["sweep_us"],
+            "edges": row.edges,
+            "staged": bool(result["in_bins"]),
             "of plain": max(_plain_bytes(row, result["bits"]) / bandwidth, result["gather_us"]) / result["sweep_us"],
             "over the default": own[result["storage"]] / result["sweep_us"],
             "bits": result["bits"],
@@ -126,21 +129,36 @@ def _called(arrangement):
 
 
 def _figure(chosen, out):
+    from matplotlib.figure import Figure
+
     drawn = chosen[chosen.bits.isin(DRAWN)].assign(share=chosen["bytes us"] / chosen["sweep us"])
     own = drawn[drawn.bits == DRAWN[-1]].set_index("graph").share
-    graphs = sorted(dict.fromkeys(drawn.graph), key=own.get, reverse=True)
-    names = out.names(graphs, of=NEEDS)
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.25))
-    for _, line in drawn.iterrows():
-        place = graphs.index(line.graph) + panels.beside(DRAWN.index(line.bits), len(DRAWN), 0.7)
-        of_gathers, scale = line["bytes us"] / line["gathers us"], line.share / line.reached
-        axes.plot(of_gathers, place, **{**GATHERS, "color": colour(line.bits)})
-        reach = (scale * line.low, scale * line.high)
-        panels.point(axes, line.share, place, line.bits, ends=reach, size=3.5, light=True)
-    panels.named_rows(axes, names)
-    axes.set_xlim(0, 1)
-    axes.set_xlabel("share of the copy bandwidth")
-    panels.legend(figure, panels.key(DRAWN, lines={"gathers alone": GATHERS}))
+    parts = {
+        f"over {LEAST / 1e6:g}M edges, beyond the cache": drawn[drawn.edges > LEAST],
+        "fewer edges, in the cache": drawn[drawn.edges <= LEAST],
+    }
+    parts = {title: part for title, part in parts.items() if len(part)}
+    graphs = [sorted(dict.fromkeys(part.graph), key=own.get, reverse=True) for part in parts.values()]
+    names = [out.names(each, of=NEEDS) for each in graphs]
+    counts = [len(each) + 1.0 for each in names]
+    figure = Figure(figsize=(out.width, 0.6 + 0.25 * sum(counts)))
+    axes = figure.subplots(len(parts), squeeze=False, sharex=True, height_ratios=counts).flat
+    for panel, (title, part), shown, named in zip(axes, parts.items(), graphs, names, strict=True):
+        for _, line in part.iterrows():
+            place = shown.index(line.graph) + panels.beside(DRAWN.index(line.bits), len(DRAWN), 0.8)
+            of_gathers, scale = line["bytes us"] / line["gathers us"], line.share / line.reached
+            if of_gathers <= 1:
+                panel.plot(of_gathers, place, **{**GATHERS, "color": colour(line.bits)})
+            style = {"ends": (scale * line.low, scale * line.high), "light": True, "filled": line.bits == DRAWN[0]}
+            panels.point(panel, line.share, place, line.bits, "D" if line.staged else "o", size=3.3, **style)
+        panels.named_rows(panel, named)
+        panel.set_title(title)
+        panel.set_xlim(0, 1)
+        panel.set_xticks(np.arange(0.1, 1, 0.2), minor=True)
+    panel.set_xlabel("share of the copy bandwidth")
+    marks = {f"{bits} bits": panels.entry_of(bits) for bits in DRAWN}
+    marks |= {"values staged": {**panels.HOLLOW, "marker": "D"}} if drawn.staged.any() else {}
+    panels.legend(figure, panels.key(lines={**marks, "gathers alone": GATHERS}))
     return figure
 
 

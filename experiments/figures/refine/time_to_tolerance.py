@@ -3,8 +3,8 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import interval_text, median_ends
+from cpms.experiment.report.captions import spread
+from cpms.experiment.report.intervals import UNSEEN, interval_text, median_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import colour
 
@@ -20,11 +20,13 @@ NAMES = {
     "cuda_fused refine fp16": "refine, fp16",
 }
 """Contestants of the figure; the table has all."""
+RULE = "power, CPMS rule"
+"""The contestant of hollow marks, since those of cuSPARSE lie on them."""
 MARKS = {
     "power, SciPy": "X",
     "power, cuSPARSE": "X",
     "power, ours": "o",
-    "power, CPMS rule": "s",
+    RULE: "s",
     "refine, fp16": "D",
 }
 
@@ -59,16 +61,25 @@ def _table_and_figure(rows, out, where, experiment, suffix):
         out.figure(
             _figure(drawn, out, experiment),
             suffix=suffix,
-            caption=f"Time of whole solves to a tolerance on {where}, medians with {interval_text(rows)}, of those "
-            "that converged. Power iteration in float64 by a library and by ours, and with four segments of 16 bits by "
-            "the rule of the CPMS paper; method refine in 16 bits, in the colour of the fewest "
-            "bits read: on graphs without a cycle it needs one pass in 64 bits. Marks of one tolerance lie beside each "
-            "other. Axes of times differ",
-            alt=ends(drawn, "ms", ["graph", "contestant", "tol"], "Times", "ms"),
+            caption=f"Time of whole solves to a tolerance on {where}, medians with {interval_text(rows)}{UNSEEN}, of "
+            "those that converged: a curve ends where no smaller tolerance was reached. Power iteration in float64 by "
+            f"{_library(drawn)} and by ours, and with four segments of 16 bits by the rule of the CPMS paper; method "
+            f"refine in 16 bits{_in_one_pass(drawn)}; colour: the fewest bits read. Marks of one tolerance lie beside "
+            "each other. Axes of times differ",
             of=[experiment],
         )
     else:
         out.leave_out(f"figure time_to_tolerance{suffix}", "no contestant converged")
+
+
+def _library(drawn):
+    return " and ".join(name for name in ("SciPy", "cuSPARSE") if f"power, {name}" in set(drawn.contestant))
+
+
+def _in_one_pass(drawn):
+    """Return why marks of method refine are those of 64 bits, where there are some, as a text for a caption."""
+    one_pass = (drawn.contestant == "refine, fp16") & (drawn.bits == 64)
+    return ", or on a graph without a cycle in one pass in 64" if one_pass.any() else ""
 
 
 def _lines(row):
@@ -106,20 +117,23 @@ def _figure(table, out, experiment):
         for place, contestant in enumerate(contestants):
             part = table[(table.graph == graph) & (table.contestant == contestant)].sort_values("tol")
             if len(part):
-                panel.errorbar(
+                marks = panel.errorbar(
                     panels.abreast(part.tol, place, len(contestants), 1.4), part.ms,
                     yerr=[(part.ms - part.low).clip(lower=0), (part.high - part.ms).clip(lower=0)],
                     color=colour(part.bits.min()), marker=MARKS[contestant], ms=3.5, lw=0.8, elinewidth=0.7,
+                    **({"mfc": "none"} if contestant == RULE else {}),
                 )  # fmt: skip
+                panels.name_places(marks[0], part.tol)
         panel.set_title(name)
         panels.logarithmic(panel, "y", most=5)
     panels.logarithmic(axes[0])
     for panel in axes:
         panel.set_xticks([1e-2, 1e-6, 1e-10, 1e-14])
-        panel.minorticks_off()
+        panel.set_xticks([1e-4, 1e-8, 1e-12], minor=True)
     axes[0].invert_xaxis()
     figure.supxlabel("tolerance")
     figure.supylabel("time of a solve, ms")
-    marks = {name: MARKS[name] for name in contestants}
-    panels.legend(figure, panels.key({*table.groupby(["graph", "contestant"]).bits.min()}, marks))
+    marks = {name: MARKS[name] for name in contestants if name != RULE}
+    rule = {RULE: {**panels.HOLLOW, "marker": MARKS[RULE]}} if RULE in contestants else {}
+    panels.legend(figure, panels.key({*table.groupby(["graph", "contestant"]).bits.min()}, marks, rule))
     return figure

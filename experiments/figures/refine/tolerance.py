@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
-from cpms.experiment.report.intervals import interval_text, ratio_ends
+from cpms.experiment.report.intervals import UNSEEN, interval_text, ratio_ends
 from cpms.experiment.report.output import label, storage_of
 from cpms.experiment.report.palette import colour
 
@@ -27,10 +26,9 @@ def show(rows, out):
     out.figure(
         _figure(drawn, out),
         caption=f"Speed-up of whole solves by power iteration with segmented mantissas on {rows.gpu.iloc[0]}, over "
-        f"float64 in the same kernels, by the tolerance; lines: {interval_text(rows)}. Sweeps begin with the first "
-        "segment and read more as the residual falls. Marks of one tolerance lie beside each other. Axes of speed-ups "
-        "differ",
-        alt=ends(drawn, "over own fp64", ["graph", "storage", "tol"], "Speed-up over float64", "times"),
+        f"float64 in the same kernels, by the tolerance; lines: {interval_text(rows)}{UNSEEN}; at 1 both take as long. "
+        "Sweeps begin with the first segment and read more as the residual falls. Marks of one tolerance lie beside "
+        f"each other. Axes of speed-ups differ{_cut(drawn)}",
     )
 
 
@@ -51,6 +49,20 @@ def _lines(row):
         }
 
 
+def _top(part):
+    """Return the end of the axis of a panel, beyond which some intervals may go on: else they would squeeze values."""
+    values = part[part.storage.isin(DRAWN)]
+    above = values["over own fp64"].max() + 0.25
+    return min(above, values.high.max() + 0.03) if values.high.notna().any() else above
+
+
+def _cut(drawn):
+    """Return what an arrow is, as a text for a caption, where intervals go beyond their panel."""
+    tops = drawn.graph.map({graph: _top(part) for graph, part in drawn.groupby("graph")})
+    is_cut = (drawn.high > tops) & drawn.storage.isin(DRAWN)
+    return "; an arrow has the end of an interval beyond its panel" if is_cut.any() else ""
+
+
 def _figure(drawn, out):
     graphs = list(dict.fromkeys(drawn.graph))
     figure, axes = panels.grid(out.width, len(graphs), 2.0 if out.double else 1.5, columns=(1, 3), sharex=True)
@@ -58,12 +70,21 @@ def _figure(drawn, out):
         for place, storage in enumerate(DRAWN):
             part = drawn[(drawn.graph == graph) & (drawn.storage == storage)].sort_values("tol")
             value = part["over own fp64"]
-            panel.errorbar(
+            marks = panel.errorbar(
                 panels.abreast(part.tol, place, len(DRAWN), 2.5), value,
                 yerr=[(value - part.low).clip(lower=0), (part.high - value).clip(lower=0)],
                 **_style(storage),
             )  # fmt: skip
+            panels.name_places(marks[0], part.tol)
+            top = _top(drawn[drawn.graph == graph])
+            for at, high in zip(marks[0].get_xdata(), part.high, strict=True):
+                if high > top:
+                    side = {"ha": "left" if place == 0 else "right", "va": "top", "fontsize": 7}
+                    panel.annotate(
+                        f"\u2191{high:.2f}", (at, top), (2 - 4 * place, 0), textcoords="offset points", **side
+                    )
         panels.unity(panel, across=True)
+        panel.set_ylim(top=top)
         panel.locator_params(axis="y", nbins=4, min_n_ticks=3)
         panel.set_title(name)
     panels.logarithmic(axes[0])

@@ -4,13 +4,15 @@ import pandas as pd
 
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import interval_text, ratio_ends
+from cpms.experiment.report.captions import spread
+from cpms.experiment.report.intervals import interval_text, is_range, ratio_ends
 from cpms.experiment.report.output import printed
-from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.experiment.report.palette import NEUTRAL
 
 NEEDS = ["scaling_cpu", "scaling_large_cpu"]
 BESIDE = ["gpu_table1"]
+LEAST = 10**4
+"""Edges of the graphs of the figure; the caption has those of smaller ones, which would take a third of its width."""
 DRAWN = "mpi, cpu products"
 """Our program of the figure; the tables have the one with plain loops, too."""
 
@@ -21,7 +23,7 @@ def show(rows, out, beside):
     low, high = rows.load_average_before.min(), rows.load_average_before.max()
     machine = f"two shared CPU cores ({rows.cpu.iloc[0]}; load average {low:.1f} to {high:.1f} before a graph's solves)"
     out.table(
-        ours.drop(columns=["vertices", "edges", "low", "high"]),
+        ours.drop(columns=["vertices", "edges", "low", "high", "range"]),
         best={"ms": "least by graph"},
         caption=f"Solves over ranks on {machine}, one thread a rank, medians in milliseconds; psi and e against the "
         "serial program, and against one rank; waited: share of a solve in which a rank waits for the others",
@@ -39,16 +41,27 @@ def show(rows, out, beside):
         caption="Their Table 2: e as printed, and e as it is defined, from the printed times, against their serial "
         f"program and against their own one process. {_trend(table2)}",
     )
-    several = ours[(ours.program == DRAWN) & (ours.ranks > 1)]
+    several = ours[(ours.program == DRAWN) & (ours.ranks > 1)].rename(columns={"psi, one rank": "speedup"})
     out.figure(
         _figure(table2, several, out),
-        caption="Above, the Karp-Flatt metric of Agrawal, Shendre and Goka's Table 2: as printed, and as defined, "
-        "over their serial program and over one process of theirs. Below, the speed-up of 2 of our ranks over one on "
-        f"{machine}, a mark a graph; lines: {interval_text(rows)}",
-        alt=ends(table2[table2.p > 1], "e", ["p"], "Karp-Flatt metric as defined")
-        + (" " + ends(several, "psi, one rank", ["graph", "program"], "Our speed-up", "times") if len(several) else ""),
+        caption="Above, the Karp-Flatt metric of Agrawal, Shendre and Goka's Table 2, which has no spread: as printed, "
+        "and as defined, over their serial program and over one process of theirs; at 1 more processes are no faster. "
+        f"Below, the speed-up of 2 of our ranks over one on {machine}, a mark a graph; lines: "
+        f"{interval_text(rows, capped=True)}; at 1 two ranks are as fast as one{_small(several)}",
         of=NEEDS,
     )
+
+
+def _small(several):
+    """Return the speed-up of graphs that are too small for the figure, as a text for a caption."""
+    left = several.drop(_large(several).index)
+    return "".join(f". Not drawn: a graph of {line.edges} edges, {line.speedup:.2g}" for line in left.itertuples())
+
+
+def _large(several):
+    """Return the graphs that are not too small for the figure; of small ones alone, all."""
+    large = several[several.edges >= LEAST]
+    return large if len(large) else several
 
 
 def _lines(row):
@@ -74,6 +87,7 @@ def _lines(row):
             line["psi, one rank"], line["e, one rank"] = alone_s / solve_s, karp_flatt(alone_s / solve_s, ranks)
             samples = results.get((engine, local, 1), {}).get("solve_samples_s")
             line["low"], line["high"] = ratio_ends(samples, result["solve_samples_s"])
+            line["range"] = is_range(samples, result["solve_samples_s"])
             line["waited"] = result["waited_s"] / solve_s
         yield line
 
@@ -154,14 +168,15 @@ def _figure(table2, several, out):
         axes[0].plot(theirs.p, theirs[column], color=NEUTRAL, markersize=3.5, linewidth=0.8, label=name, **style)
     axes[0].set(xlabel="processes", ylabel="Karp-Flatt metric")
     axes[0].set_ylim(bottom=0)
-    axes[0].xaxis.get_major_locator().set_params(integer=True)
-    panels.legend_above(axes[0], "theirs")
+    axes[0].set_xticks([5, 10, 15, 20])
+    axes[0].set_xticks(theirs.p, minor=True)
+    panels.unity(axes[0], across=True)
+    panels.legend_above(axes[0], "Agrawal, Shendre and Goka")
     if len(several):
-        several, value = several.sort_values("edges"), several.sort_values("edges")["psi, one rank"]
-        axes[1].errorbar(
-            several.edges, value, yerr=[(value - several.low).clip(lower=0), (several.high - value).clip(lower=0)],
-            color=colour(64), marker="o", markersize=3.5, linestyle="", elinewidth=0.7,
-        )  # fmt: skip
+        several = _large(several)
+        for line in several.sort_values("edges").itertuples():
+            ends_of = (line.low, line.high)
+            panels.point(axes[1], line.edges, line.speedup, 64, ends=ends_of, across=False, size=3.5, capped=line.range)
         panels.unity(axes[1], across=True)
         panels.logarithmic(axes[1])
         title = f"ours, {several.ranks.max()} ranks, 64 bits"

@@ -4,9 +4,9 @@ import pandas as pd
 
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends, spread
-from cpms.experiment.report.intervals import interval_text, ratio_ends
-from cpms.experiment.report.output import printed
+from cpms.experiment.report.captions import spread
+from cpms.experiment.report.intervals import UNSEEN, interval_text, ratio_ends
+from cpms.experiment.report.output import printed, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.rows.standing import commit_text
 
@@ -48,20 +48,25 @@ def show(rows, out):
     parts = {
         "strong": "speed-up of a solve of one graph over the faster engine of one GPU",
         "weak": "efficiency of a sweep where the graph grows with the GPUs, its time by the faster engine of one GPU "
-        "over its time on all, so that a mark at 1 GPU may lie below 1",
+        "over its time on all, which at 1 GPU is below 1 where our engine of several GPUs is the slower one",
     }
     shown = [text for scaling, text in parts.items() if (drawn.scaling == scaling).any()]
-    words = {
-        "strong": ends(drawn[drawn.scaling == "strong"], "psi", ["graph", "method", "ranks"], "Speed-up", "times"),
-        "weak": ends(drawn[drawn.scaling == "weak"], "efficiency a sweep", ["graph", "ranks"], "Efficiency of a sweep"),
-    }
     out.figure(
         _figure(drawn, out),
-        caption=f"Scaling over {host}, medians with {interval_text(rows)}: {'; and '.join(shown)}. Blue: power "
-        "iteration in float64; orange: method refine, whose inner sweeps read 16 bits. Marks of one number of GPUs lie "
-        "beside each other",
-        alt=" ".join(words[scaling] for scaling in words if (drawn.scaling == scaling).any()),
+        caption=f"Scaling over {host}, medians with {interval_text(rows)}{UNSEEN}: {'; and '.join(shown)}. Filled: "
+        "power iteration in float64; hollow, dashed: method refine, whose inner sweeps read 16 bits. Marks of one "
+        f"number of GPUs lie beside each other. {_sizes(drawn)}. The axis of speed-ups is logarithmic",
     )
+
+
+def _sizes(drawn):
+    """Return the graphs of each part as a sentence of a caption."""
+    parts = {
+        scaling: "; ".join(dict.fromkeys(map(shortened, part.graph[part.ranks == part.ranks.min()])))
+        for scaling, part in drawn.groupby("scaling", sort=False)
+    }
+    words = {"strong": "One graph", "weak": "On 1 GPU of those that grow"}
+    return ". ".join(f"{words[scaling]}: {names}" for scaling, names in parts.items())
 
 
 def _ours(rows):
@@ -155,7 +160,13 @@ def _metrics(strong):
 def _figure(drawn, out):
     parts = [
         ("strong", "psi", "speed-up", "one graph", drawn[drawn.scaling == "strong"]),
-        ("weak", "efficiency a sweep", "efficiency", "graphs that grow with the GPUs", drawn[drawn.scaling == "weak"]),
+        (
+            "weak",
+            "efficiency a sweep",
+            "efficiency of a sweep",
+            "graphs that grow with the GPUs",
+            drawn[drawn.scaling == "weak"],
+        ),
     ]
     parts = [part for part in parts if len(part[-1])]
     figure, axes = panels.grid(out.width, len(parts), 2.0, columns=(1, 2))
@@ -163,21 +174,32 @@ def _figure(drawn, out):
     marks = dict(zip(kinds, panels.ALL_MARKERS, strict=False))
     for panel, (scaling, value, text, title, part) in zip(axes, parts, strict=True):
         groups = list(part.groupby([part.graph.map(_kind), "method"], sort=False))
+        ranks = sorted(set(part.ranks))
         for place, ((kind, _), group) in enumerate(groups):
-            middle = group[value]
-            panel.errorbar(
-                group.ranks + panels.beside(place, len(groups), 0.1 * len(groups)), middle,
+            middle, bits = group[value], group.bits.min()
+            curve = panel.errorbar(
+                group.ranks.map(ranks.index) + panels.beside(place, len(groups), 0.055 * len(groups)), middle,
                 yerr=[(middle - group.low).clip(lower=0), (group.high - middle).clip(lower=0)],
-                color=colour(group.bits.min()), marker=marks[kind], ms=4, lw=0.6, elinewidth=0.7, mew=0.7,
+                color=colour(bits), marker=marks[kind], ms=4, lw=0.7, elinewidth=0.7, mew=0.7,
+                linestyle="-" if bits == 64 else "--", mfc=colour(bits) if bits == 64 else "white",
             )  # fmt: skip
-        panel.set_xticks(sorted(set(part.ranks)))
+            panels.name_places(curve[0], group.ranks)
+        panel.set_xticks(range(len(ranks)), map(str, ranks))
         panel.set(xlabel="GPUs", ylabel=text, title=title)
         if scaling == "strong":
-            most, lines["linear"] = [1, part.ranks.max()], ONE_FOR_ONE
-            panel.plot(most, most, **ONE_FOR_ONE)
-        panel.set_ylim(bottom=0)
-    panels.legend(figure, panels.key(drawn.bits, marks, lines))
+            lines["linear"] = ONE_FOR_ONE
+            panel.plot(range(len(ranks)), ranks, **{**ONE_FOR_ONE, "zorder": 0})
+            panels.logarithmic(panel, "y")
+        else:
+            panels.unity(panel, across=True)
+            panel.set_ylim(bottom=0)
+    looks = {f"{bits} bits": _look(bits) for bits in sorted(set(drawn.bits), reverse=True)}
+    panels.legend(figure, panels.key(marks=marks, lines={**looks, **lines}))
     return figure
+
+
+def _look(bits):
+    return {"color": colour(bits), "linewidth": 1.0, "linestyle": "-" if bits == 64 else (0, (2.2, 1.2))}
 
 
 def _kind(graph):

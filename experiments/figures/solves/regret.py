@@ -8,7 +8,7 @@ import re
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import case_labels, ends
+from cpms.experiment.report.captions import case_labels
 from cpms.experiment.report.intervals import interval_text, ratio_ends
 
 NEEDS = ["regret", "regret_held"]
@@ -18,8 +18,11 @@ NAMED = 0.05
 """Share by which a matrix differs to have a row of its own."""
 WORDS = {"pyamg:recirc_flow": "PyAMG, recirculating flow", "pyamg:unit_cube": "PyAMG, unit cube"}
 OTHERS = {**panels.FILLED, "marker": "s"}
-BYTES = "bytes", "MB", 1e-6, "bytes that its choice reads"
-SECONDS = "seconds", "ms", 1e3, "seconds of a whole call"
+BYTES = (
+    "bytes", "MB", 1e-6, "bytes that its choice reads",
+    "On processors auto chooses by time, so that it may read more; bytes do not depend on the load of a machine",
+)  # fmt: skip
+SECONDS = "seconds", "ms", 1e3, "seconds of a whole call", "On processors auto chooses by time"
 
 
 def show(rows, out, beside):
@@ -30,7 +33,7 @@ def show(rows, out, beside):
 
 
 def _shown(rows, out, key, called, suffix, of):
-    what, _, _, means = called
+    what, _, _, means, why = called
     table = pd.DataFrame([_line(row, key, called) for _, row in rows.iterrows()]).sort_values("regret")
     caption = f"What auto, which chooses by time on processors, takes beside the best fixed choice, by {what}"
     out.table(table.drop(columns=["low", "high", "alike"]), suffix=suffix, caption=caption)
@@ -48,39 +51,45 @@ def _shown(rows, out, key, called, suffix, of):
     solvable = table[~table["nothing converges"]]
     known = solvable[solvable.regret < float("inf")]
     drawn = interval_text(rows.rename(columns={"ways_found": "results"}), "whole_samples_s")
-    lines = f"; lines: {drawn}" if table.low.notna().any() else ""
+    lines = f"; lines: {drawn}, of ratios of any two" if table.low.notna().any() else ""
     unsolved, left_out = len(solvable) - len(known), len(table) - len(solvable)
     out.figure(
         _figure(known, out, f"{what} over the best fixed choice's"),
         suffix=suffix,
-        caption=f"Regret of auto: {means} over those of the best fixed choice{lines}. Hollow: matrices unseen when "
-        f"auto was written. Square: the median of those within {100 * NAMED:g} %, and from the least to the most. "
-        "Numbers after names are the sides of grids; the Peclet number is that of convection over diffusion. On "
-        "processors auto chooses by time"
-        + (". Below 1 auto's choice is the best fixed one, timed apart" if _is_noise(known) else "")
+        caption=f"Regret of auto, which chooses method, formats and preconditioner of a solve: {means} over those of "
+        f"the best fixed choice{lines}. Hollow: matrices unseen when auto was written. Square: the median of the others"
+        f"{_reach(known)}. Numbers after names are the sides of grids; the Peclet number is that of convection over "
+        f"diffusion. {why}"
+        + (". At or below 1 auto's choice is the best fixed one, timed apart" if _is_noise(known) else "")
         + (f"; auto does not solve {unsolved} that a fixed choice does" if unsolved else "")
         + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
-        alt=ends(known, "regret", ["matrix"], f"{what.capitalize()} over the best choice's", "times"),
         timed=of is BESIDE,
         of=of,
     )
 
 
+def _reach(known):
+    """Return from where to where the regret of the matrices without a row of their own goes."""
+    others = known[(known.regret - 1).abs() <= NAMED].regret
+    return f", which lie from {others.min():.3g} to {others.max():.3g}" if len(others) else ""
+
+
 def _figure(known, out, label):
     """Draw a row a matrix that differs, the worst first, and one of all others."""
     near = (known.regret - 1).abs() <= NAMED
-    far, others = known[~near].sort_values("regret", ascending=False), known[near].regret
+    far, others = known[~near].sort_values("regret", ascending=False), known[near]
+    unseen = f", {others['held out'].sum()} unseen" if others["held out"].any() else ""
     rows = [_in_words(each) for each in case_labels([(name, "") for name in far.matrix])]
-    names = out.names([*rows, *([f"{len(others)} others"] if len(others) else [])], 30)
+    names = out.names([*rows, *([f"{len(others)} others{unseen}"] if len(others) else [])], 30)
     figure, (panel,) = panels.grid(out.width, 1, panels.rows_height(names, 0.17))
     for place, line in enumerate(far.to_dict("records")):
         ends_of = (line["low"], line["high"])
         panels.point(panel, line["regret"], place, None, ends=ends_of, filled=not line["held out"])
     if len(others):
-        panels.point(panel, others.median(), len(far), None, "s", ends=(others.min(), others.max()))
+        panels.point(panel, others.regret.median(), len(far), None, "s")
     panels.unity(panel)
     panels.named_rows(panel, names)
-    panels.logarithmic(panel)
+    panels.logarithmic(panel, digits=(1, 1.1, 1.2, 1.3, 1.5, 2, 3, 5))
     panel.set_xlabel(label)
     entries = {"seen": panels.FILLED, "unseen": panels.HOLLOW, **({"median of others": OTHERS} if len(others) else {})}
     panels.legend(figure, panels.key(lines=entries))
@@ -106,7 +115,7 @@ def _line(row, key, called):
     best = min(fixed, key=lambda way: way[key], default=auto)
     timed = key == "whole_s"
     low, high = ratio_ends(auto.get("whole_samples_s"), best.get("whole_samples_s") if timed else None)
-    solved, (_, unit, scale, _) = auto["status"] == "CONVERGED", called
+    solved, (_, unit, scale, *_) = auto["status"] == "CONVERGED", called
     return {
         "matrix": row.graph,
         "held out": row.experiment.endswith("_held"),

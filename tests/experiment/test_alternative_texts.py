@@ -1,0 +1,172 @@
+"""Alternative texts state what is drawn: their counts are those of the artists, and their extremes are drawn values."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from cpms.base.package_data import folder, show_programs
+from cpms.experiment.report import figures, output, panels, show
+from cpms.experiment.report.page.described import described
+
+RECORDED = folder("experiments") / "results"
+OWN = {"fig1", "fig2", "convergence", "sweeps_ablation"}
+"""Figures whose programs write their texts themselves."""
+QUICK = ["road", "tolerance"]
+SLOW = [name for name in show_programs() if name not in {*QUICK, *OWN}]
+COUNTS = re.compile(r"(?:: |; )([\d,]+) (whole bar|bar|curve|dot|mark|stroke)s?(?=[ ,;.])")
+EXTREMES = re.compile(r", from (\S+)(?: \([^;]*?\))? to ([^\s;]+?)(?= \(|;|\. |\.$)")
+
+
+def values_of(axes):
+    """Return the values of each kind of artist of a panel, on both axes, by rules of this test alone."""
+    found = {"curve": [], "dot": [], "mark": [], "stroke": [], "bar": []}
+    errors = [each for each in axes.containers if type(each).__name__ == "ErrorbarContainer"]
+    caps = {cap for each in errors for cap in each.lines[1]}
+    for line in axes.lines:
+        x, y = np.asarray(line.get_xydata(), float).T
+        marked, joined = line.get_marker() not in ("None", "", None), line.get_linestyle() != "None" and len(x) > 1
+        if line in caps or line.get_transform() is not axes.transData or not (marked or len(x) > 2):
+            continue
+        kind = "curve" if joined else "stroke" if line.get_marker() == "|" else "dot" if line.get_alpha() else "mark"
+        kind = "dot" if line.get_marker() == "." and not joined else kind
+        points = [(a, b) for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b)]
+        found[kind] += [points] if joined else [[point] for point in points]
+    for bar in axes.patches:
+        if bar.get_width() and bar.get_height() and bar.get_data_transform() is axes.transData:
+            found["bar"].append([(bar.get_width(),)])
+    return {kind: each for kind, each in found.items() if each}
+
+
+def whole_bars(axes):
+    rows = {}
+    for bar in axes.patches:
+        if bar.get_data_transform() is axes.transData:
+            key = round(bar.get_y() + bar.get_height() / 2, 6)
+            rows[key] = rows.get(key, 0.0) + bar.get_width()
+    return rows.values()
+
+
+def text(number):
+    return f"{float(f'{number:.3g}'):g}"
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """The panels of figures with what they draw, as found before they are written."""
+    found = {}
+
+    def saved(figure, stem, endings=figures.ENDINGS):
+        found[stem.name] = [(values_of(axes), whole_bars(axes)) for axes in figure.axes]
+        plt.close(figure)
+        return [stem.with_suffix(".pdf")]
+
+    monkeypatch.setattr(figures, "save", saved)
+    return found
+
+
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)])
+def test_counts_and_extremes_are_those_of_what_is_drawn(tmp_path, kept, name):
+    if not any((RECORDED / f"{need}.jsonl").exists() for need in show._program(show_programs()[name]).NEEDS):
+        pytest.skip("no rows are recorded")
+    show.show(name, results=RECORDED, output=tmp_path)
+    for stem, axes in kept.items():
+        alt = json.loads((tmp_path / f"{stem}.json").read_text())["alt"]
+        if stem in OWN:
+            continue
+        counted = {}
+        for count, kind in COUNTS.findall(alt):
+            counted[kind] = counted.get(kind, 0) + int(count.replace(",", ""))
+        counted.pop("whole bar", None)
+        held = [kind for panel, _ in axes for kind, each in panel.items() for _ in each]
+        assert counted == {kind: held.count(kind) for kind in held}, stem
+        values = [
+            [{text(value) for value in point} for part in each for point in part]
+            for panel, _ in axes
+            for each in panel.values()
+        ]
+        known = {value for each in values for point in each for value in point}
+        known |= {text(length) for _, rows in axes for length in rows}
+        named = {end for pair in EXTREMES.findall(alt) for end in pair}
+        assert named <= known, stem
+        for panel, _ in axes:
+            for each in panel.values():
+                along = [list(axis) for axis in zip(*(point for part in each for point in part), strict=True)]
+                assert any(
+                    all(
+                        re.search(rf"(from|to|at) {re.escape(text(end))}(?!\d|\.\d|e)", alt)
+                        for end in (min(axis), max(axis))
+                    )
+                    for axis in along
+                ), stem
+
+
+def made(draw):
+    with show.styled():
+        figure, axes = plt.subplots()
+        draw(figure, axes)
+        plt.close(figure)
+    return described(figure)
+
+
+def test_marks_have_the_names_of_their_rows_and_of_the_legend():
+    def draw(figure, axes):
+        for place, value in enumerate((2.0, 0.5, 4.0)):
+            panels.point(axes, value, place, 64, "o", ends=(value / 2, value * 2))
+            panels.point(axes, 3 * value, place, 16, "X", filled=False)
+        axes.plot([0.7, 0.8], [2, 2], marker="o", linestyle="", alpha=0.5, color=panels.NEUTRAL)
+        panels.unity(axes)
+        panels.named_rows(axes, ["one", "two", "three"])
+        panels.logarithmic(axes)
+        axes.set(title="ours", xlabel="times faster")
+        hollow = {"theirs": {**panels.HOLLOW, "marker": "X"}, "a graph": {**panels.FILLED, "alpha": 0.5}}
+        panels.legend(figure, panels.key((64, 16), {"mine": "o"}, hollow))
+
+    assert made(draw) == (
+        "ours, times faster: 3 marks (mine, 64 bits), from 0.5 (two) to 4 (three); 3 marks (theirs, 16 bits), "
+        "from 1.5 (two) to 12 (three); 2 dots (a graph), from 0.7 (three) to 0.8 (three)."
+    )
+
+
+def test_curves_have_their_places_and_parts_of_bars_their_colours():
+    def draw(figure, axes):
+        marks = axes.errorbar([1.1, 2.1], [5.0, 7.0], yerr=[[1, 1], [1, 1]], marker="o", label="ours", capsize=2)
+        panels.name_places(marks[0], [1, 2])
+        axes.plot([1, 2], [5, 7], ":")
+        axes.set(xlabel="GPUs", ylabel="speed-up")
+
+    assert made(draw) == "speed-up: 1 curve (ours), from 5 (GPUs 1) to 7 (GPUs 2)."
+
+    def bars(figure, axes):
+        axes.barh([0, 1], [3.0, 2.0], color=panels.colour(64))
+        axes.barh([0, 1], [0.0, 5.0], left=[3.0, 2.0], color=panels.colour(16))
+        panels.named_rows(axes, ["one", "two"])
+        figure.supxlabel("sweeps")
+        panels.legend(figure, panels.key((64, 16)))
+
+    assert made(bars) == (
+        "sweeps: 2 bars (64 bits), from 2 (two) to 3 (one); 1 bar (16 bits) at 5 (two); "
+        "2 whole bars, from 3 (one) to 7 (two)."
+    )
+
+
+def test_many_entries_have_common_extremes_with_their_labels():
+    def draw(_, axes):
+        for place in range(9):
+            axes.plot([place], [place + 1.0], "o", label=f"entry {place}")
+        axes.set(xlabel="k", ylabel="share")
+
+    assert made(draw) == "share: 9 marks, from 1 (k 0, entry 0) to 9 (k 8, entry 8)."
+
+
+def test_a_program_may_write_its_own_text(tmp_path):
+    out = output.Output(tmp_path, "x", print)
+    for given, expected in (("Own.", "Own."), ("", "panel: 1 mark at 2 (1).")):
+        figure, axes = plt.subplots()
+        axes.plot([1], [2], "o")
+        out.figure(figure, alt=given)
+        assert json.loads((tmp_path / "x.json").read_text())["alt"] == expected
