@@ -71,8 +71,8 @@ def _tables_and_figures(rows, out, experiment, suffix):
             _curved(curves, out),
             suffix=f"{suffix}_curves",
             caption=f"Speed-up by nodes, and times by work-groups, on {where}: medians with "
-            f"{interval_text(rows, 'run_samples_s')}{UNSEEN}, in 32 bits, the serial program in 64. Speed-ups are of "
-            "the stage and of sub-graphs, of the first nodes, that the title names; grey: Figure 7 of Jiang's report "
+            f"{interval_text(rows, 'run_samples_s')}{UNSEEN}, in 32 bits, the serial program in 64. Above, the stage "
+            "that the title names on sub-graphs of the first nodes of its graph; grey: Figure 7 of Jiang's report "
             "as printed, of a GPU over 4 cores of another machine. Marks of one number of nodes, or of work-items, lie "
             "beside each other. Driver's: work-groups of the size that the driver chooses",
             of=[experiment],

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 
+from cpms.base.text.counted import counted
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread
 from cpms.experiment.report.intervals import UNSEEN, geometric
@@ -33,7 +34,6 @@ WORDS = {
     "coo_exchange": "COO exchange",
     "csr": "CSR",
     "ell": "ELL",
-    "all nodes": "no level solve",
 }
 """Names of engines and layouts in the figure, which its tables have as they are given to cpms."""
 
@@ -50,11 +50,11 @@ def show(rows, out):
         _figure(over, out),
         caption="Time of a whole solve over that of the fastest system on the same graph that goes to the experiment's "
         f"tolerance ({rows.tol.iloc[0]:g}), on {' and on '.join(over)}: grey dots are graphs, marks geometric means "
-        f"with 95 % bootstrap intervals{UNSEEN}, over as many graphs as brackets say; colour: fewest bits, marker: "
-        "layout, named where systems differ in it alone; axes differ. Hollow means are over fewer graphs than others "
-        "and not comparable with them: the experiment leaves out ELL where one long row would pad all others, and "
+        f"with 95 % bootstrap intervals{UNSEEN}; colour: fewest bits, marker: layout, named where systems differ in it "
+        "alone; axes differ. Hollow means are over fewer graphs than the others, their number in brackets, and not "
+        "comparable with them: the experiment leaves out ELL where one long row would pad all others, and "
         f"slow systems on large graphs{_missed(rows)}. Fused: one kernel a sweep; plain: one a step; pattern: the "
-        "layout without values; 1 rank: the program for several GPUs; no level solve: sweeps over all nodes; report's "
+        "layout without values; 1 rank: the program for several GPUs; all nodes: without a level solve; report's "
         "update: that of Agrawal, Shendre and Goka, which corrects the mass of each sweep; to 1e-06: to that tolerance",
     )
 
@@ -186,11 +186,13 @@ def _over(table):
 
 
 def _short(found):
-    """Return systems in words and their numbers of graphs; with the layout if others have the rest in common."""
+    """Return systems in words, with the layout if others have the rest in common, and their graphs if not all."""
     lines = list(found.itertuples())
     without = [line.system.replace(f" {line.layout}", "", 1) for line in lines]
     names = [line.system if without.count(name) > 1 else name for line, name in zip(lines, without, strict=True)]
-    return [f"{_in_words(name)} ({line.graphs})" for name, line in zip(names, lines, strict=True)]
+    most = max(line.graphs for line in lines)
+    counts = [f" ({line.graphs})" if line.graphs < most else "" for line in lines]
+    return [_in_words(name) + count for name, count in zip(names, counts, strict=True)]
 
 
 def _in_words(system):
@@ -213,7 +215,7 @@ def _figure(over, out):
         panels.named_rows(panel, _short(found))
         panels.unity(panel)
         panels.logarithmic(panel)
-        panel.set_title(machine.partition(" (")[0])
+        panel.set_title(f"{machine.partition(' (')[0]}, {counted(found.graphs.max(), 'graph')}")
         panel.set_xlabel("time over the fastest")
     lines = pd.concat([found.assign(machine=machine) for machine, found in over.items()])
     layouts = {WORDS.get(layout, layout): panels.marker(layout) for layout in dict.fromkeys(lines.layout)}

@@ -66,7 +66,7 @@ def _sizes(drawn):
         for scaling, part in drawn.groupby("scaling", sort=False)
     }
     words = {"strong": "One graph", "weak": "On 1 GPU of those that grow"}
-    return ". ".join(f"{words[scaling]}: {names}" for scaling, names in parts.items())
+    return ". ".join(f"{what}: {parts[scaling]}" for scaling, what in words.items() if scaling in parts)
 
 
 def _ours(rows):
@@ -183,13 +183,14 @@ def _figure(drawn, out):
                 color=colour(bits), marker=marks[kind], ms=4, lw=0.7, elinewidth=0.7, mew=0.7,
                 linestyle="-" if bits == 64 else "--", mfc=colour(bits) if bits == 64 else "white",
             )  # fmt: skip
-            panels.name_places(curve[0], group.ranks)
+            panels.name_places(curve[0], group.ranks, kind)
         panel.set_xticks(range(len(ranks)), map(str, ranks))
         panel.set(xlabel="GPUs", ylabel=text, title=title)
         if scaling == "strong":
             lines["linear"] = ONE_FOR_ONE
-            panel.plot(range(len(ranks)), ranks, **{**ONE_FOR_ONE, "zorder": 0})
-            panels.logarithmic(panel, "y")
+            (linear,) = panel.plot(range(len(ranks)), ranks, **{**ONE_FOR_ONE, "zorder": 0})
+            panels.name_places(linear, ranks)
+            panels.logarithmic(panel, "y", digits=(1, 1.5, 2, 3, 4, 6, 8))
         else:
             panels.unity(panel, across=True)
             panel.set_ylim(bottom=0)
