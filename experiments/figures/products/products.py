@@ -64,7 +64,7 @@ def _figure(table, out):
         panels.unity(panel)
         for place in range(0, len(rows), 2):
             panel.axhspan(place - 0.5, place + 0.5, color="#f3f3f3", linewidth=0, zorder=-1)
-        panels.logarithmic(panel, digits=(1, 2, 3, 5))
+        panels.logarithmic(panel)
         panel.set(title=title, xlabel=f"time over {baseline}")
     layouts = {layout.upper(): panels.marker(layout) for layout in dict.fromkeys(table.layout)}
     panels.legend(figure, panels.key(table.bits, layouts))

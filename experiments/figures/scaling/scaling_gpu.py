@@ -190,7 +190,7 @@ def _figure(drawn, out):
             lines["linear"] = ONE_FOR_ONE
             (linear,) = panel.plot(range(len(ranks)), ranks, **{**ONE_FOR_ONE, "zorder": 0})
             panels.name_places(linear, ranks)
-            panels.logarithmic(panel, "y", digits=(1, 1.5, 2, 3, 4, 6, 8))
+            panels.logarithmic(panel, "y")
         else:
             panels.unity(panel, across=True)
             panel.set_ylim(bottom=0)

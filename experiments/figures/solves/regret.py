@@ -89,7 +89,7 @@ def _figure(known, out, label):
         panels.point(panel, others.regret.median(), len(far), None, "s")
     panels.unity(panel)
     panels.named_rows(panel, names)
-    panels.logarithmic(panel, digits=(1, 1.1, 1.2, 1.3, 1.5, 2, 3, 5))
+    panels.logarithmic(panel)
     panel.set_xlabel(label)
     entries = {"seen": panels.FILLED, "unseen": panels.HOLLOW, **({"median of others": OTHERS} if len(others) else {})}
     panels.legend(figure, panels.key(lines=entries))

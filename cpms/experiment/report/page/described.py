@@ -258,7 +258,8 @@ class _Names:
     def of_line(self, line: Any, given: str) -> str:
         """Return the entry of a line's marks, and of their colour."""
         own = _own(given) or getattr(line, _LABEL, "") or self._of_marks(line)
-        return ", ".join(filter(None, [own, self._of_colour(line.get_color(), of_bits=True)]))
+        bits = self._of_colour(line.get_color(), of_bits=True)
+        return own if bits in own else ", ".join(filter(None, [own, bits]))
 
     def of_bar(self, shade: Any, given: str) -> str:
         """Return the entry of a bar's colour: of its bits, or another, or else the label of the bar."""
