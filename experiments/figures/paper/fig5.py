@@ -41,9 +41,10 @@ def show(rows, out):
     out.figure(
         _figure(solved, out),
         caption="Time of whole solves to 1e-10 in our kernels (engine cuda), over the float64 solve in the same "
-        "layout; upper bars: cpms2, lower: cpms4; lines below bars: least to most of the solves. Parts: time by bits "
-        "read, from few to many; white: what the first sweep after each rise takes beyond the median sweep of its "
-        f"level. Strokes across bars: the same on the authors' V100, in CSR, from their raw timings. {too_large(rows)}",
+        "layout; upper bars: cpms2, lower: cpms4; lines below bars: least to most of the solves, dots where these agree. "
+        "Parts: time by bits read, from few to many; white: what the first sweep after each rise takes beyond the "
+        "median sweep of its level. Strokes across bars: the same on the authors' V100, in CSR, from their raw "
+        f"timings. {too_large(rows)}",
         alt=f"Time over the float64 solve: {len(shares)} bars in parts by bits read ({bars}), from "
         f"{three_digits(least[0])} ({least[1]}) to {three_digits(most[0])} ({most[1]}).",
     )

@@ -63,9 +63,9 @@ def _extremes(marks: list[_Mark]) -> str:
 
 
 def _marks(axes: Axes, figure: Figure, dots: bool) -> list[_Mark]:
-    places = axes.get_yticks()
+    places = np.asarray(axes.get_yticks(), dtype=float).tolist()
     labels = axes.yaxis.get_major_formatter().format_ticks(places)  # Inner panels hide their labels.
-    names = {round(float(at)): text for at, text in zip(places, labels, strict=True)}
+    names = {round(at): text for at, text in zip(places, labels, strict=True)}
     found = list[_Mark]()
     for line in axes.lines:
         is_dot = not dots and line.get_alpha() is not None
@@ -82,7 +82,7 @@ def _marks(axes: Axes, figure: Figure, dots: bool) -> list[_Mark]:
 
 def _called(line: Line2D, figure: Figure) -> list[str]:
     """Return the entries of the legend that look like a mark: of its colour, and of its shape."""
-    entries = [entry for legend in figure.legends for entry in legend.legend_handles]
+    entries: list[Any] = [entry for legend in figure.legends for entry in legend.legend_handles]
     found = list[str]()
     for entry in entries:
         name, shape = str(entry.get_label()).replace("\n", " ").strip(), getattr(entry, "get_marker", str)()
