@@ -41,7 +41,7 @@ def show(rows, out):
     out.figure(
         _figure(solved, out),
         caption="Time of whole solves to 1e-10 in our kernels (engine cuda), over the float64 solve in the same "
-        "layout; upper bars: cpms2, lower: cpms4; lines below bars: least to most of the solves, dots where these agree. "
+        "layout; upper bars: cpms2, lower: cpms4; lines below bars: least to most of the solves, dots where alike. "
         "Parts: time by bits read, from few to many; white: what the first sweep after each rise takes beyond the "
         "median sweep of its level. Strokes across bars: the same on the authors' V100, in CSR, from their raw "
         f"timings. {too_large(rows)}",
