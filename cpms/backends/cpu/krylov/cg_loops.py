@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.krylov.basis_loops import dot_product, summed
-from cpms.backends.cpu.krylov.row_products import RUN, multiply_rows
+from cpms.backends.cpu.krylov.row_products import PRODUCTS, RUN
 from cpms.backends.cpu.krylov.stored_cg_loops import turn_blocks, turn_packed, update_blocks, update_packed
 from cpms.backends.cpu.lane_barrier import meet
 from cpms.base.jit import compiled
@@ -70,6 +70,7 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
     ``first`` holds the first range of each lane.
     """
     stored = vectors[0]
+    multiply: Any = PRODUCTS[shape]
     kind, exponent_bits, mantissa_bits = spec
 
     @compiled(error_model="numpy")
@@ -81,7 +82,7 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
         while done < len(report):
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
-                multiply_rows(shape, kind, exponent_bits, mantissa_bits, buffer, matrix, decoded, q, low, high)
+                multiply(matrix, decoded, q, low, high, buffer, kind, exponent_bits, mantissa_bits)
                 sums[0, part] = dot_product(decoded[low:high], q[low:high])
             arrivals += lanes
             meet(control, arrivals)

@@ -39,8 +39,9 @@ def _value(values, table, k, kind, exponent_bits, mantissa_bits):  # type: ignor
 
 
 @inlined
-def _multiply(starts, columns, values, table, factor, p, q, low, high, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+def _multiply(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
     """Do q = A p in a range of rows."""
+    starts, columns, values, table, factor, _, _, _ = matrix
     for row in range(low, high):
         k, end = u64(starts[row]), u64(starts[row + 1])
         a = b = c = d = 0.0
@@ -58,23 +59,9 @@ def _multiply(starts, columns, values, table, factor, p, q, low, high, kind, exp
 
 
 @inlined
-def _multiply_by_distances(  # type: ignore[no-untyped-def]
-    starts,
-    values,
-    table,
-    factor,
-    of_row,
-    pattern_starts,
-    distances,
-    p,
-    q,
-    low,
-    high,
-    kind,
-    exponent_bits,
-    mantissa_bits,
-):
+def _multiply_by_distances(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
     """Do q = A p in a range of rows whose columns are those of their patterns."""
+    starts, _, values, table, factor, of_row, pattern_starts, distances = matrix
     for row in range(low, high):
         k, at = u64(starts[row]), u64(pattern_starts[of_row[row]])
         end = u64(pattern_starts[of_row[row] + 1])
@@ -92,8 +79,9 @@ def _multiply_by_distances(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _multiply_whole(of_row, pattern_starts, distances, table, factor, p, q, sums, low, high):  # type: ignore[no-untyped-def]
+def _multiply_whole(matrix, p, q, low, high, buffer, _kind, _exponent_bits, _mantissa_bits):  # type: ignore[no-untyped-def]
     """Do q = A p in a range of rows that are in a dictionary: runs of one pattern as vectors, others one by one."""
+    _, _, _, table, factor, of_row, pattern_starts, distances = matrix
     row = low
     while row < high:
         pattern = of_row[row]
@@ -118,36 +106,25 @@ def _multiply_whole(of_row, pattern_starts, distances, table, factor, p, q, sums
         else:
             count, first = u64(stop - row), u64(row)
             for i in range(count):
-                sums[i] = 0.0
+                buffer[i] = 0.0
             at = begin
             while at + 3 <= end:
                 u, v, w = table[u64(at)], table[u64(at + 1)], table[u64(at + 2)]
                 to_u, to_v = first + u64(distances[u64(at)]), first + u64(distances[u64(at + 1)])
                 to_w = first + u64(distances[u64(at + 2)])
                 for i in range(count):
-                    sums[i] += u * np.float64(p[to_u + i]) + v * np.float64(p[to_v + i]) + w * np.float64(p[to_w + i])
+                    buffer[i] += u * np.float64(p[to_u + i]) + v * np.float64(p[to_v + i]) + w * np.float64(p[to_w + i])
                 at += 3
             while at < end:
                 u, to_u = table[u64(at)], first + u64(distances[u64(at)])
                 for i in range(count):
-                    sums[i] += u * np.float64(p[to_u + i])
+                    buffer[i] += u * np.float64(p[to_u + i])
                 at += 1
             for i in range(count):
-                q[first + i] = factor * sums[i]
+                q[first + i] = factor * buffer[i]
         row = stop
 
 
-@inlined
-def multiply_rows(  # type: ignore[no-untyped-def]
-    shape, kind, exponent_bits, mantissa_bits, buffer, matrix, p, q, low, high
-):
-    """Do q = A p in a range of rows, of a matrix as `LaneMatrix` holds it; ``buffer`` has `RUN` values."""
-    starts, columns, values, table, factor, of_row, pattern_starts, distances = matrix
-    ends = p, q, low, high
-    if shape == 2:
-        _multiply_whole(of_row, pattern_starts, distances, table, factor, p, q, buffer, low, high)
-    elif shape == 1:
-        patterns = of_row, pattern_starts, distances
-        _multiply_by_distances(starts, values, table, factor, *patterns, *ends, kind, exponent_bits, mantissa_bits)
-    else:
-        _multiply(starts, columns, values, table, factor, *ends, kind, exponent_bits, mantissa_bits)
+PRODUCTS = (_multiply, _multiply_by_distances, _multiply_whole)
+"""Of each shape (`COLUMNS`, `DISTANCES`, `WHOLE`): q = A p in a range of rows of a matrix as `LaneMatrix` holds it. The
+buffer has `RUN` values."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.krylov.basis_loops import summed
-from cpms.backends.cpu.krylov.row_products import RUN, multiply_rows
+from cpms.backends.cpu.krylov.row_products import PRODUCTS, RUN
 from cpms.backends.cpu.lane_barrier import meet
 from cpms.base.jit import compiled, inlined_in_loops
 
@@ -24,7 +24,7 @@ inlined: Any = inlined_in_loops()
 @inlined
 def _turn(step, residual, inverse, keep, turn):  # type: ignore[no-untyped-def]
     """Do step = keep step + turn inverse residual."""
-    if keep == 0.0:  # The first step is not initialised.
+    if keep == 0.0:  # As in all iterations of Jacobi's method, which do not read the last step.
         for i in range(len(step)):
             step[i] = turn * (inverse[i] * residual[i])
     else:
@@ -51,6 +51,7 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int]) -> Any:
     Iterations end after as many as ``coefficients`` has rows, when the residual is at ``target``, or when it is not
     below ``limit``; lane 0 reports the square of the residual after each. ``first`` holds the first range of each lane.
     """
+    multiply: Any = PRODUCTS[shape]
     kind, exponent_bits, mantissa_bits = spec
 
     @compiled(error_model="numpy")
@@ -66,7 +67,7 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int]) -> Any:
             meet(control, arrivals)
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
-                multiply_rows(shape, kind, exponent_bits, mantissa_bits, buffer, matrix, s, q, low, high)
+                multiply(matrix, s, q, low, high, buffer, kind, exponent_bits, mantissa_bits)
                 sums[part] = _correct(c[low:high], r[low:high], s[low:high], q[low:high])
             arrivals += lanes
             meet(control, arrivals)
