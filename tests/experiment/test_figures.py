@@ -159,11 +159,12 @@ def undrawn(figure):
 
 
 def values(axes):
-    """Yield the coordinates of the marks and curves of a panel, and the ends of its bars."""
+    """Yield the coordinates of the marks and curves of a panel, and the ends of its bars and the lengths of these."""
     for line in axes.lines:
         yield from np.asarray(line.get_xydata(), float).ravel()
     for bar in axes.patches:
-        yield from bar.get_extents().transformed(axes.transData.inverted()).extents
+        box = bar.get_extents().transformed(axes.transData.inverted())
+        yield from (*box.extents, box.width, box.height)
 
 
 def look(handle):
