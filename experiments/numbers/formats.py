@@ -21,7 +21,7 @@ def whole_solves(rows):
                     if {"fp64", storage} <= found.keys():
                         pairs.append((found["fp64"], found[storage]))
                         held.append(row)
-                what = f"`{storage}`, whole solves to {text}, {called}, {len(pairs)} stand-ins in CSR"
+                what = f"`{storage}` against float64, whole solves to {text}, {called}, {len(pairs)} stand-ins in CSR"
                 yield ratio(f"rule.{engine}.{storage}.{text}", what, pairs, held, "fig6")
 
 
@@ -31,13 +31,13 @@ def on_a_v100(rows):
     printed_there = printed("v100")
     for storage in ("cpms2", "cpms4"):
         pairs = [([each.total_fp64_ms], [each[f"total_{storage}_ms"]]) for _, each in printed_there.iterrows()]
-        what = f"`{storage}`, whole solves to 1e-10, the authors' V100, as printed"
+        what = f"`{storage}` against float64, whole solves to 1e-10, the authors' V100, as printed"
         yield ratio(f"v100.{storage}", what, pairs, [], "fig6")
 
 
 def products(rows):
     """Yield products that read few bits against float64 in the same layout, on large meshes and roads."""
-    for storage, bits, called in (("cpms4", 16, "16 bits of `cpms4`"), ("cpms2", 32, "32 bits of `cpms2`")):
+    for storage, bits in (("cpms4", 16), ("cpms2", 32)):
         values, held = [], {}
         for row in rows.measured("gpu_spmv"):
             if row["stand_in_for"] not in LARGE_MESHES:
@@ -48,7 +48,8 @@ def products(rows):
                 if is_wanted and c["layout"] in ("csr", "ell") and c["layout"] in own:
                     values.append(own[c["layout"]]["median_ms"] / c["median_ms"])
                     held[row["cell"]] = row
-        what = f"a product in CSR or ELL reading {called}, {len(held)} products with large meshes and roads"
+        where = f"{len(held)} products in CSR or ELL with large meshes and roads"
+        what = f"reading {bits} bits of `{storage}` against float64, {where}"
         yield spread(f"product.{bits}", what, "times", values, held.values(), "fig4", of="mean")
 
 

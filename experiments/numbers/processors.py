@@ -33,7 +33,7 @@ def peers(rows):
         slower = [row for value, _, row in least.values() if value < 1]
         yield counted(
             f"peers.{key}.slower",
-            f"graphs on which it is slower than the fastest of {called}",
+            f"graphs on which `refine` is slower than the fastest of {called}",
             "graphs",
             len(slower),
             slower or held,
@@ -58,7 +58,7 @@ def peers_from_edges(rows):
     what = f"`refine` on two threads against the fastest of {called}, least, on {shortened(label(row))}"
     yield ratio("peers.road.least", what, [pair], [row], "cpu_peers_road")
     slower = [row for value, _, row in least.values() if value < 1]
-    what = f"graphs on which it is slower than the fastest of {called}"
+    what = f"graphs on which `refine` is slower than the fastest of {called}"
     yield counted("peers.road.slower", what, "graphs", len(slower), slower or held, "cpu_peers_road")
 
 

@@ -123,16 +123,18 @@ def bits(rows):
 
     for kind, named in KINDS.items():
         graphs = suite.of(kind)
-        what = f"the bits alone, 16, against our own float64, {len(graphs)} graphs: {named}"
+        what = f"16 bits alone against our own float64, {len(graphs)} graphs: {named}"
         yield ratio(f"bits.{kind}", what, [pair(graph) for graph in graphs], suite.all(graphs), SHOW)
     values = {
         g: suite.own(g)["solve_s"] / suite.refine(g, "fp16", whole=True, plain=True)["solve_s"] for g in suite.rows
     }
     for of, graph in (("least", min(values, key=values.get)), ("most", max(values, key=values.get))):
         name = shortened(label(suite.rows[graph]))
-        yield ratio(f"bits.{of}", f"the bits alone, {of}, on {name}", [pair(graph)], suite.all([graph]), SHOW)
+        what = f"16 bits alone against our own float64, {of}, on {name}"
+        yield ratio(f"bits.{of}", what, [pair(graph)], suite.all([graph]), SHOW)
     pairs = [(_samples(suite.own(graph)), _samples(suite.refine(graph, "fp32"))) for graph in suite.rows]
-    yield ratio("bits.fp32", "float32 with the same levers against our own float64", pairs, suite.all(), SHOW)
+    what = f"`refine` in float32 with all levers against our own float64, {len(pairs)} graphs"
+    yield ratio("bits.fp32", what, pairs, suite.all(), SHOW)
 
 
 def few_bit_sweeps(rows):
@@ -169,7 +171,8 @@ def levers(rows):
         )
 
     pairs = [pair(graph) for graph in suite.rows]
-    yield ratio("extrapolation.solves", "Anderson acceleration, solves", pairs, suite.all(), SHOW)
+    what = f"solves with Anderson acceleration against solves without, {len(pairs)} graphs"
+    yield ratio("extrapolation.solves", what, pairs, suite.all(), SHOW)
     passed = suite.of("acyclic")
     pairs = [(_samples(suite.own(graph)), _samples(suite.refine(graph))) for graph in passed]
     what = f"one level solve of graphs without cycles against float64 sweeps, {len(passed)} graphs"
@@ -187,13 +190,13 @@ def _sweep(row, storage, **arrangement):
 def lever_sweeps(rows):
     """Yield what a lever buys 16-bit sweeps, over the graphs of its experiment."""
     for experiment, key, called in (
-        ("gpu_cached", "cached", "in-cache sweeps"),
-        ("gpu_merged", "merge", "lumping"),
+        ("gpu_cached", "cached", "in-cache sweeps against other sweeps"),
+        ("gpu_merged", "merge", "lumping against none"),
     ):
         held = rows.measured(experiment)
         pairs = [(_sweep(row, "fp16", **{key: False}), _sweep(row, "fp16", **{key: True})) for row in held]
         values = [off["sweep_us"] / on["sweep_us"] for off, on in pairs]
-        what = f"{called}, 16-bit sweeps, {len(held)} graphs"
+        what = f"{called}, 16 bits, {len(held)} graphs"
         yield spread(f"lever.{key}", what, "times", values, held, "levers", of="mean")
         if key == "merge":
             row, (off, on) = next((row, pair) for row, pair in zip(held, pairs, strict=True) if row["graph"] == MERGED)
@@ -210,7 +213,7 @@ def lever_sweeps(rows):
     values = [off["sweep_us"] / on["sweep_us"] for off, on in pairs]
     yield spread(
         "lever.cached.fp64",
-        f"in-cache sweeps, float64 sweeps, {len(held)} graphs",
+        f"in-cache sweeps against other sweeps, float64, {len(held)} graphs",
         "times",
         values,
         held,
@@ -263,18 +266,19 @@ def moved(rows):
 
 
 def orders(rows):
-    """Yield what order by out-degree buys R-MAT, and the communities a crawled web graph."""
+    """Yield what order by out-degree saves the sweeps of an R-MAT graph, and what it costs."""
     row = rows.measured("gpu_orders", graph=lambda graph: graph.startswith("rmat"))[0]
     on, off = (_sweep(row, "fp16", renumber=value) for value in (True, False))
     yield spread(
         "orders.rmat",
-        "order by out-degree, sweeps of R-MAT 22",
+        "order by out-degree against the order of ids, sweeps of R-MAT 22",
         "times",
         [off["sweep_us"] / on["sweep_us"]],
         [row],
         "orders",
     )
-    yield spread("orders.rmat.cost", "the same, its cost", "ms", [1e3 * on["numbering_s"]], [row], "orders")
+    what = "order by out-degree, time of the reordering of R-MAT 22"
+    yield spread("orders.rmat.cost", what, "ms", [1e3 * on["numbering_s"]], [row], "orders")
 
 
 def counts_of_bits(rows):

@@ -6,7 +6,7 @@ SHOW = "road"
 WAYS = {
     "road": "edges in main memory to ranks there",
     "device_road": "edges and ranks on the device",
-    "prepared": "a second solve of a prepared graph, ranks home",
+    "prepared": "a second solve of a prepared graph, ranks in main memory",
     "old_road": "built and certified on processors",
 }
 
@@ -113,7 +113,7 @@ def updates(rows):
     found = _solved(rows, "gpu_updates")
     for row, result in found.values():
         name, key = _name(row), _name(row).replace(", ", "-").split(" ")[0]
-        what = f"{name}: 1e-4 of the edges exchanged and solved again, ranks home"
+        what = f"{name}: 1e-4 of the edges exchanged and solved again, ranks in main memory"
         yield median(f"updates.{key}", what, "ms", result["update_samples_s"], [row], SHOW, 1e3)
         what = f"{name}: the same with graph and ranks on the device"
         yield median(f"updates.{key}.device", what, "ms", result["device_update_samples_s"], [row], SHOW, 1e3)

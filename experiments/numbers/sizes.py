@@ -5,7 +5,7 @@ import re
 from cpms.experiment.pages.numbers import machine, median, ratio
 from cpms.experiment.report.output import label, shortened
 
-_KINDS = {"weblike": "web", "uniform": "uniformly random", "rmat": "R-MAT graph"}
+_KINDS = {"weblike": "web", "uniform": "uniformly random", "rmat": "R-MAT"}
 
 
 def large(rows):
@@ -14,7 +14,7 @@ def large(rows):
     whole = [row["prepare_s"] + row["solve_s"] for row in cells]
     sweeps = [sum(row["seconds_by_bits_s"].values()) for row in cells]
     yield median(
-        "large.whole", "100M nodes, 200M edges: prepared, solved, ranks brought back", "s", whole, cells, "large"
+        "large.whole", "100M nodes, 200M edges: prepared, solved, ranks in main memory", "s", whole, cells, "large"
     )
     yield median("large.sweeps", "the same, sweeps alone", "s", sweeps, cells, "large")
 
@@ -32,11 +32,10 @@ def queries(rows):
     yield median(
         "query.reset", "another teleport vector for a prepared graph", "ms", [alone["reset_s"]], [alone], "ppr", 1e3
     )
-    yield median("query.together", "each of 100 together", "ms", means[1], [together], "ppr", 1e3)
+    yield median("query.together", "each of 100 personalised queries together", "ms", means[1], [together], "ppr", 1e3)
     whole = [alone["query_s"] + alone["reset_s"]]
-    yield ratio(
-        "query.batch", "a batch of 100 over one at a time, by query", [(whole, means[1])], [together, alone], "ppr"
-    )
+    what = "a batch of 100 against one query at a time, by query"
+    yield ratio("query.batch", what, [(whole, means[1])], [together, alone], "ppr")
 
 
 def several(rows):
@@ -61,8 +60,8 @@ def several(rows):
                 yield median(f"gpus.strong.{ranks}", what, "ms", samples, [row], "scaling_gpu", 1e3)
             if row["scaling"] == "weak" and ranks == most > 1:
                 called = "`refine`" if method == "refine" else "power iteration"
-                grown = f"as much {kind} more for each of {most} {card}s"
-                what = f"efficiency against the fastest on one, {grown}, {called}"
+                grown = f"a graph that grows with them: {kind}"
+                what = f"efficiency of {most} {card}s against the fastest on one, {grown}, {called}"
                 pair = ([100 * s for s in fastest[method]["solve_samples_s"]], result["solve_samples_s"])
                 yield ratio(f"gpus.weak.{kind}.{method}", what, [pair], [row], "scaling_gpu", "%")
         if row["scaling"] == "strong" and kind == "web":

@@ -58,7 +58,7 @@ def show(rows, out, beside):
         _headline(table, rows),
         suffix="_headline",
         caption=f"Speed-ups of whole solves with storage 'auto' on {gpu}: geometric means with 95 % bootstrap "
-        "intervals over the graphs; swept graphs need sweeps, acyclic ones one pass, and real graphs are among both",
+        "intervals over the graphs; swept graphs take sweeps, acyclic ones one pass, and real graphs are among both",
     )
     drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _ratios(row)])
     out.figure(
@@ -143,7 +143,7 @@ def _means(table):
 
 
 def _kinds(rows):
-    """Return the graphs of each kind: those that are swept, those without a cycle, and those of the real world."""
+    """Return the graphs of each kind: those that are swept, those solved in one pass, and those of the real world."""
     sweeps = {
         shortened(label(row)): result["iterations"]
         for _, row in rows.iterrows()
