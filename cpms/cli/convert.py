@@ -22,8 +22,9 @@ def add(parsers: Any) -> None:
     parser = parsers.add_parser(
         "convert",
         help="convert an array file",
-        description="Convert a float64 .npy file to a storage format, or such a file back (.npy). A .cpms file holds "
-        "any format, one's own included, and can be mapped; a .npz file holds segments or a packed float.",
+        description="Convert a float64 .npy file to a file in a storage format, or a file in a storage format back to "
+        ".npy. A .cpms file holds any format, one's own included, and can be mapped; a .npz file holds segments or a "
+        "packed float.",
         epilog="example: cpms convert ranks.npy ranks.npz --storage cpms4",
     )
     parser.add_argument("input", metavar="IN", type=Path, help=".npy of float64, or what this command wrote")

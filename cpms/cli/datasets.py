@@ -19,9 +19,9 @@ def add(parsers: Any) -> None:
     parser = parsers.add_parser(
         "datasets",
         help="list or fetch graphs",
-        description="List the graphs known by name, or those whose name has PART in it or whose kind it is, or make "
-        "sure that those named in full are on this machine. The folder in CPMS_DATA is looked at before anything is "
-        "downloaded.",
+        description="List the graphs known by name. With PART, list those whose name has PART in it, or whose kind is "
+        "PART. With a full NAME, print where the graph is, and download it first if it is neither in the folder that "
+        "CPMS_DATA names nor in the cache.",
         epilog="example: cpms datasets wiki-Vote",
     )
     parser.add_argument("names", nargs="*", metavar="NAME|PART", help="such as wiki-Vote, web or road (default: all)")

@@ -31,8 +31,8 @@ def add(parsers: Any) -> None:
     parsers.add_parser(
         "doctor",
         help="say what works on this machine, and how to mend what does not",
-        description="Say what this machine has, which engines can run and where graphs are looked for, and of each "
-        "lack the command that mends it.",
+        description="List the libraries and the memory of this machine, the folder of graphs and the engines that can "
+        "run, and for all that is missing the command that installs it.",
         epilog="example: cpms doctor",
     )
 

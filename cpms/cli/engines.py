@@ -26,8 +26,8 @@ def add(parsers: Any) -> None:
         "engines",
         help="list the engines",
         description="List the engines, or those given, with their methods, the storages of each, their layouts, and "
-        "what this machine lacks to run them. Of segments, method refine reads the first, of 16 or 32 bits: it takes "
-        "cpms2 and cpms4, but neither fp64 nor cpms8.",
+        "what this machine lacks to run them. Of segments, method refine reads the first, which must have 16 or 32 "
+        "bits: cpms2 and cpms4 are possible, fp64 and cpms8 are not.",
         epilog="example: cpms engines cuda",
     )
     parser.add_argument("names", nargs="*", metavar="NAME")

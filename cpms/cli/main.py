@@ -62,8 +62,8 @@ def _parsers(names: Iterable[str]) -> tuple[argparse.ArgumentParser, dict[str, a
 
     top = Parser(
         prog="cpms",
-        description="Customized precision for iterative solvers: mantissa segmentation, adaptive precision, "
-        "certified PageRank.",
+        description="Mixed and customized precision: number formats, certified PageRank and linear systems, "
+        "experiments and figures.",
         epilog="exit codes: 0 converged or done, 1 not converged, 2 bad usage or input, 3 engine not available, "
         "130 interrupted",
     )

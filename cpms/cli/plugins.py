@@ -18,7 +18,7 @@ def add(parsers: Any) -> None:
         "plugins",
         help="list the plug-ins of installed packages",
         description="List the plug-ins that installed packages declare by entry points, by group. Code of your own "
-        "needs no entry point: wherever such a name is taken, file.py:attribute and module:attribute are, too.",
+        "needs no entry point: file.py:attribute and module:attribute are names of plug-ins, too.",
         epilog="example: cpms plugins --load; exit code 1 if one of them does not load",
     )
     parser.add_argument("--load", action="store_true", help="load each, which runs its code, and print what is wrong")

@@ -71,15 +71,15 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--controller",
         metavar="RULE",
-        help="who chooses the bits. power: threshold (default, the paper's; fp64: fixed), fixed or schedule, also "
-        "inside at_most, start_at or write_ahead, such as at_most:read=2,inner=(schedule:0=1,20=2); refine: "
+        help="rule that chooses the bits. power: threshold (default, the paper's; fp64: fixed), fixed or schedule, "
+        "also inside at_most, start_at or write_ahead, such as at_most:read=2,inner=(schedule:0=1,20=2); refine: "
         "adaptive_reduction (default) or fixed_reduction; or file.py:attribute",
     )
     parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
     parser.add_argument("--damping", type=float, default=0.85, help="share of rank that follows edges (0.85)")
-    parser.add_argument("--tol", type=float, default=1e-10, help="until the change is below this (1e-10)")
-    parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1", help="of the change (l1)")
-    parser.add_argument("--max-iterations", type=int, default=1000, metavar="N", help="at most so many (1000)")
+    parser.add_argument("--tol", type=float, default=1e-10, help="a solve stops when the change is below this (1e-10)")
+    parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1", help="norm of the change (l1)")
+    parser.add_argument("--max-iterations", type=int, default=1000, metavar="N", help="most iterations (1000)")
     parser.add_argument(
         "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
     )
@@ -88,7 +88,7 @@ def add(parsers: Any) -> None:
         possible = POSSIBLE[option]
         parser.add_argument(f"--{option.replace('_', '-')}", choices=possible, default=possible[0], help=text)
     add_form_options(parser)
-    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list (10)")
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest ranks to list (10)")
     parser.add_argument(
         "--output",
         type=Path,

@@ -20,8 +20,8 @@ def add(parsers: Any) -> None:
         "show",
         help="draw tables and figures from rows",
         description="Draw the table or figure NAME (or all), or what a program of your own draws, from the rows in "
-        "DIR, and from nothing else. For an experiment without a program, given by its name or its configuration: time "
-        "by precision, speed-up, residuals, bytes and errors, as far as its rows hold them.",
+        "DIR, and from nothing else. An experiment without a program, given by its name or its configuration, has "
+        "figures of time by precision, speed-up, residuals, bytes and errors, as far as its rows allow.",
         epilog="example: cpms show table2 --output figures; names: " + ", ".join(show_programs()),
     )
     parser.add_argument(

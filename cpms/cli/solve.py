@@ -35,7 +35,8 @@ def add(parsers: Any) -> None:
     parser = parsers.add_parser(
         "solve",
         help="solve a linear system with a certified answer",
-        description="Solve A x = b in few bits, and certify b - A x in twice the precision of float64.",
+        description="Solve A x = b with few bits in most of the work, and certify b - A x in twice the precision of "
+        "float64.",
         epilog="example: cpms solve stencil:points=7,side=32 --tol 1e-12",
     )
     parser.add_argument(
@@ -67,12 +68,12 @@ def add(parsers: Any) -> None:
         help="of cg and gmres (default: none, or jacobi where auto chooses it)",
     )
     parser.add_argument("--engine", default="auto", metavar="NAME", help="reference, cpu, cuda (default: auto)")
-    parser.add_argument("--tol", type=float, default=1e-10, help="certified ||b - A x|| over ||b|| (1e-10)")
+    parser.add_argument("--tol", type=float, default=1e-10, help="most certified ||b - A x|| over ||b|| (1e-10)")
     parser.add_argument(
         "--max-iterations",
         type=int,
         metavar="N",
-        help="at most so many (10 n, from 1,000 to 100,000)",
+        help="most iterations (10 n, from 1,000 to 100,000)",
     )
     parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write x")
     parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and bytes an iteration")

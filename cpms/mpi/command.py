@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="example: mpiexec -n 2 python -m cpms.mpi uniform:scale=20,edge_factor=8 --top 5",
     )
     parser.add_argument("graph", metavar="GRAPH", help="edge list, .npz, or uniform:nodes=N,edges=M")
-    parser.add_argument("--whole", action="store_true", help="let every rank load all of it, whatever it is")
+    parser.add_argument("--whole", action="store_true", help="let every rank load the whole graph, in any form")
     for option in reading.OF_WHOLE:
         text = "with --whole: see 'cpms rank --help'"
         parser.add_argument(f"--{option}", choices=POSSIBLE[option], default=POSSIBLE[option][0], help=text)
@@ -56,8 +56,8 @@ def parser() -> argparse.ArgumentParser:
         default="cpu",
         help="the engine that multiplies a rank's rows; by cuda, vectors stay on devices",
     )
-    parser.add_argument("--method", choices=METHODS, default="power", help="refine: with engine cuda")
-    parser.add_argument("--storage", metavar="NAME", default="auto", help="of low sweeps of refine (default: fp16)")
+    parser.add_argument("--method", choices=METHODS, default="power", help="refine needs engine cuda")
+    parser.add_argument("--storage", metavar="NAME", default="auto", help="of inner sweeps of refine (default: fp16)")
     parser.add_argument("--threads", type=int, metavar="N", help="of a rank (default: its share of the processors)")
     parser.add_argument(
         "--layout", choices=("auto", "csr", "pattern"), default="auto", help="engines without it take their first"
@@ -70,10 +70,10 @@ def parser() -> argparse.ArgumentParser:
         "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
     )
     add_dangling_option(parser)
-    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list")
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest ranks to list")
     parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write all ranks")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="solve so often, to time it")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="number of solves, to time them")
     parser.add_argument("--no-plugins", action="store_true", help="refuse plug-ins: run no code but that of cpms")
     return parser
 

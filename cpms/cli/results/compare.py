@@ -32,8 +32,8 @@ def add(parsers: Any) -> None:
         "compare",
         help="compare the times of two runs",
         description="Compare the measurements that two files or folders of rows have in common: the ratio of times "
-        "AFTER / BEFORE with its interval, a rank test, and a conclusion. It says so if the machines of the runs, or "
-        "their loads, differ.",
+        "AFTER / BEFORE with its interval, a rank test, and a conclusion. Machines of the runs that differ are named, "
+        "and so are their loads.",
         epilog="exit codes: 0 nothing is slower, 1 something is slower after correction for the number of tests, "
         "2 bad input. example: cpms compare before.jsonl after.jsonl",
     )

@@ -62,7 +62,7 @@ class Way(Strict):
 
 
 class Config(SystemsConfig):
-    """Linear systems, and the ways to solve them; figures compare with the first way."""
+    """Each system is solved in each way; figures compare with the first way."""
 
     ways: list[Way] = Field(min_length=1)
     tol: float = Field(default=1e-10, gt=0)

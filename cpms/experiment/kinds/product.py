@@ -63,8 +63,7 @@ class Contestant(Strict):
 class Config(Repeated):
     """Matrices by specification (`cpms.sources.matrices`), or graphs, whose transition matrices they are.
 
-    A cell calls its matrix ``graph``, as all kinds do, whether it is made of one or not: rows of graphs have their
-    digests. Figures compare with the first contestant.
+    In cells and rows the key of the matrix is ``graph``, as in all kinds. Figures compare with the first contestant.
     """
 
     matrices: list[str] = Field(min_length=1)

@@ -127,17 +127,18 @@ contestants = [{ engine = "scipy" }, { engine = "cpu", layout = "pattern", metho
 
     cpms run mine.toml --dry-run            # lists the cells by name, and what no engine has
     cpms run mine.toml                      # measures those that the rows lack
-    cpms run mine.toml --only fp16          # those with a parameter of this text
-    cpms run mine.toml --only 3fb2a1        # the cell whose name begins so, again; its last row counts
+    cpms run mine.toml --only fp16          # measures those with a parameter of this text
+    cpms run mine.toml --only 3fb2a1        # measures the cell whose name begins so again; the last row counts
 
 A key with a dot, such as `contestants.engine`, is a key of each table in that list. With a default of none, cpms
-chooses, or the feature is off. An unknown key is an error, which names the nearest key of the kind. A hash
-of its parameters names each cell, so rows remain valid while a configuration grows.
+chooses, or the feature is off. An unknown key is an error, which names the nearest key of the kind. The
+name of a cell is a hash of its parameters, so rows remain valid while a configuration grows.
 
 Paths in a configuration, of graphs, matrices and plug-ins, are relative to the folder in which `cpms run` is called,
-not to that of the configuration. If no graph is found, nothing runs and no row is written. If some are found, the
-others get rows with the status `bad input`. The error at the end names these graphs, and the next run tries them again.
-`cpms rows NAME --prune` removes such rows, and those of cells that the configuration no longer has.
+not to the folder of the configuration. If no graph is found, nothing runs and no row is written. If some graphs are
+found, the others get rows with the status `bad input`. The error at the end names the graphs that were not found, and
+the next run tries them again. `cpms rows NAME --prune` removes rows with this status, and rows of cells that the
+configuration no longer has.
 
 ## Keys of every kind
 

@@ -23,7 +23,7 @@ warmup|unmeasured runs before the measured ones
 samples|measured repetitions of each result; rows keep their median, least and most
 certify|whether each answer's residual is computed again by other code
 reference_tol|tolerance of a float64 solution that errors are distances from; none: no errors
-device|where arrays lie and are converted
+device|where the arrays lie
 sizes|numbers of values of the arrays
 symmetric|a symmetric file stores one triangle: edges of it alone, or of both
 damping|damping factor of PageRank
@@ -39,7 +39,7 @@ policies|rules of the precision; an empty table is the method's own
 seed|seed of the choice of nodes
 engine|engine by name
 storage|number format by name, or `auto` where the method chooses
-layout|how the matrix is stored, such as `csr` or `pattern`; none: as the experiment's `layouts` say
+layout|how the matrix is stored, such as `csr` or `pattern`; none, of kind `contest`: as `layouts` says
 method|method by name
 vectors|formats of the vectors; `auto` leaves the choice to cpms
 preconditioner|preconditioner of CG or GMRES
@@ -71,6 +71,7 @@ contestants.certified|answers that are certified
 contestants.sums|`storage`: sums are formed in the type of the storage, one edge after the other
 contestants.indices|width of column indices: `auto`, or by name
 contestants.compute|format of products and sums
+contestants.vectors|format of the vectors
 settings|stopping rules and initial guesses, each with every contestant
 settings.starts|initial guess: `uniform`, or `penalised` with less weight on nodes without in-edges
 ppr.penalty|weight of nodes without in-edges in the initial guess `penalised`

@@ -27,7 +27,7 @@ from cpms.experiment.rows.standing import Recorded
 
 _DIGITS = 3
 _LACKING = "the rows hold nothing of number {!r}; 'cpms run' its experiment"
-_SINGULAR = {"matrices": "matrix", **{f"{unit}s": unit for unit in ("answer", "graph", "iteration", "sweep")}}
+_SINGULAR = {"matrices": "matrix", **{f"{unit}s": unit for unit in ("answer", "graph", "iteration", "sweep", "system")}}
 
 
 class Number(NamedTuple):

@@ -42,8 +42,8 @@ reason|text||why it was not measured, or why a method or format was chosen
 kind|text||kind of the experiment
 name|text||name of a contestant of other software
 contestant|text||name of a contestant for top-k
-version|text||version of that other software
-variant_json|JSON||settings of that other software
+version|text||version of a contestant of other software
+variant_json|JSON||settings of a contestant of other software
 repetition|integer|1|number of the repetition
 rounds|integer|1|rounds, in each of which all contestants run once
 samples|integer|1|samples of each measurement
