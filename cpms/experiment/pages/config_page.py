@@ -22,7 +22,7 @@ _COMMON = {
     "shuffle": "seed of the order in which cells run; without it they run as the configuration lists them",
     "outliers": "whether medians include outlying samples",
     "show": "program that draws the rows in place of the figures for any experiment: `file.py`, or a plug-in",
-    "repetitions": "times that each cell is measured; each is a row; not of kind graphs",
+    "repetitions": "number of times that each cell is measured, each in a row of its own; kind `graphs` lacks this key",
 }
 
 _TABLE_HEAD = ["| key | type | default | meaning |", "|---|---|---|---|"]
