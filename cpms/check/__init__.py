@@ -187,15 +187,15 @@ def queued_sweeps_agree(
 def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format | str, *, low: int = 12) -> None:
     """Check the properties that method ``refine`` needs of an engine's outer steps with a format Q.
 
-    Two rounds of a full sweep and ``low`` low ones, from a random distribution, and a third full sweep. The norms of
-    each full sweep are those of the vector that the engine reads back, by the reference; the mass is 1 after every
-    correction, as the engine says and as it reads back; and each low sweep multiplies the sum of r by the damping,
-    whatever Q loses: to 1e-14 and the rounding of the longest row's sum.
+    Two outer steps with ``low`` inner sweeps each, from a random distribution, and a third residual sweep. The norms of
+    each residual sweep are those of the vector that the engine reads back, by the reference; the mass is 1 after every
+    correction, by the engine and of the vector that is read back; and each inner sweep multiplies the sum of r by the
+    damping, whatever Q loses: to 1e-14 and the rounding of the longest row's sum.
 
     Raises
     ------
     LawError
-        If one of them does not hold; the sentence gives the numbers.
+        If one of these properties does not hold; the sentence gives the numbers.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
     if refusal := engine.refuses_residual(storage):
         raise UnsupportedError(refusal)
     if low < 0:
-        raise InputError(f"low is {low}; a round has 0 low sweeps or more")
+        raise InputError(f"low is {low}; an outer step has 0 inner sweeps or more")
     refinement = engine.codec_refinement(problem) if has_own_codec(storage) else engine.refinement(problem)
     allowed = _MASS_ERROR + UNIT * int(problem.graph.in_degree.max())
     nodes = problem.graph.nodes
@@ -235,10 +235,10 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
         for place, (before, after) in enumerate(itertools.pairwise(found.sums)):
             if not abs(after - problem.damping * before) <= of_sums * sizes[place]:
                 raise LawError(
-                    f"engine {engine.name}, {storage.name}: low sweep {place + 1} takes the sum of r from {before!r} "
+                    f"engine {engine.name}, {storage.name}: inner sweep {place + 1} takes the sum of r from {before!r} "
                     f"to {after!r}, not to {problem.damping} times that"
                 )
-        # After low sweeps the engine holds a correction that only the next round adds.
+        # After inner sweeps the engine holds a correction that only the next outer step adds.
         seen = None if low_sweeps else np.array(refinement.read())
         if seen is not None and abs(math.fsum(seen) - 1.0) > allowed:
             raise LawError(f"engine {engine.name} reads back a vector of mass {math.fsum(seen)!r}, not 1")
@@ -354,7 +354,7 @@ def _same_residual(name: str, problem: Problem, found: Sweep, x: Floats, allowed
     for norm, given, recomputed in zip(Sweep._fields, found, right, strict=True):
         if not abs(given - recomputed) <= _SUM_ERROR + allowed:
             raise LawError(
-                f"engine {name} says {norm} of a full sweep is {given!r}; by the reference it is {recomputed!r}"
+                f"engine {name} says {norm} of a residual sweep is {given!r}; by the reference it is {recomputed!r}"
             )
 
 

@@ -1,9 +1,9 @@
 """The contract of a linear operator: products with a matrix that is stored in a format, and operations on vectors.
 
-A method of numerical linear algebra needs few verbs: multiply by A or its transpose, dot products, linear combinations,
-an update with the norm of its result, scale, convert. `LinearOperator` has them for one matrix on one backend. How many
-bits of the matrix and of each vector are read is an argument of each call, and the precision of products and sums
-(``compute``) is apart from the storage.
+A method of numerical linear algebra needs few operations: multiply by A or its transpose, dot products, linear
+combinations, an update with the norm of its result, scale, convert. `LinearOperator` has these for one matrix on one
+backend. How many bits of the matrix and of each vector are read is an argument of each call, and the precision of
+products and sums (``compute``) is apart from the storage.
 
 Vectors are arrays of float64 or float32, or stored in a format (`cpms.storage.block_float.STORED`). Matrix and vectors
 lie in the operator's memory: main memory or that of a device, as ``memory`` says. Only `LinearOperator.to_memory` and

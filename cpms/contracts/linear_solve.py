@@ -210,7 +210,7 @@ class SolveTask:
     def bytes_read(self, vectors: int, bits: int = DOUBLE_BITS) -> int:
         """Return the bytes of a product with the stored matrix, and of so many vectors whose values have ``bits``.
 
-        Methods count each vector once for each verb that reads it; what is written is not counted.
+        Methods count each vector once for each operation that reads it; writes are not counted.
         """
         return self.stored.bytes_read(self.read) + vectors * bits * self.size // 8
 

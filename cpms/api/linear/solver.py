@@ -77,8 +77,8 @@ class Solver:
         fast; cg on trial where A is nearly symmetric; else gmres. If A turns out not to be as the chosen method needs,
         gmres continues the solve.
     storage : format or str
-        Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact, and fp32 beside fp64 where
-        these are more than 32 and vectors have no more.
+        Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact. Where these are more than 32
+        and vectors have no more, iterations of ``cg``, ``jacobi`` and ``chebyshev`` read fp32, and residuals all bits.
     vectors : format, str or tuple
         Of the vectors that products and updates read, or several, from the fewest bits on: each is tried when the one
         before fails; float64 is the last. ``bytes`` and ``blocks`` let GMRES choose the bits of each basis vector.

@@ -105,7 +105,7 @@ def _lines(row):
             "most ms": 1e3 * max(result["solve_samples_s"]),
             "spread, %": 100 * spread(result["solve_samples_s"]),
             "64-bit sweep, us": 1e6 * sweeps["64"] if "64" in sweeps else None,
-            "low sweep, us": low[0] if low else None,
+            "inner sweep, us": low[0] if low else None,
             "psi": speedup,
             "efficiency": speedup / ranks if strong else speedup,
             "efficiency a sweep": each / ranks if strong else each,
