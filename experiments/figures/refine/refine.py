@@ -44,10 +44,10 @@ def show(rows, out, beside):
     out.table(
         table,
         best={"solve ms": "least by graph"},
-        caption=f"Whole solves on {gpu}, medians, contestants in turn: residual sweeps read 64 bits, inner ones those of "
-        "the storage ('auto': of that which the engine chooses), with Anderson acceleration, or error feedback where each "
-        "sweep reduces the residual strongly, over the trimmed core alone where the level solve pays; 'all nodes' has "
-        "no level solve, 'bits alone' no Anderson acceleration either; "
+        caption=f"Whole solves on {gpu}, medians, contestants in turn: residual sweeps read 64 bits, inner ones "
+        "those of the storage ('auto': of that which the engine chooses), with Anderson acceleration, or error "
+        "feedback where each sweep reduces the residual strongly, over the trimmed core alone where the level solve "
+        "pays; 'all nodes' has no level solve, 'bits alone' no Anderson acceleration either; "
         "'error' is in L1 against a float64 solution at 1e-14, 'bound' what the residual recomputed in float64 allows; "
         "cuGraph's are of another run, "
         "its fp32 to 1e-6; 'over cuSPARSE' is over CSR, 'over CSR or COO' over the faster of the two; spread: "
