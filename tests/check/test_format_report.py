@@ -216,4 +216,9 @@ def test_the_command_line_reports_and_refuses(capsys):
 
 def test_the_page_of_laws_names_each_with_its_meaning():
     page = (Path(__file__).parents[2] / "docs" / "laws.md").read_text()
-    assert re.findall(r"^\| `(\w+)` \| \w", page, re.MULTILINE) == [law.__name__ for law in cpms.check.FORMAT_LAWS]
+    named = re.findall(r"^\| `(\w+)` \| \w", page, re.MULTILINE)
+    of_formats = [law.__name__ for law in cpms.check.FORMAT_LAWS]
+    of_products = [law.__name__ for law in cpms.check.PRODUCT_LAWS]
+    assert named[: len(of_formats)] == of_formats
+    no_laws = {"FORMAT_LAWS", "PRODUCT_LAWS", "LawError", "check_format"}
+    assert sorted(named[len(of_formats) :]) == sorted({*cpms.check.__all__} - {*of_formats, *of_products} - no_laws)
