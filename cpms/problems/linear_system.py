@@ -91,14 +91,17 @@ class LinearSystem:
         >>> round(LinearSystem(Matrix.from_dense([[3.0, 4.0], [-4.0, 3.0]])).asymmetry, 3)
         1.333
         """
-        across, given = self._across, self.matrix.to_scipy()
-        largest = np.abs(given.data).max(initial=0.0) or 1.0
-        with np.errstate(divide="ignore", under="ignore"):
+        given, across = self.matrix.given_values(), self._across
+        exponent = -np.frexp(np.abs(given).max(initial=0.0))[1]  # Sums of unscaled values may overflow.
+        with np.errstate(under="ignore"):
             if across is None:
-                sizes = [np.linalg.norm(each.data / largest) for each in (given - self._turned, given + self._turned)]
+                ours, theirs = (_scaled(each, exponent) for each in (self.matrix.to_scipy(), self._turned))
+                skew, even = (ours - theirs).data, (ours + theirs).data
             else:
-                sizes = [np.linalg.norm(given.data / largest + sign * across / largest) for sign in (-1.0, 1.0)]
-            return float(sizes[0] / sizes[1]) if sizes[1] > 0.0 else np.inf
+                ours, theirs = np.ldexp(given, exponent), np.ldexp(across, exponent)
+                skew, even = ours - theirs, ours + theirs
+            sizes = float(np.linalg.norm(skew)), float(np.linalg.norm(even))
+        return sizes[0] / sizes[1] if sizes[1] > 0.0 else np.inf
 
     @property
     def has_positive_diagonal(self) -> bool:
@@ -193,6 +196,11 @@ class LinearSystem:
         values = self.matrix.given_values()
         largest = float(np.abs(values).max(initial=0.0))
         return largest * float(np.linalg.norm(values / largest)) if largest > 0 else 0.0
+
+
+def _scaled(matrix: Any, exponent: int) -> Any:
+    """Return a copy of a sparse matrix, times 2**exponent."""
+    return scipy.sparse.csr_array((np.ldexp(matrix.data, exponent), matrix.indices, matrix.indptr), matrix.shape)
 
 
 def _log_ratios(values: Floats, across: Floats) -> Floats:
