@@ -95,7 +95,8 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, most: in
         best = min(best, size)
         if status is not None:
             return status
-        if stalls >= _STALLS or (most < _MOST_BETWEEN and size > _ON_TRIAL * target):
+        is_slow = most < _MOST_BETWEEN and size > _ON_TRIAL * target and recorder.left > 0
+        if stalls >= _STALLS or is_slow:
             return SolveStatus.STAGNATED
     return SolveStatus.CONVERGED
 

@@ -68,9 +68,10 @@ def _in_one_format(task: SolveTask, x: Any, correct: Correction) -> SolveStatus:
         r, size = task.residual(x)
         recorder.correct(size)
         if size > task.goal and not size <= _SMALLER * before:
-            if status is not SolveStatus.CONVERGED:
-                return status
-            return SolveStatus.STAGNATED if size <= 2.0 * before else SolveStatus.DIVERGED
+            if status is SolveStatus.CONVERGED:
+                status = SolveStatus.STAGNATED if size <= 2.0 * before else SolveStatus.DIVERGED
+            is_cut_short = status is SolveStatus.STAGNATED and recorder.left <= 0
+            return SolveStatus.MAX_ITERATIONS if is_cut_short else status
     return SolveStatus.CONVERGED
 
 

@@ -130,6 +130,8 @@ def test_gmres_goes_on_where_a_trial_fails(swirl):
     assert set(found.iterations_by_bits) == {32}  # GMRES has the basis that auto chooses for it.
     few = cpms.solve(A, b, engine="cpu", max_iterations=40)
     assert few.iterations == 40
+    assert few.status is cpms.SolveStatus.MAX_ITERATIONS
+    assert "gmres" not in few.reason
 
 
 @settings(max_examples=60, deadline=None)
@@ -143,6 +145,8 @@ def test_facts_of_a_matrix_are_those_of_dense_arithmetic(size, seed, aligned):
     sizes = np.linalg.norm(A - A.T), np.linalg.norm(A + A.T)
     expected = sizes[0] / sizes[1] if sizes[1] else np.inf
     assert system.asymmetry == pytest.approx(expected, rel=1e-12)
+    for scale in (2.0**1022, 2.0**-1074):
+        assert LinearSystem(Matrix.from_scipy(scipy.sparse.csr_array(scale * A))).asymmetry == system.asymmetry
     assert system.is_symmetric == np.array_equal(A, A.T)
     if (np.abs(A.diagonal()) > 0).all():
         products = np.sqrt(np.abs(A * A.T) / np.outer(np.abs(A.diagonal()), np.abs(A.diagonal())))

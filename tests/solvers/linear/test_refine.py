@@ -98,6 +98,16 @@ def test_the_last_residual_of_sweeps_that_diverge_is_a_recurrences():
     assert not task.recorder.steps[-1].exact
 
 
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_sweeps_that_are_cut_short_have_not_stagnated(most):
+    chain = 2.0 * np.eye(40) - np.diag(np.ones(39), 1) - np.diag(np.ones(39), -1)
+    slowest = np.sin(np.pi * np.arange(1, 41) / 41)
+    task = a_task(chain, slowest, (FP32, None), most=most)
+    assert jacobi(task, task.zeros(), inverse_diagonal=np.full(40, 0.5)) is SolveStatus.MAX_ITERATIONS
+    assert len(task.recorder.steps) == most
+    assert task.recorder.notes == []
+
+
 @pytest.mark.parametrize(
     ("returned", "factor", "status"),
     [
