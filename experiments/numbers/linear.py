@@ -3,7 +3,8 @@
 from statistics import median
 
 from cpms.experiment.pages.numbers import counted, ratio, spread
-from cpms.experiment.rows.products import FAMILIES, HELD_OUT, fastest
+from cpms.experiment.report.solve_tables import HELD_OUT
+from cpms.experiment.rows.products import FAMILIES, fastest
 
 FEW = ("lossless", "fp16-scaled")
 _VENDOR = ("cusparse+cublas", "cg", "auto", "auto")

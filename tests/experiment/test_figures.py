@@ -295,6 +295,12 @@ def test_few_rows_that_no_commit_explains_are_named(tmp_path):
     assert figure.get_supxlabel() == "*: stand-in\n†: 1 of 3 rows by code that was not committed"
 
 
+def test_names_are_cut_by_the_characters_that_figures_draw(tmp_path):
+    out = output.Output(tmp_path, "x", print)
+    # The font lacks these characters, of which [U+30B0] and [U+1F578] are drawn.
+    assert out.names(["グ" * 10, "🕸" * 10, "a" * 24], 24) == ["ググ…", "🕸🕸…", "a" * 24]
+
+
 def test_spread_is_of_samples_or_of_their_ends():
     sampled = {"results": [{"solve_samples_s": [1.0, 2.0, 3.0]}, {"status": "unsupported"}]}
     assert "Samples of each result: 3; median interquartile range 50 % of the median" in provenance([sampled])

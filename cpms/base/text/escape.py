@@ -152,9 +152,14 @@ def mathtext(text: str, most: int | None = None) -> str:
     >>> print(mathtext("cost_$a_$"), mathtext("グ"))
     cost_\$a_\$ [U+30B0]
     """
+    shown = drawn(text)
+    return (shown if most is None else abbreviate(shown, most)).replace("$", r"\$")
+
+
+def drawn(text: str) -> str:
+    """Return text as figures draw it: characters that their font lacks are written as ``[U+1F578]``."""
     glyphs = _glyphs()
-    drawn = "".join(c if ord(c) in glyphs else f"[U+{ord(c):04X}]" for c in terminal(text))
-    return (drawn if most is None else abbreviate(drawn, most)).replace("$", r"\$")
+    return "".join(c if ord(c) in glyphs else f"[U+{ord(c):04X}]" for c in terminal(text))
 
 
 def abbreviate(text: str, most: int) -> str:

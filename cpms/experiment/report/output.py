@@ -97,7 +97,7 @@ class Output:
         for name, short in zip(graphs, shorter, strict=True):
             marks = ["*" if name.endswith(_STAND_IN) else "", " †" if name in apart else ""]
             text = escape.abbreviate(short, most)
-            while len(text) > 1 and sum(9 if ord(c) > 0xFFFF else 1 for c in text) > most:  # Drawn as [U+1F578].
+            while len(text) > 1 and len(escape.drawn(text)) > most:
                 text = text[:-2] + "…"
             found.append(text + "".join(marks))
             self._marks.update(filter(None, map(str.strip, marks)))

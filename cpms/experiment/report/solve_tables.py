@@ -12,6 +12,11 @@ from cpms.experiment.report.output import Output
 from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.speedup_figures import DOT, MEAN, mean_rows
 
+HELD_OUT = {
+    "gpu_cg_time": ("stencil:points=9", "diffusion:side=1000", "elements:"),
+    "gpu_gmres_time": ("diffusion:side=128", "convection:side=140"),
+}
+"""Beginnings of the names of matrices that no code or choice was tuned on, by experiment."""
 ANSWERS = (
     "Random systems that a solver calls converged; wrong: those whose residual, recomputed in long double, is above "
     "the tolerance; ties: above it by a thousandth at most; worst: the largest residual over the tolerance"
@@ -46,23 +51,23 @@ def means(table: pd.DataFrame, held_out: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def show_ways(
-    table: pd.DataFrame, out: Output, *, held_out: tuple[str, ...], over: str, called: str, names: dict[str, str],
+def show_solves(
+    rows: pd.DataFrame, out: Output, references: dict[str, int], *, title: str, called: str, names: dict[str, str],
     caption: str, more: str = "",
 ) -> None:  # fmt: skip
-    """Draw how many times faster each way is than another, on named rows, a panel for each right-hand side.
+    """Write the tables of an experiment of `HELD_OUT`, and draw how many times faster each way is than the reference.
 
     Parameters
     ----------
-    table : DataFrame
-        Of `times`.
+    rows : DataFrame
+        Of kind ``linear``.
     out : Output
-    held_out : tuple of str
-        Beginnings of the names of matrices that nothing was tuned on.
-    over : str
-        The reference, as `times` has it.
+    references : dict of str to int
+        Places of the ways that others are compared with, by their names; figures have the first.
+    title : str
+        The method, for the table.
     called : str
-        The reference, for the axis.
+        The first reference, for the axis.
     names : dict of str to str
         Of the ways that are drawn, in this order.
     caption : str
@@ -70,6 +75,21 @@ def show_ways(
     more : str
         The end of the caption.
     """
+    rows = rows[rows.status == "ok"]
+    table, held_out = times(rows, references), HELD_OUT[rows.experiment.iloc[0]]
+    out.table(table, caption=f"{title}: time to the same certified residual")
+    out.table(means(table, held_out), suffix="_means", caption="Times faster, geometric means over the matrices")
+    _show_ways(
+        table, out, held_out=held_out, over=next(iter(references)), called=called, names=names, caption=caption,
+        more=more,
+    )  # fmt: skip
+
+
+def _show_ways(
+    table: pd.DataFrame, out: Output, *, held_out: tuple[str, ...], over: str, called: str, names: dict[str, str],
+    caption: str, more: str,
+) -> None:  # fmt: skip
+    """Draw the ways on named rows, a panel for each right-hand side."""
     column, held = f"times faster than {over}", table.matrix.str.startswith(held_out)
     drawn = table.assign(name=table.way.map(names), **{"held out": held}).dropna(subset=["name", column])
     if drawn.empty:

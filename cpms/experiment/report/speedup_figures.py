@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import three_digits
+from cpms.experiment.report.captions import spread, three_digits
 from cpms.experiment.report.intervals import FEWEST, geometric
 from cpms.experiment.report.output import Output, label, shortened
 from cpms.experiment.report.page.alternatives import marks_in_words
@@ -172,6 +172,45 @@ def faster_figure(
         alt=marks_in_words(figure),
         of=of,
     )
+
+
+def peers_details(rows: pd.DataFrame, timed: str, ms: str, more: Mapping[str, str], settings: Iterable[str]) -> Any:
+    """Return the table of every contestant: times, verified error and settings, or why it was not measured.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of kind ``peers``.
+    timed : str
+        The time of a result, ``solve`` or ``road``.
+    ms : str
+        The column of its median.
+    more : dict of str to str
+        Further columns before the settings, and what results call them.
+    settings : iterable of str
+        What results call their settings, each an object.
+    """
+    lines = []
+    for _, row in rows.iterrows():
+        for result in row.results:
+            lines.append({"graph": label(row), "name": result["name"], "status": result["status"]})
+            if result["status"] != "ok":
+                lines[-1]["setting"] = result["reason"]
+                continue
+            samples = result[f"{timed}_samples_s"]
+            lines[-1] |= {
+                ms: 1e3 * result[f"{timed}_s"],
+                "least ms": 1e3 * min(samples),
+                "most ms": 1e3 * max(samples),
+                "spread, %": 100 * spread(samples),
+                "error": result["error_l1"],
+                "tol": result["tol"],
+                **{column: result[name] for column, name in more.items()},
+                "setting": ", ".join(
+                    f"{key}: {each}" for name in settings for key, each in result.get(name, {}).items()
+                ),
+            }
+    return pd.DataFrame(lines)
 
 
 def peers_figure(drawn: pd.DataFrame, ours: dict[str, str], out: Output) -> Figure:

@@ -15,11 +15,6 @@ FAMILIES = {
     "graphs": ("rmat:", "weblike:", "web-", "cnr-"),
 }
 """Beginnings of the names of matrices, by family."""
-HELD_OUT = {
-    "gpu_cg_time": ("stencil:points=9", "diffusion:side=1000", "elements:"),
-    "gpu_gmres_time": ("diffusion:side=128", "convection:side=140"),
-}
-"""Beginnings of the names of matrices that no code or choice was tuned on, by experiment."""
 
 
 def is_product(contestant: dict[str, Any]) -> bool:

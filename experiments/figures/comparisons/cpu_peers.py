@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.captions import spread
 from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.page.alternatives import marks_in_words
-from cpms.experiment.report.speedup_figures import alone, peers_figure
+from cpms.experiment.report.speedup_figures import alone, peers_details, peers_figure
 
 NEEDS = ["cpu_peers"]
 LOOP = "Gauss-Seidel"
@@ -30,7 +29,7 @@ def show(rows, out):
     )
     out.table(_means(table), suffix="_means", caption="Fastest peer over ours; low and high: bootstrap, 95 %")
     out.table(
-        pd.DataFrame([line for _, row in rows.iterrows() for line in _details(row)]),
+        peers_details(rows, "solve", "solve ms", {"build s": "build_s"}, ["variant", "iterations_by_bits"]),
         suffix="_details",
         caption="Every contestant: times, verified errors, settings",
         best={"solve ms": "least by graph"},
@@ -79,26 +78,6 @@ def _means(table):
             for ours in ("refine auto", "the best of ours")
         ]
     )
-
-
-def _details(row):
-    for result in row.results:
-        line = {"graph": label(row), "name": result["name"], "status": result["status"]}
-        if result["status"] != "ok":
-            yield line | {"setting": result["reason"]}
-            continue
-        samples = result["solve_samples_s"]
-        setting = {**result.get("variant", {}), **result.get("iterations_by_bits", {})}
-        yield line | {
-            "solve ms": 1e3 * result["solve_s"],
-            "least ms": 1e3 * min(samples),
-            "most ms": 1e3 * max(samples),
-            "spread, %": 100 * spread(samples),
-            "error": result["error_l1"],
-            "tol": result["tol"],
-            "build s": result["build_s"],
-            "setting": ", ".join(f"{key}: {value}" for key, value in setting.items()),
-        }
 
 
 def _drawn(row):

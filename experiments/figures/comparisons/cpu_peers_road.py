@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.captions import spread
 from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.page.alternatives import marks_in_words
-from cpms.experiment.report.speedup_figures import alone, peers_figure
+from cpms.experiment.report.speedup_figures import alone, peers_details, peers_figure
 
 NEEDS = ["cpu_peers_road"]
 OURS = {"refine auto": "o", "power fp64": "D"}
@@ -28,7 +27,7 @@ def show(rows, out):
     )
     out.table(_means(table), suffix="_means", caption="Fastest other program over ours")
     out.table(
-        pd.DataFrame([line for _, row in rows.iterrows() for line in _details(row)]),
+        peers_details(rows, "road", "ms", {}, ["variant"]),
         suffix="_details",
         caption="Every contestant: median, least and most, verified error, tolerance",
         best={"ms": "least by graph"},
@@ -59,24 +58,6 @@ def _line(row):
 
 def _means(table):
     return pd.DataFrame([{"ours": name, **means_line(table[f"over {name}"])} for name in OURS])
-
-
-def _details(row):
-    for result in row.results:
-        line = {"graph": label(row), "name": result["name"], "status": result["status"]}
-        if result["status"] != "ok":
-            yield line | {"setting": result["reason"]}
-            continue
-        samples = result["road_samples_s"]
-        yield line | {
-            "ms": 1e3 * result["road_s"],
-            "least ms": 1e3 * min(samples),
-            "most ms": 1e3 * max(samples),
-            "spread, %": 100 * spread(samples),
-            "error": result["error_l1"],
-            "tol": result["tol"],
-            "setting": ", ".join(f"{key}: {value}" for key, value in result.get("variant", {}).items()),
-        }
 
 
 def _drawn(row):

@@ -1,7 +1,6 @@
 """Conjugate gradients on a GPU: time to the same certified residual, beside cuSPARSE with cuBLAS, and CuPy."""
 
-from cpms.experiment.report.solve_tables import means, show_ways, times
-from cpms.experiment.rows.products import HELD_OUT
+from cpms.experiment.report.solve_tables import show_solves
 
 NEEDS = ["gpu_cg_time"]
 NAMES = {
@@ -15,15 +14,13 @@ NAMES = {
 
 
 def show(rows, out):
-    rows = rows[rows.status == "ok"]
-    table = times(rows, {"cuSPARSE": 0, "own float64": 2, "lossless float64": 3})
-    out.table(table, caption="Conjugate gradients on a GPU: time to the same certified residual")
-    out.table(
-        means(table, HELD_OUT["gpu_cg_time"]),
-        suffix="_means",
-        caption="Times faster, geometric means over the matrices",
+    show_solves(
+        rows,
+        out,
+        {"cuSPARSE": 0, "own float64": 2, "lossless float64": 3},
+        title="Conjugate gradients on a GPU",
+        called="cuSPARSE with cuBLAS",
+        names=NAMES,
+        caption="Conjugate gradients with vectors of so many bits against cuSPARSE with cuBLAS in float64",
+        more=". Lossless: in the format of fewest bits that holds the matrix exactly, as in the rows below",
     )
-    caption = "Conjugate gradients with vectors of so many bits against cuSPARSE with cuBLAS in float64"
-    more = ". Lossless: in the format of fewest bits that holds the matrix exactly, as in the rows below"
-    shared = {"over": "cuSPARSE", "called": "cuSPARSE with cuBLAS", "names": NAMES, "caption": caption, "more": more}
-    show_ways(table, out, held_out=HELD_OUT["gpu_cg_time"], **shared)
