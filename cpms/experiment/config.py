@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -48,6 +48,12 @@ class Experiment(Strict):
     """A program that draws the rows in place of the figures for any experiment: ``file.py``, or a plug-in."""
     graphs_are_loaded: ClassVar[bool] = True
     """Whether ``graph`` of a cell names a file, data set or generator; else it only says what the kind makes."""
+    later: ClassVar[set[str]] = set()
+    """Keys that cells leave out at their defaults, so that cells recorded without them keep their names."""
+
+    def given_later(self) -> Cell:
+        """Return the keys of `later` that are not at their defaults."""
+        return self.model_dump(include=self.later, exclude_defaults=True)
 
     def cells(self) -> list[Cell]:
         """Return the parameters of each cell, in the order in which they run."""
@@ -56,9 +62,9 @@ class Experiment(Strict):
     def resolved(self, cell: Cell) -> Cell:
         """Return all parameters of a cell, with those that its name omits at their defaults.
 
-        Kinds that omit parameters from their cells add them here.
+        Kinds that omit others than `later` add them here.
         """
-        return cell
+        return {**{name: type(self).model_fields[name].default for name in sorted(self.later)}, **cell}
 
 
 class Repeated(Experiment):
@@ -72,7 +78,12 @@ class Repeated(Experiment):
 
     def repeated(self, cells: Iterable[Cell], **fixed: Any) -> list[Cell]:
         """Return each cell as often as it is measured, with keys that all of them share."""
-        return [{**cell, "repetition": turn, **fixed} for cell in cells for turn in range(self.repetitions)]
+        return self.in_rounds(cells, [{}], **fixed)
+
+    def in_rounds(self, outer: Iterable[Cell], inner: Sequence[Cell], **fixed: Any) -> list[Cell]:
+        """Return cells of each outer part with all inner ones in turn, as often as they are measured."""
+        rounds = [(cell, {"repetition": turn}) for cell in outer for turn in range(self.repetitions)]
+        return [{**cell, **part, **turn, **fixed} for cell, turn in rounds for part in inner]
 
 
 class WarmedUp(Repeated):

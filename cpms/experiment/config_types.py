@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from cpms import engines
+from cpms.api.given_matrix import storage_of
 from cpms.backends.mpi.shares import weblike_share
 from cpms.base import plugins
 from cpms.base.errors import InputError
@@ -21,6 +22,7 @@ from cpms.engines.mpi import LOCAL
 from cpms.formats.formats import format_named
 from cpms.sources import datasets, generators, readers
 from cpms.sparse.arrangement import Layout
+from cpms.sparse.matrix import Matrix
 
 AUTO = "auto"
 
@@ -123,6 +125,12 @@ def storage_or_auto(name: str) -> str:
     return name if name == AUTO else storage(name)
 
 
+def matrix_storage(name: str) -> str:
+    """Return the name of a storage format of matrices; ``lossless`` is found for each matrix."""
+    storage_of(name, Matrix.from_dense([[1.0]]))
+    return name
+
+
 EngineName = Annotated[str, or_plugin("engine", engines.names, _engine_plugin)]
 EngineOrAuto = Annotated[str, or_plugin("engine", lambda: [AUTO, *engines.names()], _engine_plugin)]
 LocalEngine = Annotated[str, one_of("engine of ranks", lambda: LOCAL)]
@@ -130,6 +138,8 @@ LayoutName = Annotated[str, or_plugin("layout", layout_names, _layout_plugin)]
 LayoutOrAuto = Annotated[str, or_plugin("layout", lambda: [AUTO, *layout_names()], _layout_plugin)]
 StorageName = Annotated[str, AfterValidator(storage)]
 StorageOrAuto = Annotated[str, AfterValidator(storage_or_auto)]
+MatrixStorage = Annotated[str, AfterValidator(matrix_storage)]
+MatrixStorageOrAuto = Annotated[str, AfterValidator(lambda name: name if name == AUTO else matrix_storage(name))]
 GraphName = Annotated[str, AfterValidator(loadable)]
 SharedGraphName = Annotated[str, AfterValidator(shareable)]
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms import engines
+from cpms.backends.cpu.load_balance import first_ranges
 from cpms.base import threads, work_clock
 from cpms.base.errors import UnavailableError
 from cpms.base.jit import compiled
@@ -187,10 +188,7 @@ class GaussSeidel(Peer):
         """Return CSR, reciprocal out-degrees and the halves of its rows."""
         unsigned = f"uint{8 * graph.sources.itemsize}"
         inverse = np.where(graph.out_degree > 0, 1.0 / np.maximum(graph.out_degree, 1), 0.0)
-        cost = graph.indptr + 2 * np.arange(graph.nodes + 1)
-        count = threads.available()
-        splits = np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)[1:-1])
-        bounds = [0, *splits.tolist(), graph.nodes]
+        bounds = first_ranges(graph.indptr + 2 * np.arange(graph.nodes + 1), threads.available()).tolist()
         indptr = graph.indptr.astype(np.uint32 if graph.edges < 2**32 else np.uint64)
         return indptr, graph.sources.view(unsigned), inverse, list(itertools.pairwise(bounds))
 

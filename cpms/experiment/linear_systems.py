@@ -38,13 +38,14 @@ class SystemsConfig(Repeated):
         return self.repeated(cells, **fixed)
 
 
-class SystemAtHand:
-    """The matrix of consecutive cells, which is made once."""
+class OnSystems:
+    """The context of kinds whose consecutive cells have one matrix, which is made once."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: object) -> None:
+        del config
         self._name, self._matrix = "", Matrix.from_dense([[1.0]])
 
-    def of(self, cell: Cell) -> tuple[Matrix, Floats]:
+    def system_of(self, cell: Cell) -> tuple[Matrix, Floats]:
         """Return the matrix of a cell, and its right-hand side, which has shape (rows,)."""
         name = cell["graph"]
         if name != self._name:

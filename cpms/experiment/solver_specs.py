@@ -181,7 +181,9 @@ class Solver:
     def _by_power(self, executor: Engine, contestant: Contestant, *, on_device: bool) -> Solved:
         storage, controller = format_named(contestant.storage), contestant.controller()
         operator = self._operator(executor, contestant, storage, reuse=controller.constant)
-        options: dict[str, Any] = {"answer": _answer_on_device} if on_device else {}
+        options: dict[str, Any] = {}
+        if on_device:
+            options["answer"] = lambda operator, x, segments: operator.read_device(x, segments)
         ranks, status, history = power(
             operator, self._initial_guess(executor), controller, self._stopping(contestant), **options
         )
@@ -251,11 +253,6 @@ class Solver:
         if reuse:
             self._operators[key] = operator
         return operator
-
-
-def _answer_on_device(operator: Operator[Any], x: Any, segments: int) -> Any:
-    """Return the answer in device memory, without a copy to the host."""
-    return operator.read_device(x, segments)
 
 
 def _sizes(prepared: Operator[Any] | Refinement, *vectors: Any) -> dict[str, int]:

@@ -12,7 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from cpms.backends.cuda.runtime.current import current
+from cpms.base import threads
+from cpms.storage.device import on_device
 
 Work = Callable[[], object]
 _SHORT_MS = 1.0
@@ -110,6 +114,18 @@ def in_turn(timers: Sequence[WallTimer | Timer], samples: int) -> None:
             timer.turn()
 
 
+def copying(values: Any) -> Work:
+    """Return a copy of an array within its memory: on a device, or by all threads."""
+    if on_device(values):
+        import cupy
+
+        there = cupy.empty_like(values)
+        return lambda: cupy.copyto(there, values)
+    target = np.zeros_like(values)
+    ranges = threads.ranges(len(values), at_least=1 << 16, parts=threads.available())
+    return lambda: threads.each(lambda part: np.copyto(target[slice(*part)], values[slice(*part)]), ranges)
+
+
 def copy_bandwidth() -> float:
     """Return the bytes that a copy of a gibibyte reads and writes a second, in GB/s."""
     copy = _copy()
@@ -124,8 +140,7 @@ _COPIED = 1 << 27
 def _copy() -> Timer:
     import cupy
 
-    source, target = cupy.full(_COPIED, 1.0), cupy.empty(_COPIED)
-    return Timer(lambda: cupy.copyto(target, source))
+    return Timer(copying(cupy.full(_COPIED, 1.0)))
 
 
 def _copy_gbps(copy: Timer) -> float:

@@ -14,6 +14,7 @@ import cpms
 from cpms import Graph, check, engines, format_named
 from cpms.backends.cpu import refine_loops
 from cpms.backends.cpu import refinement as _cpu_refinement
+from cpms.backends.cpu.load_balance import first_ranges
 from cpms.backends.cpu.refinement import CpuRefinement
 from cpms.base import threads
 from cpms.base.jit import numba
@@ -178,7 +179,7 @@ def test_every_range_has_one_thread_and_every_row_one_range(lanes, monkeypatch):
     monkeypatch.setattr(_cpu_refinement, "_RANGE_COST", 1)
     for problem in PROBLEMS.values():
         refinement = CpuRefinement(problem)
-        ranges, bounds = refinement._first_ranges(lanes).tolist(), refinement._bounds.tolist()
+        ranges, bounds = first_ranges(refinement._cost, lanes).tolist(), refinement._bounds.tolist()
         assert ranges == sorted(ranges)
         assert (ranges[0], ranges[-1], len(ranges)) == (0, len(bounds) - 1, lanes + 1)
         assert bounds == sorted(set(bounds))

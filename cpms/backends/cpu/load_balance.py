@@ -41,3 +41,15 @@ def row_ranges(
     count = int(np.clip(cost[-1] // least, 1, most))
     chosen = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)))
     return bounds[chosen], cost[chosen]
+
+
+def first_ranges(before: Counts, lanes: int) -> Counts:
+    """Return the first range of each lane, and the number of ranges, for about the same cost in each.
+
+    Examples
+    --------
+    >>> first_ranges(np.array([0, 7, 18, 20]), 2).tolist()
+    [0, 2, 3]
+    """
+    inner = np.searchsorted(before, np.linspace(0, before[-1], lanes + 1)[1:-1])
+    return np.concatenate([[0], inner, [len(before) - 1]]).astype(np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.backends.cpu import refine_loops as kernels
-from cpms.backends.cpu.load_balance import row_ranges
+from cpms.backends.cpu.load_balance import first_ranges, row_ranges
 from cpms.backends.cpu.node_loops import scatter
 from cpms.backends.cpu.small_graphs import outer_steps as small
 from cpms.base import threads, work_clock
@@ -168,7 +168,7 @@ class CpuRefinement(Refinement):
         )
 
         def lane_steps(lane: int, lanes: int) -> int:
-            return int(steps(lane, self._first_ranges(lanes), *arguments, *kernels.workspace()))
+            return int(steps(lane, first_ranges(self._cost, lanes), *arguments, *kernels.workspace()))
 
         count = threads.run_lanes(lane_steps, lanes)[0]
         self._sweeps += count
@@ -184,11 +184,6 @@ class CpuRefinement(Refinement):
 
     def _lanes(self) -> int:
         return max(1, min(threads.available(), len(self._bounds) - 1, int(self._cost[-1]) // _THREAD_COST))
-
-    def _first_ranges(self, lanes: int) -> npt.NDArray[np.int64]:
-        """Return the first range of each thread, for about the same work in each."""
-        inner = np.searchsorted(self._cost, np.linspace(0, self._cost[-1], lanes + 1)[1:-1])
-        return np.concatenate([[0], inner, [len(self._bounds) - 1]]).astype(np.int64)
 
     def _stored(self, storage: FloatFormat, slots: int) -> npt.NDArray[Any]:
         """Return the integer vectors of stored z, allocated once a format."""

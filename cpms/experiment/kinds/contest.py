@@ -6,9 +6,8 @@ residual of each answer is recomputed by `cpms.certify`, whose code no engine sh
 
 from __future__ import annotations
 
-import itertools
 import statistics
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -46,33 +45,19 @@ class Config(Repeated):
     warmup: int = Field(default=0, ge=0)
     certify: bool = True
     reference_tol: float | None = Field(default=None, gt=0)
+    later: ClassVar[set[str]] = {"reference_tol", "warmup"}
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph, layout and tolerance."""
-        # Later keys are left out at their defaults, so that older cells keep their names.
-        judged = {} if self.reference_tol is None else {"reference_tol": self.reference_tol}
-        warmed = {"warmup": self.warmup} if self.warmup else {}
-        return [
-            {
-                **named(graph),
-                "layout": layout,
-                "tol": tol,
-                "rounds": self.rounds,
-                "certify": self.certify,
-                "contestants": [contestant.parameters() for contestant in self.contestants],
-                "repetition": repetition,
-                **judged,
-                **warmed,
-            }
-            for graph in self.graphs
-            for repetition in range(self.repetitions)
-            for layout, tol in itertools.product(self.layouts, self.tolerances)
-        ]
+        parts = [{"layout": layout, "tol": tol} for layout in self.layouts for tol in self.tolerances]
+        contestants = [contestant.parameters() for contestant in self.contestants]
+        fixed = {"rounds": self.rounds, "certify": self.certify, "contestants": contestants, **self.given_later()}
+        return self.in_rounds(map(named, self.graphs), parts, **fixed)
 
     def resolved(self, cell: Cell) -> Cell:
         """Return a cell with all fields of its contestants."""
         contestants = [Contestant.model_validate(given).model_dump() for given in cell["contestants"]]
-        return {"reference_tol": None, "warmup": 0, **cell, "contestants": contestants}
+        return {**super().resolved(cell), "contestants": contestants}
 
 
 class Context(OnGraphs):
@@ -80,9 +65,8 @@ class Context(OnGraphs):
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve in rounds of all contestants; a first solve of each warms up and is certified."""
-        options = read_options(cell)
-        graph = self.graph.load(cell["graph"], **options)
-        problem = Problem(graph)
+        graph = self.graph_of(cell)
+        problem, options = Problem(graph), read_options(cell)
         solver = Solver(problem, cell["graph"], layout=cell["layout"], tol=cell["tol"], read_options=options)
         exact = self.graph.exact(cell["reference_tol"]) if "reference_tol" in cell else None
         entrants = [_Entrant(solver, given) for given in cell["contestants"]]

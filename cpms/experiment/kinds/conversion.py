@@ -6,19 +6,17 @@ The conversion is an in-place permutation of segments; a copy of the array is it
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from cpms import engines
-from cpms.base import threads
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.experiment.config import Cell, Repeated, Stateless
 from cpms.experiment.config_types import StorageName
+from cpms.experiment.timers import WallTimer, copying, in_turn
 from cpms.formats.formats import SegmentFormat, format_named
 from cpms.storage.array import SegmentedArray, convert_inplace
 
@@ -30,25 +28,13 @@ class Config(Repeated):
     sizes: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
     samples: int = Field(default=9, ge=1)
     device: Literal["cpu", "cuda"] = "cpu"
+    later: ClassVar[set[str]] = {"device"}
 
     def cells(self) -> list[Cell]:
         """Return one cell a size, format and repetition."""
-        return [
-            {
-                "values": size,
-                "storage": storage,
-                "samples": self.samples,
-                "repetition": repetition,
-                **({} if self.device == "cpu" else {"device": self.device}),
-            }
-            for size in self.sizes
-            for repetition in range(self.repetitions)
-            for storage in self.storages
-        ]
-
-    def resolved(self, cell: Cell) -> Cell:
-        """Return a cell with its device."""
-        return {"device": "cpu", **cell}
+        storages: list[Cell] = [{"storage": storage} for storage in self.storages]
+        fixed = {"samples": self.samples, **self.given_later()}
+        return self.in_rounds([{"values": size} for size in self.sizes], storages, **fixed)
 
 
 class Context(Stateless):
@@ -62,24 +48,24 @@ class Context(Stateless):
         if cell.get("device") == "cuda":
             return _on_device(cell, storage)
         values: Floats = np.random.default_rng(1).random(int(cell["values"]))
-        copy = np.empty_like(values)
-        seconds: dict[str, list[float]] = {"copy": [], "convert": [], "restore": []}
-        for sample in range(cell["samples"] + 1):
-            spent = _turn(values, copy, storage)
-            if sample:
-                for name, value in spent.items():
-                    seconds[name].append(value)
-        return _columns(values.nbytes, seconds)
+        stored: list[SegmentedArray] = []
+        timers = {
+            "copy": WallTimer(copying(values)),
+            "convert": WallTimer(lambda: stored.append(convert_inplace(values, storage))),
+            "restore": WallTimer(lambda: stored.pop().restore_inplace()),
+        }
+        in_turn(list(timers.values()), cell["samples"])
+        return _columns(values.nbytes, {name: timer.samples_ms for name, timer in timers.items()})
 
 
-def _columns(nbytes: int, seconds: dict[str, list[float]]) -> dict[str, Any]:
-    """Return gigabytes a second, read plus written, from the seconds of each."""
+def _columns(nbytes: int, samples_ms: dict[str, list[float]]) -> dict[str, Any]:
+    """Return gigabytes a second, read plus written, from the times of each."""
     columns: dict[str, Any] = {"bytes": nbytes}
-    for name, taken in seconds.items():
+    for name, taken in samples_ms.items():
         columns |= {
-            f"{name}_gbps": 2e-9 * nbytes / statistics.median(taken),
-            f"{name}_least_gbps": 2e-9 * nbytes / max(taken),
-            f"{name}_most_gbps": 2e-9 * nbytes / min(taken),
+            f"{name}_gbps": 2e-6 * nbytes / statistics.median(taken),
+            f"{name}_least_gbps": 2e-6 * nbytes / max(taken),
+            f"{name}_most_gbps": 2e-6 * nbytes / min(taken),
         }
     return columns
 
@@ -92,7 +78,7 @@ def _on_device(cell: Cell, storage: SegmentFormat) -> dict[str, Any]:
     values = cupy.random.default_rng(1).random(cell["values"])
     copy = cupy.empty_like(values)
     events = [cupy.cuda.Event() for _ in range(4)]
-    seconds: dict[str, list[float]] = {"copy": [], "convert": [], "restore": []}
+    samples_ms: dict[str, list[float]] = {"copy": [], "convert": [], "restore": []}
     for sample in range(cell["samples"] + 2):
         events[0].record()
         cupy.copyto(copy, values)
@@ -103,26 +89,6 @@ def _on_device(cell: Cell, storage: SegmentFormat) -> dict[str, Any]:
         events[3].record()
         events[3].synchronize()
         if sample > 1:
-            for name, begin, end in zip(seconds, events, events[1:], strict=False):
-                seconds[name].append(cupy.cuda.get_elapsed_time(begin, end) / 1e3)
-    return _columns(int(values.nbytes), seconds)
-
-
-def _turn(values: Floats, copy: Floats, storage: SegmentFormat) -> dict[str, float]:
-    stored: list[SegmentedArray] = []
-
-    def copied() -> None:
-        ranges = threads.ranges(len(values), at_least=1 << 16, parts=threads.available())
-        threads.each(lambda part: np.copyto(copy[slice(*part)], values[slice(*part)]), ranges)
-
-    return {
-        "copy": _timed(copied),
-        "convert": _timed(lambda: stored.append(convert_inplace(values, storage))),
-        "restore": _timed(lambda: stored[0].restore_inplace()),
-    }
-
-
-def _timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+            for name, begin, end in zip(samples_ms, events, events[1:], strict=False):
+                samples_ms[name].append(cupy.cuda.get_elapsed_time(begin, end))
+    return _columns(int(values.nbytes), samples_ms)

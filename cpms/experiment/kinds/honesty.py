@@ -33,43 +33,32 @@ def _ours(method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
     return found.x, found.converged
 
 
-def _scipy(method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
-    import scipy.sparse.linalg
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            solver = getattr(scipy.sparse.linalg, method)
-            cycles = {"restart": _RESTART} if method == "gmres" else {}
-            rounds = -(-most // _RESTART) if method == "gmres" else most
-            x, info = solver(system.A, system.b, rtol=system.tol, maxiter=rounds, **cycles)
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
-            return system.b, False
-    return x, info == 0
-
-
-def _cupy(method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
-    """Solve by CuPy's method on the device, as its users call it."""
-    arrays, sparse, solvers = (import_module(f"cupy{name}") for name in ("", "x.scipy.sparse", "x.scipy.sparse.linalg"))
-    solver = getattr(solvers, method)
+def _of_library(name: str, method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
+    """Solve by a method of SciPy, or of CuPy in device memory, whose matrices, vectors and options are named alike."""
+    sparse = f"{'cupyx.' if name == 'cupy' else ''}scipy.sparse"
+    solver, given = getattr(import_module(f"{sparse}.linalg"), method), (system.A, system.b)
     tol = "rtol" if "rtol" in inspect.signature(solver).parameters else "tol"
-    options = {tol: system.tol, "maxiter": most} | ({"restart": _RESTART} if method == "gmres" else {})
+    options = {tol: system.tol, "maxiter": most}
+    if method == "gmres":
+        options |= {"restart": _RESTART, "maxiter": -(-most // _RESTART) if name == "scipy" else most}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            x, info = solver(sparse.csr_matrix(system.A), arrays.asarray(system.b), **options)
+            if name == "cupy":
+                given = import_module(sparse).csr_matrix(system.A), import_module("cupy").asarray(system.b)
+            x, info = solver(*given, **options)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError):
             return system.b, False
-    return arrays.asnumpy(x), int(info) == 0
+    return x.get() if name == "cupy" else x, int(info) == 0
 
 
 _WAYS: dict[str, Callable[[Fuzzed, int], tuple[Any, bool]]] = {
     "cpms auto": partial(_ours, "auto"),
     "cpms gmres": partial(_ours, "gmres"),
-    "scipy cg": partial(_scipy, "cg"),
-    "scipy gmres": partial(_scipy, "gmres"),
-    "cupy cg": partial(_cupy, "cg"),
-    "cupy gmres": partial(_cupy, "gmres"),
+    "scipy cg": partial(_of_library, "scipy", "cg"),
+    "scipy gmres": partial(_of_library, "scipy", "gmres"),
+    "cupy cg": partial(_of_library, "cupy", "cg"),
+    "cupy gmres": partial(_of_library, "cupy", "gmres"),
 }
 _DEFAULT = list(_WAYS)[:4]
 

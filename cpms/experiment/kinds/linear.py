@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from cpms.api import product_engines
-from cpms.api.given_matrix import storage_of
 from cpms.api.linear.choice import METHODS, own_method, vector_format
 from cpms.api.linear.solution import Solution
 from cpms.api.linear.solver import Solver
@@ -24,9 +23,9 @@ from cpms.base import work_clock
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.certify import linear_system as certify
 from cpms.experiment.config import Cell, Strict
-from cpms.experiment.config_types import AUTO, one_of, or_plugin
+from cpms.experiment.config_types import AUTO, MatrixStorageOrAuto, one_of, or_plugin
 from cpms.experiment.library_solvers import LIBRARIES, of_device
-from cpms.experiment.linear_systems import SystemAtHand, SystemsConfig
+from cpms.experiment.linear_systems import OnSystems, SystemsConfig
 from cpms.problems.linear_system import LinearSystem
 from cpms.sparse.matrix import Matrix
 
@@ -37,20 +36,12 @@ class Way(Strict):
     """One way to solve; a library in place of an engine runs its method of that name."""
 
     method: Annotated[str, or_plugin("method", lambda: (*METHODS, "auto"), own_method)] = "auto"
-    storage: str = "auto"
+    storage: MatrixStorageOrAuto = "auto"
     vectors: list[str] = Field(default=["auto"], min_length=1)
     engine: Annotated[str, one_of("engine of products", lambda: [*product_engines.names(), "auto", *LIBRARIES])] = (
         "auto"
     )
     preconditioner: Literal["jacobi", "block_jacobi", "chebyshev"] | None = None
-
-    @field_validator("storage")
-    @classmethod
-    def known_storage(cls, storage: str) -> str:
-        """Refuse names of no format; ``lossless`` is found for each matrix."""
-        if storage != AUTO:
-            storage_of(storage, Matrix.from_dense([[1.0]]))
-        return storage
 
     @field_validator("vectors")
     @classmethod
@@ -79,18 +70,17 @@ class Config(SystemsConfig):
         return self.cells_by_system(ways=[way.model_dump() for way in self.ways], **fixed)
 
 
-class Context:
-    """Holds the matrix at hand, and where it is prepared once, solvers of it."""
+class Context(OnSystems):
+    """The matrix of consecutive cells, and where it is prepared once, solvers of it."""
 
     def __init__(self, config: Config) -> None:
-        del config
-        self._systems = SystemAtHand()
+        super().__init__(config)
         self._of: Matrix | None = None
         self._solvers: dict[str, Solver] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve in each way once to compile, and once more for the row."""
-        matrix, b = self._systems.of(cell)
+        matrix, b = self.system_of(cell)
         if matrix is not self._of:
             self._of, self._solvers = matrix, {}
         solves = [self._solve(matrix, b, way, cell) for way in cell["ways"]]

@@ -71,18 +71,11 @@ class Config(Repeated):
 
     def cells(self) -> list[Cell]:
         """Return one cell for each graph or sub-graph; its contestants alternate."""
-        return [
-            {
-                **given.parameters(),
-                "nodes": nodes,
-                "samples": self.samples,
-                "device": self.device,
-                "repetition": repetition,
-            }
-            for given in self.runs
-            for repetition in range(self.repetitions)
-            for nodes in [*(given.nodes or ()), *(() if given.nodes else (None,))]
-        ]
+        cells = []
+        for given in self.runs:
+            sizes: list[Cell] = [{"nodes": nodes} for nodes in given.nodes or ()] or [{"nodes": None}]
+            cells += self.in_rounds([given.parameters()], sizes, samples=self.samples, device=self.device)
+        return cells
 
     def resolved(self, cell: Cell) -> Cell:
         """Return a cell with its devices, an empty list if it names none."""

@@ -10,7 +10,7 @@ import resource
 import sys
 import time
 from collections import defaultdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -22,8 +22,8 @@ from cpms.base.errors import InputError
 from cpms.base.types import DanglingRule
 from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.config_types import AUTO, EngineOrAuto, LayoutOrAuto, StorageName, StorageOrAuto
-from cpms.experiment.graph_cache import LastGraph, graph_columns
-from cpms.experiment.graph_files import GraphSource, named, read_options
+from cpms.experiment.graph_cache import OnGraphs, graph_columns
+from cpms.experiment.graph_files import GraphSource, named
 from cpms.formats.formats import format_named
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.precision.controller_specs import controller_of
@@ -33,9 +33,7 @@ from cpms.sources.readers.options import Ids, Symmetric, Weights
 
 _RECORDED_TOP = 20
 _OF_GRAPHS = {"duplicates", "self_loops", "ids"}
-_SINCE_FIRST_ROWS = {*_OF_GRAPHS, "dangling"}
-"""Keys that cells leave out at their defaults, so that older cells keep their names."""
-
+_OF_ALL_CELLS = {"damping", "norm", "symmetric", "weights", "max_iterations", "reference_tol", "record_history"}
 _LATER = ("at_most", "rises", "plugin", "by", "inner", "formats", "storage", "inner_reduction")
 """Fields of policies that rows lack where they are not given."""
 
@@ -134,6 +132,7 @@ class Config(WarmedUp):
     max_iterations: int = Field(default=1000, ge=1)
     reference_tol: float | None = Field(default=None, gt=0)
     record_history: bool = False
+    later: ClassVar[set[str]] = {*_OF_GRAPHS, "dangling"}
 
     @model_validator(mode="after")
     def _formats_are_named_for_power(self) -> Config:
@@ -146,56 +145,43 @@ class Config(WarmedUp):
 
     def cells(self) -> list[Cell]:
         """Return the cells, with contestants inside repetitions, so that they alternate."""
-        fixed = {
-            "damping": self.damping,
-            "norm": self.norm,
-            "symmetric": self.symmetric,
-            "weights": self.weights,
-            "max_iterations": self.max_iterations,
-            "reference_tol": self.reference_tol,
-            "record_history": self.record_history,
-            **self.model_dump(include=_SINCE_FIRST_ROWS, exclude_defaults=True),
-        }
+        fixed = self.model_dump(include=_OF_ALL_CELLS) | self.given_later()
         axes = (self.engines, self.storages, self.policies, self.tolerances)
-        return [
+        parts = [
             {
-                **named(graph),
                 "method": method,
                 "storage": storage,
                 "layout": layout,
                 "engine": engine,
                 "policy": policy.model_dump(exclude_defaults=True),
                 "tol": tol,
-                "repetition": repetition,
-                **fixed,
             }
-            for graph in self.graphs
-            for repetition in range(self.repetitions)
             for method in self.methods
             for layout in (["pattern" if method == "refine" else "csr"] if self.layouts is None else self.layouts)
             for engine, storage, policy, tol in itertools.product(*axes)
             if policy.fits(method)
         ]
+        return self.in_rounds(map(named, self.graphs), parts, **fixed)
 
     def resolved(self, cell: Cell) -> Cell:
         """Return a cell with its defaults and all fields of its policy."""
-        defaults = {name: type(self).model_fields[name].default for name in sorted(_SINCE_FIRST_ROWS)}
         policy = Policy.model_validate(cell["policy"])
         later = {name for name in _LATER if getattr(policy, name) is None}
-        return {**defaults, **cell, "policy": policy.model_dump(exclude=later)}
+        return {**super().resolved(cell), "policy": policy.model_dump(exclude=later)}
 
 
-class Context:
+class Context(OnGraphs):
     """The graph of consecutive cells, and the contestants that are warmed up."""
 
     def __init__(self, config: Config) -> None:
+        super().__init__(config)
         self._config = config
-        self.graph = LastGraph()
         self._warm: set[str] = set()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve one cell and return its columns."""
-        graph = self._load(cell)
+        options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}
+        graph = self.graph_of(cell, **options)
         keys = ("graph", "read_options", "storage", "layout", "engine", "policy", "method")
         contestant = str({key: cell.get(key) for key in keys})
         if contestant not in self._warm:
@@ -211,10 +197,6 @@ class Context:
             **_columns(graph, result, cell),
             **self._accuracy(result, cell),
         }
-
-    def _load(self, cell: Cell) -> Graph:
-        options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}
-        return self.graph.load(cell["graph"], **{**options, **read_options(cell)})
 
     def _accuracy(self, result: Result, cell: Cell) -> dict[str, Any]:
         """Compare with a float64 solution at ``reference_tol``, computed once a graph."""

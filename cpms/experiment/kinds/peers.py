@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from importlib import metadata
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -56,16 +56,11 @@ class Config(Repeated):
     error: float = Field(default=1e-9, gt=0)
     reference_tol: float = Field(default=1e-14, gt=0)
     clock: Literal["matrix", "edges"] = "matrix"
-
-    def resolved(self, cell: Cell) -> Cell:
-        """Return the parameters of a cell with the start of its clock."""
-        return {"clock": "matrix", **cell}
+    later: ClassVar[set[str]] = {"clock"}
 
     def cells(self) -> list[Cell]:
         """Return one cell for each graph; its contestants alternate."""
-        fixed = self.model_dump(include={"peers", "rounds", "error", "reference_tol"})
-        if self.clock != "matrix":  # Cells of other experiments have been recorded without it.
-            fixed["clock"] = self.clock
+        fixed = self.model_dump(include={"peers", "rounds", "error", "reference_tol"}) | self.given_later()
         return self.cells_by_graph(self.graphs, ours=[given.model_dump() for given in self.ours], **fixed)
 
 

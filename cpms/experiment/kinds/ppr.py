@@ -103,23 +103,19 @@ class Config(WarmedUp):
         fixed = self.model_dump(
             include={"queries", "seed", "damping", "dangling", "penalty", "reference_tol", "warmup"}
         )
-        return [
+        parts = [
             {
-                **named(graph),
                 "start": start,
                 **setting.model_dump(exclude={"starts"}),
                 **contestant.parameters(),
                 "limit": contestant.queries,
-                **fixed,
-                "repetition": repetition,
             }
-            for graph in self.graphs
-            for repetition in range(self.repetitions)
             for contestant in self.contestants
             for setting in self.settings
             for start in setting.starts
             if contestant.least_tol <= setting.tol <= contestant.most_tol
         ]
+        return self.in_rounds(map(named, self.graphs), parts, **fixed)
 
 
 class Context(OnGraphs):

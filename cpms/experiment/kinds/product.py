@@ -9,7 +9,6 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from cpms.api import product_engines
-from cpms.api.given_matrix import storage_of
 from cpms.api.matrix import StoredMatrix, matrix
 from cpms.backends.cuda.product.cusparse_sell import CusparseSell
 from cpms.backends.cuda.runtime.current import current
@@ -17,7 +16,7 @@ from cpms.backends.products.split import SplitProduct
 from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.product_request import Compute
 from cpms.experiment.config import Cell, Repeated, Strict
-from cpms.experiment.config_types import loadable, one_of, or_plugin
+from cpms.experiment.config_types import MatrixStorage, loadable, one_of, or_plugin
 from cpms.experiment.graph_cache import OnGraphs
 from cpms.experiment.timers import Timer, WallTimer, copy_bandwidth, in_turn
 from cpms.sources import matrices
@@ -35,7 +34,7 @@ class Contestant(Strict):
     """
 
     engine: Annotated[str, one_of("engine of products", lambda: (*product_engines.names(), "scipy"))]
-    storage: str = "fp64"
+    storage: MatrixStorage = "fp64"
     layout: Annotated[str, or_plugin("layout", lambda: LAYOUTS, layout_of)] = "csr"
     indices: Annotated[str, one_of("indices", lambda: (*INDICES, "compressed"))] = "auto"
     compute: Compute = "fp64"
@@ -51,13 +50,6 @@ class Contestant(Strict):
         if self.engine == "scipy" and not plain:
             raise ValueError('engine "scipy" has csr in fp64 alone')
         return self
-
-    @field_validator("storage")
-    @classmethod
-    def possible(cls, storage: str) -> str:
-        """Refuse names of no format; ``lossless`` is found for each matrix."""
-        storage_of(storage, Matrix.from_dense([[1.0]]))
-        return storage
 
 
 class Config(Repeated):

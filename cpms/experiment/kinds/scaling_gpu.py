@@ -38,11 +38,8 @@ class Config(WarmedUp):
         """Return one cell a graph."""
         fixed = self.model_dump(exclude={"strong", "weak", *WarmedUp.model_fields})
         graphs = [("weak", graph) for graph in self.weak] + [("strong", graph) for graph in self.strong]
-        return [
-            {"scaling": scaling, "graph": graph, "repetition": repetition, "warmup": max(1, self.warmup), **fixed}
-            for repetition in range(self.repetitions)
-            for scaling, graph in graphs
-        ]
+        parts = [{"scaling": scaling, "graph": graph} for scaling, graph in graphs]
+        return self.in_rounds([{}], parts, warmup=max(1, self.warmup), **fixed)
 
 
 class Context(Stateless):

@@ -48,20 +48,8 @@ class Config(Repeated):
     def cells(self) -> list[Cell]:
         """Return one cell for each graph and layout; its contestants alternate."""
         also = {"also": [contestant.model_dump() for contestant in self.also]} if self.also else {}
-        return [
-            {
-                **named(graph),
-                "layout": layout,
-                "engines": self.engines,
-                "storages": self.storages,
-                **also,
-                "samples": self.samples,
-                "repetition": repetition,
-            }
-            for graph in self.graphs
-            for repetition in range(self.repetitions)
-            for layout in self.layouts
-        ]
+        fixed = self.model_dump(include={"engines", "storages", "samples"}) | also
+        return self.in_rounds(map(named, self.graphs), [{"layout": layout} for layout in self.layouts], **fixed)
 
 
 class Context(OnGraphs):

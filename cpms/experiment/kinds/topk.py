@@ -6,6 +6,7 @@ A copy is the lower bound, since selection reads every value once. Answers are c
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module, metadata
 from typing import Annotated, Any, Literal
 
@@ -14,10 +15,9 @@ from pydantic import Field
 
 from cpms import engines
 from cpms.analysis.topk import topk
-from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.experiment.config import Cell, Repeated, Stateless
-from cpms.experiment.timers import Timer, WallTimer, in_turn
+from cpms.experiment.timers import Timer, WallTimer, copying, in_turn
 
 Found = tuple[Any, Any]
 _TAIL = -0.9
@@ -36,21 +36,9 @@ class Config(Repeated):
 
     def cells(self) -> list[Cell]:
         """Return one cell for each type, size and pattern; its contestants alternate, for every k."""
-        return [
-            {
-                "values": size,
-                "pattern": pattern,
-                "dtype": dtype,
-                "ks": self.ks,
-                "samples": self.samples,
-                "repetition": repetition,
-                "device": self.device,
-            }
-            for dtype in self.dtypes
-            for size in self.sizes
-            for repetition in range(self.repetitions)
-            for pattern in self.patterns
-        ]
+        arrays = [{"values": size, "dtype": dtype} for dtype in self.dtypes for size in self.sizes]
+        fixed = self.model_dump(include={"ks", "samples", "device"})
+        return self.in_rounds(arrays, [{"pattern": pattern} for pattern in self.patterns], **fixed)
 
 
 class Context(Stateless):
@@ -65,10 +53,10 @@ class Context(Stateless):
             engines.get("cuda")
         arrays: Any = import_module("cupy") if on_device else np
         values = pattern(arrays, cell["pattern"], cell["values"]).astype(cell["dtype"])
-        contestants = _on_device(values, cell["ks"]) if on_device else _on_processors(values, cell["ks"])
+        contestants = _contestants(arrays, values, cell["ks"], on_device=on_device)
         timers = [
             Timer(work, same=name.startswith("launch")) if on_device else WallTimer(work)
-            for name, _, work in [("copy", 0, _copy(values, on_device)), *contestants]
+            for name, _, work in [("copy", 0, copying(values)), *contestants]
         ]
         in_turn(timers, cell["samples"])
         best = arrays.argsort(-values, kind="stable")[: max(cell["ks"])]
@@ -105,25 +93,18 @@ def pattern(arrays: Any, name: str, length: int) -> Any:
 Contestants = list[tuple[str, int, Callable[[], Found]]]
 
 
-def _on_processors(values: Any, ks: list[int]) -> Contestants:
-    def called(k: int) -> Callable[[], Found]:
-        return lambda: topk(values, k)
-
+def _contestants(arrays: Any, values: Any, ks: list[int], *, on_device: bool) -> Contestants:
     return [
-        *[("cpms", k, called(k)) for k in ks],
-        *[("argpartition", k, lambda k=k: _partitioned(np, values, k)) for k in ks],  # type: ignore[misc]
-        ("argsort", max(ks), lambda: _sorted(np, values, max(ks))),
+        *[("cpms", k, partial(topk, values, k)) for k in ks],
+        *(_on_device(values, ks) if on_device else []),
+        *[("argpartition", k, partial(_partitioned, arrays, values, k)) for k in ks],
+        ("argsort", max(ks), partial(_sorted, arrays, values, max(ks))),
     ]
 
 
 def _on_device(values: Any, ks: list[int]) -> Contestants:
-    """Return the contestants on a GPU; ``launch`` is the kernel alone, ``launch in order`` reads in ascending order."""
-    import cupy
-
+    """Return those of a GPU alone; ``launch`` is the kernel alone, ``launch in order`` reads in ascending order."""
     from cpms.backends.cuda.arrays import launch_topk
-
-    def called(k: int) -> Callable[[], Found]:
-        return lambda: topk(values, k)
 
     def launched(k: int, in_order: bool) -> Callable[[], Found]:
         workspace = launch_topk.Workspace.make(values, k)
@@ -136,12 +117,9 @@ def _on_device(values: Any, ks: list[int]) -> Contestants:
 
     by_kernel = [k for k in ks if k <= launch_topk.MAX_SELECTED]
     return [
-        *[("cpms", k, called(k)) for k in ks],
         *[("launch", k, launched(k, False)) for k in by_kernel],
         *[("launch in order", k, launched(k, True)) for k in by_kernel],
         *_by_torch(values, ks),
-        *[("argpartition", k, lambda k=k: _partitioned(cupy, values, k)) for k in ks],  # type: ignore[misc]
-        ("argsort", max(ks), lambda: _sorted(cupy, values, max(ks))),
     ]
 
 
@@ -166,17 +144,6 @@ def _partitioned(arrays: Any, values: Any, k: int) -> Found:
 def _sorted(arrays: Any, values: Any, k: int) -> Found:
     indices = arrays.argsort(-values, kind="stable")[:k]
     return values[indices], indices
-
-
-def _copy(values: Any, on_device: bool) -> Callable[[], object]:
-    if on_device:
-        import cupy
-
-        target = cupy.empty_like(values)
-        return lambda: cupy.copyto(target, values)
-    copied = np.zeros_like(values)
-    ranges = threads.ranges(len(values), at_least=1 << 16, parts=threads.available())
-    return lambda: threads.each(lambda part: np.copyto(copied[slice(*part)], values[slice(*part)]), ranges)
 
 
 def _agreement(found: Found, values: Any, best: Any) -> dict[str, bool]:

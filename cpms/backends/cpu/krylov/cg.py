@@ -14,7 +14,8 @@ import numpy as np
 
 from cpms.backends.cpu import product_loops
 from cpms.backends.cpu.krylov import cg_loops
-from cpms.backends.cpu.krylov.lane_matrix import LaneMatrix, first_ranges, lanes_for
+from cpms.backends.cpu.krylov.lane_matrix import LaneMatrix, lanes_for
+from cpms.backends.cpu.load_balance import first_ranges
 from cpms.backends.cpu.stored_vectors import kernel_spec, native, plain
 from cpms.base import threads
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep

@@ -36,12 +36,6 @@ def lanes_for(cost: Any) -> int:
     return max(1, min(threads.available(), len(cost) - 1, int(cost[-1]) // _LANE_COST))
 
 
-def first_ranges(cost: Any, lanes: int) -> Any:
-    """Return the first range of each lane, for about the same work in each."""
-    inner = np.searchsorted(cost, np.linspace(0, cost[-1], lanes + 1)[1:-1])
-    return np.concatenate([[0], inner, [len(cost) - 1]]).astype(np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class LaneMatrix:
     """A matrix in CSR as compiled iterations read it; prepared once.

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.krylov import stationary_loops
-from cpms.backends.cpu.krylov.lane_matrix import LaneMatrix, first_ranges, lanes_for
+from cpms.backends.cpu.krylov.lane_matrix import LaneMatrix, lanes_for
+from cpms.backends.cpu.load_balance import first_ranges
 from cpms.base import threads
 from cpms.contracts.linear_solve import SolveTask
 from cpms.contracts.sweeps import Coefficients, Sweeps

@@ -210,8 +210,8 @@ class _Ways:
         prepared, share = self._prepare(self._graph), self._cell.get("changed")
         exchange = None if share is None else _Exchange(self._edges, share)
         ways = {
-            "road": self._road,
-            _OLD: self._old_road,
+            "road": lambda: _home(pagerank.pagerank(self._edges, **self._solving)),
+            _OLD: lambda: _home(pagerank.pagerank(Graph.from_edges(*self._edges), certify="host", **self._solving)),
             "call": self._call,
             "prepared": lambda: _home(prepared.solve(tol=self._cell["tol"])),
         }
@@ -241,12 +241,6 @@ class _Ways:
     def _kept(self, prepared: PageRank) -> PageRank:
         self._prepared.append(prepared)
         return prepared
-
-    def _road(self) -> Result:
-        return _home(pagerank.pagerank(self._edges, **self._solving))
-
-    def _old_road(self) -> Result:
-        return _home(pagerank.pagerank(Graph.from_edges(*self._edges), certify="host", **self._solving))
 
     def _call(self) -> Result:
         return _home(pagerank.pagerank(self._graph, **self._solving))

@@ -51,8 +51,8 @@ def by_pychop(storage: Format, values: Floats) -> dict[str, Work]:
     if pychop is None:
         return {}
     pychop.backend("numpy")
-    if _is_rounded_float(storage):
-        rounded = pychop.Chop(storage.exponent_bits, storage.mantissa_bits)  # type: ignore[attr-defined]
+    if isinstance(storage, FloatFormat) and storage.rounding == "nearest" and not storage.scaled:
+        rounded = pychop.Chop(storage.exponent_bits, storage.mantissa_bits)
         return {"pychop": lambda: np.asarray(rounded(values))}
     if isinstance(storage, FixedPointFormat) and not storage.scaled:
         fixed = pychop.Chopf(storage.width - storage.fraction_bits, storage.fraction_bits)
@@ -97,7 +97,3 @@ def by_cast(storage: Format, values: Floats) -> dict[str, Work]:
         return {}
     dtype = getattr(np, name, None) or getattr(module("ml_dtypes"), name, None)
     return {} if dtype is None else {"cast": lambda: values.astype(dtype).astype(np.float64)}
-
-
-def _is_rounded_float(storage: Format) -> bool:
-    return isinstance(storage, FloatFormat) and storage.rounding == "nearest" and not storage.scaled

@@ -18,7 +18,7 @@ from cpms.base import work_clock
 from cpms.certify import linear_system as certify
 from cpms.contracts.linear_solve import LinearStep, Recorder, SolveTask
 from cpms.experiment.config import Cell
-from cpms.experiment.linear_systems import SystemAtHand, SystemsConfig
+from cpms.experiment.linear_systems import OnSystems, SystemsConfig
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.cg import Later, cg
 from cpms.solvers.linear.gmres import RESTART
@@ -61,16 +61,12 @@ class Config(SystemsConfig):
         return self.cells_by_system(**{key: getattr(self, key) for key in keys})
 
 
-class Context:
-    """Holds the matrix at hand."""
-
-    def __init__(self, config: Config) -> None:
-        del config
-        self._systems = SystemAtHand()
+class Context(OnSystems):
+    """The matrix of consecutive cells."""
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve once with each format."""
-        matrix, b = self._systems.of(cell)
+        matrix, b = self.system_of(cell)
         lines = [_line(matrix, b, ladder, cell) for ladder in cell["vectors"]]
         return {"rows": matrix.rows, "entries": matrix.entries, "ways_found": lines}
 
