@@ -30,26 +30,6 @@ def add_by_key(sums, error, keys, terms):  # type: ignore[no-untyped-def]
         sums[key], error[key] = _added(sums[key], error[key], terms[k])
 
 
-@_inlined
-def _row_product(indptr, sources, weights, powers, contributions, row):  # type: ignore[no-untyped-def]
-    """Return the product of a row of P with x, from the contributions x / out-degree of its sources."""
-    total = error = 0.0
-    for k in range(indptr[row], indptr[row + 1]):
-        source = sources[k]
-        term = contributions[source]
-        if len(weights) > 0:
-            term *= weights[k] * powers[source]
-        total, error = _added(total, error, term)
-    return total + error
-
-
-@_compiled
-def row_products(indptr, sources, weights, powers, contributions, found, first, low, high):  # type: ignore[no-untyped-def]
-    """Write the products of rows ``low`` to ``high`` into ``found``, whose first row is ``first``."""
-    for row in range(low, high):
-        found[row - first] = _row_product(indptr, sources, weights, powers, contributions, row)
-
-
 @_compiled
 def divide(x, divisor, contributions, low, high):  # type: ignore[no-untyped-def]
     """Write x / divisor of nodes ``low`` to ``high`` into ``contributions``; return the mass of nodes of divisor 0."""
@@ -69,13 +49,19 @@ def residual_norms(  # type: ignore[no-untyped-def]
 ):
     """Return the sum, the sum of squares times ``scale`` squared, and the largest of |G(x) - x| in some rows.
 
-    ``applied`` receives G(x) unless it is empty.
+    ``contributions`` are x / out-degree. ``applied`` receives G(x) unless it is empty.
     """
     total = error = squares = squares_error = largest = 0.0
     for row in range(low, high):
         to_all, back = (sink[row] if len(sink) > 1 else sink[0]), (teleport[row] if len(teleport) > 1 else teleport[0])
-        product = _row_product(indptr, sources, weights, powers, contributions, row)
-        after = damping * (product + dangling * to_all) + (1.0 - damping) * back
+        product = lost = 0.0
+        for k in range(indptr[row], indptr[row + 1]):
+            source = sources[k]
+            term = contributions[source]
+            if len(weights) > 0:
+                term *= weights[k] * powers[source]
+            product, lost = _added(product, lost, term)
+        after = damping * (product + lost + dangling * to_all) + (1.0 - damping) * back
         if len(applied) > 0:
             applied[row] = after
         difference = abs(after - x[row])

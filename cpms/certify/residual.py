@@ -68,6 +68,17 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
     return applied
 
 
+def change_in_rows(problem: Problem, x: Floats, rows: tuple[int, int]) -> tuple[float, float, float]:
+    """Return the sum, the sum of squares and the maximum of |G(x) - x| in rows ``rows[0]`` to ``rows[1]``.
+
+    Examples
+    --------
+    >>> change_in_rows(Problem(Graph.from_edges([0, 1], [1, 0])), np.array([0.5, 0.5]), (0, 1))
+    (0.0, 0.0, 0.0)
+    """
+    return _Recomputed(problem, x).change(rows=rows)
+
+
 class _Recomputed:
     """G(x), row by row."""
 
@@ -80,7 +91,9 @@ class _Recomputed:
         nodes = threads.ranges(graph.nodes, at_least=_part_size(graph))
         self._dangling = _sum(threads.each(lambda part: divide(x, divisor, contributions, *part), nodes))
 
-    def change(self, *, scale: float = 1.0, applied: Floats = _NONE) -> tuple[float, float, float]:
+    def change(
+        self, *, scale: float = 1.0, applied: Floats = _NONE, rows: tuple[int, int] | None = None
+    ) -> tuple[float, float, float]:
         """Return sum, sum of squares times ``scale`` squared, and maximum of |G(x) - x|; write G(x) to ``applied``."""
         from cpms.base.compensated_loops import residual_norms
 
@@ -90,7 +103,9 @@ class _Recomputed:
             *(graph.indptr, graph.sources, weights, self._powers, self._contributions, self._x),
             *(problem.damping, self._dangling, problem.sink_or_scalar, problem.teleport_or_scalar, scale, applied),
         )
-        found = threads.each(lambda part: residual_norms(*given, *part), _parts(graph))
+        low, high = rows or (0, graph.nodes)
+        parts = [(max(low, begin), min(high, end)) for begin, end in _parts(graph) if begin < high and end > low]
+        found = threads.each(lambda part: residual_norms(*given, *part), parts) or [(0.0, 0.0, 0.0)]
         totals, squares, largest = zip(*found, strict=True)
         return _sum(totals), _sum(squares), max(largest)
 

@@ -11,6 +11,7 @@ import re
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -216,9 +217,7 @@ def _solve(
     # Of a rank that waits least for others.
     contestant.exchange_samples_s.append(min(communicator.allgather(sum(contestant.exchanged_s))))
     contestant.status, contestant.received_bytes = status, transport.received_bytes - received_before
-    contestant.iterations_by_bits = {}
-    for step in history:
-        contestant.iterations_by_bits[step.bits] = contestant.iterations_by_bits.get(step.bits, 0) + 1
+    contestant.iterations_by_bits = Counter(step.bits for step in history)
     # The first sweep of a solve includes a wait, and the first inner sweep another exchange; both are excluded.
     for previous, step in pairwise(history):
         if step.bits == previous.bits:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,10 @@ from cpms.backends.mpi.exchange.world import ranks_here
 from cpms.backends.mpi.shares.rows import GraphRows
 from cpms.backends.mpi.sweeps.operator import prepare
 from cpms.base import threads, work_clock
-from cpms.base.compensated_loops import row_products
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.certify.certificate import confirmed, scaled_to_mass_one
-from cpms.certify.residual import scaled_out_weight
+from cpms.certify.residual import change_in_rows
 from cpms.certify.roundoff import of_residual, pairwise_additions
 from cpms.contracts.operator import Sweep
 from cpms.contracts.status import Status, Step
@@ -29,8 +27,6 @@ from cpms.precision.refinement_policy import default_policy, first_plan
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
 from cpms.solvers.refine import outer_iteration
-
-_PARTS_A_THREAD = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +176,9 @@ class Certifier:
     def __init__(
         self, problem: Problem, rows: GraphRows, communicator: Any, stopping: Stopping, lanes: int | None = None
     ) -> None:
-        self._problem, self._rows, self._communicator, self._stopping = problem, rows, communicator, stopping
+        self._problem, self._rows = replace(problem, graph=rows), rows
+        self._communicator, self._stopping = communicator, stopping
         self._lanes = lanes or max(1, threads.available() // ranks_here())
-        self._divisor, self._powers = scaled_out_weight(rows)
         self.roundoff = of_residual(pairwise_additions(rows.nodes))
         """The bound of the rounding error of residuals in L1."""
 
@@ -192,34 +188,10 @@ class Certifier:
         return scaled_to_mass_one(scaled) and self.change(scaled).of(self._stopping.norm) < self._stopping.tol
 
     def change(self, ranks: Floats) -> Sweep:
-        """Return the norms of that change, the same on every rank."""
+        """Return the norms of that change, the same on every rank; its mass is not recomputed."""
         from mpi4py import MPI
 
-        problem, rows = self._problem, self._rows
-        own = slice(rows.low, rows.high)
-        new = problem.damping * self._gathered(ranks)
-        new += problem.damping * ranks[rows.leaving == 0].sum() * _own(problem.sink_or_scalar, own)
-        new += (1.0 - problem.damping) * _own(problem.teleport_or_scalar, own)
-        change = np.abs(new - ranks[own])
-        sums = self._communicator.allreduce(np.array([change.sum(), (change**2).sum(), new.sum()]), MPI.SUM)
-        largest = self._communicator.allreduce(float(change.max(initial=0.0)), MPI.MAX)
-        return Sweep(float(sums[0]), float(np.sqrt(sums[1])), largest, float(sums[2]))
-
-    def _gathered(self, ranks: Floats) -> Floats:
-        """Return P x in this rank's rows."""
-        rows, parts = self._rows, _PARTS_A_THREAD * self._lanes
-        contributions = np.divide(ranks, self._divisor, out=np.zeros(rows.nodes), where=rows.leaving > 0)
-        weights, found = np.zeros(0) if rows.weights is None else rows.weights, np.empty(rows.high - rows.low)
-        splits = np.linspace(rows.low, rows.high, parts + 1).astype(np.int64).tolist()
-        threads.each(
-            lambda part: row_products(
-                rows.indptr, rows.sources, weights, self._powers, contributions, found, rows.low, *part
-            ),
-            list(itertools.pairwise(splits)),
-            threads=self._lanes,
-        )
-        return found
-
-
-def _own(values: Floats, own: slice) -> Floats:
-    return values[own] if len(values) > 1 else values
+        with threads.limited(self._lanes):
+            *sums, largest = change_in_rows(self._problem, ranks, (self._rows.low, self._rows.high))
+        l1, squares = self._communicator.allreduce(np.array(sums), MPI.SUM).tolist()
+        return Sweep(l1, math.sqrt(squares), self._communicator.allreduce(largest, MPI.MAX), math.nan)

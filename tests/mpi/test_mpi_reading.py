@@ -13,9 +13,7 @@ import pytest
 import cpms
 from cpms import Graph, InputError
 from cpms.backends.mpi.exchange import world
-from cpms.backends.mpi.shares import edge_list_share, npz_share, reading, redistribution, uniform_share, weblike_share
-from cpms.base import threads
-from cpms.graph import csr_build
+from cpms.backends.mpi.shares import edge_list_share, npz_share, reading, uniform_share, weblike_share
 from cpms.sources.readers.npz import save_npz
 from cpms.sources.readers.options import ReadOptions
 
@@ -49,18 +47,6 @@ def test_shares_are_those_of_the_whole_graph(files, ranks):
     generated = ["uniform:nodes=5000,edges=40000,seed=3", "uniform:scale=12,edge_factor=3", "uniform:nodes=2,edges=0"]
     code, _, errors = mpi_runs.run(ranks, "-c", SAME, *files, *generated)
     assert code == 0, errors
-
-
-@pytest.mark.parametrize(("nodes", "edges"), [(1, 0), (3, 100), (50, 5000), (5000, 9000)])
-def test_threads_group_edges_as_counting_sorts_do(monkeypatch, nodes, edges):
-    monkeypatch.setattr(redistribution, "_EDGES_A_THREAD", 700)
-    sources, targets = np.random.default_rng(nodes).integers(0, nodes, (2, edges), dtype=np.int32)
-    known = csr_build.by_target(sources, targets, None, nodes)
-    with threads.limited(3):
-        indptr, grouped = redistribution._grouped(sources, targets, nodes)
-    assert grouped.dtype == np.int32
-    assert (indptr == known.indptr).all()
-    assert (grouped == known.sources).all()
 
 
 def test_uniform_shares_agree_across_the_chunks_of_the_generator(monkeypatch):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 import cpms
 from cpms import Graph
-from cpms.backends.mpi.shares import redistribution, weblike_share
+from cpms.backends.mpi.shares import weblike_share
 from cpms.base import threads
-from cpms.testing import graphs
 
 SPEC = "weblike-parts:parts=5,nodes=4000,edges=21000,seed=3"
 
@@ -51,12 +49,3 @@ def test_a_part_is_a_web_and_some_links_lead_out_of_it():
     assert graph.in_degree.max() > 30 * graph.in_degree.mean()
     sweeps = [cpms.pagerank(each, engine="cpu", tol=1e-8).iterations for each in (graph, web)]
     assert abs(sweeps[0] - sweeps[1]) < 15
-
-
-@given(graphs(weighted=False))
-def test_sorting_edges_as_numbers_groups_them_as_counting_does(graph):
-    order = np.random.default_rng(graph.edges).permutation(graph.edges)
-    indptr, sources = redistribution._grouped(graph.sources[order], graph.targets[order], graph.nodes)
-    assert indptr.tolist() == graph.indptr.tolist()
-    assert sources.dtype == graph.sources.dtype
-    assert sources.tolist() == graph.sources.tolist()

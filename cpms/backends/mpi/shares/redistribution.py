@@ -1,12 +1,10 @@
 """Redistribution of edges by target: an all-to-all exchange sends each rank the edges into its rows.
 
-Row ranges balance the numbers of edges. Within a rank, edges are grouped by a stable counting sort, so that rows have
-the order of the file.
+Row ranges balance the numbers of edges. A rank groups its edges as any graph's are (`cpms.graph.csr_build`).
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +14,6 @@ import numpy.typing as npt
 
 from cpms.backends.mpi.exchange.world import count_here
 from cpms.backends.mpi.shares.rows import Bounds, GraphRows, cut
-from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.types import Floats
@@ -25,8 +22,6 @@ from cpms.graph.compensated_sums import WeightSums
 from cpms.graph.edge_arrays import Ints
 from cpms.graph.read_record import ReadRecord
 from cpms.sparse.sliced import BLOCK_ROWS
-
-_EDGES_A_THREAD = 1 << 22
 
 
 def given_numbers(spec: str, keys: tuple[str, ...], advice: str) -> dict[str, int]:
@@ -118,11 +113,7 @@ def _rows(
     share: Share, sources: Ints, targets: Ints, weights: Floats | None, bounds: Bounds, communicator: Any
 ) -> GraphRows:
     nodes = share.nodes
-    if weights is None:
-        indptr, grouped = _grouped(sources, targets, nodes)
-        grouped_weights = None
-    else:
-        indptr, grouped, grouped_weights = csr_build.by_target(sources, targets, weights, nodes)
+    indptr, grouped, grouped_weights = csr_build.by_target(sources, targets, weights, nodes)
     return GraphRows(
         indptr,
         grouped,
@@ -136,30 +127,6 @@ def _rows(
         leaving=_summed(np.bincount(grouped, minlength=nodes), communicator),
         leaving_weight=_out_weight(grouped, grouped_weights, nodes, communicator),
     )
-
-
-def _grouped(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Group edges without weights as `compress.by_target` does; threads sort numbers, which many nodes do not slow."""
-    if nodes >= 2**31:
-        indptr, grouped, _ = csr_build.by_target(sources, targets, None, nodes)
-        return indptr, grouped
-    indptr = np.zeros(nodes + 1, np.int64)
-    np.cumsum(np.bincount(targets, minlength=nodes), out=indptr[1:])
-    grouped = np.empty(len(targets), np.int32)
-    lanes = min(threads.available(), 1 + len(targets) // _EDGES_A_THREAD)
-    splits = np.searchsorted(indptr, np.linspace(0, len(targets), lanes + 1).astype(np.int64)[1:-1])
-
-    def group(part: tuple[int, int]) -> None:
-        low, high = part
-        own = slice(None) if lanes == 1 else (targets >= low) & (targets < high)
-        edges = targets[own].astype(np.int64)
-        edges <<= 32
-        edges |= sources[own]
-        edges.sort()
-        grouped[indptr[low] : indptr[high]] = edges  # the lower half
-
-    threads.each(group, list(itertools.pairwise([0, *splits.tolist(), nodes])))
-    return indptr, grouped
 
 
 def _sent(values: npt.NDArray[Any], counts: Ints, communicator: Any) -> npt.NDArray[Any]:
