@@ -16,7 +16,7 @@ from cpms.api.request import Request
 from cpms.api.result import Result
 from cpms.base import work_clock
 from cpms.base.types import Floats
-from cpms.certify.queries import QueryCertifier
+from cpms.certify.certificate import QueryCertifier
 from cpms.contracts.batch import PreparedBatch, Query
 from cpms.contracts.engine import Engine
 from cpms.contracts.recomputation import Recomputation
@@ -69,7 +69,7 @@ def _solve_together(
     prepare_s: float,
 ) -> list[Result]:
     """Solve and certify queries that share each sweep."""
-    problem, stopping = request.problem, request.stopping
+    stopping = request.stopping
     solved = batch.solve(queries, request.initial_guess, stopping=stopping)
     is_there = isinstance(certifier, QueryCertifier)
     answers = [to_device(ranks) if is_there else host_float64(ranks) for ranks, _, _ in solved]
@@ -82,17 +82,10 @@ def _solve_together(
         answer = resume_unverified(batch, certifier, query, Answer(ranks, status, residual_l1, history), stopping)
         results.append(
             Result(
-                graph=problem.graph,
+                **request.stated,
                 ranks=answer.ranks,
                 status=answer.status,
                 history=tuple(answer.history),
-                method=request.method,
-                storage=request.storage.name,
-                layout=request.layout,
-                engine=request.engine.name,
-                damping=problem.damping,
-                tol=stopping.tol,
-                norm=stopping.norm,
                 residual_l1=answer.residual_l1,
                 residual_roundoff=certifier.roundoff,
                 mass=float(answer.ranks.sum()),

@@ -83,6 +83,20 @@ class Request:
         return replace(self, storage=storage, precision=default_policy(storage))
 
     @property
+    def stated(self) -> dict[str, Any]:
+        """What a result states of its request."""
+        return {
+            "graph": self.problem.graph,
+            "method": self.method,
+            "storage": self.storage.name,
+            "layout": self.layout,
+            "engine": self.engine.name,
+            "damping": self.problem.damping,
+            "tol": self.stopping.tol,
+            "norm": self.stopping.norm,
+        }
+
+    @property
     def initial_guess(self) -> Floats:
         """The start of power iteration or of a batch, which always have one."""
         assert self.start is not None  # noqa: S101

@@ -76,17 +76,10 @@ def solve(
     if recomputation is not None and problem.graph.device_arrays is None:
         ranks = copy_to_host(ranks)
     result = Result(
-        graph=problem.graph,
+        **request.stated,
         ranks=ranks,
         status=status,
         history=tuple(history),
-        method=request.method,
-        storage=request.storage.name,
-        layout=request.layout,
-        engine=request.engine.name,
-        damping=problem.damping,
-        tol=stopping.tol,
-        norm=stopping.norm,
         residual_l1=residual_l1,
         residual_roundoff=certifier.recomputation.roundoff,
         mass=total,

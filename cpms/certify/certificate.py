@@ -12,6 +12,7 @@ from typing import Any
 from cpms.base import threads, work_clock
 from cpms.base.types import Floats, Norm
 from cpms.certify import residual as residuals
+from cpms.contracts.batch import Query
 from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.status import Status
 from cpms.contracts.stopping import Stopping
@@ -114,6 +115,33 @@ class Certifier:
         if norms is None:
             return Status.NON_FINITE, math.inf, math.inf
         return confirmed(status, norms[1], self._stopping), *norms
+
+
+class QueryCertifier:
+    """Recomputes G(x) - x of queries in the memory of their answers, one after the other.
+
+    Answers in device memory stay there until they are certified. The matrix is read once a query, where
+    `cpms.certify.batch` on processors reads it once for 16.
+
+    Parameters
+    ----------
+    recomputation : Recomputation
+        Of the batch's problem, whose own teleport distribution is not used.
+    stopping : Stopping
+    """
+
+    def __init__(self, recomputation: Recomputation, stopping: Stopping) -> None:
+        self._certifier = Certifier(recomputation.problem, stopping, recomputation)
+        self.roundoff = recomputation.roundoff
+        """Bound of the rounding error of residuals in L1."""
+
+    def certify(self, queries: list[Query], answers: list[Any], statuses: list[Status]) -> list[tuple[Status, float]]:
+        """Return the certified status of each answer and its residual in L1; scale the answers to mass 1."""
+        certified = []
+        for query, ranks, status in zip(queries, answers, statuses, strict=True):
+            self._certifier.recomputation.set_query(query)
+            certified.append(self._certifier.certify(ranks, status))
+        return certified
 
 
 def confirmed(status: Status, residual: float, stopping: Stopping) -> Status:

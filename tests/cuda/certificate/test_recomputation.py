@@ -18,8 +18,7 @@ from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.certify import residual
 from cpms.certify.batch import BatchCertifier
-from cpms.certify.certificate import Certifier, HostRecomputation
-from cpms.certify.queries import QueryCertifier
+from cpms.certify.certificate import Certifier, HostRecomputation, QueryCertifier
 from cpms.contracts.batch import Query
 from cpms.contracts.stopping import Stopping
 from cpms.problems.pagerank import Problem
