@@ -21,7 +21,7 @@ from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, VectorFormat
 from cpms.formats.magnitude import MagnitudeSplit
 from cpms.sparse.matrix import Matrix
-from cpms.storage.device import copy_to_host, to_device
+from cpms.storage.device import copy_to_host
 
 _ALPHA, _BETA, _FACTOR = 1.5, -0.25, 2.0
 
@@ -59,17 +59,15 @@ def products_agree(A: StoredMatrix) -> None:
     >>> import cpms
     >>> cpms.check.products_agree(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms2", layout="sell"))
     """
-    twin = prepare("reference", A.source, A.operator.request)
+    twin, there = prepare("reference", A.source, A.operator.request), A.operator.to_memory
     rows, columns = A.shape
     x, before, add, dot = _vectors(columns)[:, 0], *(_vectors(rows)[:, j].copy() for j in range(3))
     for read in _levels(A):
         expected = before.copy()
         options: dict[str, Any] = {"alpha": _ALPHA, "beta": _BETA, "read_matrix": read}
         its = twin.apply(x, expected, **options, epilogue=Epilogue(add, _FACTOR, dot))
-        out = _there(A, before)
-        mine = A.operator.apply(
-            _there(A, x), out, **options, epilogue=Epilogue(_there(A, add), _FACTOR, _there(A, dot))
-        )
+        out = there(before)
+        mine = A.operator.apply(there(x), out, **options, epilogue=Epilogue(there(add), _FACTOR, there(dot)))
         found = _host(out)
         sizes = _ALPHA * _exact_sizes(A.source, x) + abs(_BETA) * np.abs(before) + _FACTOR * np.abs(add)
         allowed = (A.source.longest + 8) * 2.0 * UNIT_ROUNDOFF[A.compute] * sizes
@@ -156,36 +154,36 @@ def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
     >>> import cpms
     >>> cpms.check.vector_operations_agree(cpms.matrix([[1.0]], storage="cpms4"))
     """
-    twin = prepare("reference", A.source, A.operator.request)
+    twin, there = prepare("reference", A.source, A.operator.request), A.operator.to_memory
     storage = _of_vectors(A)
     given, w = _vectors(length)[:, :2], _vectors(length)[:, 2].copy()
-    V = [_there(A, v) for v in given.T] if storage is None else [_encoded(A, v) for v in given.T]
+    V = [there(v) for v in given.T] if storage is None else [_encoded(A, v) for v in given.T]
     levels = [None, None] if storage is None else [1, storage.segments]
     seen = [_host(A.operator.convert(v, None, k)) for v, k in zip(V, levels, strict=True)]
     sizes = np.array([np.abs(v) @ np.abs(w) for v in seen])
     unit = length * UNIT_ROUNDOFF["fp64"]
-    alone, block = _host(A.operator.dots(V, _there(A, w), levels)), A.operator.block()
+    alone, block = _host(A.operator.dots(V, there(w), levels)), A.operator.block()
     _require(A, None, "dots", alone, twin.dots(seen, w), unit * sizes)
     for v, level in zip(V, levels, strict=True):
         for _ in range(10):
             block.add(v, level)
-    of_block = _host(A.operator.dots(block, _there(A, w), block.levels))
+    of_block = _host(A.operator.dots(block, there(w), block.levels))
     _require(A, None, "dots of a block", of_block, np.repeat(alone, 10), np.zeros(20))
-    mine, its = _there(A, w), w.copy()
+    mine, its = there(w), w.copy()
     A.operator.combine(V, [0.5, -3.0], mine, levels)
     twin.combine(seen, [0.5, -3.0], its)
     size = np.abs(w) + 0.5 * np.abs(seen[0]) + 3.0 * np.abs(seen[1])
     _require(A, None, "combine", _host(mine), its, 4.0 * UNIT_ROUNDOFF["fp64"] * size)
     for norm in ("l1", "l2", "linf"):
         found, expected = (o.update_and_norm(y, -0.5, v, norm) for o, y, v in
-                           ((A.operator, mine, _there(A, seen[1])), (twin, its, seen[1])))  # fmt: skip
+                           ((A.operator, mine, there(seen[1])), (twin, its, seen[1])))  # fmt: skip
         if not abs(found - expected) <= 4.0 * unit * abs(expected) + 8.0 * UNIT_ROUNDOFF["fp64"] * float(size.sum()):
             raise LawError(f"{_name(A, None)}: update_and_norm finds {found!r} in {norm}, not {expected!r}")
     A.operator.scale(mine, 4.0)
     twin.scale(its, 4.0)
     _require(A, None, "scale", _host(mine), its, 32.0 * UNIT_ROUNDOFF["fp64"] * size)
     if storage is not None:
-        back = A.operator.convert(A.operator.convert(_there(A, w), storage), None)
+        back = A.operator.convert(A.operator.convert(there(w), storage), None)
         error = array_error(_encoded(A, w), None)
         _require(A, None, "convert", _host(back), w, error.relative * np.abs(w) + error.absolute)
 
@@ -218,10 +216,6 @@ def _vectors(length: int) -> Floats:
     return vectors
 
 
-def _there(A: StoredMatrix, values: Floats) -> Any:
-    return values.copy() if A.operator.memory == "main" else to_device(values)
-
-
 def _host(values: Any) -> Floats:
     return values if isinstance(values, np.ndarray) else copy_to_host(values)
 
@@ -229,7 +223,7 @@ def _host(values: Any) -> Floats:
 def _encoded(A: StoredMatrix, values: Floats) -> Any:
     storage = _of_vectors(A)
     assert storage is not None  # noqa: S101  # Callers know.
-    return A.operator.convert(_there(A, values), storage)
+    return A.operator.convert(A.operator.to_memory(values), storage)
 
 
 def _exact(source: Matrix, x: Floats, *, sizes: bool = False) -> list[Fraction]:

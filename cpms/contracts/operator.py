@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple
+from dataclasses import replace
+from typing import Any, ClassVar, Generic, NamedTuple
 
 from cpms.base import work_clock
 from cpms.base.types import Floats, Norm, Vector
@@ -46,6 +47,8 @@ class Operator(ABC, Generic[Vector]):
 
     storage: Format
     nbytes: int
+    takes_problems: ClassVar[bool] = False
+    """Whether `with_problem` shares the matrix, so that the operator is a dataclass with the field ``problem``."""
 
     @abstractmethod
     def load(self, values: Floats) -> Vector:
@@ -103,8 +106,8 @@ class Operator(ABC, Generic[Vector]):
 
         It shares the matrix. None: the engine has to prepare the problem anew.
         """
-        del problem
-        return None
+        changed: Any = self
+        return replace(changed, problem=problem) if self.takes_problems else None
 
     @abstractmethod
     def read(self, x: Vector, segments: int) -> Floats:

@@ -7,7 +7,7 @@ batches and products only what a solve uses is loaded: each takes up to 0.1 s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -65,6 +65,7 @@ class CpuOperator(Operator[SegmentedArray]):
     matrix: sliced.Sliced | ell.Ell
     divisor: npt.NDArray[np.uint32] | None
     parts: list[tuple[int, int]]
+    takes_problems: ClassVar[bool] = True
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -119,10 +120,6 @@ class CpuOperator(Operator[SegmentedArray]):
     def survives_conversion(self) -> bool:
         """Whether values are none, or packed floats, which are computed anew in float64."""
         return self.matrix.values is None or not self.storage.exact
-
-    def with_problem(self, problem: Problem) -> CpuOperator:
-        """Return the operator of another teleport distribution or dangling rule on the same rows."""
-        return replace(self, problem=problem)
 
     def read(self, x: SegmentedArray, segments: int) -> Floats:
         """Return the vector as float64."""
@@ -190,7 +187,7 @@ class CpuEngine(Engine):
     def refinement(self, problem: Problem) -> Refinement:
         """Build the pattern of the core, and split its rows into parts of equal work; store weights where they are."""
         if problem.graph.weights is not None:
-            return _composed_refinement(problem)
+            return _composed().refinement(problem)
         from cpms.backends.cpu.reduced_refinement import prepared
 
         return prepared(problem)
@@ -198,14 +195,14 @@ class CpuEngine(Engine):
     def refinement_from_start(self, problem: Problem) -> Refinement:
         """Build the pattern of the whole graph, without trimming it."""
         if problem.graph.weights is not None:
-            return _composed_refinement(problem)
+            return _composed().refinement(problem)
         from cpms.backends.cpu.reduced_refinement import prepared_from_start
 
         return prepared_from_start(problem)
 
     def codec_refinement(self, problem: Problem) -> Refinement:
         """Store the weights, and compose sweeps of products, which decode any vector before they read it."""
-        return _composed_refinement(problem)
+        return _composed().refinement(problem)
 
     def batch(self, problem: Problem) -> Batch:
         """Keep the rows as they are: each edge gathers a whole cache line, whatever the order of rows."""
@@ -213,29 +210,22 @@ class CpuEngine(Engine):
             from cpms.backends.cpu.batch import CpuBatch
 
             return CpuBatch(problem)
-        from cpms.backends.cpu.product import CpuProduct
-        from cpms.engines import composed
-
-        return composed.batch(problem, CpuProduct)
+        return _composed().batch(problem)
 
     def refinement_batch(self, problem: Problem) -> RefinementBatch:
         """Prepare the matrix for queries one after the other, or with weights for several that share its reads."""
         if problem.graph.weights is None:
             return SequentialQueries(self.refinement(problem), problem)
-        from cpms.backends.cpu.product import CpuProduct
-        from cpms.engines import composed
-
-        return composed.refinement_batch(problem, CpuProduct)
+        return _composed().refinement_batch(problem)
 
 
 ENGINE = CpuEngine()
 
 
-def _composed_refinement(problem: Problem) -> Refinement:
-    from cpms.backends.cpu.product import CpuProduct
+def _composed() -> Engine:
     from cpms.engines import composed
 
-    return composed.refinement(problem, CpuProduct)
+    return composed.ENGINES[0]
 
 
 def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ Tests compare each fast engine with it. It is slow on purpose: every line of the
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -33,6 +33,7 @@ class ReferenceOperator(Operator[Floats]):
     problem: Problem
     storage: Format
     layout: str
+    takes_problems: ClassVar[bool] = True
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -82,10 +83,6 @@ class ReferenceOperator(Operator[Floats]):
     def survives_conversion(self) -> bool:
         """Whether `to_float64` keeps the matrix: it makes another."""
         return True
-
-    def with_problem(self, problem: Problem) -> ReferenceOperator:
-        """Return the operator of another teleport distribution or dangling rule."""
-        return replace(self, problem=problem)
 
     def read(self, x: Floats, segments: int) -> Floats:
         """Return the vector, multiplied back as the layout asks."""

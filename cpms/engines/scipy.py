@@ -5,7 +5,7 @@ It is the baseline of common Python code. It runs on one thread and reads vector
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ class ScipyOperator(Operator[Floats]):
     storage: Format
     matrix: Any
     change: Floats
+    takes_problems: ClassVar[bool] = True
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -55,10 +56,6 @@ class ScipyOperator(Operator[Floats]):
     def scale(self, x: Floats, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply in place."""
         x *= factor
-
-    def with_problem(self, problem: Problem) -> ScipyOperator:
-        """Return the operator of another teleport distribution or dangling rule."""
-        return replace(self, problem=problem)
 
     def read(self, x: Floats, segments: int) -> Floats:  # noqa: ARG002
         """Return the vector."""

@@ -8,7 +8,7 @@ added at once: mass is conserved, and no list of dangling nodes is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +49,7 @@ class SerialOperator(Operator[Floats]):
     sources: npt.NDArray[Any]
     values: Floats
     divisor: npt.NDArray[np.uint32]
+    takes_problems: ClassVar[bool] = True
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -81,10 +82,6 @@ class SerialOperator(Operator[Floats]):
     def scale(self, x: Floats, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply in place."""
         x *= factor
-
-    def with_problem(self, problem: Problem) -> SerialOperator:
-        """Return the operator of another teleport distribution or dangling rule."""
-        return replace(self, problem=problem)
 
     def read(self, x: Floats, segments: int) -> Floats:  # noqa: ARG002
         """Return the vector."""

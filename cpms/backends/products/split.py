@@ -6,19 +6,22 @@ the result. A product reads x once a part and the result twice for each part but
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from cpms.base.types import Floats
-from cpms.contracts.linear_operator import Bound, Epilogue, LinearOperator, Norms, Terms, VectorBlock, product_bound
+from cpms.contracts.linear_operator import Bound, Epilogue, LinearOperator, Terms, product_bound
 from cpms.contracts.product_request import ProductRequest
-from cpms.formats.codes import VectorFormat
 from cpms.sparse.magnitude import split_by_magnitude
 from cpms.sparse.matrix import Matrix
+
+
+def _by_a_part(verb: str) -> Any:
+    """Return a verb on vectors, which is that of any part."""
+    return property(lambda split: getattr(split.parts[0], verb))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,46 +120,14 @@ class SplitProduct(LinearOperator):
         assert self.request.split is not None  # noqa: S101  # See `of`.
         self.request.split.checked_read(read)
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return an array of the backend."""
-        return self.parts[0].empty(shape, dtype)
-
-    def to_memory(self, values: Any) -> Any:
-        """Return a copy in the backend's memory."""
-        return self.parts[0].to_memory(values)
-
-    def to_host(self, x: Any) -> Floats:
-        """Return an array in main memory."""
-        return self.parts[0].to_host(x)
-
-    def block(self) -> VectorBlock:
-        """Return an empty block of vectors."""
-        return self.parts[0].block()
-
-    def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
-        """Return the dot products."""
-        return self.parts[0].dots(V, w, levels)
-
-    def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
-        """Add a linear combination."""
-        self.parts[0].combine(V, c, w, levels)
-
-    def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
-        """Add a multiple of a vector; return norms."""
-        return self.parts[0].update_and_norms(y, alpha, x)
-
-    def multiply(self, x: Any, factors: Any, out: Any) -> None:
-        """Multiply value by value."""
-        self.parts[0].multiply(x, factors, out)
-
-    def scale(self, x: Any, factor: float, level: int | None = None) -> None:
-        """Multiply by a factor."""
-        self.parts[0].scale(x, factor, level)
-
-    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None, write: int | None = None) -> Any:
-        """Return the vector in another format."""
-        return self.parts[0].convert(x, storage, read, write)
-
-    def upload(self, values: Any) -> Any:
-        """Return a copy in the backend's memory."""
-        return self.parts[0].upload(values)
+    empty = _by_a_part("empty")
+    to_memory = _by_a_part("to_memory")
+    to_host = _by_a_part("to_host")
+    block = _by_a_part("block")
+    dots = _by_a_part("dots")
+    combine = _by_a_part("combine")
+    update_and_norms = _by_a_part("update_and_norms")
+    multiply = _by_a_part("multiply")
+    scale = _by_a_part("scale")
+    convert = _by_a_part("convert")
+    upload = _by_a_part("upload")
