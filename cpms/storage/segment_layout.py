@@ -9,6 +9,8 @@ second array.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,21 +64,13 @@ def write_segments(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format
     written_bits = format.bits(written)
     rounds = format.rounding == "nearest" and DOUBLE_HEAD_BITS <= written_bits < DOUBLE_BITS
     dropped = DOUBLE_BITS - written_bits if rounds else 0
-    block, segment_units = _block(format, len(bits)), _segment_units(format)
-    if block <= BUFFER_VALUES:
-        threads.each(
-            lambda part: host_loops.encode_blocks(bits, units, segment_units, written, dropped, block, *part),
-            _block_ranges(len(bits), block),
-        )
-        return
-    for begin in range(0, len(bits), block):
-        size = min(block, len(bits) - begin)
-        threads.each(
-            lambda part, begin=begin, size=size: host_loops.encode_range(  # type: ignore[misc]
-                bits, units, segment_units, written, dropped, begin, size, begin + part[0], begin + part[1]
-            ),
-            threads.ranges(size, at_least=_PART_VALUES, parts=64),
-        )
+    given = bits, units, _segment_units(format), written, dropped
+    _each_block(
+        len(bits),
+        _block(format, len(bits)),
+        partial(host_loops.encode_blocks, *given),
+        partial(host_loops.encode_range, *given),
+    )
 
 
 def read_segments(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format: SegmentFormat, read: int) -> None:
@@ -86,34 +80,35 @@ def read_segments(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format:
         return
     from cpms.storage import host_loops
 
-    block, segment_units = _block(format, len(bits)), _segment_units(format)
+    given = units, bits, _segment_units(format), read
+    _each_block(
+        len(bits),
+        _block(format, len(bits)),
+        partial(host_loops.decode_blocks, *given),
+        partial(host_loops.decode_range, *given),
+    )
+
+
+def _each_block(length: int, block: int, whole: Callable[..., object], part: Callable[..., object]) -> None:
+    """Call ``whole(block, low, high)`` for ranges of blocks; of larger ones ``part(begin, size, low, high)``."""
     if block <= BUFFER_VALUES:
-        threads.each(
-            lambda part: host_loops.decode_blocks(units, bits, segment_units, read, block, *part),
-            _block_ranges(len(bits), block),
-        )
+        blocks = threads.ranges(-(-length // block), at_least=max(1, _PART_VALUES // block), parts=64)
+        threads.each(lambda own: whole(block, own[0] * block, min(own[1] * block, length)), blocks)
         return
-    for begin in range(0, len(bits), block):
-        size = min(block, len(bits) - begin)
-        threads.each(
-            lambda part, begin=begin, size=size: host_loops.decode_range(  # type: ignore[misc]
-                units, bits, segment_units, read, begin, size, begin + part[0], begin + part[1]
-            ),
-            threads.ranges(size, at_least=_PART_VALUES, parts=64),
-        )
+    for begin in range(0, length, block):
+        size = min(block, length - begin)
+        parts = threads.ranges(size, at_least=_PART_VALUES, parts=64)
+        threads.each(lambda own: part(*own), [(begin, size, begin + low, begin + high) for low, high in parts])
+
+
+def _each_part(work: Callable[[int, int], object], length: int) -> None:
+    """Call ``work(low, high)`` for ranges of values, by all threads."""
+    threads.each(lambda own: work(*own), threads.ranges(length, at_least=_PART_VALUES, parts=64))
 
 
 def _copy(given: npt.NDArray[np.uint64], out: npt.NDArray[np.uint64]) -> None:
     """Copy by all threads: a single segment is float64 itself, for which no loop need be compiled."""
-    threads.each(
-        lambda part: np.copyto(out[slice(*part)], given[slice(*part)]),
-        threads.ranges(len(given), at_least=_PART_VALUES, parts=64),
-    )
-
-
-def _block_ranges(length: int, block: int) -> list[tuple[int, int]]:
-    blocks = threads.ranges(-(-length // block), at_least=max(1, _PART_VALUES // block), parts=64)
-    return [(low * block, min(high * block, length)) for low, high in blocks]
+    _each_part(lambda low, high: np.copyto(out[low:high], given[low:high]), len(given))
 
 
 def pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent: int) -> None:
@@ -121,19 +116,9 @@ def pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent:
     from cpms.storage import host_loops
 
     scaled = times_power_of_two(clip_to_range(values, format, exponent), exponent)
-    mode = ROUNDING_MODES[format.rounding]
-    threads.each(
-        lambda part: host_loops.pack_floats(
-            scaled.view(np.uint64),
-            units,
-            format.exponent_bits,
-            format.mantissa_bits,
-            mode,
-            np.uint64(format.seed),
-            *part,
-        ),
-        threads.ranges(len(values), at_least=_PART_VALUES, parts=64),
-    )
+    split = format.exponent_bits, format.mantissa_bits
+    how = *split, ROUNDING_MODES[format.rounding], np.uint64(format.seed)
+    _each_part(partial(host_loops.pack_floats, scaled.view(np.uint64), units, *how), len(values))
 
 
 def unpack(units: npt.NDArray[Any], values: Floats, format: FloatFormat) -> None:
@@ -141,10 +126,7 @@ def unpack(units: npt.NDArray[Any], values: Floats, format: FloatFormat) -> None
     from cpms.storage import host_loops
 
     split = format.exponent_bits, format.mantissa_bits
-    threads.each(
-        lambda part: host_loops.unpack_floats(units, values, *split, *part),
-        threads.ranges(len(values), at_least=_PART_VALUES, parts=64),
-    )
+    _each_part(partial(host_loops.unpack_floats, units, values, *split), len(values))
 
 
 def largest_finite(format: FloatFormat, exponent: int) -> float | None:
