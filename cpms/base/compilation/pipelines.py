@@ -60,24 +60,21 @@ class _LinkedLibrary(_LoopLibrary):
 class LoopCompiler(compiler.CompilerBase):  # type: ignore[misc, unused-ignore]
     """The compiler of loops that Python calls, or others at their addresses."""
 
+    code: Any = _LoopLibrary
+
     def define_pipelines(self) -> list[Any]:
         """Return Numba's passes, with a library of this module for the code."""
         state = self.state
-        library: Any = _LoopLibrary
-        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
+        state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
+        if self.code is _LoopLibrary:
+            state.library.enable_object_caching()
         return [_passes.define_nopython_pipeline(state)]
 
 
-class LinkedCompiler(compiler.CompilerBase):  # type: ignore[misc, unused-ignore]
+class LinkedCompiler(LoopCompiler):
     """The compiler of helpers that LLVM inlines."""
 
-    def define_pipelines(self) -> list[Any]:
-        """Return Numba's passes, with a library of this module for the code."""
-        state = self.state
-        library: Any = _LinkedLibrary
-        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-        return [_passes.define_nopython_pipeline(state)]
+    code: Any = _LinkedLibrary
 
 
 class _LaterBlas:

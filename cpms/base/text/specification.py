@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cpms.base import plugins
 from cpms.base.errors import InputError
+from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described, shortened
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -60,6 +61,18 @@ def split_plugin(group: str, spec: str) -> tuple[str, str]:
     name = f"{first}:{second}"
     is_named = plugins.is_reference(name) and (first.endswith(".py") or "." in first or _is_module(first))
     return (name, text) if is_named else ("", "")
+
+
+def plugin(group: str, kind: str, spec: str, possible: Iterable[str]) -> tuple[Callable[..., Any], str]:
+    """Return the function of a plug-in's specification, and the text of its arguments.
+
+    ``kind`` is what an error calls it, and ``possible`` are the names that the error lists.
+    """
+    name, text = split_plugin(group, spec)
+    function = plugins.load(group, name, Callable) if name else None
+    if function is None:
+        raise InputError(unknown(kind, spec.partition(":")[0], possible, ", or file.py:function"))
+    return function, text
 
 
 def _is_module(name: str) -> bool:

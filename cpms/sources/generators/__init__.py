@@ -14,7 +14,6 @@ from typing import Any
 from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.text import specification
-from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
 from cpms.graph.graph import Graph
 from cpms.sources.in_memory import graph_of
@@ -99,8 +98,4 @@ def checked(spec: str) -> str:
 
 def plugin(spec: str) -> tuple[Callable[..., Any], str]:
     """Return the function of a plug-in's specification, and the text of its arguments."""
-    name, text = specification.split_plugin("generators", spec)
-    function = plugins.load("generators", name, Callable) if name else None
-    if function is None:
-        raise InputError(unknown("generator", spec.partition(":")[0], names(), ", or file.py:function"))
-    return function, text
+    return specification.plugin("generators", "generator", spec, names())

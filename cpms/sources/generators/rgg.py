@@ -59,36 +59,30 @@ def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | N
     starts = np.searchsorted(cell_of[by_cell], np.arange(side * side + 1)).astype(np.int64)
     indptr = np.zeros(count + 1, np.int64)
     parts = threads.ranges(count, at_least=1 << 14, parts=256)
-    threads.each(lambda part: _count(points, cell, side, starts, by_cell, reach, indptr[1:], *part), parts)
+    given = points, cell, side, starts, by_cell, reach
+    threads.each(lambda part: _neighbours(*given, indptr, np.empty(0, np.int32), *part), parts)
     np.cumsum(indptr, out=indptr)
     sources = np.empty(indptr[-1], np.int32)
-    threads.each(lambda part: _fill(points, cell, side, starts, by_cell, reach, indptr, sources, *part), parts)
+    threads.each(lambda part: _neighbours(*given, indptr, sources, *part), parts)
     return Graph(indptr, sources, None, spelled("rgg", {"nodes": count, "seed": seed}, radius=(radius, None)))
 
 
 @compiled()
-def _count(points, cell, side, starts, by_cell, reach, counts, low, high):  # type: ignore[no-untyped-def]
-    x, y = points[0], points[1]
+def _neighbours(points, cell, side, starts, by_cell, reach, indptr, sources, low, high):  # type: ignore[no-untyped-def]
+    """Write the neighbours of some points from their starts on; into no sources, write their numbers behind these."""
+    x, y, counts = points[0], points[1], len(sources) == 0
     for j in range(low, high):
-        found = 0
-        for cx in range(max(cell[0, j] - 1, 0), min(cell[0, j] + 2, side)):
-            for cy in range(max(cell[1, j] - 1, 0), min(cell[1, j] + 2, side)):
-                for k in range(starts[cx * side + cy], starts[cx * side + cy + 1]):
-                    i = by_cell[k]
-                    found += i > j and (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2 < reach * reach
-        counts[j] = found
-
-
-@compiled()
-def _fill(points, cell, side, starts, by_cell, reach, indptr, sources, low, high):  # type: ignore[no-untyped-def]
-    x, y = points[0], points[1]
-    for j in range(low, high):
-        at = indptr[j]
+        begin = 0 if counts else indptr[j]
+        at = begin
         for cx in range(max(cell[0, j] - 1, 0), min(cell[0, j] + 2, side)):
             for cy in range(max(cell[1, j] - 1, 0), min(cell[1, j] + 2, side)):
                 for k in range(starts[cx * side + cy], starts[cx * side + cy + 1]):
                     i = by_cell[k]
                     if i > j and (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2 < reach * reach:
-                        sources[at] = i
+                        if not counts:
+                            sources[at] = i
                         at += 1
-        sources[indptr[j] : at].sort()
+        if counts:
+            indptr[j + 1] = at
+        else:
+            sources[begin:at].sort()

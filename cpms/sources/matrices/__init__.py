@@ -15,7 +15,6 @@ import numpy as np
 from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.text import specification
-from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
 
 if TYPE_CHECKING:
@@ -64,7 +63,8 @@ def checked(spec: str) -> str:
     >>> checked("banded:rows=100")
     'banded:rows=100'
     """
-    specification.arguments(*_function(spec))
+    function, text = _function(spec)
+    specification.arguments(function, spec, text)
     return spec
 
 
@@ -83,7 +83,7 @@ def generate(spec: str) -> scipy.sparse.csr_array:
     >>> generate("stencil:points=7,side=3").shape
     (27, 27)
     """
-    function, _, text = _function(spec)
+    function, text = _function(spec)
     if spec.partition(":")[0] in _MODULES:
         matrix: scipy.sparse.csr_array = specification.call(function, spec, text)
         return matrix
@@ -103,19 +103,14 @@ def _as_csr(function: Callable[..., Any], returned: Any) -> scipy.sparse.csr_arr
     return scipy.sparse.csr_array(returned, dtype=np.float64)
 
 
-def _function(spec: str) -> tuple[Callable[..., Any], str, str]:
-    """Return the function of a specification, the specification, and the text of its arguments."""
+def _function(spec: str) -> tuple[Callable[..., Any], str]:
+    """Return the function of a specification, and the text of its arguments."""
     name, _, text = spec.partition(":")
     if name in _MODULES:
-        return getattr(import_module(f"cpms.sources.matrices.{_MODULES[name]}"), name), spec, text
-    function, text = plugin(spec)
-    return function, spec, text
+        return getattr(import_module(f"cpms.sources.matrices.{_MODULES[name]}"), name), text
+    return plugin(spec)
 
 
 def plugin(spec: str) -> tuple[Callable[..., Any], str]:
     """Return the function of a plug-in's specification, and the text of its arguments."""
-    name, text = specification.split_plugin("matrices", spec)
-    function = plugins.load("matrices", name, Callable) if name else None
-    if function is None:
-        raise InputError(unknown("generator of matrices", spec.partition(":")[0], names(), ", or file.py:function"))
-    return function, text
+    return specification.plugin("matrices", "generator of matrices", spec, names())

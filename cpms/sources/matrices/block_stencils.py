@@ -52,44 +52,32 @@ def block_stencil(sides: tuple[int, int, int], neighbours: Any, blocks: Floats) 
         )
     require_memory(4 * rows + 12 * entries, f"a matrix of {rows:,} rows and {entries:,} entries", "give a smaller side")
     box = np.asarray(sides, np.int64)
-    lengths = np.zeros(rows + 1, np.int32)
+    starts = np.zeros(rows + 1, np.int32)
     cuts = threads.ranges(rows // size, at_least=_ROWS_A_PART, parts=64)
-    threads.each(lambda part: _count(box, steps, blocks, lengths[1:], *part), cuts)
-    starts = np.cumsum(lengths, dtype=np.int32)
+    threads.each(lambda part: _rows(box, steps, blocks, starts, np.empty(0, np.int32), np.empty(0), *part), cuts)
+    np.cumsum(starts, dtype=np.int32, out=starts)
     columns, values = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]))
-    threads.each(lambda part: _fill(box, steps, blocks, starts, columns, values, *part), cuts)
+    threads.each(lambda part: _rows(box, steps, blocks, starts, columns, values, *part), cuts)
     return scipy.sparse.csr_array((values, columns, starts), shape=(rows, rows))
 
 
-_jit: Any = compiled()
-
-
-@_jit
-def _count(box, steps, blocks, lengths, low, high):  # type: ignore[no-untyped-def]
-    size = blocks.shape[1]
+@compiled()
+def _rows(box, steps, blocks, starts, columns, values, low, high):  # type: ignore[no-untyped-def]
+    """Write the entries of some points' rows from their starts on; without columns, write their counts behind these."""
+    size, counts = blocks.shape[1], len(columns) == 0
     for point in range(low, high):
         z, y, x = point // (box[1] * box[2]), point // box[2] % box[1], point % box[2]
-        for k in range(len(steps)):
-            c, b, a = z + steps[k, 0], y + steps[k, 1], x + steps[k, 2]
-            if 0 <= c < box[0] and 0 <= b < box[1] and 0 <= a < box[2]:
-                for i in range(size):
-                    for j in range(size):
-                        lengths[point * size + i] += blocks[k, i, j] != 0.0
-
-
-@_jit
-def _fill(box, steps, blocks, starts, columns, values, low, high):  # type: ignore[no-untyped-def]
-    size = blocks.shape[1]
-    for point in range(low, high):
-        z, y, x = point // (box[1] * box[2]), point // box[2] % box[1], point % box[2]
-        for i in range(size):
-            slot = starts[point * size + i]
+        for row in range(point * size, (point + 1) * size):
+            slot = 0 if counts else starts[row]
             for k in range(len(steps)):
                 c, b, a = z + steps[k, 0], y + steps[k, 1], x + steps[k, 2]
                 if 0 <= c < box[0] and 0 <= b < box[1] and 0 <= a < box[2]:
                     first = ((c * box[1] + b) * box[2] + a) * size
                     for j in range(size):
-                        if blocks[k, i, j] != 0.0:
-                            columns[slot] = first + j
-                            values[slot] = blocks[k, i, j]
+                        if blocks[k, row - point * size, j] != 0.0:
+                            if not counts:
+                                columns[slot] = first + j
+                                values[slot] = blocks[k, row - point * size, j]
                             slot += 1
+            if counts:
+                starts[row + 1] = slot

@@ -21,6 +21,8 @@ from cpms.sources.readers.kinds import is_resource_fork
 
 BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 """Errors of decompressors on broken bytes."""
+_OF_ZIP = (ValueError, NotImplementedError, RuntimeError)
+"""Further errors of zip archives."""
 MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 """Compressions by the first bytes of a file."""
 
@@ -55,8 +57,8 @@ def decompressed(raw: IO[bytes], compression: str | None, label: str) -> IO[byte
     elif compression == ".zip":
         archive, member = only_member(raw, label)
         try:
-            opened = io.BufferedReader(_Member(archive.open(member)))
-        except (ValueError, NotImplementedError, RuntimeError) as error:
+            opened = io.BufferedReader(_Translated(archive.open(member), *_OF_ZIP))
+        except _OF_ZIP as error:
             raise InputError(
                 f"{label}: its member {member.filename!a} cannot be read ({error}); unpack it, and give the file"
             ) from None
@@ -94,41 +96,23 @@ def only_member(raw: IO[bytes], label: str) -> tuple[zipfile.ZipFile, zipfile.Zi
     return archive, members[0]
 
 
-class _Member(io.RawIOBase):
-    """A member of a zip archive, whose errors on broken bytes are of the kinds in `BROKEN`."""
-
-    def __init__(self, member: IO[bytes]) -> None:
-        self._member = member
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._member.read(len(buffer))
-        except (ValueError, NotImplementedError, RuntimeError) as error:
-            raise OSError(str(error)) from error
-        buffer[: len(data)] = data
-        return len(data)
-
-
 def _zstandard(raw: IO[bytes], label: str) -> IO[bytes]:
     for module in ("compression.zstd", "backports.zstd"):
         try:
             library = import_module(module)
         except ImportError:
             continue
-        return io.BufferedReader(_Zstandard(library.ZstdFile(raw), library.ZstdError))
+        return io.BufferedReader(_Translated(library.ZstdFile(raw), library.ZstdError))
     raise UnavailableError(
         f"{label}: needs a library for Zstandard; pip install backports.zstd, or decompress the file"
     )
 
 
-class _Zstandard(io.RawIOBase):
-    """A Zstandard file, whose errors are of the kinds in `BROKEN`."""
+class _Translated(io.RawIOBase):
+    """A file whose decompressor raises errors of kinds of its own: here they are of those in `BROKEN`."""
 
-    def __init__(self, file: Any, error: type[Exception]) -> None:
-        self._file, self._error = file, error
+    def __init__(self, file: Any, *errors: type[Exception]) -> None:
+        self._file, self._errors = file, errors
 
     def readable(self) -> bool:
         return True
@@ -136,5 +120,5 @@ class _Zstandard(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             return int(self._file.readinto(buffer))
-        except self._error as error:
+        except self._errors as error:
             raise OSError(str(error)) from error
