@@ -16,7 +16,8 @@ _READABLE = {"least": "cpuinfo_min_freq", "most": "cpuinfo_max_freq"}
 
 def machine() -> dict[str, Any]:
     """Return the columns of the machine; what cannot be read is missing or None."""
-    return {**_lasting(), "cpu_mhz": _megahertz(), "affinity": _affinity()}
+    processors = ranges(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return {**_lasting(), "cpu_mhz": _megahertz(), "affinity": processors}
 
 
 @lru_cache(maxsize=1)
@@ -61,10 +62,6 @@ def _system() -> str:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
         return platform.platform(terse=True)
-
-
-def _affinity() -> str | None:
-    return ranges(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
 def load_average() -> float | None:

@@ -21,7 +21,6 @@ from cpms.experiment.report.generic.parts import (
     explain_bits,
     fewest,
     lines_of_names,
-    panel,
     range_of,
 )
 from cpms.experiment.report.generic.words import bits_in_words, case_in_words
@@ -154,7 +153,7 @@ def _groups(found: pd.DataFrame, width: float, base: str | None) -> tuple[Figure
             before = line.case
         places.append(len(ticks))
         ticks.append(labels[line.called])
-    figure, axes = panel(width, 0.9 + room.line_height(ticks) * len(ticks))
+    figure, (axes,) = panels.grid(width, 1, 0.9 + room.line_height(ticks) * len(ticks))
     axes.set_yticks(range(len(ticks)), ticks)
     for at, tick in enumerate(axes.yaxis.get_major_ticks()):
         tick.tick1line.set_visible(at in places)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import captions, panels
-from cpms.experiment.report.generic.parts import Made, each_line, explain, panel, short_names
+from cpms.experiment.report.generic.parts import Made, each_line, explain, short_names
 from cpms.experiment.report.generic.words import bits_in_words, cases_in_words, of_systems
 from cpms.experiment.report.palette import colour
 
@@ -34,7 +34,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     own = held[held.case == slowest]
     found = own.iloc[:_MOST_HISTORIES]
     widths = np.linspace(_WIDEST_PT, _THINNEST_PT, len(found)) if len(found) > 1 else [1.2]
-    figure, axes = panel(width, 2.4)
+    figure, (axes,) = panels.grid(width, 1, 2.4)
     for place, (marker, line) in enumerate(zip(panels.ALL_MARKERS, each_line(found), strict=False)):
         iterations, values, bits = (np.array(each) for each in zip(*line.history, strict=True))
         step = max(1, len(bits) // _MARKS_OF_HISTORY)

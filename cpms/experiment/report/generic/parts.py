@@ -64,18 +64,10 @@ def baseline_of(found: pd.DataFrame, baseline: str | None) -> str | None:
     return max(names, key=lambda name: ("fp64" in name.partition("auto (")[0], counts.get(name, 0)))
 
 
-def panel(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a figure of one panel, of a size in inches."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
-
-
 def lines_of_names(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, pd.DataFrame, str]:
     """Return a panel with contestants along its vertical axis, those that it has room for, and a text about others."""
     found, labels, some = room.fitting(found, short_names(found), width)
-    figure, axes = panel(width, 0.9 + room.line_height(labels) * len(found))
+    figure, (axes,) = panels.grid(width, 1, 0.9 + room.line_height(labels) * len(found))
     axes.set_yticks(range(len(found)), labels)
     axes.set_ylim(len(found) - 0.5, -0.5)
     return figure, axes, found, some

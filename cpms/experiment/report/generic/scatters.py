@@ -8,20 +8,18 @@ and contestants than a column has room for some are shown, evenly chosen, and th
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
-from cpms.experiment.report.generic.parts import Made, baseline_of, explain, fewest, panel, range_of
+from cpms.experiment.report.generic.parts import Made, baseline_of, explain, fewest, range_of
 from cpms.experiment.report.generic.words import bits_in_words, cases_in_words
 from cpms.experiment.report.page import labels, room
 from cpms.experiment.report.page.apart import apart
-from cpms.experiment.report.page.legends import ALL_MARKERS
+from cpms.experiment.report.page.legends import ALL_MARKERS, in_lines
 from cpms.experiment.report.palette import NEUTRAL, colour, nearest
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         return None  # Bytes differ by graph alone.
     size, unit = _unit(found.traffic.median(), _BYTES), _unit(found.seconds.max(), _SECONDS)
     names = captions.in_words(found.traffic_name)
-    figure, axes = panel(width, 2.6)
+    figure, (axes,) = panels.grid(width, 1, 2.6)
     axes.set(
         xlabel=names if size == "bytes" else f"{names}, in {size}",
         ylabel=f"time in {unit}",
@@ -84,7 +82,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
         return None
     names = captions.in_words(found.error_name)
     names = "largest relative error" if set(found.kind) == {"product"} else names
-    figure, axes = panel(width, 2.6)
+    figure, (axes,) = panels.grid(width, 1, 2.6)
     several = bool((found.bits != found.fewest_bits).any())
     axes.set(xlabel=f"bits {bits_in_words(found)}{', mean over iterations' if several else ''}", ylabel=names)
     panels.logarithmic(axes, "y")
@@ -319,7 +317,7 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: 
     figure: Any = axes.figure
     given = [(*str(part.graph.iloc[0]).partition(", ")[::2], part.problem.iloc[0]) for part in parts]
     graphs = captions.case_labels([(graph, "") for graph, *_ in given])
-    each_lines = [[*_in_lines(graph, _NAME[width > 5]), *more] for graph, (_, *more) in zip(graphs, given, strict=True)]
+    each_lines = [[*in_lines(graph, _NAME[width > 5]), *more] for graph, (_, *more) in zip(graphs, given, strict=True)]
     names = ["\n".join(filter(None, each)) for each in each_lines]
     above = [*figure.legends]
     if entries:
@@ -362,9 +360,3 @@ def _groups(points: Sequence[Any], axes: Axes, width: float) -> list[list[Any]]:
         count, group = connected_components(near, directed=False)
         found.append([each[group == number] for number in range(count)])
     return found
-
-
-def _in_lines(name: str, most: int) -> list[str]:
-    """Return a name in one line or two of so many characters; what is longer is abbreviated."""
-    first, *others = textwrap.wrap(name, most) or [""]
-    return [abbreviate(first, most), *([abbreviate(" ".join(others), most)] if others else [])]

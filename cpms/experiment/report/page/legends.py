@@ -29,15 +29,15 @@ _ENTRY_IN = 0.3
 """Width of the mark of a legend's entry, and of the space after it."""
 
 
-def marker(name: str, others: Sequence[str] = ()) -> str:
-    """Return the marker of an engine or layout; of another name, one by its place among such names.
+def marker(name: str) -> str:
+    """Return the marker of an engine or layout, or one for any other.
 
     Examples
     --------
-    >>> marker("csr"), marker("mine", ["yours", "mine"])
-    ('s', '>')
+    >>> marker("csr"), marker("mine")
+    ('s', '<')
     """
-    return MARKERS.get(name) or "<>hpd*"[list(others).index(name) % 6 if name in others else 0]
+    return MARKERS.get(name, "<")
 
 
 def kinds(found: pd.DataFrame) -> list[str]:
@@ -92,8 +92,7 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: boo
     from matplotlib.lines import Line2D
 
     for entry in entries:
-        parts = textwrap.wrap(str(entry.get_label()), most) or [""]
-        entry.set_label("\n".join([*parts[:1], *([abbreviate(" ".join(parts[1:]), most)] if parts[1:] else [])]))
+        entry.set_label("\n".join(in_lines(str(entry.get_label()), most)))
     columns = _columns(entries, figure.get_figwidth())
     lines = max(map(len, columns), default=0)
     blank = [Line2D([], [], linestyle="", label=" ")]
@@ -133,6 +132,12 @@ def _is_swatch(entry: Any) -> bool:
     """Return whether an entry of a legend is that of a colour."""
     unmarked = getattr(entry, "get_marker", lambda: None)() in ("", "None", None)
     return unmarked and bool(entry.get_linewidth() == SWATCH["linewidth"])
+
+
+def in_lines(name: str, most: int) -> list[str]:
+    """Return a name in one line of ``most`` characters or in two, abbreviated to fit."""
+    first, *others = textwrap.wrap(name, most) or [""]
+    return [abbreviate(first, most), *([abbreviate(" ".join(others), most)] if others else [])]
 
 
 def legend_above(axes: Axes, title: str) -> None:
