@@ -95,7 +95,8 @@ class Solver:
     block : int
         Rows of a block of block Jacobi.
     inner : {"auto", "cg", "gmres", "jacobi", "chebyshev"}, callable, or the name of a plug-in
-        The method inside ``refine``, which other methods ignore; ``auto`` chooses as ``method`` does.
+        The method inside ``refine``, which other methods ignore; ``auto`` chooses as ``method`` does, but never cg on
+        trial.
     restart : int
         Basis vectors of a cycle of GMRES.
     smallest_eigenvalue : float, optional
@@ -351,7 +352,9 @@ class Solver:
         if self.choice.method != "refine":
             return ""
         if inner == "auto":
-            return chosen(self.system, "auto", "fp64", "fp64", self.engine).method
+            found = chosen(self.system, "auto", "fp64", "fp64", self.engine).method
+            # Nothing in refine would go on where a trial fails.
+            return "gmres" if found == "cg" and not self.system.is_symmetric else found
         if (own := own_method(inner)) is not None:
             self._own[own_name(inner)] = own
             return own_name(inner)

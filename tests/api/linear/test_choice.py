@@ -134,6 +134,12 @@ def test_gmres_goes_on_where_a_trial_fails(swirl):
     assert "gmres" not in few.reason
 
 
+def test_refine_tries_no_conjugate_gradients():
+    A = swirled_chain(300, 0.05)
+    found = cpms.solve(A, np.random.default_rng(1).standard_normal(300), engine="cpu", method="refine")
+    assert (found.converged, found.method) == (True, "refine with gmres")
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 12), st.integers(0, 10**6), st.booleans())
 def test_facts_of_a_matrix_are_those_of_dense_arithmetic(size, seed, aligned):
