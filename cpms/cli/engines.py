@@ -30,7 +30,7 @@ def add(parsers: Any) -> None:
         "bits: cpms2 and cpms4 are possible, fp64 and cpms8 are not.",
         epilog="example: cpms engines cuda",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="engines to list (default: all)")
 
 
 def call(arguments: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ def add(parsers: Any) -> None:
         "and mantissa, or of each segment. Of groups, errors are relative to the largest number of a group.",
         epilog="example: cpms formats e6m9",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="formats to list (default: all that have a name)")
 
 
 def call(arguments: argparse.Namespace) -> int:

@@ -144,6 +144,91 @@ def test_headlines_are_those_of_a_computation_of_their_own(numbers):
     assert numbers["peers.programs"].value == pytest.approx(geometric(peers))
 
 
+def test_what_pages_say_in_words_holds_of_the_rows(numbers):
+    """The sentences are in docs/faq.md, docs/start.md, docs/refine.md, docs/reports.md and docs/functions.md."""
+
+    def of(key):
+        return numbers[key].value
+
+    # Method refine is faster than the other libraries, on GPUs and on processors.
+    assert min(of("refine.cusparse.least"), of("refine.library.least")) > 1
+    assert of("peers.programs.slower") == of("peers.road.slower") == 0
+    # Few bits in power iteration lose time on processors, and gain little or lose on a GPU.
+    assert min(of("processors.cpms2"), of("processors.cpms4")) > 1
+    assert max(of("rule.cuda.cpms2.1e-10"), of("rule.cuda.cpms4.1e-10")) < 1.2
+    assert max(of("rule.cuda_thread_rows.cpms2.1e-10"), of("rule.cuda_thread_rows.cpms4.1e-10")) < 1
+    # On processors, sweeps of 16 bits take about as long as sweeps of 32.
+    assert 0.9 < of("peers.16_over_32") < 1.1
+    # In-cache sweeps are faster on each of nine graphs; Anderson acceleration saves about a third of all sweeps.
+    assert min(numbers["lever.cached"].low, numbers["lever.cached.fp64"].low) > 1
+    assert len(numbers["lever.cached"].rows) == len(numbers["lever.cached.fp64"].rows) == 9
+    assert 0.6 < of("extrapolation.with") / of("extrapolation.without") < 0.75
+    # On the smallest graph an update takes longer than a new call; on all graphs it takes fewer sweeps.
+    updates = {
+        number.rows[0]["edges"]: key for key, number in numbers.items() if re.fullmatch(r"updates\.\S+\.over_road", key)
+    }
+    assert of(updates[min(updates)]) < 1
+    sweeps = [number for key, number in numbers.items() if re.fullmatch(r"updates\.\S+\.sweeps", key)]
+    assert all(number.value < int(number.what.split()[-1]) for number in sweeps)
+
+
+def test_refine_is_slower_on_the_smallest_swept_graphs_and_on_one_large_family(numbers):
+    slower = [row["edges"] for row in numbers["refine.slower"].rows]
+    others = [row["edges"] for row in numbers["refine.fp64.swept"].rows if row["edges"] not in slower]
+    assert max(slower) < min(others)
+    slower = [row["graph"] for row in numbers["road.later"].rows]
+    assert [graph.partition("family=")[2].partition(",")[0] for graph in slower if ":" in graph] == ["preferential"]
+
+
+def test_few_bits_alone_are_faster_on_most_graphs(numbers):
+    ratios = []
+    for row in numbers["bits.all"].rows:
+        taken = [result for result in row["results"] if result["status"] == "ok"]
+        own = min(r["solve_s"] for r in taken if r["storage"] == "fp64" and r["engine"] in ("cuda", "cuda_fused"))
+        (alone,) = (r["solve_s"] for r in taken if r["storage"] == "fp16" and r.get("whole") and r.get("plain"))
+        ratios.append(own / alone)
+    assert geometric(ratios) == pytest.approx(numbers["bits.all"].value, rel=1e-3)
+    assert sum(ratio > 1 for ratio in ratios) > 0.75 * len(ratios)
+
+
+def test_csr_is_ten_times_as_fast_as_sell_on_web_and_rmat_graphs():
+    """The page docs/concepts/layouts.md says so."""
+    for row in plain_rows("gpu_suite_a_irregular") + plain_rows("gpu_suite_b_irregular"):
+        if not row["graph"].startswith("elements"):
+            own = [
+                c for c in row["contestants"] if (c["engine"], c["storage"], c["vectors"]) == ("cuda", "fp64", "fp64")
+            ]
+            times = {layout: min(c["median_ms"] for c in own if c["layout"] == layout) for layout in ("csr", "sell")}
+            assert times["sell"] > 10 * times["csr"]
+
+
+def test_what_the_page_of_reports_says_in_words_holds_of_the_rows():
+    least = {}
+    for layout, name in (("csr", "gpu_speedup"), ("ell", "gpu_speedup_ell")):
+        for row in plain_rows(name):
+            if row["status"] == "ok" and row["stand_in_for"] and row["tol"] == 1e-10:
+                whole = [r for r in row["results"] if r["status"] == "ok" and not r.get("most_read")]
+                taken = {(r["engine"], r["storage"]): r["solve_s"] for r in whole}
+                for engine in ("cuda", "cuda_thread_rows"):
+                    if (engine, "fp64") in taken:  # Two graphs exceed the memory in ELL.
+                        ratio = taken[engine, "fp64"] / taken[engine, "cpms2"]
+                        least[layout, engine] = min(ratio, least.get((layout, engine), math.inf))
+    assert [key for key, ratio in least.items() if ratio > 1] == [("ell", "cuda"), ("ell", "cuda_thread_rows")]
+    iterations = {}
+    for row in plain_rows("standins"):
+        iterations.setdefault(row["graph"], {})[row["storage"]] = row["iterations"]
+    assert all(abs(each[few] - each["fp64"]) <= 1 for each in iterations.values() for few in ("cpms2", "cpms4"))
+    over_cusparse = []
+    for row in plain_rows("gpu_systems"):
+        whole = [r for r in row["results"] if r["status"] == "ok" and r["storage"] == "fp64" and not r.get("method")]
+        taken = {(r["engine"], r["layout"]): r["solve_s"] for r in whole}
+        keys, theirs = taken["reduce_by_key", "coo"], taken["cusparse", None]
+        fused = taken["cuda_fused", "pattern"]
+        assert fused < min(keys, theirs)
+        over_cusparse.append(theirs / keys)
+    assert sum(ratio > 1 for ratio in over_cusparse) > len(over_cusparse) / 2
+
+
 def test_kinds_of_graphs_make_up_the_suite(numbers):
     counts = {
         kind: len(numbers[f"refine.cusparse.{kind}"].rows) for kind in ("all", "swept", "acyclic", "real", "generated")
