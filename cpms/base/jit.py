@@ -95,6 +95,12 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     **options
         Of `numba.njit`.
 
+    Raises
+    ------
+    TypeError
+        If the function's closure holds a compiled one. The cache knows a closure by its content, and of a compiled
+        function that is another in each process: machine code would be written and never be found again.
+
     Examples
     --------
     >>> @compiled(error_model="numpy")
@@ -105,6 +111,9 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
+        for cell in function.__closure__ or ():
+            if isinstance(cell.cell_contents, numba.core.dispatcher.Dispatcher):
+                raise TypeError(f"{function.__qualname__} holds a compiled function in its closure; name it globally")
         loop = _compiled(function, options)
         _read_alone(loop)
         _tolerate_save_errors(loop)

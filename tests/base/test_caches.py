@@ -106,6 +106,16 @@ def test_a_loop_is_compiled_anew_where_the_file_of_its_helper_changed(monkeypatc
         assert importlib.import_module("a_loop").f(4.0) == 4.0 * float(factor)
 
 
+def test_a_compiled_function_in_a_closure_is_refused():
+    helper = jit.inlined_in_loops()(half)
+
+    def loop(x):
+        return helper(x)
+
+    with pytest.raises(TypeError, match="loop holds a compiled function in its closure"):
+        jit.compiled()(loop)
+
+
 @pytest.mark.parametrize(
     ("library", "variable"),
     [("matplotlib", "MPLCONFIGDIR"), ("cupy", "CUPY_CACHE_DIR"), ("pyopencl", "POCL_CACHE_DIR")],

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.krylov.basis_loops import dot_product, summed
-from cpms.backends.cpu.krylov.row_products import PRODUCTS, RUN
+from cpms.backends.cpu.krylov.row_products import DISTANCES, RUN, WHOLE, multiply, multiply_by_distances, multiply_whole
 from cpms.backends.cpu.krylov.stored_cg_loops import turn_blocks, turn_packed, update_blocks, update_packed
 from cpms.backends.cpu.lane_barrier import meet
 from cpms.base.jit import compiled
@@ -70,7 +70,6 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
     ``first`` holds the first range of each lane.
     """
     stored = vectors[0]
-    multiply: Any = PRODUCTS[shape]
     kind, exponent_bits, mantissa_bits = spec
 
     @compiled(error_model="numpy")
@@ -82,7 +81,13 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
         while done < len(report):
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
-                multiply(matrix, decoded, q, low, high, buffer, kind, exponent_bits, mantissa_bits)
+                given = matrix, decoded, q, low, high, buffer, kind, exponent_bits, mantissa_bits
+                if shape == WHOLE:
+                    multiply_whole(*given)
+                elif shape == DISTANCES:
+                    multiply_by_distances(*given)
+                else:
+                    multiply(*given)
                 sums[0, part] = dot_product(decoded[low:high], q[low:high])
             arrivals += lanes
             meet(control, arrivals)

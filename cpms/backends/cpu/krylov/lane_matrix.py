@@ -45,7 +45,7 @@ class LaneMatrix:
     arrays : tuple
         Starts, columns, values, their table and factor, the patterns of rows, their starts and distances.
     shape, spec
-        How columns and values are stored; see `cpms.backends.cpu.krylov.cg_loops`.
+        How columns and values are stored; see `cpms.backends.cpu.krylov.row_products`.
     nbytes : int
         Bytes that a product reads.
     bounds, cost : ndarray of int64

@@ -4,6 +4,9 @@ Values are plain numbers (`NATIVE`), none (`ONES`), or codes of a byte into a ta
 packed floats of 8 bits become. Sixteen bits (`HALVES`) are decoded by shifts. Columns are read (`COLUMNS`), or
 found by a dictionary of rows (`cpms.sparse.row_patterns`): of distances (`DISTANCES`), or of values too
 (`WHOLE`). Loops over slices from 0 become vector instructions; unsigned indices leave out the test for negative ones.
+
+A loop calls the product of its shape in a branch on that number, and is compiled with that one alone. A product that a
+loop held in its closure would be another one in each process to Numba's cache.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ def _value(values, table, k, kind, exponent_bits, mantissa_bits):  # type: ignor
 
 
 @inlined
-def _multiply(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+def multiply(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
     """Do q = A p in a range of rows."""
     starts, columns, values, table, factor, _, _, _ = matrix
     for row in range(low, high):
@@ -59,7 +62,7 @@ def _multiply(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bi
 
 
 @inlined
-def _multiply_by_distances(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+def multiply_by_distances(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
     """Do q = A p in a range of rows whose columns are those of their patterns."""
     starts, _, values, table, factor, of_row, pattern_starts, distances = matrix
     for row in range(low, high):
@@ -79,7 +82,7 @@ def _multiply_by_distances(matrix, p, q, low, high, _buffer, kind, exponent_bits
 
 
 @inlined
-def _multiply_whole(matrix, p, q, low, high, buffer, _kind, _exponent_bits, _mantissa_bits):  # type: ignore[no-untyped-def]
+def multiply_whole(matrix, p, q, low, high, buffer, _kind, _exponent_bits, _mantissa_bits):  # type: ignore[no-untyped-def]
     """Do q = A p in a range of rows that are in a dictionary: runs of one pattern as vectors, others one by one."""
     _, _, _, table, factor, of_row, pattern_starts, distances = matrix
     row = low
@@ -123,8 +126,3 @@ def _multiply_whole(matrix, p, q, low, high, buffer, _kind, _exponent_bits, _man
             for i in range(count):
                 q[first + i] = factor * buffer[i]
         row = stop
-
-
-PRODUCTS = (_multiply, _multiply_by_distances, _multiply_whole)
-"""Of each shape (`COLUMNS`, `DISTANCES`, `WHOLE`): q = A p in a range of rows of a matrix as `LaneMatrix` holds it. The
-buffer has `RUN` values."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu.krylov.basis_loops import summed
-from cpms.backends.cpu.krylov.row_products import PRODUCTS, RUN
+from cpms.backends.cpu.krylov.row_products import DISTANCES, RUN, WHOLE, multiply, multiply_by_distances, multiply_whole
 from cpms.backends.cpu.lane_barrier import meet
 from cpms.base.jit import compiled, inlined_in_loops
 
@@ -51,7 +51,6 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int]) -> Any:
     Iterations end after as many as ``coefficients`` has rows, when the residual is at ``target``, or when it is not
     below ``limit``; lane 0 reports the square of the residual after each. ``first`` holds the first range of each lane.
     """
-    multiply: Any = PRODUCTS[shape]
     kind, exponent_bits, mantissa_bits = spec
 
     @compiled(error_model="numpy")
@@ -67,7 +66,13 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int]) -> Any:
             meet(control, arrivals)
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
-                multiply(matrix, s, q, low, high, buffer, kind, exponent_bits, mantissa_bits)
+                given = matrix, s, q, low, high, buffer, kind, exponent_bits, mantissa_bits
+                if shape == WHOLE:
+                    multiply_whole(*given)
+                elif shape == DISTANCES:
+                    multiply_by_distances(*given)
+                else:
+                    multiply(*given)
                 sums[part] = _correct(c[low:high], r[low:high], s[low:high], q[low:high])
             arrivals += lanes
             meet(control, arrivals)
