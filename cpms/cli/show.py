@@ -21,7 +21,8 @@ def add(parsers: Any) -> None:
         help="draw tables and figures from rows",
         description="Draw the table or figure NAME (or all), or what a program of your own draws, from the rows in "
         "DIR, and from nothing else. An experiment without a program, given by its name or its configuration, has "
-        "figures of time by precision, speed-up, residuals, bytes and errors, as far as its rows allow.",
+        "figures of time by precision, speed-up, residuals, time to a tolerance, bytes, share of the roofline and "
+        "errors, as far as its rows allow.",
         epilog="example: cpms show table2 --output figures; names: " + ", ".join(show_programs()),
     )
     parser.add_argument(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,26 @@ def _copy() -> Timer:
 
 def _copy_gbps(copy: Timer) -> float:
     return 16 * _COPIED / statistics.median(copy.samples_ms) / 1e6
+
+
+_COPIED_IN_MAIN_MEMORY = 1 << 24
+"""Float64 values of the copy in main memory: 128 MiB, beyond the caches of most processors."""
+
+
+def host_copy_bandwidth() -> float:
+    """Return the bytes that a copy in main memory reads and writes a second, in GB/s, on all threads that may be used.
+
+    It is measured once a process and number of threads.
+    """
+    return _copy_on(threads.available())
+
+
+@lru_cache(maxsize=8)
+def _copy_on(count: int) -> float:
+    with threads.limited(count):
+        copy = WallTimer(copying(np.ones(_COPIED_IN_MAIN_MEMORY)))
+        in_turn([copy], 5)
+    return 16 * _COPIED_IN_MAIN_MEMORY / statistics.median(copy.samples_ms) / 1e6
 
 
 def ceilings() -> dict[str, float]:

@@ -43,6 +43,11 @@ def test_each_way_is_certified_and_drawn(tmp_path):
     assert [way["status"] for way in found["ways_found"]] == ["CONVERGED"] * 3
     assert all(way["residual"] <= 1e-10 for way in found["ways_found"][1:])
     assert list(found["ways_found"][2]["iterations_by_bits"]) == ["16"]
+    for way in found["ways_found"]:
+        assert len(way["step_s"]) == len(way["history"])
+        assert way["step_s"] == sorted(way["step_s"])
+    assert 0 < found["ways_found"][1]["step_s"][-1] <= found["ways_found"][1]["solve_s"]
+    assert found["host_copy_gbps"] > 0
     table = shown("linear", {**cell, **found, "status": "ok"}, tmp_path)
     assert table.method.tolist() == ["scipy cg", "cg", "cg"]
     assert (tmp_path / "linear.png").exists()

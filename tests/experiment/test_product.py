@@ -51,6 +51,8 @@ def test_each_contestant_is_measured_at_each_level():
     assert sizes[1] < sizes[2] < sizes[3]
     (sentence,) = found["refused"].values()
     assert "use cuda" in sentence
+    assert found["host_copy_gbps"] > 0
+    assert "copy_gbps" not in found
 
 
 def test_table_and_figure_are_made_of_rows(tmp_path):

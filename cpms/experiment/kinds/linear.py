@@ -17,7 +17,6 @@ from pydantic import Field, field_validator
 
 from cpms.api import product_engines
 from cpms.api.linear.choice import METHODS, own_method, vector_format
-from cpms.api.linear.solution import Solution
 from cpms.api.linear.solver import Solver
 from cpms.base import work_clock
 from cpms.base.errors import InputError, UnsupportedError
@@ -26,6 +25,7 @@ from cpms.experiment.config import Cell, Strict
 from cpms.experiment.config_types import AUTO, MatrixStorageOrAuto, one_of, or_plugin
 from cpms.experiment.library_solvers import LIBRARIES, of_device
 from cpms.experiment.linear_systems import OnSystems, SystemsConfig
+from cpms.experiment.timers import host_copy_bandwidth
 from cpms.problems.linear_system import LinearSystem
 from cpms.sparse.matrix import Matrix
 
@@ -92,7 +92,9 @@ class Context(OnSystems):
             for key in ("solve_s", "whole_s"):
                 line[key.replace("_s", "_samples_s")] = [each[key] for each in found]
                 line[key] = median(each[key] for each in found)
-        return {"rows": matrix.rows, "entries": matrix.entries, "ways_found": lines}
+            line["step_s"] = min(found, key=lambda each: abs(each["solve_s"] - line["solve_s"]))["step_s"]
+        sizes = {"rows": matrix.rows, "entries": matrix.entries}
+        return {**sizes, "host_copy_gbps": host_copy_bandwidth(), "ways_found": lines}
 
     def _solve(self, matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> Callable[[], dict[str, Any]]:
         def solve() -> dict[str, Any]:
@@ -125,7 +127,8 @@ def _prepared(matrix: Matrix, way: dict[str, Any]) -> Solver:
 
 def _of_cpms(solver: Solver, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
     found = solver.solve(b, tol=cell["tol"], max_iterations=cell["max_iterations"])
-    every = -(-len(found.history) // cell["history_points"]) if cell["history_points"] else 0
+    points = cell["history_points"]
+    steps = found.history[:: max(1, -(-len(found.history) // points))] if points else []
     return {
         **way,
         "used": f"{way['engine']} {way['method']}" if way["engine"] in LIBRARIES else found.method,
@@ -141,18 +144,13 @@ def _of_cpms(solver: Solver, b: Any, way: dict[str, Any], cell: Cell) -> dict[st
         "solve_s": found.solve_s,
         "certify_s": found.certify_s,
         "whole_s": found.prepare_s + found.transfer_s + found.solve_s + found.certify_s,
-        "history": _history(found, every),
+        "history": [[s.iteration, s.residual, s.bits, s.bytes_read] for s in steps],
+        "step_s": [s.seconds for s in steps],
     }
 
 
-def _history(found: Solution, every: int) -> list[list[float]]:
-    if not every:
-        return []
-    return [[s.iteration, s.residual, s.bits, s.bytes_read] for s in found.history[:: max(1, every)]]
-
-
 def _refused(way: dict[str, Any], reason: str) -> dict[str, Any]:
-    nothing = {"iterations": 0, "iterations_by_bits": {}, "bytes_read": 0, "history": []}
+    nothing = {"iterations": 0, "iterations_by_bits": {}, "bytes_read": 0, "history": [], "step_s": []}
     times = dict.fromkeys(("solve_s", "certify_s", "whole_s"), 0.0)
     known = {"used": way["method"], "stored_as": way["storage"], "reason": reason, "status": _REFUSED}
     known |= {"vectors_as": way["vectors"], "preconditioner_used": way["preconditioner"] or "none"}
@@ -191,4 +189,5 @@ def _of_scipy(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[s
         "certify_s": 0.0,
         "whole_s": seconds,
         "history": [],
+        "step_s": [],
     }

@@ -18,7 +18,7 @@ from cpms.contracts.product_request import Compute
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import MatrixStorage, loadable, one_of, or_plugin
 from cpms.experiment.graph_cache import OnGraphs
-from cpms.experiment.timers import Timer, WallTimer, copy_bandwidth, in_turn
+from cpms.experiment.timers import Timer, WallTimer, copy_bandwidth, host_copy_bandwidth, in_turn
 from cpms.sources import matrices
 from cpms.sparse.arrangement import INDICES, LAYOUTS, layout_of
 from cpms.sparse.matrix import Matrix
@@ -117,6 +117,8 @@ class Context(OnGraphs):
         sizes = {"rows": self._matrix.rows, "columns": self._matrix.columns, "entries": self._matrix.entries}
         on_device = any(isinstance(timer, Timer) for timer in timers)
         copy = {"copy_gbps": copy_bandwidth()} if on_device else {}
+        if any(isinstance(timer, WallTimer) for timer in timers):
+            copy["host_copy_gbps"] = host_copy_bandwidth()
         return {**sizes, "contestants": lines, "refused": refused, **copy}
 
     def _made(self, name: str) -> Matrix:

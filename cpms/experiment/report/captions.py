@@ -91,6 +91,17 @@ def devices(result: dict[str, Any]) -> list[str]:
     return [names[kind] for kind in _kinds_of_devices(result)]
 
 
+def devices_are_processors(result: dict[str, Any]) -> bool:
+    """Return whether a result is of processors alone.
+
+    Examples
+    --------
+    >>> devices_are_processors({"gpu": "H200", "engine": "cpu"}), devices_are_processors({"gpu": "H200"})
+    (True, False)
+    """
+    return _kinds_of_devices(result) == ["cpu"]
+
+
 def _kinds_of_devices(result: dict[str, Any]) -> list[str]:
     """Return the kinds of devices of a result; of engines that are not known, all that its machine has."""
     if not result.get("gpu"):

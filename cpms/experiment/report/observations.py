@@ -50,10 +50,13 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         ``called`` is the contestant without its problem and without what is chosen for each graph, ``named_by`` lists
         what it names, and ``named`` is its name for a caption where there is no other. ``kind`` of the experiment;
         ``engine``, ``layout`` and ``machines``, the devices;
+        ``tol``, the tolerance of a solve, and ``besides``, the problem without it;
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
         ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
         ``error`` and ``error_name``; ``flaw``, why the time counts for nothing; ``traffic`` in bytes and
-        ``traffic_name``; ``iterations`` and certified ``residual``; ``history``, pairs of a residual and bits, and its
+        ``traffic_name``; ``moved``, the bytes read and written in ``seconds``, and ``copy_gbps``, the rate of a copy on
+        the device; ``timelines``, of each repetition the pairs of a residual and the seconds at which it was reached;
+        ``iterations`` and certified ``residual``; ``history``, pairs of a residual and bits, and its
         ``norm``. Missing numbers are NaN.
 
     Examples
@@ -91,10 +94,11 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     for (graph, parameters, _), lines in groups.items():
         stated = {name: lines[0][name] for name in of_problems if name in lines[0]}
         values_alone = len(stated) > 2  # A label has no room for the names of three.
-        problem = " ".join(
-            value if values_alone and isinstance(value, str) else f"{spaced(name)}={value}"
+        words = {
+            name: value if values_alone and isinstance(value, str) else f"{spaced(name)}={value}"
             for name, value in stated.items()
-        )
+        }
+        problem = " ".join(words.values())
         found.append(
             {
                 "graph": graph,
@@ -104,6 +108,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
                 "named": own_name(lines[0]),
                 "named_by": ", ".join(dict.fromkeys(map(spaced, held_names))),
                 "problem": problem,
+                "besides": " ".join(word for name, word in words.items() if name != "tol"),
                 "case": f"{graph}, {problem}" if problem else str(graph),
                 **_joined(lines),
             }
@@ -187,6 +192,10 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "error_name": error,
         "traffic": float(first.get(traffic, np.nan)),
         "traffic_name": traffic,
+        "moved": _moved(first, traffic),
+        "copy_gbps": _copy_gbps(first),
+        "tol": float(first.get("tol", np.nan)),
+        "timelines": [timeline for line in lines if (timeline := _timeline(line))],
         "history": _history(first),
         "norm": first.get("norm", ""),
         "own": any(plugins.is_reference(str(value)) for name, value in first.items() if name in PARAMETERS),
@@ -271,6 +280,28 @@ def _split_by_bits(parts: list[dict[int, float]], seconds: float) -> dict[int, f
     shares = [{bits: each / sum(part.values()) for bits, each in part.items()} for part in parts if sum(part.values())]
     read = {bits for share in shares for bits in share}
     return {bits: seconds * sum(share.get(bits, 0.0) for share in shares) / len(shares) for bits in sorted(read)}
+
+
+def _moved(line: dict[str, Any], traffic: str) -> float:
+    """Return the bytes read and written in the time of a result; NaN where rows hold the size of something alone."""
+    if traffic in ("bytes_read", "least_bytes") or (traffic == "bytes" and line.get("kind") == "sweeps"):
+        return float(line[traffic])
+    return 2.0 * line["bytes"] if line.get("kind") == "conversion" else np.nan
+
+
+def _copy_gbps(line: dict[str, Any]) -> float:
+    """Return the rate of a copy, read and written, on the device of a result."""
+    if captions.devices_are_processors(line) and line.get("kind") != "conversion":
+        return float(line.get("host_copy_gbps", np.nan))
+    return float(line.get("copy_gbps", json.loads(line.get("ceilings_json", "{}")).get("copy_gbps", np.nan)))
+
+
+def _timeline(line: dict[str, Any]) -> list[tuple[float, float]]:
+    """Return residual and seconds since the start of each recorded iteration; nothing where rows lack either."""
+    recorded, steps = json.loads(line.get("history_json", "[]")), json.loads(line.get("step_s_json", "[]"))
+    if recorded and "used" in line:
+        return [(float(step[1]), float(end)) for step, end in zip(recorded, steps, strict=False)]
+    return [(float(step[0]), float(step[3])) for step in recorded if len(step) > 3]
 
 
 def _history(line: dict[str, Any]) -> list[tuple[int, float, int]]:

@@ -19,10 +19,12 @@ from cpms.experiment.report.generic.conditions import conditions
 from cpms.experiment.report.generic.curves import residuals
 from cpms.experiment.report.generic.flaws import fair, unconverged
 from cpms.experiment.report.generic.parts import Made, baseline_of
+from cpms.experiment.report.generic.roofline import share_of_roofline
 from cpms.experiment.report.generic.scatters import error_by_bits, traffic
 from cpms.experiment.report.generic.speedup import speedup
 from cpms.experiment.report.generic.speedup import speedups as speedups
 from cpms.experiment.report.generic.table import results
+from cpms.experiment.report.generic.tolerances import time_to_tolerance
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.style import STYLE, inches
 from cpms.experiment.rows.rows import Row
@@ -60,12 +62,14 @@ TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
     "time": time_by_precision,
     "speedup": speedup,
     "residual": residuals,
+    "tolerance": time_to_tolerance,
     "traffic": traffic,
+    "roofline": share_of_roofline,
     "error": error_by_bits,
 }
 """The templates by name; a figure's file has the name of its experiment and of its template, but for `_called`."""
 
-_TIMED = ("time", "speedup", "traffic")
+_TIMED = ("time", "speedup", "tolerance", "traffic", "roofline")
 """Templates that compare times."""
 
 

@@ -226,6 +226,7 @@ most_us|number|us|most of the samples of a sweep
 gather_us|number|us|gathers of a sweep alone
 copy_json|JSON|ms|copy of the array: median, least, most
 copy_gbps|number|1e9 bytes/s|copy
+host_copy_gbps|number|1e9 bytes/s|copy in main memory, on all threads, read and written
 copy_least_gbps|number|1e9 bytes/s|copy, least of samples
 copy_most_gbps|number|1e9 bytes/s|copy, most of samples
 convert_gbps|number|1e9 bytes/s|conversion to the format

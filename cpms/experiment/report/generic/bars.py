@@ -53,7 +53,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     longest, apart = found.prepare.max(), ""
     if longest > _TOO_LONG * found.seconds.max() or (found.prepare / found.seconds).median() > _TOO_LONG:
         apart, found = f"; preparation, up to {longest:.3g} s, is not drawn", found.assign(prepare=0.0)
-    figure, axes, places, found, some = _groups(found, width, baseline_of(found, baseline))
+    figure, axes, places, found, some = groups(found, width, baseline_of(found, baseline))
     total = found.seconds + found.prepare
     slowest = total.groupby(found.case).transform("max")
     relative = slowest.max() > _APART * slowest.min() and bool((found.groupby("case").size() > 1).any())
@@ -137,7 +137,7 @@ def _explained() -> list[Any]:
     return [Patch(facecolor=NEUTRAL, label="fewest bits of several", **_MIXED)]
 
 
-def _groups(found: pd.DataFrame, width: float, base: str | None) -> tuple[Figure, Axes, list[int], pd.DataFrame, str]:
+def groups(found: pd.DataFrame, width: float, base: str | None) -> tuple[Figure, Axes, list[int], pd.DataFrame, str]:
     """Return a panel of names below the name of their graph, the place of each line, those shown, and a text."""
     if 1 in (len(set(found.case)), len(set(found.called)), found.groupby("case").size().max()):
         figure, axes, found, some = lines_of_names(found.sort_values("seconds"), width)

@@ -11,6 +11,7 @@ from cpms.base.errors import InputError
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.words import bits_in_words
 from cpms.experiment.report.page import room
+from cpms.experiment.report.palette import NEUTRAL, colour, nearest
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 Made = tuple["Figure", str, str] | None
 """A figure, the text of its caption and its alternative text; None if the observations allow none."""
+SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
+"""Units of time in seconds, from the longest."""
 
 
 def fewest(found: pd.DataFrame) -> str:
@@ -106,3 +109,30 @@ def explain(figure: Figure, entries: list[Artist]) -> None:
     """Write a legend below the panels, which keep their height."""
     lines = panels.legend(figure, entries, most=50, below=True)
     figure.set_figheight(figure.get_figheight() + 0.14 * (lines - 1))
+
+
+def marks_of(found: pd.DataFrame) -> dict[str, str]:
+    """Return the marker of each contestant: that of its engine or layout, or one that no other has in its colours."""
+    wanted = dict(zip(found.called, panels.markers(found), strict=True))
+    shades = {name: {*map(nearest, part.fewest_bits)} for name, part in found.groupby("called")}
+    chosen = dict[str, str]()
+    for name, marker in wanted.items():
+        taken = {chosen[other] for other in chosen if shades[other] & shades[name]}
+        chosen[name] = next((each for each in [marker, *panels.ALL_MARKERS] if each not in taken), marker)
+    return chosen
+
+
+def key_of_contestants(found: pd.DataFrame, marks: dict[str, str]) -> tuple[list[Artist], bool]:
+    """Return the entries of a legend for contestants, and whether some are open, since they have several colours."""
+    lines = {}
+    for name, part in found.groupby("called", sort=False):
+        shades = {colour(bits) for bits in part.fewest_bits}
+        look = {"color": shades.pop()} if len(shades) == 1 else {"color": NEUTRAL, "markerfacecolor": "white"}
+        lines[str(name)] = {**look, "marker": marks[str(name)], "linestyle": "", "markersize": 4}
+    entries = panels.key(lines=lines) if len(lines) > 1 else []
+    return entries, any("markerfacecolor" in line for line in lines.values()) and bool(entries)
+
+
+def unit(value: float, units: dict[str, float]) -> str:
+    """Return the largest unit that a value is not below; the smallest if there is none."""
+    return next((name for name, size in units.items() if value >= size), [*units][-1])

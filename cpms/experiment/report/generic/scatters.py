@@ -15,12 +15,22 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import captions, panels
-from cpms.experiment.report.generic.parts import Made, baseline_of, explain, fewest, range_of
+from cpms.experiment.report.generic.parts import (
+    SECONDS,
+    Made,
+    baseline_of,
+    explain,
+    fewest,
+    key_of_contestants,
+    marks_of,
+    range_of,
+    unit,
+)
 from cpms.experiment.report.generic.words import bits_in_words, cases_in_words
 from cpms.experiment.report.page import labels, room
 from cpms.experiment.report.page.apart import apart
-from cpms.experiment.report.page.legends import ALL_MARKERS, in_lines
-from cpms.experiment.report.palette import NEUTRAL, colour, nearest
+from cpms.experiment.report.page.legends import in_lines
+from cpms.experiment.report.palette import NEUTRAL, colour
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -45,7 +55,6 @@ _DECADE = 10.0
 _WRONG = 1.0
 """Relative error from which on a result is wrong."""
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
-_SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
 
 
 def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -57,16 +66,16 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     found, some = _chosen(found, ("traffic", "seconds"), width, baseline)
     if (found.groupby("case").traffic.agg(np.ptp) <= (_LEAST_SPREAD - 1) * found.groupby("case").traffic.min()).all():
         return None  # Bytes differ by graph alone.
-    size, unit = _unit(found.traffic.median(), _BYTES), _unit(found.seconds.max(), _SECONDS)
+    size, time = unit(found.traffic.median(), _BYTES), unit(found.seconds.max(), SECONDS)
     names = captions.in_words(found.traffic_name)
     figure, (axes,) = panels.grid(width, 1, 2.6)
     axes.set(
         xlabel=names if size == "bytes" else f"{names}, in {size}",
-        ylabel=f"time in {unit}",
+        ylabel=f"time in {time}",
     )
     panels.logarithmic(axes, most=5)
     panels.logarithmic(axes, "y", most=5)
-    found = found.assign(x=found.traffic / _BYTES[size], y=found.seconds / _SECONDS[unit])
+    found = found.assign(x=found.traffic / _BYTES[size], y=found.seconds / SECONDS[time])
     more = _draw(axes, found, width, join=True)
     return figure, f"time against {names}{more}{same}{some}", range_of(found, "seconds", "Points of the time", "s")
 
@@ -142,11 +151,6 @@ def _relates(across: pd.Series[float]) -> bool:
     return len(across) >= 3 and bool(across.min() < across.max())
 
 
-def _unit(value: float, units: dict[str, float]) -> str:
-    """Return the largest unit that a value is not below; the smallest if there is none."""
-    return next((name for name, size in units.items() if value >= size), [*units][-1])
-
-
 def _chosen(
     found: pd.DataFrame, columns: tuple[str, str], width: float, baseline: str | None
 ) -> tuple[pd.DataFrame, str]:
@@ -200,7 +204,7 @@ def _draw(axes: Axes, found: pd.DataFrame, width: float, *, join: bool = False) 
     """
     found, apart_ = _apart(found, width, logarithmic=join)
     parts = [part for _, part in found.groupby("case", sort=False)]
-    marks = _marks(found)
+    marks = marks_of(found)
     for name, part in found.groupby("called", sort=False):
         axes.scatter(
             part.x, part.y, s=16, c=[colour(bits) for bits in part.fewest_bits], marker=marks[str(name)],
@@ -222,7 +226,7 @@ def _draw(axes: Axes, found: pd.DataFrame, width: float, *, join: bool = False) 
     coloured = (
         fewest(found) if len(shades) > 1 else f"; all have {found.fewest_bits.min():g} bits {bits_in_words(found)}"
     )
-    entries, several = _contestants(found, marks)
+    entries, several = key_of_contestants(found, marks)
     _name(axes, parts, lines, entries, width)
     joined = "; lines: points of one graph" if lines else "; named: each group of a graph's points"
     return "".join(
@@ -288,28 +292,6 @@ def _cross(one: Any, other: Any) -> bool:
         return np.sign(along[0] * off[:, 1] - along[1] * off[:, 0])
 
     return bool(np.prod(sides(one, other)) <= 0 and np.prod(sides(other, one)) <= 0)
-
-
-def _marks(found: pd.DataFrame) -> dict[str, str]:
-    """Return the marker of each contestant: that of its engine or layout, or one that no other has in its colours."""
-    wanted = dict(zip(found.called, panels.markers(found), strict=True))
-    shades = {name: {*map(nearest, part.fewest_bits)} for name, part in found.groupby("called")}
-    chosen = dict[str, str]()
-    for name, marker in wanted.items():
-        taken = {chosen[other] for other in chosen if shades[other] & shades[name]}
-        chosen[name] = next((each for each in [marker, *ALL_MARKERS] if each not in taken), marker)
-    return chosen
-
-
-def _contestants(found: pd.DataFrame, marks: dict[str, str]) -> tuple[list[Artist], bool]:
-    """Return the entries of a legend for contestants, and whether some are open, since they have several colours."""
-    lines = {}
-    for name, part in found.groupby("called", sort=False):
-        shades = {colour(bits) for bits in part.fewest_bits}
-        look = {"color": shades.pop()} if len(shades) == 1 else {"color": NEUTRAL, "markerfacecolor": "white"}
-        lines[str(name)] = {**look, "marker": marks[str(name)], "linestyle": "", "markersize": 4}
-    entries = panels.key(lines=lines) if len(lines) > 1 else []
-    return entries, any("markerfacecolor" in line for line in lines.values()) and bool(entries)
 
 
 def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: list[Artist], width: float) -> None:

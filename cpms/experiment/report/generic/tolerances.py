@@ -1,0 +1,138 @@
+"""Time to a tolerance: of solves to several tolerances, or of solves whose rows hold when each iteration ended.
+
+Of the latter a tolerance's time is that at which the solver's residual was first below it, at each power of ten that
+the solve reached. A curve is a contestant, and a panel a graph; a point is the median of the samples. The cost is one
+pass over the recorded iterations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.report import captions, panels
+from cpms.experiment.report.generic.parts import (
+    SECONDS,
+    Made,
+    baseline_of,
+    each_line,
+    explain,
+    fewest,
+    key_of_contestants,
+    marks_of,
+    range_of,
+    unit,
+)
+from cpms.experiment.report.intervals import FEWEST, median_ends
+from cpms.experiment.report.page import room
+from cpms.experiment.report.palette import colour
+from cpms.experiment.report.stand_ins import STARRED
+
+_MOST = {False: (2, 6), True: (4, 8)}
+"""Graphs and contestants that are drawn, in one column of a journal and in two."""
+_LEAST_TOLERANCES = 2
+"""Tolerances of a curve; a point at one tolerance is in the figure of times."""
+_APART = 1.3
+"""Quotient of the places of neighbouring contestants at one tolerance, so that no mark hides another."""
+
+
+def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
+    """Draw the time of each contestant against the tolerance, with an interval of each median."""
+    points, what = _of_solves(found), "time of a solve to a tolerance"
+    if points.empty:
+        points, what = _of_iterations(found), "time at which the residual of the solver fell below a tolerance"
+    if points.empty:
+        return None
+    wide = width > 5
+    points, some = room.sample(points, baseline_of(points, baseline), *_MOST[wide])
+    time = unit(points.seconds.max(), SECONDS)
+    marks, names = marks_of(points), list(dict.fromkeys(points.called))
+    parts = [part for _, part in points.groupby("case", sort=False)]
+    figure, axes = panels.grid(width, len(parts), 2.1, columns=(1, 2), sharex=True)
+    titles = captions.case_labels([(part.graph.iloc[0], part.problem.iloc[0]) for part in parts])
+    columns = 2 if wide and len(parts) > 1 else 1
+    for number, (panel, part, title) in enumerate(zip(axes, parts, titles, strict=True)):
+        for place, name in enumerate(names):
+            _curve(panel, part[part.called == name], marks[name], (place, len(names)), SECONDS[time])
+        panel.set_title(title)
+        panels.logarithmic(panel, "y", most=5)
+        if number % columns == 0:
+            panel.set_ylabel(f"time in {time}")
+        if number + columns >= len(parts):
+            panel.set_xlabel("tolerance")
+            panel.tick_params(labelbottom=True)
+    panels.logarithmic(axes[0])
+    axes[0].invert_xaxis()
+    entries, several = key_of_contestants(points, marks)
+    colours = panels.key({*points.fewest_bits}) if several or not entries else []
+    explain(figure, [*colours, *entries])
+    texts = [
+        f"{what}, against it",
+        fewest(points),
+        "; open in the legend: of several colours" if several else "",
+        _interval(points),
+        "; marks of one tolerance lie beside each other" if len(names) > 1 else "",
+        some,
+        f"; {STARRED}" if any(map(captions.stands_in, points.graph)) else "",
+    ]
+    return figure, "".join(texts), range_of(points, "seconds", "Points of the time", "s")
+
+
+def _curve(axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int], scale: float) -> None:
+    """Draw the points of a contestant on a graph, joined."""
+    part = part.sort_values("tol")
+    if part.empty:
+        return
+    across = panels.abreast(part.tol.to_numpy(float), *beside, _APART)
+    axes.plot(across, part.seconds / scale, color=colour(part.fewest_bits.min()), linewidth=0.8, zorder=1)
+    for x, line in zip(across, each_line(part), strict=True):
+        low, high = median_ends(line.samples)
+        ends = (low / scale, high / scale)
+        panels.point(axes, x, line.seconds / scale, line.fewest_bits, marker, ends=ends, across=False, size=3.5)
+
+
+def _of_solves(found: pd.DataFrame) -> pd.DataFrame:
+    """Return solves of contestants that have several tolerances on a graph; a case is a graph without its tolerance."""
+    found = found[(found.seconds > 0) & (found.tol > 0)]
+    if found.empty:
+        return found
+    problem = found.besides
+    case = [", ".join(filter(None, each)) for each in zip(found.graph.astype(str), problem, strict=True)]
+    return _several(found.assign(problem=problem, case=case))
+
+
+def _of_iterations(found: pd.DataFrame) -> pd.DataFrame:
+    """Return a point for each power of ten below which all repetitions of a solve brought their residual."""
+    lines = []
+    for line in found[found.timelines.map(bool)].to_dict("records"):
+        steps = [np.array(each, dtype=float) for each in line["timelines"]]
+        first, last = max(each[0, 0] for each in steps), max(each[:, 0].min() for each in steps)
+        for power in range(int(np.floor(np.log10(first))), -400, -1) if first > 0 else ():
+            tolerance = 10.0**power
+            if last >= tolerance:
+                break
+            samples = [float(each[int(np.argmax(each[:, 0] < tolerance)), 1]) for each in steps]
+            lines.append({**line, "tol": tolerance, "samples": samples, "seconds": float(np.median(samples))})
+    points = pd.DataFrame(lines, columns=found.columns)
+    return _several(points[points.seconds > 0])
+
+
+def _several(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the points of contestants with several tolerances on a graph."""
+    if points.empty:
+        return points
+    counts = points.groupby(["case", "called"]).tol.transform("nunique")
+    return points[counts >= _LEAST_TOLERANCES]
+
+
+def _interval(points: pd.DataFrame) -> str:
+    """Return a text about the lines through marks."""
+    counts = points.samples.map(len)
+    if counts.max() < 2:
+        return ""
+    if counts.min() >= FEWEST:
+        return "; vertical lines: 95 % bootstrap interval of the median"
+    several = f", where there are {FEWEST} samples 95 % bootstrap interval" if counts.max() >= FEWEST else ""
+    return f"; vertical lines: from least to most of the samples{several}"
