@@ -8,6 +8,7 @@ import doctest
 import importlib.util
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -163,6 +164,33 @@ def test_the_tutorial_leads_from_an_edge_list_to_a_figure(tmp_path, monkeypatch)
         "residuals.tex",
     } <= made
     assert Path("ranks.csv").read_text().count("\n") == 5
+    assert sum(name.startswith("links_") and name.endswith(".pdf") for name in made) == 4
+
+
+@pytest.mark.slow
+def test_the_tutorial_leads_from_rows_to_an_artifact_and_a_paper(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    text = (DOCS / "tutorials" / "paper_artifact.md").read_text(encoding="utf-8")
+    for language, file in (("toml", "ranking.toml"), ("latex", "paper.tex")):
+        (block,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+        Path(file).write_text(block)
+    *commands, paper = [line.split() for line in re.findall(r"^    (\S.*)$", text, re.MULTILINE)]
+    for program, *given in commands:
+        if program == "cpms":
+            assert main(given) == 0
+        else:
+            subprocess.run([sys.executable if program == "python" else program, *given], check=True)
+    held, again = (
+        {path.name: path.read_bytes() for path in Path("stranger/artifact", each).glob("*.pdf")}
+        for each in ("figures", "rebuilt")
+    )
+    assert len(held) == 4
+    assert held == again
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed; all but the paper is made")
+    assert main(paper[1:]) == 0
+    assert Path("artifact/paper.pdf").read_bytes().startswith(b"%PDF")
 
 
 def slug(heading):
