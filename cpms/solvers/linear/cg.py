@@ -56,6 +56,8 @@ def cg(task: SolveTask, x: Any, *, later: Later | None = None) -> SolveStatus:
 def cg_on_trial(task: SolveTask, x: Any) -> SolveStatus:
     """Improve x while the residual falls tenfold in every few hundred iterations, for a nearly symmetric matrix.
 
+    The trial also ends where the iterations that are left do not suffice at the rate so far.
+
     The recurrences make a direction conjugate to the last one alone, as those of truncated full orthogonalisation do
     (Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, section 6.4.2). For a symmetric positive definite
     matrix it is then conjugate to all, for a nearly symmetric one nearly so. Where that is not enough, few iterations
@@ -63,13 +65,13 @@ def cg_on_trial(task: SolveTask, x: Any) -> SolveStatus:
     """
     first = replace(task, formats=task.formats[:1])
     before, size = task.exact.convert(x, None), task.residual(x)[1]
-    status = _in_one_format(first, x, most=_TRIAL)
+    status = _in_one_format(first, x, is_trial=True)
     if status is not SolveStatus.CONVERGED and not task.residual(x)[1] <= size:
         x[...] = before
     return status
 
 
-def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, most: int = _MOST_BETWEEN) -> SolveStatus:
+def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial: bool = False) -> SolveStatus:
     fused = None if later is not None else task.stored.conjugate_gradients(task, x)
     iterations = fused or VectorIterations(task, x)
     recorder = task.recorder
@@ -77,14 +79,14 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, most: in
     recorder.lanczos = []
     product = size * size if iterations.product is None else iterations.product
     turn = 0.0 if later is None else later.reduction * size
-    stalls = 0
+    stalls, first, had = 0, size, recorder.left
     while size > task.goal:
         if not math.isfinite(size):
             return SolveStatus.OVERFLOW
         if recorder.left <= 0:
             return SolveStatus.MAX_ITERATIONS
         target = max(_REDUCTION * size, 0.5 * task.goal)
-        status, product = _until(task, iterations, target, product, most)
+        status, product = _until(task, iterations, target, product, _TRIAL if is_trial else _MOST_BETWEEN)
         if later is not None and isinstance(iterations, VectorIterations) and size * _REDUCTION <= turn:
             iterations.store_in(later.storage)
         size = iterations.replace_residual()
@@ -95,8 +97,11 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, most: in
         best = min(best, size)
         if status is not None:
             return status
-        is_slow = most < _MOST_BETWEEN and size > _ON_TRIAL * target and recorder.left > 0
-        if stalls >= _STALLS or is_slow:
+        if is_trial and recorder.left > 0:
+            needed = (had - recorder.left) * math.log(size / task.goal) / max(math.log(first / size), 1e-9)
+            if size > _ON_TRIAL * target or needed > recorder.left:
+                return SolveStatus.STAGNATED
+        if stalls >= _STALLS:
             return SolveStatus.STAGNATED
     return SolveStatus.CONVERGED
 

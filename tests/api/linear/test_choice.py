@@ -119,6 +119,15 @@ def test_conjugate_gradients_are_tried_on_a_nearly_symmetric_matrix():
     assert found.certificate.estimated_eigenvalue is None
 
 
+def test_a_trial_ends_early_where_its_iterations_would_not_suffice():
+    A = recirculation(side=24, peclet=1.5)
+    b = np.random.default_rng(1).standard_normal(A.shape[0])
+    whole = cpms.solve(A, b, engine="cpu")
+    assert (whole.converged, "gmres" in whole.reason) == (True, False)
+    found = cpms.solve(A, b, engine="cpu", max_iterations=int(0.8 * whole.iterations))
+    assert (found.converged, "gmres went on" in found.reason) == (True, True)
+
+
 @pytest.mark.parametrize("swirl", [0.05, 0.2])
 def test_gmres_goes_on_where_a_trial_fails(swirl):
     A = swirled_chain(300, swirl)
