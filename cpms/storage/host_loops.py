@@ -34,10 +34,8 @@ def encode_blocks(bits, out, segment_units, written, nearest_drop, block, first,
     ``nearest_drop`` is the number of low bits to round away to nearest, or 0 to cut them.
     ``bits`` and ``out`` may be the same memory.
     """
-    units = 0
-    for count in segment_units:
-        units += count
-    unit_bits = 64 // units
+    unit_bits = 8 * out.itemsize
+    units = 64 // unit_bits
     buffer = np.empty(block, np.uint64)
     for begin in range(first, last, block):
         size = min(block, last - begin)
@@ -69,10 +67,8 @@ def encode_blocks(bits, out, segment_units, written, nearest_drop, block, first,
 @jit
 def decode_blocks(stored, bits, segment_units, read, block, first, last):  # type: ignore[no-untyped-def]
     """Read the first ``read`` segments of values ``first`` to ``last``; the inverse of `encode_blocks`."""
-    units = 0
-    for count in segment_units:
-        units += count
-    unit_bits = 64 // units
+    unit_bits = 8 * stored.itemsize
+    units = 64 // unit_bits
     buffer = np.empty(block, np.uint64)
     for begin in range(first, last, block):
         size = min(block, last - begin)
@@ -101,10 +97,8 @@ def decode_blocks(stored, bits, segment_units, read, block, first, last):  # typ
 @jit
 def encode_range(bits, out, segment_units, written, nearest_drop, begin, size, first, last):  # type: ignore[no-untyped-def]
     """Write values ``first`` to ``last`` of one block of ``size`` values that begins at ``begin``."""
-    units = 0
-    for count in segment_units:
-        units += count
-    unit_bits = 64 // units
+    unit_bits = 8 * out.itemsize
+    units = 64 // unit_bits
     values = bits[first:last]
     base = begin * units
     shift = 64
@@ -125,10 +119,8 @@ def encode_range(bits, out, segment_units, written, nearest_drop, begin, size, f
 @jit
 def decode_range(stored, bits, segment_units, read, begin, size, first, last):  # type: ignore[no-untyped-def]
     """Read values ``first`` to ``last`` of one block of ``size`` values that begins at ``begin``."""
-    units = 0
-    for count in segment_units:
-        units += count
-    unit_bits = 64 // units
+    unit_bits = 8 * stored.itemsize
+    units = 64 // unit_bits
     values = bits[first:last]
     values[:] = 0
     base = begin * units
@@ -151,9 +143,7 @@ def permute_chunks(memory, chunk, segment_units, blocks, inverse):  # type: igno
     Memory is ``blocks * units`` chunks of ``chunk`` units; segment k of block b is the chunks
     from ``b * units + offset[k]`` on, and its target is ``blocks * offset[k] + b * segment_units[k]``.
     """
-    units = 0
-    for count in segment_units:
-        units += count
+    units = 8 // memory.itemsize
     target = np.empty(blocks * units, np.int64)
     for b in range(blocks):
         offset = 0
