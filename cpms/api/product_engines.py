@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import Any
 
 from cpms.backends.products.split import SplitProduct
-from cpms.base.errors import InputError, UnavailableError, UnsupportedError
+from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.suggestions import unknown
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.product_request import ProductRequest
-from cpms.engines import get_any
+from cpms.engines import get, get_any
 from cpms.engines import names as names_of_engines
 from cpms.sparse.matrix import Matrix
 
@@ -59,9 +59,7 @@ def chosen(name: str) -> str:
             possible = f"it can be one of {', '.join(names())}, or auto"
             raise InputError(f"engine {name!r} multiplies with transition matrices alone; {possible}")
         raise InputError(unknown("engine", name, [*names(), "auto"]))
-    missing = get_any(name).missing()
-    if missing:
-        raise UnavailableError(f"engine {name} cannot run here: {missing}")
+    get(name)  # Its error says what this machine lacks.
     return name
 
 
