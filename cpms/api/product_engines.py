@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
 
+from cpms.backends.products import HOMES, operator_of
 from cpms.backends.products.split import SplitProduct
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.suggestions import unknown
@@ -15,13 +14,6 @@ from cpms.engines import get, get_any
 from cpms.engines import names as names_of_engines
 from cpms.sparse.matrix import Matrix
 
-_HOMES = {
-    "reference": ("reference.product", "ReferenceProduct"),
-    "cpu": ("cpu.product", "CpuProduct"),
-    "cuda": ("cuda.product.operator", "CudaProduct"),
-    "cusparse": ("cuda.product.cusparse", "CusparseProduct"),
-}
-"""Each engine, the module below `cpms.backends` that defines its operator, and the operator's name."""
 PREFERRED = ("cuda", "cpu")
 """Engines that ``auto`` tries, in this order."""
 
@@ -34,7 +26,7 @@ def names() -> list[str]:
     >>> "cpu" in names()
     True
     """
-    return sorted(_HOMES)
+    return sorted(HOMES)
 
 
 def chosen(name: str) -> str:
@@ -54,7 +46,7 @@ def chosen(name: str) -> str:
     """
     if isinstance(name, str) and name == "auto":
         return next(preferred for preferred in PREFERRED if not get_any(preferred).missing())
-    if not isinstance(name, str) or name not in _HOMES:
+    if not isinstance(name, str) or name not in HOMES:
         if isinstance(name, str) and name in names_of_engines():
             possible = f"it can be one of {', '.join(names())}, or auto"
             raise InputError(f"engine {name!r} multiplies with transition matrices alone; {possible}")
@@ -66,11 +58,11 @@ def chosen(name: str) -> str:
 def refusal(name: str, request: ProductRequest) -> str | None:
     """Return why an engine cannot prepare such products, as a sentence; None if it can."""
     if request.split is None:
-        reason: str | None = _operator(name).refusal(request)
+        reason: str | None = operator_of(name).refusal(request)
         return reason
     reasons = [request.refusal()]
     for storage in request.split.formats:
-        reasons.append(_operator(name).refusal(replace(request, storage=storage, split=None)))
+        reasons.append(operator_of(name).refusal(replace(request, storage=storage, split=None)))
     return next((reason for reason in reasons if reason), None)
 
 
@@ -85,11 +77,6 @@ def prepare(name: str, matrix: Matrix, request: ProductRequest) -> LinearOperato
     reason = refusal(name, request)
     if reason:
         raise UnsupportedError(reason)
-    of = _operator(name).of
+    of = operator_of(name).of
     prepared: LinearOperator = of(matrix, request) if request.split is None else SplitProduct.of(matrix, request, of)
     return prepared
-
-
-def _operator(name: str) -> Any:
-    module, operator = _HOMES[name]
-    return getattr(import_module(f"cpms.backends.{module}"), operator)

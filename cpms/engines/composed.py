@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.products import operator_of
 from cpms.base import host_memory, plugins
 from cpms.contracts.engine import Engine
 from cpms.contracts.linear_operator import LinearOperator
@@ -27,12 +28,6 @@ from cpms.sparse.lossless import lossless_storage
 from cpms.sparse.transition import edge_matrix, weights_and_divisor
 from cpms.sparse.transition_values import edge_values
 
-_PRODUCTS = {
-    "cpu": ("cpu.product", "CpuProduct"),
-    "cuda": ("cuda.product.operator", "CudaProduct"),
-    "cusparse": ("cuda.product.cusparse", "CusparseProduct"),
-}
-"""The module below `cpms.backends` that defines each operator, and its name."""
 _WIDTH = 8
 """Vectors whose sums of a row fit in registers."""
 
@@ -96,46 +91,30 @@ class ComposedEngine(Engine):
 
     def refinement(self, problem: Problem) -> ComposedRefinement:
         """Store the weights."""
-        return refinement(problem, self._operator)
+        return ComposedRefinement(_sweeps(problem, self._operator), problem)
 
     def batch(self, problem: Problem) -> ComposedBatch:
         """Store the weights."""
-        return batch(problem, self._operator)
+        return ComposedBatch(_sweeps(problem, self._operator), _width(problem, self._operator))
 
     def refinement_batch(self, problem: Problem) -> ComposedLockstep:
         """Store the weights."""
-        return refinement_batch(problem, self._operator)
+        return ComposedLockstep(_sweeps(problem, self._operator), _width(problem, self._operator))
 
     @property
     def _operator(self) -> Any:
-        module, name = _PRODUCTS[self._products]
-        return getattr(import_module(f"cpms.backends.{module}"), name)
+        return operator_of(self._products)
 
     def _request(self, storage: ValueFormat, layout: str) -> ProductRequest:
         single = self._products == "cusparse" and storage == FP32
         return ProductRequest(storage, layout, compute="fp32" if single else "fp64")
 
 
-ENGINES = (
+ENGINES = CPU, CUDA, _ = (
     ComposedEngine("cpu", ("csr", "sell"), repeatable=True),
     ComposedEngine("cuda", ("csr", "sell"), repeatable=True),
     ComposedEngine("cusparse", ("csr", "coo"), repeatable=False),
 )
-
-
-def refinement(problem: Problem, product: Any) -> ComposedRefinement:
-    """Return method ``refine`` on products of a class such as `cpms.backends.cpu.product.CpuProduct`."""
-    return ComposedRefinement(_sweeps(problem, product), problem)
-
-
-def batch(problem: Problem, product: Any) -> ComposedBatch:
-    """Return power iteration of several queries, as `refinement` does."""
-    return ComposedBatch(_sweeps(problem, product), _width(problem, product))
-
-
-def refinement_batch(problem: Problem, product: Any) -> ComposedLockstep:
-    """Return method ``refine`` of several queries, as `refinement` does."""
-    return ComposedLockstep(_sweeps(problem, product), _width(problem, product))
 
 
 def _sweeps(problem: Problem, product: Any) -> ComposedSweeps:

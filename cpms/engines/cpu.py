@@ -225,7 +225,7 @@ ENGINE = CpuEngine()
 def _composed() -> Engine:
     from cpms.engines import composed
 
-    return composed.ENGINES[0]
+    return composed.CPU
 
 
 def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -18,7 +18,6 @@ from cpms.backends.cuda.batch.power import CudaBatch
 from cpms.backends.cuda.batch.refinement import CudaRefinementBatch
 from cpms.backends.cuda.device_engine import DeviceEngine
 from cpms.backends.cuda.kernels import streaming, template
-from cpms.backends.cuda.product.operator import CudaProduct
 from cpms.backends.cuda.reduction import reduced_refinement
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
@@ -236,19 +235,19 @@ class CudaEngine(DeviceEngine):
     def batch(self, problem: Problem) -> Batch:
         """Arrange the graph for queries that share its edges."""
         if problem.needs_products:
-            return composed.batch(problem, CudaProduct)
+            return composed.CUDA.batch(problem)
         return power.prepared(CudaBatch, problem, self.name, power.POWER_BYTES)
 
     def refinement_batch(self, problem: Problem) -> RefinementBatch:
         """Arrange the graph for queries that share its edges, by method ``refine``."""
         if problem.needs_products:
-            return composed.refinement_batch(problem, CudaProduct)
+            return composed.CUDA.refinement_batch(problem)
         return power.prepared(CudaRefinementBatch, problem, self.name, power.REFINE_BYTES)
 
     def refinement(self, problem: Problem) -> Refinement:
         """Prepare the graph for persistent kernels, and with weights for products."""
         if problem.graph.weights is not None:
-            return composed.refinement(problem, CudaProduct)
+            return composed.CUDA.refinement(problem)
         return reduced_refinement.prepared(problem, self.name, self.solves)
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, InputError, UnsupportedError, check, engines, format_named
 from cpms.backends.cpu.product import CpuProduct
-from cpms.backends.cuda.product.operator import CudaProduct
 from cpms.backends.reference.product import ReferenceProduct
 from cpms.certify.certificate import Certifier
 from cpms.contracts.batch import Query
@@ -124,7 +123,7 @@ def test_weights_of_few_digits_are_stored_in_a_byte():
 @pytest.mark.parametrize("storage", [E4M3, FP16])
 def test_inner_sweeps_keep_the_sum_of_the_residual_whatever_rounding_loses(storage):
     problem = Problem(random_graph(), 0.5)
-    refinement = composed.refinement(problem, CpuProduct)
+    refinement = composed.CPU.refinement(problem)
     refinement.start(np.arange(1.0, 301.0))
     refinement.outer_step(None, inner_reduction=0.5, tol=1e-9, norm="l1", max_inner=9)
     iterate = refinement._iterate
@@ -204,14 +203,15 @@ def queries(nodes):
     return [Query(np.array([1]), np.ones(1)), Query(np.array([2, nodes - 1]), np.array([0.25, 0.75]))]
 
 
-def require_all_solved(product, problem, storages):
-    """Solve by each composed method on products of a class."""
+def require_all_solved(products, problem, storages):
+    """Solve by each composed method on products of an engine."""
+    engine = composed.ComposedEngine(products, ("csr",), repeatable=True)
     stopping, first = Stopping(1e-9), np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
     for storage in storages:
-        refinement = composed.refinement(problem, product)
+        refinement = engine.refinement(problem)
         outer_iteration(refinement, first, default_policy(storage), stopping)
         assert Certifier(problem, stopping).is_below_tolerance(refinement.read())
-    power, refine = composed.batch(problem, product), composed.refinement_batch(problem, product)
+    power, refine = engine.batch(problem), engine.refinement_batch(problem)
     asked = queries(problem.graph.nodes)
     solved = [iterate_all(power, asked, first, stopping), refine.solve(asked, first, default_policy(FP16), stopping)]
     for answers in solved:
@@ -223,16 +223,16 @@ def require_all_solved(product, problem, storages):
 
 @pytest.mark.parametrize("kind", [None, "digits", "any"])
 def test_composed_methods_solve_on_processors(kind):
-    require_all_solved(CpuProduct, Problem(random_graph(kind)), (FP32, FP16, E4M3))
+    require_all_solved("cpu", Problem(random_graph(kind)), (FP32, FP16, E4M3))
 
 
 def test_composed_methods_solve_on_the_reference():
-    require_all_solved(ReferenceProduct, Problem(random_graph("any", 12, 30), 0.5, dangling="uniform"), (FP16,))
+    require_all_solved("reference", Problem(random_graph("any", 12, 30), 0.5, dangling="uniform"), (FP16,))
 
 
 @pytest.mark.parametrize("kind", [pytest.param("digits", marks=pytest.mark.slow), "any"])
 def test_composed_methods_solve_on_a_device(device, kind):
-    require_all_solved(CudaProduct, Problem(random_graph(kind), dangling="uniform"), (FP32, FP16))
+    require_all_solved("cuda", Problem(random_graph(kind), dangling="uniform"), (FP32, FP16))
 
 
 @pytest.mark.parametrize("storage", ["fp64", "cpms4", "fp16-scaled"])

@@ -47,7 +47,7 @@ def test_inner_sweeps_of_pagerank_are_jacobis_after_its_first():
     graph = a_graph()
     dense, b = pagerank_system(graph)
     first = np.arange(1.0, SIZE + 1.0) / np.arange(1.0, SIZE + 1.0).sum()
-    ours = composed.refinement(Problem(graph), CpuProduct)
+    ours = composed.CPU.refinement(Problem(graph))
     ours.start(first)
     step = ours.outer_step(FP32, inner_reduction=1e-3, tol=1e-12, norm="l1", max_inner=20)
 
