@@ -17,7 +17,6 @@ from matplotlib.text import Text
 from cpms.base.package_data import folder, show_programs
 from cpms.experiment.report import figures, output, panels, show
 from cpms.experiment.report.captions import provenance, three_digits
-from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.speedup_figures import DOT, mean_rows
 from cpms.experiment.report.stand_ins import STARRED
@@ -319,26 +318,6 @@ def test_captions_name_the_devices_of_the_results_and_not_all_of_their_machines(
     assert provenance([{**beside, "engine": "mine"}]).startswith("Machines: Xeon, 8 threads; H200.")
     lacking = [{"engine": "cuda"}, {"engine": "serial", "status": "unsupported"}]
     assert provenance([{**beside, "results": lacking}]).startswith("Machine: H200.")
-
-
-def test_alternative_texts_state_what_is_drawn_by_the_labels_of_the_picture():
-    with show.styled():
-        figure, (left, right) = plt.subplots(1, 2)
-        for axes, ratios in ((left, [0.5, 2.0]), (right, [3.0])):
-            for place, ratio in enumerate(ratios):
-                panels.point(axes, ratio, place + 0.2, 16, "D", ends=(ratio / 9, 9 * ratio))
-            panels.unity(axes)
-            panels.named_rows(axes, ["one", "two"])
-        left.set_title("CSR")
-        right.set_title("ELL")
-        figure.supxlabel("times faster")
-        panels.legend(figure, panels.key([16, 64], {"ours": "D", "theirs": "o"}))
-        text = marks_in_words(figure)
-        plt.close(figure)
-    assert text == (
-        "Times faster. CSR: 2 marks, from 0.5 (one, 16 bits, ours) to 2 (two, 16 bits, ours). "
-        "ELL: 1 mark, at 3 (one, 16 bits, ours)."
-    )
 
 
 def test_a_number_of_an_alternative_text_that_is_not_drawn_is_found():

@@ -9,7 +9,6 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.output import Output
-from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.speedup_figures import DOT, MEAN, mean_rows
 
 HELD_OUT = {
@@ -130,7 +129,6 @@ def _show_ways(
         caption=f"{caption}, to the same certified residual{alone}: ratios of median times, above 1 faster. Matrices: "
         f"{of}{dots}. Those on which one of both did not converge are left out. Colour: the fewest bits of a vector's "
         f"value that iterations read{grey}{more}",
-        alt=marks_in_words(figure),
     )
 
 

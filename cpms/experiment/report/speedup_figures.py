@@ -11,7 +11,6 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread, three_digits
 from cpms.experiment.report.intervals import FEWEST, geometric
 from cpms.experiment.report.output import Output, label, shortened
-from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 if TYPE_CHECKING:
@@ -169,7 +168,6 @@ def faster_figure(
         suffix=suffix,
         caption=f"Times faster {by} than without, ratios of medians, above 1 faster with it; colour: the bits of a "
         f"value{order}; lines: {interval}{arrows}{more}",
-        alt=marks_in_words(figure),
         of=of,
     )
 

@@ -5,7 +5,6 @@ import pandas as pd
 
 from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.speedup_figures import alone, peers_details, peers_figure
 
 NEEDS = ["cpu_peers"]
@@ -41,7 +40,6 @@ def show(rows, out):
         caption=f"{what}: time of the fastest other program, or of our own {LOOP} loop, named at the right, over ours, "
         f"at the same verified error of {rows.error.iloc[0]:g} in L1, with {interval_text(rows)}; above 1 ours is "
         f"faster. {_fastest(drawn)}Colour: fewest bits that ours reads{alone(drawn)}, marker: method",
-        alt=marks_in_words(figure),
     )
 
 

@@ -5,7 +5,6 @@ import pandas as pd
 
 from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.speedup_figures import alone, peers_details, peers_figure
 
 NEEDS = ["cpu_peers_road"]
@@ -41,7 +40,6 @@ def show(rows, out):
         f"{rows.error.iloc[0]:g} in L1, medians; above 1 ours is faster. Lines: "
         f"{interval_text(rows, 'road_samples_s')}, of a sample of the other over one of ours. {ORDER}. Colour: "
         f"fewest bits that ours reads{alone(drawn)}, marker: method",
-        alt=marks_in_words(figure),
     )
 
 

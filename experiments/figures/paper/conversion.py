@@ -1,7 +1,6 @@
 """Conversion in place against the copy bandwidth of the same run, on processors and GPUs."""
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.formats.formats import format_named
 
 NEEDS = ["conversion_cpu", "gpu_conversion"]
@@ -30,7 +29,6 @@ def show(rows, out):
         f"another array, {_copies(rows)}; above 1, conversion in place is faster than such a copy. Other work shares "
         f"the processors' memory. Blocked formats permute within groups of {_groups(rows)} bytes, planes across the "
         "array; '16, 16 and 32 bits' are the segments of a format",
-        alt=marks_in_words(figure),
     )
 
 

@@ -8,7 +8,6 @@ import pandas as pd
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.output import label, printed, shortened
-from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.stand_ins import STAND_INS, in_order
 from cpms.formats.formats import format_named
 
@@ -64,7 +63,6 @@ def _draw(part, rows, out, suffix, in_double):
         caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; colour: bits read, marker: "
         f"storage, from the top {_order()}; above 1 faster; lines: least to most of the samples, within the mark where "
         f"none is seen, {marks}; means are of {_counts(part)}{_memory(refused, part, in_double)}",
-        alt=marks_in_words(figure),
     )
 
 

@@ -6,7 +6,6 @@ import pandas as pd
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import geometric, interval_text, ratio_ends
 from cpms.experiment.report.output import label, printed, shortened, storage_of
-from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.stand_ins import STAND_INS, in_order, too_large
 
 NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
@@ -40,7 +39,6 @@ def show(rows, out):
         f"with {interval_text(rows)}, and geometric means over {_counts(drawn)} with theirs; above 1 faster. Colour: "
         "storage, and the fewest bits that its sweeps read before they rise to 64; marker: the faster of two kernels "
         f"of ours, or the paper's; hollow: the authors' V100, in CSR, from their raw timings. {too_large(rows)}",
-        alt=marks_in_words(figure),
     )
 
 

@@ -46,9 +46,9 @@ def show(rows, out, beside):
         caption=f"Products of sparse matrices and vectors, times faster than {BASELINE} in float64. A row is a layout "
         "with the bits of values / of vectors; lossless is the shortest format that holds all values of a matrix. "
         "Diamonds: geometric means, in the colour of the bits of values, grey where these differ by matrix; "
-        f"{OF_MEANS}. Dots above a row are matrices of suite A, below it of B, on which no kernel was tuned. Wrong "
-        "products are left out: in brackets the number of matrices of a mean that has fewer than its panel. Axes "
-        "differ",
+        f"{OF_MEANS}. Dots above a row are matrices of suite A, hollow ones below it of B, on which no kernel was "
+        "tuned. Wrong products are left out: in brackets the number of matrices of a mean that has fewer than its "
+        "panel. Axes differ",
         of=NEEDS,
     )
 

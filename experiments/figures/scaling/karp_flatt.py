@@ -6,7 +6,6 @@ from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import FEWEST, interval_text, ratio_ends
 from cpms.experiment.report.output import printed, shortened
-from cpms.experiment.report.page.alternatives import marks_in_words
 from cpms.experiment.report.palette import NEUTRAL
 
 NEEDS = ["scaling_cpu", "scaling_large_cpu", "scaling_gpu"]
@@ -58,7 +57,6 @@ def show(rows, out):
         "program, as far as it was run, with products in plain loops or of the compiled engine, cpu; on GPUs, a "
         "uniform and a weblike graph, by power iteration in float64 and by method refine in 16 bits. Lines: 95 % "
         f"bootstrap intervals{ranges}, within the mark where none is seen",
-        alt=marks_in_words(figure),
     )
 
 

@@ -191,6 +191,7 @@ def _figure(drawn, out):
             (linear,) = panel.plot(range(len(ranks)), ranks, **{**ONE_FOR_ONE, "zorder": 0})
             panels.name_places(linear, ranks)
             panels.logarithmic(panel, "y")
+            panel.set_yticks([each for each in (1, 1.5, 2, 3, 4, 6, 8) if each <= ranks[-1]])
         else:
             panels.unity(panel, across=True)
             panel.set_ylim(bottom=0)

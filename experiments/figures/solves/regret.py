@@ -57,9 +57,9 @@ def _shown(rows, out, key, called, suffix, of):
         _figure(known, out, f"{what} over the best fixed choice's"),
         suffix=suffix,
         caption=f"Regret of auto, which chooses method, formats and preconditioner of a solve: {means} over those of "
-        f"the best fixed choice{lines}. Hollow: matrices unseen when auto was written. Square: the median of the others"
-        f"{_reach(known)}. Numbers after names are the sides of grids; the Peclet number is that of convection over "
-        f"diffusion. {why}"
+        f"the best fixed choice, at the right as numbers{lines}. Hollow: matrices unseen when auto was written. "
+        f"Square: the median of the others{_reach(known)}. Numbers after names are the sides of grids; the Peclet "
+        f"number is that of convection over diffusion. {why}"
         + (". At or below 1 auto's choice is the best fixed one, timed apart" if _is_noise(known) else "")
         + (f"; auto does not solve {unsolved} that a fixed choice does" if unsolved else "")
         + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
@@ -91,6 +91,11 @@ def _figure(known, out, label):
     panels.named_rows(panel, names)
     panels.logarithmic(panel)
     panel.set_xlabel(label)
+    right = panel.secondary_yaxis("right")
+    values = [*far.regret, *([others.regret.median()] if len(others) else [])]
+    right.set_yticks(range(len(values)), [f"{value:.2f}" for value in values])
+    right.tick_params(length=0)
+    right.spines["right"].set_visible(False)
     entries = {"seen": panels.FILLED, "unseen": panels.HOLLOW, **({"median of others": OTHERS} if len(others) else {})}
     panels.legend(figure, panels.key(lines=entries))
     return figure

@@ -17,6 +17,7 @@ import numpy as np
 
 from cpms.base.text.counted import counted
 from cpms.base.text.escape import abbreviate
+from cpms.experiment.report.captions import three_digits
 from cpms.experiment.report.palette import CUT, NEUTRAL
 
 if TYPE_CHECKING:
@@ -112,24 +113,13 @@ def _clause(series: Series) -> str:
     texts = [_at(series.values[place], series.places[place]) for place in (least, most)]
     if len(known) == 1:
         return f"{what} at {texts[0]}"
-    if _number(series.values[least]) == _number(series.values[most]):
-        return f"{what} at {_number(series.values[least])}"
+    if three_digits(series.values[least]) == three_digits(series.values[most]):
+        return f"{what} at {three_digits(series.values[least])}"
     return f"{what}, from {texts[0]} to {texts[1]}"
 
 
 def _at(value: float, place: str) -> str:
-    return f"{_number(value)} ({place})" if place else _number(value)
-
-
-def _number(value: float) -> str:
-    """Return a number with three digits.
-
-    Examples
-    --------
-    >>> _number(10234.0), _number(0.123456), _number(1e-10)
-    ('10200', '0.123', '1e-10')
-    """
-    return f"{float(f'{value:.3g}'):g}"
+    return f"{three_digits(value)} ({place})" if place else three_digits(value)
 
 
 def _joined(found: Iterable[Series]) -> Iterator[Series]:
@@ -248,7 +238,7 @@ class _Names:
     def at(self, place: float) -> str:
         """Return the name of a place on the axis that has no values: that of its tick, or its number."""
         if not self._ticks:
-            return self._named(_number(place))
+            return self._named(three_digits(place))
         near = min(self._ticks, key=lambda tick: abs(tick - place))
         return self._ticks[near] if abs(near - place) <= 0.5 else ""
 
@@ -266,13 +256,15 @@ class _Names:
         return self._of_colour(shade, of_bits=True) or _own(given) or self._of_colour(shade, of_bits=False)
 
     def _of_marks(self, line: Any) -> str:
-        """Return the entry of marks of one look: in their own colour, or in the one that stands for all."""
+        """Return the entry of marks of one look, or one that is hollow or is not, in their colour or that of all."""
         looks = [(handle, text) for handle, text in self._entries if not _is_of_bits(handle, text)]
-        alike = [(handle, text) for handle, text in looks if _look(handle) == _look(line)]
-        for shade in (line.get_color(), NEUTRAL):
-            for handle, text in alike:
-                if _shade(_colour_of(handle)) == _shade(shade):
-                    return text
+        marker, _, is_pale = _look(line)
+        for wanted in ([_look(line)], [(marker, is_hollow, is_pale) for is_hollow in (False, True)]):
+            alike = [(handle, text) for handle, text in looks if _look(handle) in wanted]
+            for shade in (line.get_color(), NEUTRAL):
+                for handle, text in alike:
+                    if _shade(_colour_of(handle)) == _shade(shade):
+                        return text
         return ""
 
     def _of_colour(self, shade: Any, *, of_bits: bool) -> str:
