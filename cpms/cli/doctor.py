@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import shutil
+import sys
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
@@ -19,6 +21,7 @@ _LIBRARIES = {
     "mpi4py": "mpi",
     "pyopencl": "opencl",
     "networkx": "networkx",
+    "backports.zstd": "zst",
 }
 """Libraries, and the extra of this package that installs each; none: the package itself does."""
 _EITHER = ("cupy-cuda13x", "cupy-cuda12x")
@@ -47,6 +50,7 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     from cpms.base import threads
     from cpms.base.host_memory import free_bytes
     from cpms.cli.engines import table
+    from cpms.experiment.artifact.paper import PACKAGES
     from cpms.sources import datasets
 
     memory = psutil.virtual_memory()
@@ -58,11 +62,13 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
         ["cache folder", datasets.cache_folder()],
         ["CUDA kernels in this wheel", cubins.described()],
     ]
-    versions = {name: _version(name) for name in _LIBRARIES}
+    versions = {name: _version(name) for name in _LIBRARIES if name != "backports.zstd" or sys.version_info < (3, 14)}
     data_folder = os.environ.get("CPMS_DATA")
     rows = [[*fact, ""] for fact in facts]
     rows.insert(4, ["data folder", data_folder or "none", "" if data_folder else "export CPMS_DATA=FOLDER"])
     rows += [[name, version, mending(name, versions)] for name, version in versions.items()]
+    latex = shutil.which("pdflatex")
+    rows.append(["pdflatex", latex or _ABSENT, "" if latex else f"apt-get install {' '.join(PACKAGES)}"])
     say(*text_table(["what", "found", "what mends it"], rows), "", *table(engines.names()))
     return 0
 

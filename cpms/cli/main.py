@@ -7,8 +7,8 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
 from itertools import takewhile
@@ -105,20 +105,23 @@ def _call(arguments: Sequence[str]) -> int:
     from cpms.base import plugins
     from cpms.base.text.terminal import note
 
-    with plugins.allowed(not chosen.no_plugins, announce=note), _shown_compilations():
+    with plugins.allowed(not chosen.no_plugins, announce=note), _shown_progress(chosen.command):
         code: int = _command(chosen.command).call(chosen)
     if sys.stdout is not None:
         sys.stdout.flush()
     return code
 
 
-def _shown_compilations() -> AbstractContextManager[None]:
-    """Return the context that shows compilations; without a terminal nothing is loaded for it."""
+@contextmanager
+def _shown_progress(command: str) -> Iterator[None]:
+    """Show compilations, and a command that has no bar; without a terminal nothing is loaded for them."""
     if not sys.stderr.isatty():
-        return nullcontext()
-    from cpms.base.text.progress import compilations
+        yield
+        return
+    from cpms.base.text.progress import compilations, working
 
-    return compilations()
+    with compilations(), working(f"cpms {command}"):
+        yield
 
 
 def _command(name: str) -> ModuleType:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import time
 from types import SimpleNamespace
 
 from cpms.base import work_clock
 from cpms.base.text import progress
+from cpms.base.text.terminal import say
 
 
 class Terminal(io.StringIO):
@@ -48,3 +50,40 @@ def test_the_bar_of_a_solve_has_residual_and_time_left(monkeypatch):
         bar.step(SimpleNamespace(iteration=2, bits=16, residual=0.0))
     assert "iteration 1, 16 bits, residual 1.0e-02" in stream.getvalue()
     assert " left" in stream.getvalue()
+
+
+def wait_until(condition):
+    end = time.monotonic() + 20
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def test_work_without_a_bar_is_shown_by_its_name_and_gives_way_to_bars(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(progress, "_EVERY_S", 0.01)
+    with progress.working("cpms rank\x1b[31m", after_s=0.01):
+        wait_until(lambda: "cpms rank\\x1b[31m, 00:00" in stream.getvalue())
+        assert "cpms rank\\x1b[31m, 00:00" in stream.getvalue()
+        with progress.Bar(range(3), desc="cells", leave=False) as bar:
+            wait_until(lambda: [*progress.Bar._instances] == [bar])
+            assert [*progress.Bar._instances] == [bar]
+    assert not progress.Bar._instances
+
+
+def test_nothing_is_shown_of_short_work_or_without_a_terminal(monkeypatch):
+    for stream, after_s in ((Terminal(), 60.0), (io.StringIO(), 0.0)):
+        monkeypatch.setattr("sys.stderr", stream)
+        with progress.working("cpms rank", after_s=after_s):
+            time.sleep(0.02)
+        assert stream.getvalue() == ""
+
+
+def test_lines_of_output_do_not_follow_a_bar(monkeypatch):
+    both = Terminal()
+    monkeypatch.setattr("sys.stderr", both)
+    monkeypatch.setattr("sys.stdout", both)
+    with progress.Bar(range(3), desc="cells", leave=False):
+        say("a line")
+    before, _, _ = both.getvalue().partition("a line\n")
+    assert before.endswith("\r")

@@ -238,16 +238,20 @@ def test_lists_take_names(capsys, tmp_path, monkeypatch):
 
 def test_doctor_names_the_command_that_mends_each_lack(capsys, monkeypatch):
     def version(name):
-        if name in ("cupy-cuda13x", "mpi4py", "scipy"):
+        if name in ("cupy-cuda13x", "mpi4py", "scipy", "backports.zstd"):
             raise doctor.metadata.PackageNotFoundError
         return "1.0"
 
     monkeypatch.setattr(doctor.metadata, "version", version)
     monkeypatch.delenv("CPMS_DATA", raising=False)
+    monkeypatch.setattr(doctor.shutil, "which", {}.get)
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 11))
     assert main.main(["doctor"]) == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.partition("\n\n")[0].splitlines()}
     assert rows["data"].endswith("export CPMS_DATA=FOLDER")
     assert rows["mpi4py"].split(maxsplit=3)[1:] == ["not", "installed", "pip install 'cpms[mpi]'"]
+    assert rows["backports.zstd"].endswith("pip install 'cpms[zst]'")
+    assert rows["pdflatex"].endswith("apt-get install texlive-latex-base texlive-latex-recommended lmodern")
     assert rows["scipy"].endswith("pip install --force-reinstall cpms")
     assert "pip" not in rows["cupy-cuda13x"] + rows["cupy-cuda12x"] + rows["numba"]  # One CuPy is enough.
 

@@ -1,15 +1,18 @@
 """Progress bars (tqdm) whose names are escaped and abbreviated; no other module draws them.
 
 They are drawn on a terminal's standard error alone. A bar has the time that is left; a solve's follows from the digits
-of the residual that are still missing.
+of the residual that are still missing. Work whose end is not known, such as a compilation, has its name and the time
+since it began.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any
 
 from tqdm import tqdm
@@ -19,6 +22,8 @@ from cpms.base.text import escape
 
 _LONGEST_NAME = 40
 """Characters of a name in a bar."""
+_EVERY_S = 0.5
+"""Seconds between two looks at a command that shows no bar of its own."""
 
 
 class Bar(tqdm):  # type: ignore[type-arg]
@@ -74,16 +79,16 @@ class _Compilations:
         self._depth = max(0, self._depth + (1 if name is not None else -1))
         if name is not None and self._depth == 1:
             self._count += 1
-            if self._bar is None:
-                self._bar = Bar(bar_format="{desc}{elapsed}", leave=False)
+            self._bar = Bar(bar_format="{desc}{elapsed}", leave=False)
             self._bar.set_description(f"compiling {name}, {self._count} so far; later runs reuse it")
-        elif self._depth == 0 and self._bar is not None:
-            self._bar.clear()
+        elif self._depth == 0:
+            self.close()
 
     def close(self) -> None:
         """Remove the line."""
         if self._bar is not None:
             self._bar.close()
+            self._bar = None
 
 
 @contextmanager
@@ -98,6 +103,47 @@ def compilations() -> Iterator[None]:
             yield
     finally:
         shown.close()
+
+
+@contextmanager
+def working(name: str, *, after_s: float = 2.0) -> Iterator[None]:
+    """Show a name and the time since the block began on a terminal, while no bar is shown that knows what is left.
+
+    Parameters
+    ----------
+    name : str
+    after_s : float
+        Seconds until it is shown.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    done, began = Event(), time.time()
+
+    def show() -> None:
+        line: Bar | None = None
+        pause = after_s
+        while not done.wait(pause):
+            pause = _EVERY_S
+            if len(Bar._instances) > (line is not None):
+                if line is not None:
+                    line.close()
+                line = None
+                continue
+            if line is None:
+                line = Bar(bar_format="{desc}, {elapsed}", leave=False, desc=name, delay=1e-9)
+                line.start_t = began
+            line.refresh()
+        if line is not None:
+            line.close()
+
+    thread = Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _name(text: str) -> str:

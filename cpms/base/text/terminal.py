@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from cpms.base.text import escape
@@ -18,8 +19,9 @@ def say(*lines: object) -> None:
     web\nconverged
     3
     """
-    for line in lines:
-        print(escape.terminal(str(line)), flush=True)
+    with _without_bars():
+        for line in lines:
+            print(escape.terminal(str(line)), flush=True)
 
 
 def say_json(report: Any) -> None:
@@ -41,6 +43,12 @@ def complain(sentence: str) -> None:
 def note(sentence: str) -> None:
     """Print a note on standard error, in one line."""
     print(f"cpms: {error_line(sentence)}", file=sys.stderr, flush=True)
+
+
+def _without_bars() -> AbstractContextManager[None]:
+    """Return a context in which no bar is on the terminal's last line; without bars nothing is loaded for it."""
+    progress = sys.modules.get("cpms.base.text.progress")
+    return nullcontext() if progress is None else progress.Bar.external_write_mode(file=sys.stdout)
 
 
 def error_line(sentence: str) -> str:

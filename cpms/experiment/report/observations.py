@@ -286,7 +286,7 @@ def _moved(line: dict[str, Any], traffic: str) -> float:
     """Return the bytes read and written in the time of a result; NaN where rows hold the size of something alone."""
     if traffic in ("bytes_read", "least_bytes") or (traffic == "bytes" and line.get("kind") == "sweeps"):
         return float(line[traffic])
-    return 2.0 * line["bytes"] if line.get("kind") == "conversion" else np.nan
+    return 2.0 * line.get("bytes", np.nan) if line.get("kind") == "conversion" else np.nan
 
 
 def _copy_gbps(line: dict[str, Any]) -> float:
