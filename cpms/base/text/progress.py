@@ -125,7 +125,7 @@ def working(name: str, *, after_s: float = 2.0) -> Iterator[None]:
         pause = after_s
         while not done.wait(pause):
             pause = _EVERY_S
-            if len(Bar._instances) > (line is not None):
+            if len(Bar._instances) > (line is not None):  # type: ignore[attr-defined]
                 if line is not None:
                     line.close()
                 line = None
