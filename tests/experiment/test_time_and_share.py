@@ -58,14 +58,14 @@ def test_a_time_to_a_tolerance_never_falls_as_the_tolerance_does(steps):
 
 
 def test_repetitions_have_a_median_and_an_interval():
-    rows = rows_with_histories([0.5, 0.05, 0.005], 3, ["fp64"])
+    rows = rows_with_histories([0.5, 0.05, 0.005, 0.0005], 3, ["fp64"])
     for place, row in enumerate(rows):
         row["history"] = [[residual, bits, mass, end * (place + 1)] for residual, bits, mass, end in row["history"]]
     made = drawn(rows, "tolerance")
-    assert marks(made.figure.axes[0])["#0072B2"] == [4.0, 6.0]
+    assert marks(made.figure.axes[0])["#0072B2"] == [4.0, 6.0, 8.0]
     assert "; vertical lines: from least to most of the samples" in made.caption
     ends = [tuple(part[:, 1]) for each in made.figure.axes[0].collections for part in each.get_segments()]
-    assert sorted(ends) == [(2.0, 6.0), (3.0, 9.0)]
+    assert sorted(ends) == [(2.0, 6.0), (3.0, 9.0), (4.0, 12.0)]
 
 
 def test_solves_to_several_tolerances_are_drawn_by_their_own_times():
@@ -82,6 +82,12 @@ def test_solves_to_several_tolerances_are_drawn_by_their_own_times():
     times = {axes.get_title(): [*marks(axes).values()] for axes in made.figure.axes}
     assert times == {"path": [[1.0, 2.0, 3.0]] * 2, "ring": [[3.0, 6.0, 9.0]] * 2}
     assert "time of a solve to a tolerance" in made.caption
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_curve_has_three_tolerances_at_least(count):
+    rows = rows_with_histories([0.5, *(0.05 / 10**place for place in range(count))])
+    assert (drawn(rows, "tolerance") is not None) == (count > 2)
 
 
 def test_one_tolerance_without_recorded_times_has_no_figure():

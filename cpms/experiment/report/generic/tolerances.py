@@ -32,7 +32,7 @@ from cpms.experiment.report.stand_ins import STARRED
 
 _MOST = {False: (2, 6), True: (4, 8)}
 """Graphs and contestants that are drawn, in one column of a journal and in two."""
-_LEAST_TOLERANCES = 2
+_LEAST_TOLERANCES = 3
 """Tolerances of a curve; a point at one tolerance is in the figure of times."""
 _APART = 1.3
 """Quotient of the places of neighbouring contestants at one tolerance, so that no mark hides another."""
