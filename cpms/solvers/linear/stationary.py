@@ -75,7 +75,9 @@ class VectorSweeps(Sweeps):
         """Iterate."""
         operator, sizes = self._task.stored, []
         for keep, turn in coefficients:
-            step = turn * self._inverse * self._r
+            step = self._inverse * self._r
+            if turn != 1.0:  # As it is in all iterations of Jacobi's method.
+                step *= turn
             if keep:
                 step = keep * operator.convert(self._step, None) + step
             self._step = in_format(operator, step, self._task.formats[0])
