@@ -27,6 +27,8 @@ _TRIAL, _ON_TRIAL = 300, 2.0
 _STALLS = 3
 """Replacements in a row that may find the residual no smaller."""
 _SMALLER = 0.9
+_GROWN = 1e10
+"""Of a residual over the least one found: of a positive definite matrix it is at most the root of its condition."""
 
 
 class Later(NamedTuple):
@@ -97,6 +99,8 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
         best = min(best, size)
         if status is not None:
             return status
+        if _GROWN * best < size < math.inf and recorder.left > 0:
+            return SolveStatus.DIVERGED
         if is_trial and recorder.left > 0:
             needed = (had - recorder.left) * math.log(size / task.goal) / max(math.log(first / size), 1e-9)
             if size > _ON_TRIAL * target or needed > recorder.left:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -22,9 +24,19 @@ from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
 
 
-def a_task(dense, formats=(None,), goal=1e-10):
+def a_task(dense, formats=(None,), goal=1e-10, most=500):
     operator = CpuProduct.of(Matrix.from_dense(dense), ProductRequest(FP64))
-    return SolveTask(operator, operator, np.ones(len(dense)), goal, Recorder(500, 1.0, None, lambda: 0.0), formats)
+    return SolveTask(operator, operator, np.ones(len(dense)), goal, Recorder(most, 1.0, None, lambda: 0.0), formats)
+
+
+def test_conjugate_gradients_end_where_a_singular_matrix_lets_the_residual_grow():
+    chain = np.diag(np.full(34, -1.0), 1) + np.diag(np.full(34, -1.0), -1)
+    task = a_task(chain - np.diag(chain.sum(axis=1)), most=2500)
+    task = replace(task, b=np.random.default_rng(0).standard_normal(35))  # Its mean is not 0, as that of all A x is.
+    x = task.zeros()
+    assert cg(task, x) is SolveStatus.DIVERGED
+    assert len(task.recorder.steps) <= 2000
+    assert not x.any()
 
 
 @given(st.integers(1, 52))
