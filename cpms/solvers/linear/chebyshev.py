@@ -40,7 +40,8 @@ class Spectrum(NamedTuple):
 def chebyshev(task: SolveTask, x: Any, *, inverse_diagonal: Any, interval: Spectrum | None = None) -> SolveStatus:
     """Improve x by Chebyshev's method, for a positive definite matrix, or for eigenvalues in an interval.
 
-    An interval that is estimated may end above the least eigenvalue; slow convergence lowers it.
+    An interval that is estimated may begin above the least eigenvalue: each outer step but the first halves its lower
+    end.
     """
     found = interval or spectrum(task, inverse_diagonal)
     if found is None:
