@@ -99,11 +99,12 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
         best = min(best, size)
         if status is not None:
             return status
-        if _GROWN * best < size < math.inf and recorder.left > 0:
-            return SolveStatus.DIVERGED
-        if is_trial and recorder.left > 0:
-            needed = (had - recorder.left) * math.log(size / task.goal) / max(math.log(first / size), 1e-9)
-            if size > _ON_TRIAL * target or needed > recorder.left:
+        if recorder.left > 0 and math.isfinite(size):
+            if size > _GROWN * best:
+                return SolveStatus.DIVERGED
+            goal = max(task.goal, math.ulp(0.0))
+            needed = (had - recorder.left) * math.log(size / goal) / max(math.log(first / size), 1e-9)
+            if is_trial and (size > _ON_TRIAL * target or needed > recorder.left):
                 return SolveStatus.STAGNATED
         if stalls >= _STALLS:
             return SolveStatus.STAGNATED

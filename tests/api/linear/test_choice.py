@@ -128,6 +128,14 @@ def test_a_trial_ends_early_where_its_iterations_would_not_suffice():
     assert (found.converged, "gmres went on" in found.reason) == (True, True)
 
 
+def test_a_trial_has_an_end_where_its_goal_rounds_to_0():
+    b = np.zeros(400)
+    b[3] = 1.0
+    found = cpms.solve(recirculation(side=20, peclet=1.0), b, engine="cpu", tol=5e-324, max_iterations=1500)
+    assert found.status is cpms.SolveStatus.STAGNATED
+    assert found.certificate.relative < 1e-12
+
+
 @pytest.mark.parametrize("swirl", [0.05, 0.2])
 def test_gmres_goes_on_where_a_trial_fails(swirl):
     A = swirled_chain(300, swirl)
