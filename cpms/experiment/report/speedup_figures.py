@@ -268,7 +268,7 @@ def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> tuple[F
     names = out.names(graphs, of=of)
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.09 + 0.065 * len(widths)))
     of_graph = {graph: sorted(set(part.bits)) for graph, part in table.groupby("graph")}
-    hollow: dict[str, dict[str, Any]] = {}
+    looks: dict[str, dict[str, Any]] = {}
     places = list[float]()
     for line in table.to_dict("records"):
         own = of_graph[line["graph"]]
@@ -276,12 +276,12 @@ def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> tuple[F
         alike = line.get("bits without", line["bits"]) == line["bits"]
         style = {"ends": (line["low"], line["high"]), "size": 3.5, "light": True, "filled": alike}
         panels.point(axes, line["times faster"], places[-1], line["bits"], **style)
-        hollow |= {} if alike else {"other bits without it": panels.HOLLOW}
+        looks |= {"same bits without it": panels.FILLED} if alike else {"other bits without it": panels.HOLLOW}
     panels.unity(axes)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
     limit = _MOST_BEYOND * table["times faster"].max()
     beyond = panels.cut(axes, limit, places, [*table.high]) if table.high.max() > _FAR * limit else []
     axes.set(xlabel=f"times faster {by}")
-    panels.legend(figure, panels.key(widths, lines=hollow))
+    panels.legend(figure, panels.key(widths, lines=looks if len(looks) > 1 else {}))
     return figure, beyond
