@@ -62,16 +62,26 @@ class LinearSystem:
         return self.matrix.diagonal()
 
     @cached_property
-    def _turned(self) -> Any:
-        """The transpose in SciPy's CSR, with sorted indices."""
-        return self.matrix.to_scipy().T.tocsr()
+    def _transpose(self) -> tuple[Any, Floats | None]:
+        """The transpose in SciPy's CSR, and None; where it has the places of the matrix, None and its values alone.
 
-    @cached_property
+        Both live as long as the system: of a symmetric matrix the values are its own, in no other memory.
+        """
+        turned, matrix = self.matrix.to_scipy().T.tocsr(), self.matrix
+        if not (np.array_equal(turned.indptr, matrix.indptr) and np.array_equal(turned.indices, matrix.indices)):
+            return turned, None
+        given = matrix.given_values()
+        return None, given if np.array_equal(turned.data, given) else turned.data
+
+    @property
+    def _turned(self) -> Any:
+        """The transpose in SciPy's CSR, with sorted indices; None where `_across` is enough."""
+        return self._transpose[0]
+
+    @property
     def _across(self) -> Floats | None:
         """The value across the diagonal from each stored one; None where some are not stored."""
-        turned = self._turned
-        same = np.array_equal(turned.indptr, self.matrix.indptr) and np.array_equal(turned.indices, self.matrix.indices)
-        return np.asarray(turned.data) if same else None
+        return self._transpose[1]
 
     @cached_property
     def is_symmetric(self) -> bool:

@@ -176,6 +176,16 @@ def test_facts_of_a_matrix_are_those_of_dense_arithmetic(size, seed, aligned):
         assert system.jacobi_rate == pytest.approx(max(products.sum(axis=1).max() - 1.0, 0.0), abs=1e-9)
 
 
+def test_facts_of_a_symmetric_matrix_hold_no_second_one():
+    A = matrices.generate("stencil:points=5,side=8")
+    system = LinearSystem(Matrix.from_scipy(A))
+    assert chosen(system, "auto", "auto", "auto", "cpu").method == "cg"
+    held = [each for value in vars(system).values() for each in (value if isinstance(value, tuple) else (value,))]
+    arrays = [each for each in held if isinstance(each, np.ndarray) and len(each) >= A.nnz]
+    assert all(np.shares_memory(each, system.matrix.values) for each in arrays)
+    assert not any(scipy.sparse.issparse(each) for each in held)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 14), st.integers(0, 10**6), st.booleans())
 def test_diagonal_similarities_are_found(size, seed, spoilt):
