@@ -196,7 +196,7 @@ def _figure(drawn, out):
     graphs, seen = first.graph.tolist(), len(first) - first["held out"].sum()
     ways = [way for way in MARKS if way in set(drawn.way)]
     names = out.names(graphs)
-    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.32))
+    figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.35))
     for line in drawn.itertuples():
         place = graphs.index(line.graph) + panels.beside(ways.index(line.way), len(ways))
         panels.point(axes, line.ms, place, line.bits, MARKS[line.way], ends=(line.low, line.high), capped=line.range)

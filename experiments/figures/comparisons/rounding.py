@@ -41,7 +41,7 @@ def show(rows, out, beside):
     out.figure(
         _figure(table, out),
         caption="Time of rounding an array to a format over that of a copy of it in one run, medians; lines: least to "
-        f"most of the samples{UNSEEN}; axes differ. Formats of blocks (mx) are rounded in small arrays on processors"
+        f"most of the samples{UNSEEN}; axes differ. Formats of blocks (mx) are rounded on processors in small arrays"
         f"{_small(table)}, since gfloat and pychop loop over blocks. Casts are of NumPy and ml_dtypes, on the GPU of "
         "CuPy; without a mark a contestant was not timed with that format. Colour: bits in which a value is "
         "stored, at least 8",
@@ -57,7 +57,11 @@ def _called(storage):
 def _small(table):
     """Return the number of values of formats of blocks on processors, as a text for a caption."""
     sizes = table[table.storage.str.startswith("mx") & table.device.str.contains("threads")]["values"].unique()
-    return f" of {' or '.join(f'{size:,}' for size in sorted(sizes))} values, copied in the cache" if len(sizes) else ""
+    return (
+        f" of {' or '.join(f'{size:,}' for size in sorted(sizes))} values, which are copied in the cache"
+        if len(sizes)
+        else ""
+    )
 
 
 def _figure(table, out):

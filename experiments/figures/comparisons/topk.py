@@ -17,6 +17,8 @@ CALLED = {"cpms": ("cpms", "P"), "torch": ("PyTorch topk", "X")}
 BY_LIBRARY = {"argpartition": "v", "argsort": "<"}
 
 
+FROM = 0.4
+"""The beginning of an axis of shares that are all above it."""
 _ABREAST = 1.09
 """The factor between the places of the orders at one k."""
 
@@ -45,6 +47,7 @@ def show(rows, out):
             f"share of the copy bandwidth{' (kernel alone)' if _of_kernel(part) else ''} by the order of the values, "
             f"marks of one k beside each other, and times of whole calls for {lines.pattern.iloc[0]} values; lines: "
             f"least to most of the samples{UNSEEN}. {_copied(lines)}"
+            + (f" The axis of shares begins at {FROM}." if _bottom(lines) else "")
             + (" CuPy's argpartition sorts, too." if suffix and "argpartition" in set(drawn.contestant) else ""),
             of=[experiment],
         )
@@ -73,6 +76,11 @@ def _copied(lines):
 def _largest(lines):
     of_one_type = lines[lines["type"] == lines["type"].iloc[0]]
     return of_one_type[of_one_type["values"] == of_one_type["values"].max()]
+
+
+def _bottom(lines):
+    """Return where the axis of shares begins: above 0 if all of them are far above."""
+    return FROM if _largest(lines).low.min() > FROM else 0
 
 
 def _of_kernel(rows):
@@ -148,7 +156,7 @@ def _figure(lines, drawn, out, of_kernel, library):
     left.axhspan(copies.min(), copies.max(), facecolor="#e6e6e6", edgecolor="#999999", linewidth=0.5, zorder=0)
     panels.unity(left, across=True)
     share = f"{'kernel: ' if of_kernel else ''}share of copy bandwidth"
-    left.set(xscale="log", xlabel="k", ylabel=share, ylim=(0.4 if largest.low.min() > 0.42 else 0, None))
+    left.set(xscale="log", xlabel="k", ylabel=share, ylim=(_bottom(lines), None))
     called = {**CALLED, **{name: (f"{library} {name}", mark) for name, mark in BY_LIBRARY.items()}}
     for name, part in drawn.groupby("contestant", sort=False):
         label, mark = called[name]

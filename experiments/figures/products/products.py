@@ -23,7 +23,7 @@ def show(rows, out):
     out.figure(
         _figure(table, out),
         caption=f"Time of a product over that of {_named(table.iloc[0])}, medians; lines: least to most of the "
-        f"samples{UNSEEN}; colour: bits, marker: layout. Matrices of a row, from its top: {_matrices(table)}. "
+        f"samples{UNSEEN}; colour: bits, marker: layout. Matrices of a row, from its top. {_matrices(table)}. "
         "Compressed: column indices of 16 bits, which lossless and bfp16 take where they can. Lossless: the shortest "
         "format that holds all values of a matrix, in the colour of its bits. Planes: one array, read to the bits "
         "stated",

@@ -35,7 +35,7 @@ def show(rows, out, beside):
         _figure(drawn, first, out),
         caption=f"Least bytes that a method must move, over its time, of products and of fused PageRank sweeps on "
         f"{first.gpu}, for graphs of more than {LEAST / 1e6:g}M edges, which exceed its cache; in each row 64 bits "
-        "above 16, which are cpms4 in products, fp16 in sweeps. Grey line: copy bandwidth, "
+        "above 16, hollow, which are cpms4 in products, fp16 in sweeps. Grey line: copy bandwidth, "
         f"{first.copy_gbps:.0f} GB/s, which reading alone may pass; pale lines: least to most of the samples{UNSEEN}. "
         f"Strokes: bytes a second if each edge took a random gather, of 8 bytes ({first.gather_8_byte_giga_per_s:.0f} "
         f"G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} G/s); a graph passes its stroke where neighbours are near "

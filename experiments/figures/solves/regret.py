@@ -51,7 +51,7 @@ def _shown(rows, out, key, called, suffix, of):
     solvable = table[~table["nothing converges"]]
     known = solvable[solvable.regret < float("inf")]
     drawn = interval_text(rows.rename(columns={"ways_found": "results"}), "whole_samples_s")
-    lines = f"; lines: {drawn}, of ratios of any two" if table.low.notna().any() else ""
+    lines = f"; lines: {drawn}, each of auto over each of the best choice" if table.low.notna().any() else ""
     unsolved, left_out = len(solvable) - len(known), len(table) - len(solvable)
     out.figure(
         _figure(known, out, f"{what} over the best fixed choice's"),
