@@ -42,7 +42,7 @@ def show(rows, out, beside):
         _figure(table, out),
         caption="Time of rounding an array to a format over that of a copy of it in one run, medians; lines: least to "
         f"most of the samples{UNSEEN}; axes differ. Formats of blocks (mx) are rounded on processors in small arrays"
-        f"{_small(table)}, since gfloat and pychop loop over blocks. Casts are of NumPy and ml_dtypes, on the GPU of "
+        f"{_small(table)}. Casts are of NumPy and ml_dtypes, on the GPU of "
         "CuPy; without a mark a contestant was not timed with that format. Colour: bits in which a value is "
         "stored, at least 8",
     )
@@ -55,13 +55,14 @@ def _called(storage):
 
 
 def _small(table):
-    """Return the number of values of formats of blocks on processors, as a text for a caption."""
-    sizes = table[table.storage.str.startswith("mx") & table.device.str.contains("threads")]["values"].unique()
-    return (
-        f" of {' or '.join(f'{size:,}' for size in sorted(sizes))} values, which are copied in the cache"
-        if len(sizes)
-        else ""
-    )
+    """Return the number of values of formats of blocks on processors, and why, as a text for a caption."""
+    blocks = table[table.storage.str.startswith("mx") & table.device.str.contains("threads")]
+    if blocks.empty:
+        return ""
+    sizes = " or ".join(f"{size:,}" for size in sorted(set(blocks["values"])))
+    others = [name for name in MARKS if name in set(blocks.contestant) - {"cpms", "cast"}]
+    loops = f", since {' and '.join(others)} loop{'s' * (len(others) == 1)} over blocks" if others else ""
+    return f" of {sizes} values, which are copied in the cache{loops}"
 
 
 def _figure(table, out):
@@ -83,5 +84,6 @@ def _figure(table, out):
         else:
             panel.set_xlim(left=min(0.9, 0.95 * part.over_copy.min()))
         panel.set(title=device.partition(",")[0], xlabel="time over that of a copy")
-    panels.legend(figure, panels.key(map(nearest, table.bits), MARKS))
+    marks = {name: mark for name, mark in MARKS.items() if name in set(table.contestant)}
+    panels.legend(figure, panels.key(map(nearest, table.bits), marks))
     return figure

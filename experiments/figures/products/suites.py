@@ -182,7 +182,8 @@ def _figure(table, out):
                 at = geometric(found["times faster"])["mean"], names.index(name) + (0.12 if held_out else -0.12)
                 style = {"textcoords": "offset points", "va": "center", "fontsize": 7}
                 panel.annotate(f"({len(found)})", at, (5, 0), **style)
-        panel.set(title=f"{family}: {_counted(counts)}", xlabel="times faster than cuSPARSE in CSR")
+        over = "" if out.double else " than cuSPARSE in CSR"
+        panel.set(title=f"{family}: {_counted(counts)}", xlabel=f"times faster{over}")
     kinds = {"suite A": MEAN, "suite B, held out": {**MEAN, "markerfacecolor": "white"}, "a matrix": DOT}
     panels.legend(figure, panels.key(table.bits, lines=kinds))
     return figure
