@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shutil
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from latex_check import compile_all
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -193,6 +195,9 @@ def test_figures_are_printable_and_described(tmp_path, drawn, name, width):
         pytest.skip(f"no rows of {needs} are recorded")
     show.show(name, results=RECORDED, output=tmp_path, width=width)
     assert {stem: found for stem, found in drawn.items() if found} == {}
+    tables = sorted(tmp_path.glob("*.tex"))
+    if width == "single" and tables and shutil.which("pdflatex"):
+        assert "Overfull" not in compile_all(tables, tmp_path)
     for stem in drawn:
         described = json.loads((tmp_path / f"{stem}.json").read_text())
         assert len(described["alt"]) > 30
