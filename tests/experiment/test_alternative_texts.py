@@ -11,6 +11,7 @@ import pytest
 
 from cpms.base.package_data import folder, show_programs
 from cpms.experiment.report import figures, output, panels, show
+from cpms.experiment.report.intervals import is_range, median_ends
 from cpms.experiment.report.page.described import described
 
 RECORDED = folder("experiments") / "results"
@@ -157,6 +158,19 @@ def test_curves_have_their_places_and_parts_of_bars_their_colours():
         "sweeps: 2 bars (64 bits), from 2 (two) to 3 (one); 1 bar (16 bits) at 5 (two); "
         "2 whole bars, from 3 (one) to 7 (two)."
     )
+
+
+def test_ranges_of_few_samples_have_caps_which_are_no_marks():
+    for samples, caps in (([1.0, 2.0, 3.0], 2), ([1.0, 2.0, 3.0, 4.0, 5.0], 0)):
+        with show.styled():
+            figure, axes = plt.subplots()
+            panels.point(axes, 2.0, 0, 64, ends=median_ends(samples), capped=is_range(samples))
+            axes.set_xlabel("ms")
+            plt.close(figure)
+        drawn = [cap for cap in axes.lines if cap.get_marker() == "|" and cap.get_markersize() > 0]
+        assert len(drawn) == caps
+        assert described(figure).count("mark") == 1
+        assert "stroke" not in described(figure)
 
 
 def test_many_entries_have_common_extremes_with_their_labels():

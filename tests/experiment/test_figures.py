@@ -321,6 +321,8 @@ def test_captions_name_the_devices_of_the_results_and_not_all_of_their_machines(
     assert provenance([{**beside, "engine": "cuda_fused"}]).startswith("Machine: H200.")
     assert provenance([{**beside, "device": "cpu-skylake"}]).startswith("Machine: Xeon, 8 threads.")
     assert provenance([{**beside, "engine": "mine"}]).startswith("Machines: Xeon, 8 threads; H200.")
+    hosted = {**beside, "engine": "cuda", "old_road_s": 1.0}
+    assert provenance([hosted]).startswith("Machines: Xeon, 8 threads; H200.")
     lacking = [{"engine": "cuda"}, {"engine": "serial", "status": "unsupported"}]
     assert provenance([{**beside, "results": lacking}]).startswith("Machine: H200.")
 
