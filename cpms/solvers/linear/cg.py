@@ -185,10 +185,18 @@ class VectorIterations(CgIterations):
         if math.isfinite(size) and size > 0.0:
             self._r = in_format(self._operator, r, self._storage)
             if self._p is None:
-                self._turn(r)
-            else:  # The direction was made of the recurrence's residual, and is kept.
-                self.product = float(self._operator.dots([self._p], r).tolist()[0])
+                z = self._operator.convert(self._preconditioned(r), None)
+                try:
+                    self._p = in_format(self._operator, z, self._storage)
+                except InputError:  # A format without infinities refuses them.
+                    return math.inf
+            # A direction that is there was made of the recurrence's residual, and is kept.
+            self.product = float(self._operator.dots([self._p], r).tolist()[0])
         return size
+
+    def _preconditioned(self, r: Any) -> Any:
+        preconditioner = self._task.preconditioner
+        return r if preconditioner is None else preconditioner.apply(self._operator.convert(r, None))
 
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:  # noqa: ARG002
         """Iterate."""
@@ -217,17 +225,13 @@ class VectorIterations(CgIterations):
 
     def _turn(self, r: Any) -> None:
         """Make the next direction of a residual."""
-        operator = self._operator
-        z = r if self._task.preconditioner is None else self._task.preconditioner.apply(operator.convert(r, None))
-        if self._p is None:
-            self._p = in_format(operator, operator.convert(z, None), self._storage)
+        operator, z = self._operator, self._preconditioned(r)
+        beta = -float(operator.dots([z], self._q).tolist()[0]) / self._curvature if self._curvature else 0.0
+        if self._is_plain:
+            operator.scale(self._p, beta)
+            operator.combine([z], [1.0], self._p)
         else:
-            beta = -float(operator.dots([z], self._q).tolist()[0]) / self._curvature if self._curvature else 0.0
-            if self._is_plain:
-                operator.scale(self._p, beta)
-                operator.combine([z], [1.0], self._p)
-            else:
-                turned = operator.convert(z, None)
-                operator.combine([self._p], [beta], turned)
-                self._p = in_format(operator, turned, self._storage)
+            turned = operator.convert(z, None)
+            operator.combine([self._p], [beta], turned)
+            self._p = in_format(operator, turned, self._storage)
         self.product = float(operator.dots([self._p], r).tolist()[0])

@@ -6,10 +6,12 @@ Both correct x by steps that are found from the last one and the residual alone,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from cpms.base.errors import InputError
 from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format, vector_bytes
 from cpms.contracts.sweeps import Coefficients, Sweeps
 from cpms.solvers.linear.refine import outer_iteration
@@ -80,7 +82,10 @@ class VectorSweeps(Sweeps):
                 step *= turn
             if keep:
                 step = keep * operator.convert(self._step, None) + step
-            self._step = in_format(operator, step, self._task.formats[0])
+            try:
+                self._step = in_format(operator, step, self._task.formats[0])
+            except InputError:  # A format without infinities refuses them.
+                return [*sizes, math.inf]
             operator.combine([self._step], [1.0], self._c)
             operator.apply(self._step, self._q, read_matrix=self._task.read)
             sizes.append(operator.update_and_norm(self._r, -1.0, self._q))

@@ -98,6 +98,15 @@ def test_values_near_the_ends_of_float64_end_without_a_warning(method, engine):
                 assert ":" in found.status.value
 
 
+@pytest.mark.parametrize("options", [{"method": "jacobi"}, {"method": "chebyshev"},
+                                     {"method": "cg", "preconditioner": "chebyshev"}])  # fmt: skip
+def test_directions_beyond_float64_end_without_an_error_where_a_format_has_no_infinity(options):
+    A = 6e-309 * np.array([[1.0, 0.95, 0.0], [0.95, 1.0, 0.2], [0.0, 0.2, 1.0]])
+    b = np.array([0.999, -0.999, 0.999])
+    found = cpms.solve(A, b, vectors="bfp16", engine="cpu", max_iterations=300, **options)
+    assert is_honest(A, b, found)
+
+
 def test_auto_does_not_divide_by_a_diagonal_whose_inverse_overflows():
     A, b = np.diag([5e-310, 1.0, 3.0]), [5e-310, 1.0, 1.0]
     found = cpms.solve(A, b, engine="cpu")
