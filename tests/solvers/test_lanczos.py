@@ -41,6 +41,20 @@ def test_preconditioned_solves_estimate_from_below(preconditioner, storage):
     assert 0.1 * 1e4 * LEAST <= unscaled.certificate.estimated_eigenvalue <= 1.001 * 1e4 * LEAST
 
 
+@pytest.mark.parametrize("vectors", ["fp64", "fp32", "bfp16"])
+def test_iterations_beyond_the_dimension_spoil_no_estimate(vectors):
+    ratios = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        size = int(rng.integers(2, 9))
+        half = rng.standard_normal((size, size))
+        dense = half @ half.T + 10.0 ** rng.uniform(-2.0, 0.0) * np.eye(size)
+        found = cpms.solve(dense, rng.standard_normal(size), method="cg", vectors=vectors, engine="cpu")
+        ratios.append(found.certificate.estimated_eigenvalue / np.linalg.eigvalsh(dense)[0])
+    assert max(ratios) <= 1.001
+    assert min(ratios) >= 0.3
+
+
 def test_there_is_no_estimate_of_others():
     b = np.ones(N)
     assert cpms.solve(A, b, method="gmres", engine="cpu").error_estimate is None

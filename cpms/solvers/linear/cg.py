@@ -81,7 +81,7 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
     recorder.lanczos = []
     product = size * size if iterations.product is None else iterations.product
     turn = 0.0 if later is None else later.reduction * size
-    stalls, first, had = 0, size, recorder.left
+    stalls, first, had, of_lanczos = 0, size, recorder.left, None
     while size > task.goal:
         if not math.isfinite(size):
             return SolveStatus.OVERFLOW
@@ -95,6 +95,9 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
         recorder.correct(size)
         if size <= task.goal:
             break
+        replaced = product if iterations.product is None else iterations.product
+        if of_lanczos is None and not 0.5 * product < replaced < 2.0 * product:
+            of_lanczos = len(recorder.lanczos)  # Coefficients of another residual follow.
         stalls = 0 if size < _SMALLER * best else stalls + 1
         best = min(best, size)
         if status is not None:
@@ -108,6 +111,7 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
                 return SolveStatus.STAGNATED
         if stalls >= _STALLS:
             return SolveStatus.STAGNATED
+    recorder.lanczos = recorder.lanczos[:of_lanczos]
     return SolveStatus.CONVERGED
 
 
