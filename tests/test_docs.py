@@ -164,7 +164,7 @@ def test_the_tutorial_leads_from_an_edge_list_to_a_figure(tmp_path, monkeypatch)
         "residuals.tex",
     } <= made
     assert Path("ranks.csv").read_text().count("\n") == 5
-    assert sum(name.startswith("links_") and name.endswith(".pdf") for name in made) == 4
+    assert sum(name.startswith("links_") and name.endswith(".pdf") for name in made) == 5
 
 
 @pytest.mark.slow

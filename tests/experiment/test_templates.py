@@ -25,8 +25,8 @@ from cpms.experiment.report.templates import TEMPLATES, drawings, speedups
 matplotlib = _matplotlib()
 CONFIG = 'name = "mine"\nkind = "pagerank"\ngraphs = ["weblike:nodes=300,edges=1200", "rgg:scale=7"]\n'
 CONFIG += 'storages = ["fp64", "cpms2"]\nrepetitions = 3\nrecord_history = true\nreference_tol = 1e-13\n'
-DRAWN = {*TEMPLATES} - {"traffic", "roofline"}
-"""Its storages have as many bytes, and rows of rankings hold the size of the matrix alone."""
+DRAWN = {*TEMPLATES} - {"roofline"}
+"""Rows of rankings hold no rate of a copy."""
 
 
 @pytest.fixture(scope="module")

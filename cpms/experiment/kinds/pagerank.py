@@ -20,6 +20,7 @@ from cpms.api import pagerank
 from cpms.api.result import Result
 from cpms.base.errors import InputError
 from cpms.base.types import DanglingRule
+from cpms.experiment import sweep_traffic
 from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.config_types import AUTO, EngineOrAuto, LayoutOrAuto, StorageName, StorageOrAuto
 from cpms.experiment.graph_cache import OnGraphs, graph_columns
@@ -252,6 +253,9 @@ def _columns(graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
         "peak_memory_bytes": _peak_bytes(),
         "top": [[node, score] for node, score in result.top(_RECORDED_TOP)],
     }
+    if cell["method"] == "power":
+        storage = format_named(result.storage if cell["storage"] == AUTO else cell["storage"])
+        columns["least_bytes"] = sweep_traffic.of_solve(graph, storage, result.layout, result.iterations_by_bits)
     if cell["record_history"]:
         columns["history"] = [[step.residual, step.bits, step.mass, step.seconds] for step in result.history]
     return columns

@@ -18,9 +18,9 @@ from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
 from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource, named
+from cpms.experiment.sweep_traffic import least_bytes
 from cpms.experiment.timers import Timer, ceilings, in_turn
-from cpms.formats.formats import Format, format_named
-from cpms.graph.graph import Graph
+from cpms.formats.formats import format_named
 from cpms.problems.pagerank import Problem
 
 
@@ -117,19 +117,3 @@ def _algorithm(operator: Operator[Any]) -> dict[str, str]:
     """Return the algorithm that a library chose."""
     plan = operator.product.plan if hasattr(operator, "product") else None
     return {} if plan is None else {"algorithm": plan.name}
-
-
-def least_bytes(graph: Graph, storage: Format, layout: str, read: int) -> int:
-    """Return the minimum traffic of a sweep in bytes: every stored entry, every row, each vector value once.
-
-    Examples
-    --------
-    >>> from cpms.formats.formats import FP64
-    >>> least_bytes(Graph.from_edges([0, 1], [1, 0]), FP64, "csr", 1)
-    64
-    """
-    entries = graph.nodes * int(graph.in_degree.max()) if layout == "ell" else graph.edges
-    values = 0 if layout == "pattern" else storage.traffic(entries, read)
-    row_bytes = {"csr": 4, "ell": 0, "pattern": 8, "coo": 0}[layout]
-    indices = entries * (8 if layout == "coo" else 4) + graph.nodes * row_bytes
-    return indices + values + 2 * storage.traffic(graph.nodes, read)
