@@ -20,11 +20,11 @@ from cpms.api import pagerank
 from cpms.api.result import Result
 from cpms.base.errors import InputError
 from cpms.base.types import DanglingRule
-from cpms.experiment import sweep_traffic
 from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.config_types import AUTO, EngineOrAuto, LayoutOrAuto, StorageName, StorageOrAuto
 from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource, named
+from cpms.experiment.memory_footprint import least_bytes_of_solve
 from cpms.formats.formats import format_named
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.precision.controller_specs import controller_of
@@ -255,7 +255,7 @@ def _columns(graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
     }
     if cell["method"] == "power":
         storage = format_named(result.storage if cell["storage"] == AUTO else cell["storage"])
-        columns["least_bytes"] = sweep_traffic.of_solve(graph, storage, result.layout, result.iterations_by_bits)
+        columns["least_bytes"] = least_bytes_of_solve(graph, storage, result.layout, result.iterations_by_bits)
     if cell["record_history"]:
         columns["history"] = [[step.residual, step.bits, step.mass, step.seconds] for step in result.history]
     return columns

@@ -18,7 +18,7 @@ from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
 from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource, named
-from cpms.experiment.sweep_traffic import least_bytes
+from cpms.experiment.memory_footprint import least_bytes
 from cpms.experiment.timers import Timer, ceilings, in_turn
 from cpms.formats.formats import format_named
 from cpms.problems.pagerank import Problem

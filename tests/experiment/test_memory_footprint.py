@@ -7,8 +7,8 @@ import json
 import pytest
 
 import cpms
+from cpms.experiment.memory_footprint import least_bytes, least_bytes_of_solve
 from cpms.experiment.runner import run
-from cpms.experiment.sweep_traffic import least_bytes, of_solve
 from cpms.formats.formats import CPMS2, FP64, format_named
 from cpms.graph.graph import Graph
 
@@ -21,17 +21,19 @@ GRAPH = Graph.from_edges([0, 1, 2, 0], [1, 2, 0, 2], nodes=4)
 )
 def test_a_sweep_reads_indices_values_and_vectors_once(layout, indices, entries):
     assert least_bytes(GRAPH, FP64, layout, 1) == indices + 8 * entries + 2 * 8 * 4
-    assert of_solve(GRAPH, FP64, layout, {64: 3}) == 3 * least_bytes(GRAPH, FP64, layout, 1)
+    assert least_bytes_of_solve(GRAPH, FP64, layout, {64: 3}) == 3 * least_bytes(GRAPH, FP64, layout, 1)
 
 
 def test_sweeps_of_bits_that_a_format_lacks_are_in_float64():
-    late = of_solve(GRAPH, format_named("fp16"), "csr", {16: 2, 64: 1})
-    assert late == of_solve(GRAPH, format_named("fp16"), "csr", {16: 2}) + least_bytes(GRAPH, FP64, "csr", 1)
+    late = least_bytes_of_solve(GRAPH, format_named("fp16"), "csr", {16: 2, 64: 1})
+    assert late == least_bytes_of_solve(GRAPH, format_named("fp16"), "csr", {16: 2}) + least_bytes(
+        GRAPH, FP64, "csr", 1
+    )
 
 
 def test_fewer_bits_move_fewer_bytes_and_other_layouts_have_no_number():
-    assert of_solve(GRAPH, CPMS2, "csr", {32: 1}) < of_solve(GRAPH, CPMS2, "csr", {64: 1})
-    assert of_solve(GRAPH, CPMS2, "sell", {32: 1}) is None
+    assert least_bytes_of_solve(GRAPH, CPMS2, "csr", {32: 1}) < least_bytes_of_solve(GRAPH, CPMS2, "csr", {64: 1})
+    assert least_bytes_of_solve(GRAPH, CPMS2, "sell", {32: 1}) is None
 
 
 def test_rows_of_power_iteration_hold_them(tmp_path):
@@ -43,5 +45,5 @@ def test_rows_of_power_iteration_hold_them(tmp_path):
     power, refine = sorted(rows, key=lambda row: row["method"])
     sweeps = {int(bits): count for bits, count in power["iterations_by_bits"].items()}
     assert len(sweeps) == 2
-    assert power["least_bytes"] == of_solve(cpms.load("rgg:scale=6"), CPMS2, power["layout"], sweeps)
+    assert power["least_bytes"] == least_bytes_of_solve(cpms.load("rgg:scale=6"), CPMS2, power["layout"], sweeps)
     assert "least_bytes" not in refine
