@@ -26,7 +26,7 @@ for _ in range(3):
     print(json.dumps([name for name in names if name]))
 assert ranks[0] == ranks[1] == ranks[2]
 """
-CERTIFICATE = {"residual_norms", "_row_product", "_added", "divide"}
+CERTIFICATE = {"residual_norms", "_added", "divide"}
 FIRST = {
     "power": {"sweep", "selected_sum", "_sums", "_largest"},
     "refine": {
