@@ -16,6 +16,7 @@ import numpy as np
 
 from cpms.base import threads
 from cpms.base.errors import InputError
+from cpms.base.real_arrays import inner_product
 from cpms.base.types import Floats
 from cpms.certify import linear_loops
 from cpms.problems.linear_system import LinearSystem
@@ -203,10 +204,10 @@ def rayleigh_quotient(b: Floats, x: Floats, found: Residual) -> float:
     exponent = -math.frexp(largest)[1]
     with np.errstate(over="ignore", invalid="ignore"):
         y, right, values, bounds = (np.ldexp(each, exponent) for each in (x, b, found.values, found.bounds))
-        sizes = float(np.abs(y) @ (np.abs(right) + np.abs(values)))
+        sizes = inner_product(np.abs(y), np.abs(right) + np.abs(values))
         rounding = 4.0 * (len(x) + 4) * 2.0**-53
-        top = float(y @ right) - float(y @ values) + float(np.abs(y) @ bounds) + rounding * sizes
-        quotient = top / float(y @ y)
+        top = inner_product(y, right) - inner_product(y, values) + inner_product(np.abs(y), bounds) + rounding * sizes
+        quotient = top / inner_product(y, y)
         quotient += rounding * abs(quotient) + _TINY
     return quotient if math.isfinite(quotient) else math.inf
 

@@ -15,6 +15,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from cpms.base.errors import InputError
+from cpms.base.real_arrays import euclidean_norm
 from cpms.base.types import Floats
 from cpms.sparse.matrix import Matrix
 
@@ -110,7 +111,7 @@ class LinearSystem:
             else:
                 ours, theirs = np.ldexp(given, exponent), np.ldexp(across, exponent)
                 skew, even = ours - theirs, ours + theirs
-            sizes = float(np.linalg.norm(skew)), float(np.linalg.norm(even))
+            sizes = euclidean_norm(skew), euclidean_norm(even)
         return sizes[0] / sizes[1] if sizes[1] > 0.0 else np.inf
 
     @property
@@ -205,7 +206,7 @@ class LinearSystem:
         """Frobenius norm of the matrix, found without overflow."""
         values = self.matrix.given_values()
         largest = float(np.abs(values).max(initial=0.0))
-        return largest * float(np.linalg.norm(values / largest)) if largest > 0 else 0.0
+        return largest * euclidean_norm(values / largest) if largest > 0 else 0.0
 
 
 def _scaled(matrix: Any, exponent: int) -> Any:

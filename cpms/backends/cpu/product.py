@@ -23,6 +23,7 @@ from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
 from cpms.backends.products.arranged import ArrangedProduct
 from cpms.base import threads
+from cpms.base.real_arrays import inner_product
 from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import Terms
 from cpms.contracts.own_codecs import codec_refusal, has_own_codec
@@ -112,7 +113,7 @@ class CpuProduct(ArrangedProduct, CpuVectors):
             found = self._multiply(given, target, finish, spec, read_matrix)
         if isinstance(out, STORED):
             out.write(target, segments=write)
-            found = float(out.decode(write) @ dot) if len(dot) else 0.0
+            found = inner_product(out.decode(write), dot) if len(dot) else 0.0
         return found if len(dot) else None
 
     def _multiply_decoded(self, x: Any, out: Any, finish: tuple[Any, ...], read: int | None) -> float:
