@@ -25,6 +25,8 @@ _MOST_BEYOND, _FAR = 1.2, 1.3
 """Of a figure whose longest interval is more than the second number beyond it, the axis ends at the first number times
 the largest median.
 """
+_WITHIN = 0.9
+"""Of the intervals, which such an axis shows whole at least."""
 OF_MEANS = f"lines: 95 % bootstrap intervals of means of {FEWEST} or more"
 
 
@@ -280,7 +282,7 @@ def _figure(table: pd.DataFrame, out: Output, by: str, of: list[str]) -> tuple[F
     panels.unity(axes)
     panels.named_rows(axes, names)
     panels.logarithmic(axes)
-    limit = _MOST_BEYOND * table["times faster"].max()
+    limit = max(_MOST_BEYOND * table["times faster"].max(), float(table.high.quantile(_WITHIN)))
     beyond = panels.cut(axes, limit, places, [*table.high]) if table.high.max() > _FAR * limit else []
     axes.set(xlabel=f"times faster {by}")
     panels.legend(figure, panels.key(widths, lines=looks if len(looks) > 1 else {}))

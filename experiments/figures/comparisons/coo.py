@@ -47,17 +47,17 @@ def show(rows, out, beside):
     out.figure(
         _figure(kernels, out),
         suffix="_streams",
-        caption=f"Parts of a sweep over edges in COO on {gpu}, ordered as Belotti and Izzo's Figure 1: the product, "
-        "then update and distance, with the waits between; beside names: the time of a sweep. The dangling mass is "
-        "summed in a second stream beside the product. At the right: the least share that this sum takes, its bytes at "
-        f"the rate of a copy{_unknown(kernels)}; its own time, which the second stream can hide, is not recorded. The "
-        "product was timed alone, by device events, the sweep in whole solves, by the host's clock; lines: least to "
-        "most of the product, over the median sweep",
+        caption=f"Parts of a sweep in float64 over edges in COO on {gpu}, ordered as Belotti and Izzo's Figure 1: the "
+        "product, then update and distance, with the waits between; beside names: the time of a sweep. The dangling "
+        "mass is summed in a second stream beside the product. At the right: the least share that this sum takes, its "
+        f"bytes at the rate of a copy{_unknown(kernels)}; its own time, which the second stream can hide, is not "
+        "recorded. The product was timed alone, by device events, the sweep in whole solves, by the host's clock; "
+        "lines: least to most of the product, over the median sweep",
         alt=ends(
             kernels.assign(graph=names),
             "product share",
             ["graph"],
-            "Share of the product's part",
+            "Share of a sweep that the product takes",
             drawn="bars",
         ),
         of=["gpu_coo", "gpu_systems"],

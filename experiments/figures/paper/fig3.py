@@ -10,7 +10,7 @@ from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.stand_ins import in_order
 
 NEEDS = ["table1"]
-QUANTILES = {"0.25": "", "0.5": "median", "0.75": "", "0.99": "99 % of rows", "1.0": "longest"}
+QUANTILES = {"0.25": "", "0.5": "median", "0.75": "", "0.99": "99 % of nodes", "1.0": "largest"}
 BLACK = "#222222"
 NOTHING = 0.5
 """Where degree 0 is drawn."""
@@ -18,8 +18,8 @@ BREAK = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0}, "clip_on
 STYLE = {
     "middle half": {"color": "#bbbbbb", "linewidth": 4.5, "solid_capstyle": "butt"},
     "median": {"color": BLACK, "marker": "|", "markersize": 7, "markeredgewidth": 1.6, "linestyle": ""},
-    "99 % of rows": {"color": BLACK, "marker": "x", "markersize": 3.5, "linestyle": ""},
-    "longest": {"color": BLACK, "marker": "o", "markersize": 4.5, "markerfacecolor": "none", "linestyle": ""},
+    "99 % of nodes": {"color": BLACK, "marker": "x", "markersize": 3.5, "linestyle": ""},
+    "largest": {"color": BLACK, "marker": "o", "markersize": 4.5, "markerfacecolor": "none", "linestyle": ""},
 }
 
 
@@ -30,10 +30,11 @@ def show(rows, out):
     names = out.names(map(shortened, table.graph))
     out.figure(
         _figure(table, names, out),
-        caption="Out-degrees (rows of the adjacency matrix): a bar from the first to the third quartile, none where "
-        "these are equal; a thick stroke at the median, a cross at 99 % and a circle at the longest row, to which the "
-        "thin line leads; left of the break: 0",
-        alt=ends(table.assign(graph=names), "1.0", ["graph"], "Longest rows (out-degrees)", drawn="graphs"),
+        caption="Out-degrees of nodes, that is entries of a row of the adjacency matrix: a bar from the first to the "
+        "third quartile, none where these are equal; a thick stroke at the median, a cross at 99 % and a circle at the "
+        "largest, to which the thin line leads; left of the break: 0. Layouts of figure 1 have a row for the edges "
+        "into a node; in-degrees, to the largest of which ELL pads, are others",
+        alt=ends(table.assign(graph=names), "1.0", ["graph"], "Largest out-degrees", drawn="graphs"),
         timed=False,
     )
 
@@ -43,10 +44,10 @@ def _figure(table, names, out):
 
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.16))
     for place, line in enumerate(table.to_dict("records")):
-        low, median, high, most, longest = (max(line[name], NOTHING) for name in QUANTILES)
-        axes.plot([low, longest], [place, place], color=NEUTRAL, linewidth=0.7, zorder=1)
+        low, median, high, most, largest = (max(line[name], NOTHING) for name in QUANTILES)
+        axes.plot([low, largest], [place, place], color=NEUTRAL, linewidth=0.7, zorder=1)
         axes.plot([low, high], [place, place], **STYLE["middle half"], zorder=2)
-        for name, x in (("median", median), ("99 % of rows", most), ("longest", longest)):
+        for name, x in (("median", median), ("99 % of nodes", most), ("largest", largest)):
             axes.plot(x, place, **STYLE[name], zorder=3)
     panels.named_rows(axes, names)
     axes.set_xlim(0.8 * NOTHING, 2 * table["1.0"].max())
@@ -57,6 +58,6 @@ def _figure(table, names, out):
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(0.8 * NOTHING, 2 * table["1.0"].max())
     axes.text(0.7, 0, "//", transform=axes.get_xaxis_transform(), ha="center", va="center", fontsize=7, **BREAK)
-    axes.set_xlabel("out-degree (entries of a row)")
+    axes.set_xlabel("out-degree of a node")
     panels.legend(figure, panels.key(lines=STYLE))
     return figure
