@@ -1,5 +1,6 @@
 """Products with matrices of one's own, and linear systems: on a GPU against other libraries, on processors by bits."""
 
+from itertools import compress
 from statistics import median
 
 from cpms.experiment.pages.numbers import counted, ratio, spread
@@ -231,11 +232,15 @@ def on_threads(rows):
         where = f" of longer solves{where}"
         experiment = experiment.replace("regret", "regret_time")
         yield from _regrets(rows, experiment, where, "whole_s", "takes at most 15 % more time")
-    cells = [*rows.measured("regret_time"), *rows.measured("regret_time_held")]
-    found = [{tuple(way["vectors"]): way for way in row["ways_found"] if way["method"] == "gmres"} for row in cells]
+    every = [*rows.measured("regret_time"), *rows.measured("regret_time_held")]
+    bases = [[way for way in row["ways_found"][1:] if way["method"] == "gmres"] for row in every]
+    solved = [all(way["status"] == "CONVERGED" for way in each) for each in bases]
+    cells = [*compress(every, solved)]
+    found = [{tuple(way["vectors"]): way for way in each} for each in compress(bases, solved)]
     for basis, called in (("fp64", "float64"), ("blocks", "block floats")):
         pairs = [(each[basis,]["whole_samples_s"], each["fp32",]["whole_samples_s"]) for each in found]
-        what = f"GMRES on two threads, basis in float32 against {called}, whole solves, {len(cells)} matrices"
+        of = f"{len(cells)} matrices of {len(every)} that each basis solves"
+        what = f"GMRES on two threads, basis in float32 against {called}, whole solves, {of}"
         yield ratio(f"regret_time.over.{basis}", what, pairs, cells, "regret")
 
 
