@@ -108,7 +108,7 @@ def show_faster(
         table.drop(columns=["low", "high", "slowest"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
         best={"times faster": "most"},
     )  # fmt: skip
-    interval = "from the least ratio of a sample without it to one with it to the largest"
+    interval = "from the fastest sample without it over the slowest with it to the slowest over the fastest"
     slowest = f"the slowest sample without it takes up to {three_digits(table.slowest.max())} times the median"
     more = f"; recorded are the least, the median and the most of the samples alone; {slowest}{more}"
     faster_figure(table, out, by, interval, suffix=suffix, of=[str(rows.experiment.iloc[0])], more=more)

@@ -36,13 +36,14 @@ def show(rows, out):
         ):
             curves = _curves(here, along, repeated if suffix else set())
             wide = along != "iteration" and any(map(_wide, curves.values()))
-            start = "on logarithmic axes without the first iterations" if wide else "from the first iteration on"
+            whole = "from the first iteration on; it may rise at first"
+            start = "on logarithmic axes without the first iterations" if wide else whole
             of_matrix = "how the matrix is read" if suffix and repeated else "of the matrix"
             out.figure(
                 _figure(here, out, along, curves),
                 suffix=f"{of_gpu}{suffix}",
-                caption=f"Conjugate gradients: residual relative to the right-hand side, against {of}, {start}; "
-                "it may rise at first. A panel is a stencil of so many points on a grid of that "
+                caption=f"Conjugate gradients: residual relative to the right-hand side, against {of}, {start}. "
+                "A panel is a stencil of so many points on a grid of that "
                 "side, and a right-hand side. A curve is one run, in the colour of the fewest bits of a vector's "
                 f"value; its mark names the formats of vectors and {of_matrix}{_coincide(curves)}{alike}"
                 f"{_repeating(repeated, curves) + ('' if of_gpu else _decoded(curves)) if suffix else ''}",

@@ -16,7 +16,12 @@ BESIDE = ["regret_time", "regret_time_held"]
 ALLOWED = 1.15
 NAMED = 0.05
 """Share by which a matrix differs to have a row of its own."""
-WORDS = {"pyamg:recirc_flow": "PyAMG, recirculating flow", "pyamg:unit_cube": "PyAMG, unit cube"}
+WORDS = {
+    "pyamg:recirc_flow": "PyAMG, recirculating flow",
+    "pyamg:unit_cube": "PyAMG, unit cube",
+    "pyamg:airfoil": "PyAMG, airfoil",
+    "pyamg:knot": "PyAMG, knot",
+}
 OTHERS = {**panels.FILLED, "marker": "s"}
 BYTES = (
     "bytes", "MB", 1e-6, "bytes that its choice reads",
