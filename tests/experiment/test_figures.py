@@ -23,6 +23,7 @@ from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.speedup_figures import DOT, mean_rows
 from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS
+from cpms.experiment.rows.standing import earlier
 
 RECORDED = folder("experiments") / "results"
 PICTURES = {"fig1", "fig2"}
@@ -297,6 +298,17 @@ def test_few_rows_that_no_commit_explains_are_named(tmp_path):
     assert caption.startswith(f"Points. {STARRED}. Machine: a CPU. Commit: cccccccccc.")
     assert caption.endswith("(1 of 3 rows by code that was not committed: g0)")
     assert figure.get_supxlabel() == "*: stand-in\n†: 1 of 3 rows by code that was not committed"
+
+
+def test_a_figure_has_caveats_on_its_own_rows_alone(tmp_path):
+    rows = [{"experiment": name, "cell": name, "cpu": "a CPU"} for name in ("x", "x_held")]
+    out = output.Output(tmp_path, "x", print, "; ".join(earlier(row["experiment"]) for row in rows), rows=rows)
+    for of, ending in ((["x"], f"({earlier('x')})"), (["x_held"], f"({earlier('x_held')})")):
+        figure, axes = plt.subplots()
+        axes.plot([1], [1])
+        out.figure(figure, caption="Points", of=of)
+        assert json.loads((tmp_path / "x.json").read_text())["caption"].endswith(f". {ending}")
+        assert figure.get_supxlabel() == ending.strip("()")
 
 
 def test_names_are_cut_by_the_characters_that_figures_draw(tmp_path):

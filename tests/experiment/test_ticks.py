@@ -77,3 +77,17 @@ def test_labels_side_by_side_do_not_touch(inches, ends):
         plt.close(figure)
     assert len(texts) >= LEAST_TICKS
     assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize("ends", [(0.57, 16.0), (0.6, 9.0), (0.9, 26.0)])
+def test_ticks_without_labels_lie_apart_on_a_narrow_axis(ends):
+    with styled():
+        figure = plt.figure(figsize=(2.0, 1.5), layout="none")
+        axes = figure.add_axes((0.25, 0.4, 0.5, 0.5))
+        logarithmic(axes)
+        axes.set_xlim(*ends)
+        figure.canvas.draw()
+        places = axes.transData.transform([(tick, 0.5) for tick in axes.get_xticks(minor=True)])[:, 0] / figure.dpi
+        plt.close(figure)
+    assert len(places) > 5
+    assert np.diff(places).min() >= 0.02

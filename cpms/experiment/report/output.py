@@ -24,7 +24,7 @@ from cpms.experiment.report.palette import PALETTE as PALETTE
 from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS, inches
 from cpms.experiment.rows.rows import Row
-from cpms.experiment.rows.standing import not_committed
+from cpms.experiment.rows.standing import earlier, not_committed
 from cpms.formats.formats import format_named
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Output:
         """
         rows, apart = ([], []) if of is not None and not of else self._of(of or ())
         alt = alt or described(figure)
-        note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows)).strip("; ")
+        note = self._note_on(rows, apart)
         below = ["*: stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
         starred = STARRED if "*" in self._marks else ""
         text = figure.get_supxlabel()
@@ -176,6 +176,13 @@ class Output:
             "cells_without_commit": [row["cell"] for row in apart],
         }
         self._save(figure, f"{self._name}{suffix}", texts)
+
+    def _note_on(self, rows: Sequence[Row], apart: Sequence[Row]) -> str:
+        """Return the caveat on some rows alone."""
+        note = self._note.replace(not_committed(self._apart, self._rows), not_committed(apart, rows))
+        for other in {str(row["experiment"]) for row in self._rows} - {str(row["experiment"]) for row in rows}:
+            note = note.replace(earlier(other), "")
+        return "; ".join(filter(None, note.split("; ")))
 
     def drawing(self, drawing: Drawing) -> None:
         """Write a figure with a file ``.json`` beside it: caption, alternative text, and the rows that it is of."""

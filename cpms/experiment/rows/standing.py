@@ -82,7 +82,7 @@ class Recorded:
                     "longer has"
                 )
             elif others:
-                notes.append(f"rows of {experiment} are of an earlier configuration")
+                notes.append(earlier(experiment))
         drawn = [row for row in self.of(experiments) if (row["experiment"], row["cell"]) not in gone]
         apart = [row for row in drawn if not committed(row)]
         if apart:
@@ -170,6 +170,11 @@ def unexplained(some: Sequence[rows.Row]) -> str:
     counts = Counter(row["experiment"] for row in some if not committed(row))
     named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
     return f"rows no commit explains: {counts.total()} of {len(some)}" + (f" ({named})" if named else "")
+
+
+def earlier(experiment: str) -> str:
+    """Return the caveat on an experiment all of whose rows are of an earlier configuration."""
+    return f"rows of {experiment} are of an earlier configuration"
 
 
 def not_committed(apart: Sequence[rows.Row], drawn: Sequence[rows.Row]) -> str:

@@ -1,5 +1,7 @@
 """Jiang's stages in OpenCL: Figures 1 to 7, work-group sizes, and the table of sub-graphs beside the report's."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 
@@ -15,6 +17,11 @@ NEEDS = ["opencl_stages", "gpu_opencl"]
 STAGES = {"coo": "edges, atomic", "coo_exchange": "edges, exchange", "pattern": "rows"}
 _APART = 0.035
 """Million nodes by which marks of our ratios lie beside their number, so that none hides another."""
+KERNELS = (
+    "Edges, rows: a work-item an edge, whose sum is atomic, or a row. Exchange: a kernel that first stores what each "
+    "node passes on, which saves a division an edge"
+)
+"""The names of stages, for captions."""
 ADDS = {"add_atomically": "atomic sum", "add_plainly": "plain sum (wrong)", "add_nothing": "no sum (wrong)"}
 
 
@@ -59,10 +66,9 @@ def _tables_and_figures(rows, out, experiment, suffix):
             suffix=suffix,
             caption=f"Stages of Jiang's report on {where}: medians, of whole runs with "
             f"{interval_text(rows, 'run_samples_s')}; sums and copies are of an iteration, of which only medians were "
-            "recorded. Numbers in brackets: the figures of his report that a panel repeats. Edges, rows: a work-item "
-            "an edge, whose sum is atomic, or a row. Exchange: a kernel that first stores what each node passes on, "
-            "which saves a division an edge. Wrong: sums that lose terms, timed to show what atomic ones cost. Copies "
-            "are of the ranks, memcpy in main memory. The serial program has no parts: its bar in 2 is a whole "
+            f"recorded. Numbers in brackets: the figures of his report that a panel repeats. {KERNELS}. Wrong: sums "
+            "that lose terms, or are none, timed to show what atomic ones cost. Copies are of the ranks, memcpy in "
+            "main memory, beside the kernel of the exchange. The serial program has no parts: its bar in 2 is a whole "
             f"iteration{_long_alone(found)}",
             of=[experiment],
         )
@@ -74,7 +80,7 @@ def _tables_and_figures(rows, out, experiment, suffix):
             f"{interval_text(rows, 'run_samples_s')}{UNSEEN}, in 32 bits, the serial program in 64. Above, the stage "
             "that the title names on sub-graphs of the first nodes of its graph; grey: Figure 7 of Jiang's report "
             "as printed, of a GPU over 4 cores of another machine. Marks of one number of nodes, or of work-items, lie "
-            "beside each other. Driver's: work-groups of the size that the driver chooses",
+            f"beside each other. Driver's: work-groups of the size that the driver chooses{_between(found)}. {KERNELS}",
             of=[experiment],
         )
     if not (parts or curves):
@@ -89,7 +95,15 @@ def _long_alone(found):
         dict.fromkeys(_where(result) for _, result in found[purpose].iterrows() if result.engine == "opencl")
         for purpose in ("long", "stages")
     )
-    return f". 6 was run on {' and '.join(here)} alone" if set(here) < set(everywhere) else ""
+    return f". Of the OpenCL devices 6 was run on {' and '.join(here)} alone" if set(here) < set(everywhere) else ""
+
+
+def _between(found):
+    """Return where a curve of work-groups breaks, as a text for a caption."""
+    given = found["work_groups"].work_group if "work_groups" in found else pd.Series(dtype=int)
+    sizes = np.sort(given[given > 0].unique())
+    gaps = [f"{low:g} and {high:g}" for low, high in itertools.pairwise(sizes) if high > 2 * low]
+    return f"; no size between {', nor between '.join(gaps)} was run" if gaps else ""
 
 
 def _stages(results, where, out, suffix):
@@ -327,7 +341,8 @@ def _curve(axes, x, y, ends_of, places, name, **style):
 def _work_group_panel(axes, results):
     """Draw times by size, joined if a size is twice the last; at the right, the driver's, whose size is not known."""
     sizes = np.sort(results[results.work_group > 0].work_group.unique())
-    own, stages = 1.5 + np.log2(sizes[-1]), results.layout.unique()
+    octaves, stages = np.log2(sizes[-1] / sizes[0]), results.layout.unique()
+    own = np.log2(sizes[-1]) + max(1.5, 0.2 * octaves)
     for place, (stage, cells) in enumerate(results.groupby("layout", sort=False)):
         style = {"marker": panels.marker(stage), "ms": 3.5, "color": colour(32), "lw": 0.8}
         style |= {"markerfacecolor": "white"} if stage == "coo_exchange" else {}
@@ -344,7 +359,10 @@ def _work_group_panel(axes, results):
                 style |= {"label": STAGES[stage] if line and part is runs[0] else None}
                 places = part.work_group if line else ["driver's"]
                 _curve(axes, at, part["ms an iteration"], ends_of, places, STAGES[stage], linestyle=line, **style)
-    ticks = sizes[:: -(-len(sizes) // 6)]
+    ticks = [sizes[-1]]
+    for size in sizes[::-1]:
+        if np.log2(ticks[-1] / size) >= max(1, np.ceil(octaves / 5)):
+            ticks.append(size)
     axes.set_xticks([*np.log2(ticks), own], [*(f"{size:g}" for size in ticks), "driver's"])
     axes.set_xticks(np.log2(sizes), minor=True)
     axes.set_ylim(bottom=0)

@@ -79,9 +79,9 @@ def show(rows, out):
         caption=f"Time from edges in random order to certified float64 ranks, both in main memory, on {machine}, "
         f"medians; lines: {interval_text(rows, *samples, capped=True)}{UNSEEN}; colour: fewest bits that sweeps read. "
         "Refine and power build, solve and check on the GPU; triangles: refine whose graph processors build and whose "
-        "ranks they check. Below the line: graphs chosen before anything was measured on them. cuGraph's times are "
-        f"quoted, of an {' and '.join(quoted.gpu.unique())}, of edges in order and without a certificate; without a "
-        "cross no time was published",
+        "ranks they check. Below the line: graphs chosen before anything was measured on them. cuGraph's times, in "
+        f"float64, are quoted, of an {' and '.join(quoted.gpu.unique())}, of edges in order and without a certificate; "
+        "without a cross no time was published",
     )
 
 

@@ -20,8 +20,10 @@ MARKS = {"auto": "o", "fp16" + ALONE: "X"}
 """Contestants of the figure of speed-ups, and their markers."""
 NAMES = {"auto": "as chosen", "fp16" + ALONE: "plain 16 bits"}
 RATIOS = {"over our float64": ("cuda_fused", "pattern"), "over cuSPARSE": ("cusparse", "csr")}
-REAL = {"all": " graphs", "real": " real ones, below the line"}
+REAL = {"all": " graphs", "real": " taken from the collection itself, below the line"}
 """Kinds of graphs whose mean the caption has, and their words."""
+GENERATED = ("delaunay_n", "rgg_n_")
+"""Beginnings of the names of graphs of the collection that its makers generated: Delaunay, and random geometric."""
 OWN = "over fused fp64"
 """The column of the ratios over our float64, of engine cuda_fused."""
 PAPER = (16, 32, 48, 64)
@@ -58,7 +60,8 @@ def show(rows, out, beside):
         _headline(table, rows),
         suffix="_headline",
         caption=f"Speed-ups of whole solves with storage 'auto' on {gpu}: geometric means with 95 % bootstrap "
-        "intervals over the graphs; swept graphs take sweeps, acyclic ones one pass, and real graphs are among both",
+        "intervals over the graphs; swept graphs take sweeps, acyclic ones one pass; real graphs, those taken from the "
+        f"collection itself, are among both{_generated(rows)}",
     )
     drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _ratios(row)])
     out.figure(
@@ -68,7 +71,7 @@ def show(rows, out, beside):
         f"fused kernels, and over cuSPARSE's in CSR; lines: {interval_text(rows)}{UNSEEN}. Circles: as the engine "
         "chooses, in the colour of the fewest bits read; hollow: solved in one pass in float64, as the engine chooses "
         "for some of the graphs without a cycle. Crosses, plain 16 bits: without level solve and Anderson "
-        f"acceleration. The left circles' {_said(table, rows)}. Axes differ",
+        f"acceleration. The left circles' {_said(table, rows)}{_generated(rows)}. Axes differ",
         of=NEEDS,
     )
     out.figure(
@@ -76,9 +79,10 @@ def show(rows, out, beside):
         suffix="_sweeps",
         caption="Sweeps over the graph to a residual of 1e-10, by the bits that they read: power iteration with four "
         "segments of 16 bits by the rule of the CPMS paper, and method refine, whose inner sweeps read 16 bits "
-        "(fp16) or 8 (e5m2), without level solve and Anderson acceleration. Triangles above bars: sweeps of power "
-        "iteration in float64. Numbers behind bars: those of their sweeps, hatched, that read 64 bits. Shown are the "
-        "graphs of which all of these are recorded, by the sweeps of power iteration",
+        f"(fp16) or 8 (e5m2), without level solve and Anderson acceleration{_unseen(table, _by_bits(beside))}. "
+        "Triangles above bars: sweeps of power iteration in float64. Numbers behind bars: those of their sweeps, "
+        "hatched, that read 64 bits. Shown are the graphs of which all of these are recorded, by the sweeps of power "
+        "iteration",
         timed=False,
     )
 
@@ -180,6 +184,20 @@ def _said(table, rows):
     )
 
 
+def _generated(rows):
+    """Return which graphs of the collection its makers generated, as a text for a caption."""
+    names = [graph for graph in _kinds(rows)["real"] if graph.startswith(GENERATED)]
+    are = "are" if len(names) > 1 else "is"
+    return f"; {len(names)} of these, {' and '.join(names)}, {are} generated from random points" if names else ""
+
+
+def _unseen(table, paper):
+    """Return how many sweeps of power iteration read 16 bits, whose bars are too short to be seen, for a caption."""
+    first = sorted({bits[16] for graph, bits in paper.items() if bits.get(16) and graph in set(table.graph)})
+    counts = " to ".join(f"{count:g}" for count in dict.fromkeys([first[0], first[-1]])) if first else ""
+    return f"; power iteration reads 16 bits in its first {counts} sweeps alone, which hardly show" if first else ""
+
+
 def _ratios(row):
     solved = [result for result in row.results if result["status"] == "ok"]
     powers = {
@@ -253,6 +271,7 @@ def _sweeps(table, paper, out):
             if full > 0 and np.isfinite(end):
                 style = {"textcoords": "offset points", "va": "center", "fontsize": 7}
                 panel.annotate(f"+{full:g}", (end, place), (2, 0), **style)
+        panel.spines["left"].set_zorder(0.5)  # It would hide the shortest bars.
         panel.plot(power.reindex(graphs), places - ABOVE, **POWER)
         panel.set_title(title)
         panels.named_rows(panel, names)

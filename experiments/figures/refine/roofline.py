@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from cpms.base.text.counted import counted
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.output import label, shortened
@@ -31,15 +32,16 @@ def show(rows, out, beside):
         out.table(swept.drop(columns=[*ENDS, "staged"]), suffix="_fused", caption=_CAPTION.format(beside.gpu.iloc[0]))
     drawn = {"products in CSR": table[(table.engine == "cuda") & (table.layout == "csr")], "fused sweeps": swept}
     drawn = {title: _large(part) for title, part in drawn.items() if len(part)}
+    count, both = len(_in_all(drawn)), " of which both are recorded" if len(drawn) > 1 else ""
     out.figure(
         _figure(drawn, first, out),
         caption=f"Least bytes that a method must move, over its time, of products and of fused PageRank sweeps on "
-        f"{first.gpu}, for graphs of more than {LEAST / 1e6:g}M edges, which exceed its cache; in each row 64 bits "
-        "above 16, hollow, which are cpms4 in products, fp16 in sweeps. Grey line: copy bandwidth, "
-        f"{first.copy_gbps:.0f} GB/s, which reading alone may pass; pale lines: least to most of the samples{UNSEEN}. "
-        f"Strokes: bytes a second if each edge took a random gather, of 8 bytes ({first.gather_8_byte_giga_per_s:.0f} "
-        f"G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} G/s); a graph passes its stroke where neighbours are near "
-        f"each other or hubs lie in shared memory (rmat){_staged(swept)}",
+        f"{first.gpu}, for the {counted(count, 'graph')} of more than {LEAST / 1e6:g}M edges{both}; such graphs exceed "
+        "its cache. In each row 64 bits above 16, hollow, which are cpms4 in products, fp16 in sweeps. Grey line: copy "
+        f"bandwidth, {first.copy_gbps:.0f} GB/s, which reading alone may pass; pale lines: least to most of the samples"
+        f"{UNSEEN}. Strokes: bytes a second if each edge took a random gather, of 8 bytes "
+        f"({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} G/s); a graph passes "
+        f"its stroke where neighbours are near each other or hubs lie in shared memory (rmat){_staged(swept)}",
     )
 
 
@@ -83,9 +85,14 @@ def _products(row):
             }
 
 
+def _in_all(drawn):
+    """Return the graphs that all panels have, from the most bytes a second of a product to the least."""
+    first, *others = drawn.values()
+    return [graph for graph in dict.fromkeys(first.graph[::-1]) if all(graph in set(part.graph) for part in others)]
+
+
 def _figure(drawn, first, out):
-    parts = list(drawn.values())
-    graphs = [graph for graph in dict.fromkeys(parts[0].graph[::-1]) if all(graph in set(part.graph) for part in parts)]
+    graphs = _in_all(drawn)
     names = out.names(graphs, None if out.double else 19)
     figure, axes = panels.grid(
         out.width, len(drawn), panels.rows_height(names, 0.27, 0.9), columns=(2, 2), sharex=True, sharey=True

@@ -47,7 +47,8 @@ def show(rows, out, beside):
         caption="Above, the Karp-Flatt metric of Agrawal, Shendre and Goka's Table 2, which prints no samples: as "
         "printed, and as defined, over their serial program and over one process of theirs; at 1 more processes are no "
         "faster. "
-        f"Below, the speed-up of 2 of our ranks over one on {machine}, a mark a graph; lines: "
+        f"Below, the speed-up of 2 of our ranks, with products of engine cpu, over one on {machine}, a mark a graph; "
+        "lines: "
         f"{interval_text(rows, capped=True)}; at 1 two ranks are as fast as one{_small(several)}",
         of=NEEDS,
     )

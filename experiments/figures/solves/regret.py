@@ -10,6 +10,7 @@ import pandas as pd
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import case_labels
 from cpms.experiment.report.intervals import interval_text, ratio_ends
+from cpms.experiment.report.page.described import described
 
 NEEDS = ["regret", "regret_held"]
 BESIDE = ["regret_time", "regret_time_held"]
@@ -58,15 +59,17 @@ def _shown(rows, out, key, called, suffix, of):
     drawn = interval_text(rows.rename(columns={"ways_found": "results"}), "whole_samples_s")
     lines = f"; lines: {drawn}, each of auto over each of the best choice" if table.low.notna().any() else ""
     unsolved, left_out = len(solvable) - len(known), len(table) - len(solvable)
+    figure = _figure(known, solvable.drop(known.index), out, f"{what} over the best fixed choice's")
     out.figure(
-        _figure(known, out, f"{what} over the best fixed choice's"),
+        figure,
+        alt=f"{described(figure)}{_named(solvable.drop(known.index))}",
         suffix=suffix,
         caption=f"Regret of auto, which chooses method, formats and preconditioner of a solve: {means} over those of "
         f"the best fixed choice, at the right as numbers{lines}. Hollow: matrices unseen when auto was written. "
         f"Square: the median of the others{_reach(known)}. Numbers after names are the sides of grids; the Peclet "
         f"number is that of convection over diffusion. {why}"
         + (". At or below 1 auto's choice is the best fixed one, timed apart" if _is_noise(known) else "")
-        + (f"; auto does not solve {unsolved} that a fixed choice does" if unsolved else "")
+        + (f"; not solved, above: {unsolved} that a fixed choice solves and auto does not" if unsolved else "")
         + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
         timed=of is BESIDE,
         of=of,
@@ -79,26 +82,35 @@ def _reach(known):
     return f", which lie from {others.min():.3g} to {others.max():.3g}" if len(others) else ""
 
 
-def _figure(known, out, label):
-    """Draw a row a matrix that differs, the worst first, and one of all others."""
+def _named(unsolved):
+    """Return the matrices that auto does not solve and a fixed choice does, as the end of an alternative text."""
+    names = [_in_words(each) for each in case_labels([(name, "") for name in unsolved.matrix])]
+    return f" Not solved by auto: {'; '.join(names)}." if names else ""
+
+
+def _figure(known, unsolved, out, label):
+    """Draw a row a matrix that auto does not solve, then one a matrix that differs, the worst first, and the others."""
     near = (known.regret - 1).abs() <= NAMED
     far, others = known[~near].sort_values("regret", ascending=False), known[near]
-    unseen = f", {others['held out'].sum()} unseen" if others["held out"].any() else ""
-    rows = [_in_words(each) for each in case_labels([(name, "") for name in far.matrix])]
-    names = out.names([*rows, *([f"{len(others)} others{unseen}"] if len(others) else [])], 30)
+    held = f", {others['held out'].sum()} unseen" if others["held out"].any() else ""
+    rows = [_in_words(each) for each in case_labels([(name, "") for name in [*unsolved.matrix, *far.matrix]])]
+    names = out.names([*rows, *([f"{len(others)} others{held}"] if len(others) else [])], 30)
     figure, (panel,) = panels.grid(out.width, 1, panels.rows_height(names, 0.17))
-    for place, line in enumerate(far.to_dict("records")):
+    for place, unseen in enumerate(unsolved["held out"]):
+        panels.note(panel, place, f"not solved{', unseen' * bool(unseen)} \u2192")
+    for place, line in enumerate(far.to_dict("records"), len(unsolved)):
         ends_of = (line["low"], line["high"])
         panels.point(panel, line["regret"], place, None, ends=ends_of, filled=not line["held out"])
     if len(others):
-        panels.point(panel, others.regret.median(), len(far), None, "s")
+        panels.point(panel, others.regret.median(), len(unsolved) + len(far), None, "s")
     panels.unity(panel)
     panels.named_rows(panel, names)
     panels.logarithmic(panel)
     panel.set_xlabel(label)
     right = panel.secondary_yaxis("right")
     values = [*far.regret, *([others.regret.median()] if len(others) else [])]
-    right.set_yticks(range(len(values)), [f"{value:.2f}" for value in values])
+    places = range(len(unsolved), len(unsolved) + len(values))
+    right.set_yticks(places, [f"{value:.2f}" for value in values])
     right.tick_params(length=0)
     right.spines["right"].set_visible(False)
     entries = {"seen": panels.FILLED, "unseen": panels.HOLLOW, **({"median of others": OTHERS} if len(others) else {})}

@@ -37,6 +37,8 @@ _MOST_BETWEEN = 31
 """Ticks without labels of such an axis."""
 _GAP_IN, _LINE_IN = 0.05, 0.16
 """Least distance between labels side by side, and of the middles of those one above the other, in inches."""
+_BETWEEN_IN = 0.02
+"""Least distance of ticks without labels, in inches: nearer ones fuse in print."""
 _PLAIN = (1e-3, 1e5)
 """Numbers from the first to below the second are written plainly."""
 
@@ -71,7 +73,10 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
         """Unlabelled ticks, of an axis that has room for them."""
 
         def tick_values(self, vmin: float, vmax: float) -> Any:
-            return between_ticks(min(vmin, vmax), max(vmin, vmax))
+            low, high = min(vmin, vmax), max(vmin, vmax)
+            ticks = between_ticks(low, high)
+            near = len(ticks) > 1 and min(_apart(ticks)) < _BETWEEN_IN
+            return between_ticks(low, high, tenths=False) if near else ticks
 
     class Alike(Formatter):
         """Numbers in one notation."""
@@ -82,13 +87,17 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
         def format_ticks(self, values: Sequence[float]) -> list[str]:
             return numbers(values)
 
-    def _fit(ticks: Sequence[float]) -> bool:
-        """Return whether the labels of ticks lie apart on the axis, as long as it is now."""
+    def _apart(ticks: Sequence[float]) -> Any:
+        """Return the distances of ticks on the axis, as long as it is now, in inches."""
         figure: Any = axes.figure
         inches = axes.get_window_extent().size / figure.dpi
         places = axis.get_transform().transform(np.asarray(ticks))
         low, high = sorted(axis.get_transform().transform(np.asarray(axis.get_view_interval())))
-        apart = np.diff(places) / (high - low) * inches[int(which == "y")]
+        return np.diff(places) / (high - low) * inches[int(which == "y")]
+
+    def _fit(ticks: Sequence[float]) -> bool:
+        """Return whether the labels of ticks lie apart on the axis, as long as it is now."""
+        apart = _apart(ticks)
         if which == "y":
             return bool((apart >= _LINE_IN).all())
         widths = CHARACTER_IN * np.array([len(each) for each in numbers(ticks)])
@@ -131,8 +140,10 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
     return next((each for each in [*held, *thinned] if LEAST_TICKS <= len(each) <= most), [low, high])
 
 
-def between_ticks(low: float, high: float) -> list[float]:
+def between_ticks(low: float, high: float, *, tenths: bool = True) -> list[float]:
     """Return the ticks of a logarithmic axis that have no labels; none where they would be too many.
+
+    Tenths between 1 and 2 are for axes of less than about a decade that have room for them.
 
     Examples
     --------
@@ -146,7 +157,7 @@ def between_ticks(low: float, high: float) -> list[float]:
     if high <= _LINEAR * low:
         return max((each for each in _multiples(low, high) if len(each) <= _MOST_BETWEEN), key=len)
     digits: list[float] = [1.0, *range(2, 10)]
-    if high <= _SHORT * low:
+    if tenths and high <= _SHORT * low:
         digits = [*(1 + tenth / 10 for tenth in range(10)), *range(2, 10)]
     return _with_digits(low, high, digits)
 
