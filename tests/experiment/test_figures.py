@@ -372,16 +372,16 @@ def test_colours_and_marks_have_columns_of_their_own_in_a_legend(colours, marks,
     assert {False, True} == set().union(*kinds.values())
 
 
-@pytest.mark.parametrize("count", [1, 9])
-def test_an_axis_that_is_cut_says_where_the_intervals_end(count):
+@pytest.mark.parametrize(("count", "step"), [(1, 1.0), (2, 0.5), (2, 0.3), (9, 1.0)])
+def test_an_axis_that_is_cut_says_where_the_intervals_end(count, step):
     with show.styled():
         figure, axes = plt.subplots()
-        beyond = panels.cut(axes, 2.0, range(count + 1), [1.5] + [4.0] * count)
+        beyond = panels.cut(axes, 2.0, [step * place for place in range(count + 1)], [1.5] + [4.0] * count)
         texts, arrows = [text.get_text() for text in axes.texts], len(axes.lines)
         right = axes.get_xlim()[1]
         plt.close(figure)
     assert (beyond, right) == ([4.0] * count, 2.0)
-    assert (texts, arrows) == ((["4\u2192"], 0) if count == 1 else ([], 9))
+    assert (texts, arrows) == ((["4\u2192"] * count, 0) if count < 9 and step >= 0.5 else ([], count))
 
 
 def test_sizes_of_graphs_stay_in_names_that_are_too_long(tmp_path):

@@ -41,6 +41,8 @@ HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 """The entry of hollow marks in a legend."""
 _MOST_CUT = 3
 """Intervals beyond an axis whose ends are written."""
+_LEAST_APART = 0.5
+"""Rows between two ends that are written."""
 _LEAST_IN = 0.7
 """Height of a panel of few names, below which labels leave it no room."""
 
@@ -132,7 +134,8 @@ def note(axes: Axes, place: float, text: str) -> None:
 def cut(axes: Axes, limit: float, places: Sequence[float], ends: Sequence[float]) -> list[float]:
     """End a horizontal axis before the longest intervals and return where these end.
 
-    Few of them have their end written at the right; many have an arrow alone, and a caption may state the longest.
+    Few of them have their end written at the right; many, and those of one row, have an arrow alone, and a caption may
+    state the longest.
 
     Parameters
     ----------
@@ -144,8 +147,10 @@ def cut(axes: Axes, limit: float, places: Sequence[float], ends: Sequence[float]
     """
     beyond = [(place, end) for place, end in zip(places, ends, strict=True) if end > limit]
     axes.set_xlim(right=limit)
+    apart = np.diff(sorted(place for place, _ in beyond))
+    written_out = len(beyond) <= _MOST_CUT and bool((apart >= _LEAST_APART).all())
     for place, end in beyond:
-        if len(beyond) > _MOST_CUT:
+        if not written_out:
             axes.plot(limit, place, ">", color=NEUTRAL, markersize=2.5, markeredgewidth=0, alpha=1.0, gid=CUT)
             continue
         written = axes.text(
