@@ -15,7 +15,7 @@ from cpms.formats.formats import format_named
 
 NEEDS = ["opencl_stages", "gpu_opencl"]
 STAGES = {"coo": "edges, atomic", "coo_exchange": "edges, exchange", "pattern": "rows"}
-_APART = 0.035
+_APART = 0.01
 """Million nodes by which marks of our ratios lie beside their number, so that none hides another."""
 KERNELS = (
     "Edges, rows: a work-item an edge, whose sum is atomic, or a row. Exchange: a kernel that first stores what each "
@@ -80,7 +80,8 @@ def _tables_and_figures(rows, out, experiment, suffix):
             f"{interval_text(rows, 'run_samples_s')}{UNSEEN}, in 32 bits, the serial program in 64. Above, the stage "
             "that the title names on sub-graphs of the first nodes of its graph; grey: Figure 7 of Jiang's report "
             "as printed, of a GPU over 4 cores of another machine. Marks of one number of nodes, or of work-items, lie "
-            f"beside each other. Driver's: work-groups of the size that the driver chooses{_between(found)}. {KERNELS}",
+            f"beside each other, and curves go through their places. Driver's: work-groups of the size that the driver "
+            f"chooses{_between(found)}. {KERNELS}",
             of=[experiment],
         )
     if not (parts or curves):
@@ -203,7 +204,7 @@ def _curves(found):
     drawn = []
     if "scaling" in found and not _speedups(found["scaling"]).empty:
         first = found["scaling"][found["scaling"].engine == "opencl"].iloc[0]
-        title = f"{first.graph.partition(':')[0]}, {STAGES[first.layout]} (7)"
+        title = f"{first.graph.partition(':')[0]}, {STAGES[first.layout]}, as Figure 7"
         drawn.append((title, lambda axes: _speedup_panel(axes, found["scaling"])))
     if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         title = f"work-group sizes, {found['work_groups'].graph.iloc[0]}"
@@ -346,19 +347,20 @@ def _work_group_panel(axes, results):
     for place, (stage, cells) in enumerate(results.groupby("layout", sort=False)):
         style = {"marker": panels.marker(stage), "ms": 3.5, "color": colour(32), "lw": 0.8}
         style |= {"markerfacecolor": "white"} if stage == "coo_exchange" else {}
-        apart = panels.beside(place, len(stages), 0.028 * len(stages) * (own - np.log2(sizes[0])))
+        apart = panels.beside(place, len(stages), 0.018 * len(stages) * (own - np.log2(sizes[0])))
         known, chosen = cells[cells.work_group > 0].sort_values("work_group"), cells[cells.work_group == 0]
         runs = [run for _, run in known.groupby((np.log2(known.work_group).diff() > 1).cumsum())]
         for part, line in (*((run, "-") for run in runs), (chosen, "")):
-            at = np.log2(part.work_group.where(part.work_group > 0, 2.0**own)) + apart
+            at = np.log2(part.work_group.where(part.work_group > 0, 2.0**own))
             if len(part):
+                axes.plot(at, part["ms an iteration"], line, color=style["color"], linewidth=style["lw"], zorder=1)
                 ends_of = [
                     [1e3 * end / count for end in median_ends(samples)]
                     for samples, count in zip(part.run_samples_s, part.iterations, strict=True)
                 ]
                 style |= {"label": STAGES[stage] if line and part is runs[0] else None}
                 places = part.work_group if line else ["driver's"]
-                _curve(axes, at, part["ms an iteration"], ends_of, places, STAGES[stage], linestyle=line, **style)
+                _curve(axes, at + apart, part["ms an iteration"], ends_of, places, STAGES[stage], linestyle="", **style)
     ticks = [sizes[-1]]
     for size in sizes[::-1]:
         if np.log2(ticks[-1] / size) >= max(1, np.ceil(octaves / 5)):

@@ -270,7 +270,7 @@ def _sweeps(table, paper, out):
         for place, end, full in zip(places, begin, counts[64], strict=True):
             if full > 0 and np.isfinite(end):
                 style = {"textcoords": "offset points", "va": "center", "fontsize": 7}
-                panel.annotate(f"+{full:g}", (end, place), (2, 0), **style)
+                panel.annotate(f"{full:g}", (end, place), (2, 0), **style)
         panel.spines["left"].set_zorder(0.5)  # It would hide the shortest bars.
         panel.plot(power.reindex(graphs), places - ABOVE, **POWER)
         panel.set_title(title)
@@ -279,7 +279,7 @@ def _sweeps(table, paper, out):
         panel.set_xticks([0, 50, 100])
         panel.set_xticks([25, 75, 125], minor=True)
     axes[0].set_xlim(0, 1.35 * max(power.reindex(graphs).max(), 1.0))
-    hatched = Patch(facecolor=colour(64), label="64 bits", **HATCHED)
+    hatched = Patch(facecolor=colour(64), label="64 bits, their number", **HATCHED)
     others = panels.key({8, *(set(PAPER) - {64} if paper else (16,))}, lines={"power, float64": POWER})
     panels.legend(figure, [hatched, *others])
     figure.supxlabel("sweeps")

@@ -14,7 +14,8 @@ from cpms.experiment.report.page.described import described
 
 NEEDS = ["regret", "regret_held"]
 BESIDE = ["regret_time", "regret_time_held"]
-ALLOWED = 1.15
+ALLOWED, LEAST = 1.15, 0.8
+"""Regret that counts as near, and below which a mark would squeeze all others."""
 NAMED = 0.05
 """Share by which a matrix differs to have a row of its own."""
 WORDS = {
@@ -23,11 +24,17 @@ WORDS = {
     "pyamg:airfoil": "PyAMG, airfoil",
     "pyamg:knot": "PyAMG, knot",
 }
+PECLET = 10.0
+"""Of the recirculating wind, where a specification does not say it."""
 OTHERS = {**panels.FILLED, "marker": "s"}
 BYTES = (
     "bytes", "MB", 1e-6, "bytes that its choice reads",
     "On processors auto chooses by time, so that it may read more; bytes do not depend on the load of a machine",
 )  # fmt: skip
+MIXED = (
+    "Below the axis: auto begins with conjugate gradients and goes on with GMRES from where they end, as no fixed "
+    "choice does"
+)
 SECONDS = "seconds", "ms", 1e3, "seconds of a whole call", "On processors auto chooses by time"
 
 
@@ -62,13 +69,14 @@ def _shown(rows, out, key, called, suffix, of):
     figure = _figure(known, solvable.drop(known.index), out, f"{what} over the best fixed choice's")
     out.figure(
         figure,
-        alt=f"{described(figure)}{_named(solvable.drop(known.index))}",
+        alt=f"{described(figure)}{_named(solvable.drop(known.index))}{_below(known)}",
         suffix=suffix,
         caption=f"Regret of auto, which chooses method, formats and preconditioner of a solve: {means} over those of "
         f"the best fixed choice, at the right as numbers{lines}. Hollow: matrices unseen when auto was written. "
         f"Square: the median of the others{_reach(known)}. Numbers after names are the sides of grids; the Peclet "
         f"number is that of convection over diffusion. {why}"
         + (". At or below 1 auto's choice is the best fixed one, timed apart" if _is_noise(known) else "")
+        + (f". {MIXED}" if (known.regret < LEAST).any() else "")
         + (f"; not solved, above: {unsolved} that a fixed choice solves and auto does not" if unsolved else "")
         + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
         timed=of is BESIDE,
@@ -79,13 +87,20 @@ def _shown(rows, out, key, called, suffix, of):
 def _reach(known):
     """Return from where to where the regret of the matrices without a row of their own goes."""
     others = known[(known.regret - 1).abs() <= NAMED].regret
-    return f", which lie from {others.min():.3g} to {others.max():.3g}" if len(others) else ""
+    return f", from {others.min():.3g} to {others.max():.3g}, within {100 * NAMED:g} % of 1" if len(others) else ""
 
 
 def _named(unsolved):
     """Return the matrices that auto does not solve and a fixed choice does, as the end of an alternative text."""
-    names = [_in_words(each) for each in case_labels([(name, "") for name in unsolved.matrix])]
+    names = _in_words(unsolved.matrix)
     return f" Not solved by auto: {'; '.join(names)}." if names else ""
+
+
+def _below(known):
+    """Return the matrices whose regret lies below the axis, as the end of an alternative text."""
+    below = known[known.regret < LEAST]
+    named = [f"{name} ({regret:.2f})" for name, regret in zip(_in_words(below.matrix), below.regret, strict=True)]
+    return f" Below the axis: {'; '.join(named)}." if named else ""
 
 
 def _figure(known, unsolved, out, label):
@@ -93,12 +108,15 @@ def _figure(known, unsolved, out, label):
     near = (known.regret - 1).abs() <= NAMED
     far, others = known[~near].sort_values("regret", ascending=False), known[near]
     held = f", {others['held out'].sum()} unseen" if others["held out"].any() else ""
-    rows = [_in_words(each) for each in case_labels([(name, "") for name in [*unsolved.matrix, *far.matrix]])]
+    rows = _in_words([*unsolved.matrix, *far.matrix])
     names = out.names([*rows, *([f"{len(others)} others{held}"] if len(others) else [])], 30)
     figure, (panel,) = panels.grid(out.width, 1, panels.rows_height(names, 0.17))
     for place, unseen in enumerate(unsolved["held out"]):
         panels.note(panel, place, f"not solved{', unseen' * bool(unseen)} \u2192")
     for place, line in enumerate(far.to_dict("records"), len(unsolved)):
+        if line["regret"] < LEAST:
+            panels.note(panel, place, "\u2190 below the axis")
+            continue
         ends_of = (line["low"], line["high"])
         panels.point(panel, line["regret"], place, None, ends=ends_of, filled=not line["held out"])
     if len(others):
@@ -118,12 +136,15 @@ def _figure(known, unsolved, out, label):
     return figure
 
 
-def _in_words(name):
-    """Return the label of a matrix with its parameters in words."""
-    if name in WORDS:
-        return WORDS[name]
-    name = name.replace("-point", "-point stencil")
-    return re.sub(r" peclet=([\d.]+)", lambda found: f", Peclet {float(found[1]):g}", name)
+def _in_words(matrices):
+    """Return the labels of matrices, with the Peclet number of those that have one."""
+    found = []
+    for spec, label in zip(matrices, case_labels([(name, "") for name in matrices]), strict=True):
+        given = re.search(r"peclet=([\d.]+)", spec)
+        number = given[1] if given else PECLET if spec.startswith("recirculation") else None
+        name = re.sub(r" peclet=[\d.]+", "", WORDS.get(spec, label).replace("-point", "-point stencil"))
+        found.append(name if number is None else f"{name}, Peclet {float(number):g}")
+    return found
 
 
 def _is_noise(known):
