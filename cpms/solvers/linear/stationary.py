@@ -75,7 +75,7 @@ class VectorSweeps(Sweeps):
 
     def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:
         """Iterate."""
-        operator, sizes = self._task.stored, []
+        operator, sizes = self._task.stored, list[float]()
         for keep, turn in coefficients:
             step = self._inverse * self._r
             if turn != 1.0:  # As it is in all iterations of Jacobi's method.
