@@ -279,7 +279,7 @@ def _sweeps(table, paper, out):
         panel.set_xticks([0, 50, 100])
         panel.set_xticks([25, 75, 125], minor=True)
     axes[0].set_xlim(0, 1.35 * max(power.reindex(graphs).max(), 1.0))
-    hatched = Patch(facecolor=colour(64), label="64 bits, their number", **HATCHED)
+    hatched = Patch(facecolor=colour(64), label="64 bits (number)", **HATCHED)
     others = panels.key({8, *(set(PAPER) - {64} if paper else (16,))}, lines={"power, float64": POWER})
     panels.legend(figure, [hatched, *others])
     figure.supxlabel("sweeps")

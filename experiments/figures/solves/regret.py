@@ -26,15 +26,15 @@ WORDS = {
 }
 PECLET = 10.0
 """Of the recirculating wind, where a specification does not say it."""
+GRIDS = ("convection", "diffusion", "elasticity", "recirculation", "stencil")
+FLAT = ("recirculation", "stencil:points=5", "stencil:points=9")
+"""Generators of grids, and those of two dimensions."""
+SQUARED, CUBED = "\u00b2", "\u00b3"
 OTHERS = {**panels.FILLED, "marker": "s"}
 BYTES = (
     "bytes", "MB", 1e-6, "bytes that its choice reads",
     "On processors auto chooses by time, so that it may read more; bytes do not depend on the load of a machine",
 )  # fmt: skip
-MIXED = (
-    "Below the axis: auto begins with conjugate gradients and goes on with GMRES from where they end, as no fixed "
-    "choice does"
-)
 SECONDS = "seconds", "ms", 1e3, "seconds of a whole call", "On processors auto chooses by time"
 
 
@@ -49,7 +49,7 @@ def _shown(rows, out, key, called, suffix, of):
     what, _, _, means, why = called
     table = pd.DataFrame([_line(row, key, called) for _, row in rows.iterrows()]).sort_values("regret")
     caption = f"What auto, which chooses by time on processors, takes beside the best fixed choice, by {what}"
-    out.table(table.drop(columns=["low", "high", "alike"]), suffix=suffix, caption=caption)
+    out.table(table.drop(columns=["low", "high", "alike", "limit"]), suffix=suffix, caption=caption)
     summary = [
         {
             "matrices": "held out" if held else "named at first",
@@ -73,10 +73,10 @@ def _shown(rows, out, key, called, suffix, of):
         suffix=suffix,
         caption=f"Regret of auto, which chooses method, formats and preconditioner of a solve: {means} over those of "
         f"the best fixed choice, at the right as numbers{lines}. Hollow: matrices unseen when auto was written. "
-        f"Square: the median of the others{_reach(known)}. Numbers after names are the sides of grids; the Peclet "
-        f"number is that of convection over diffusion. {why}"
+        f"Square: the median of the others{_reach(known)}. Numbers after names: the unknowns of grids, as powers of "
+        f"their sides; the Peclet number is that of convection over diffusion. {why}"
         + (". At or below 1 auto's choice is the best fixed one, timed apart" if _is_noise(known) else "")
-        + (f". {MIXED}" if (known.regret < LEAST).any() else "")
+        + _why_below(known)
         + (f"; not solved, above: {unsolved} that a fixed choice solves and auto does not" if unsolved else "")
         + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
         timed=of is BESIDE,
@@ -101,6 +101,17 @@ def _below(known):
     below = known[known.regret < LEAST]
     named = [f"{name} ({regret:.2f})" for name, regret in zip(_in_words(below.matrix), below.regret, strict=True)]
     return f" Below the axis: {'; '.join(named)}." if named else ""
+
+
+def _why_below(known):
+    """Return why regret lies below the axis, as a sentence after others; empty where none does."""
+    limits = known[known.regret < LEAST].limit
+    return (
+        f". Below the axis: fixed conjugate gradients need more than the {limits.max():,} iterations that a solve has "
+        "here; auto begins with them and goes on with GMRES in time"
+        if len(limits)
+        else ""
+    )
 
 
 def _figure(known, unsolved, out, label):
@@ -143,6 +154,11 @@ def _in_words(matrices):
         given = re.search(r"peclet=([\d.]+)", spec)
         number = given[1] if given else PECLET if spec.startswith("recirculation") else None
         name = re.sub(r" peclet=[\d.]+", "", WORDS.get(spec, label).replace("-point", "-point stencil"))
+        if spec.startswith(GRIDS):
+            is_flat = spec.startswith(FLAT) or "dimensions=2" in spec
+            name = re.sub(r" (\d+)", rf" \1{SQUARED if is_flat else CUBED}", name, count=1)
+        if spec.startswith("elements") and "dimensions=3" in spec:
+            name = name.replace("elements", "3-D elements")
         found.append(name if number is None else f"{name}, Peclet {float(number):g}")
     return found
 
@@ -162,6 +178,7 @@ def _line(row, key, called):
     return {
         "matrix": row.graph,
         "held out": row.experiment.endswith("_held"),
+        "limit": row.max_iterations,
         "auto": f"{auto['used']} {' '.join(map(str, auto['iterations_by_bits']))}",
         "best": " ".join([best["method"], *best["vectors"], *filter(None, [best["preconditioner"]])]),
         "auto status": auto["status"],
