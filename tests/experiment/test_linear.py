@@ -114,12 +114,16 @@ def test_regret_is_by_bytes_and_by_time(tmp_path):
 def test_a_matrix_that_auto_alone_does_not_solve_is_drawn_first_and_named(tmp_path, monkeypatch):
     way = {"used": "cg", "iterations_by_bits": {"64": 1}, "method": "cg", "vectors": ["fp64"], "preconditioner": None}
     way |= {"vectors_as": "fp64", "stored_as": "fp64", "preconditioner_used": None, "bytes_read": 10, "whole_s": 1.0}
-    ends = {"recirculation:side=40": "MAX_ITERATIONS", "stencil:points=5,side=9": "CONVERGED"}
+    autos = {
+        "recirculation:side=40": ("MAX_ITERATIONS", 20),
+        "stencil:points=5,side=9": ("CONVERGED", 20),
+        "convection:side=9,peclet=2.0": ("CONVERGED", 3),
+    }
     rows = pd.DataFrame(
-        {"graph": graph, "experiment": name, "status": "ok", "ways_found": [
-            {**way, "status": status, "bytes_read": 20}, {**way, "status": "CONVERGED"}
+        {"graph": graph, "experiment": name, "status": "ok", "max_iterations": 2000, "ways_found": [
+            {**way, "status": status, "bytes_read": read}, {**way, "status": "CONVERGED"}
         ]}
-        for name, (graph, status) in zip(("regret_held", "regret"), ends.items(), strict=True)
+        for name, (graph, (status, read)) in zip(("regret_held", "regret", "regret"), autos.items(), strict=True)
     )  # fmt: skip
     made = []
     monkeypatch.setattr(Output, "figure", lambda _, figure, **texts: made.append((figure, texts)))
@@ -128,11 +132,20 @@ def test_a_matrix_that_auto_alone_does_not_solve_is_drawn_first_and_named(tmp_pa
         program.show(rows, Output(tmp_path, "regret", [].append), pd.DataFrame())
     [(figure, texts)] = made
     panel = figure.axes[0]
-    assert [text.get_text() for text in panel.get_yticklabels()] == ["recirculation 40", "5-point stencil 9"]
-    assert [(text.get_position()[1], text.get_text()) for text in panel.texts] == [(0, "not solved, unseen \u2192")]
+    assert [text.get_text() for text in panel.get_yticklabels()] == [
+        "recirculation 40\u00b2, Peclet 10",
+        "5-point stencil 9\u00b2",
+        "convection 9\u00b3, Peclet 2",
+    ]
+    assert [(text.get_position()[1], text.get_text()) for text in panel.texts] == [
+        (0, "not solved, unseen \u2192"),
+        (2, "\u2190 below the axis"),
+    ]
     assert [tuple(line.get_xydata()[0]) for line in panel.lines if line.get_marker() == "o"] == [(2.0, 1.0)]
-    assert texts["alt"].endswith("Not solved by auto: recirculation 40.")
+    below = "Below the axis: convection 9\u00b3, Peclet 2 (0.30)."
+    assert texts["alt"].endswith(f"Not solved by auto: recirculation 40\u00b2, Peclet 10. {below}")
     assert "1 that a fixed choice solves and auto does not" in texts["caption"]
+    assert "more than the 2,000 iterations" in texts["caption"]
 
 
 def test_a_way_that_refuses_a_system_is_a_line_with_its_reason(tmp_path):
