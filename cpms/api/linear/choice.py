@@ -190,6 +190,18 @@ def _method(system: LinearSystem) -> tuple[str, str]:
     return "gmres", f"gmres: A is {why}"
 
 
+def is_on_trial(system: LinearSystem, method: str) -> bool:
+    """Return whether a method that ``auto`` chose is conjugate gradients for a matrix that is not symmetric.
+
+    Examples
+    --------
+    >>> from cpms.sparse.matrix import Matrix
+    >>> is_on_trial(LinearSystem(Matrix.from_dense([[2.0, -1.0], [-1.1, 2.0]])), "cg")
+    True
+    """
+    return method == "cg" and not system.is_symmetric
+
+
 def spectrum_of(system: LinearSystem) -> Spectrum | None:
     """Return an interval of the eigenvalues of D^-1 A, where A is not symmetric but a diagonal similarity makes it so.
 

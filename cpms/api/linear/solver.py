@@ -25,6 +25,7 @@ from cpms.api.linear.choice import (
     OwnMethod,
     called_back,
     chosen,
+    is_on_trial,
     own_method,
     own_name,
     require_method,
@@ -346,7 +347,7 @@ class Solver:
     @property
     def _on_trial(self) -> bool:
         """Whether ``auto`` chose conjugate gradients for a matrix that is not symmetric."""
-        return self._chosen_by_auto and self.choice.method == "cg" and not self.system.is_symmetric
+        return self._chosen_by_auto and is_on_trial(self.system, self.choice.method)
 
     def _inner_of(self, inner: str | OwnMethod) -> str:
         if self.choice.method != "refine":
@@ -354,7 +355,7 @@ class Solver:
         if inner == "auto":
             found = chosen(self.system, "auto", "fp64", "fp64", self.engine).method
             # Nothing in refine would go on where a trial fails.
-            return "gmres" if found == "cg" and not self.system.is_symmetric else found
+            return "gmres" if is_on_trial(self.system, found) else found
         if (own := own_method(inner)) is not None:
             self._own[own_name(inner)] = own
             return own_name(inner)

@@ -58,12 +58,10 @@ def cg(task: SolveTask, x: Any, *, later: Later | None = None) -> SolveStatus:
 def cg_on_trial(task: SolveTask, x: Any) -> SolveStatus:
     """Improve x while the residual falls tenfold in every few hundred iterations, for a nearly symmetric matrix.
 
-    The trial also ends where the iterations that are left do not suffice at the rate so far.
-
-    The recurrences make a direction conjugate to the last one alone, as those of truncated full orthogonalisation do
-    (Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, section 6.4.2). For a symmetric positive definite
-    matrix it is then conjugate to all, for a nearly symmetric one nearly so. Where that is not enough, few iterations
-    are lost: one of them costs a fraction of GMRES's.
+    The trial also ends where the iterations that are left do not suffice at the rate so far. A direction is made
+    conjugate to the last one alone, as in truncated full orthogonalisation (Saad, Iterative Methods for Sparse Linear
+    Systems, 2nd edition, section 6.4.2). For a symmetric positive definite matrix it is then conjugate to all others,
+    and for a nearly symmetric one almost. A trial that fails loses little: an iteration costs a fraction of GMRES's.
     """
     first = replace(task, formats=task.formats[:1])
     before, size = task.exact.convert(x, None), task.residual(x)[1]
@@ -105,14 +103,18 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
         if recorder.left > 0 and math.isfinite(size):
             if size > _GROWN * best:
                 return SolveStatus.DIVERGED
-            goal = max(task.goal, math.ulp(0.0))
-            needed = (had - recorder.left) * math.log(size / goal) / max(math.log(first / size), 1e-9)
-            if is_trial and (size > _ON_TRIAL * target or needed > recorder.left):
+            if is_trial and (size > _ON_TRIAL * target or _needed(task, first, size, had) > recorder.left):
                 return SolveStatus.STAGNATED
         if stalls >= _STALLS:
             return SolveStatus.STAGNATED
     recorder.lanczos = recorder.lanczos[:of_lanczos]
     return SolveStatus.CONVERGED
+
+
+def _needed(task: SolveTask, first: float, size: float, had: int) -> float:
+    """Return how many iterations more reach the goal at the rate since the residual was ``first`` and ``had`` left."""
+    decay = max(math.log(first / size), 1e-9)
+    return (had - task.recorder.left) * math.log(size / max(task.goal, math.ulp(0.0))) / decay
 
 
 def _until(
