@@ -58,7 +58,9 @@ def _cupy(name: str, task: SolveTask, x: Any) -> SolveStatus:
     def step(_: Any) -> None:
         count[0] += iterations
 
-    options: dict[str, Any] = {} if name == "cg" else {"restart": min(RESTART, task.size), "callback_type": "pr_norm"}
+    options: dict[str, Any] = {"restart": min(RESTART, task.size), "callback_type": "pr_norm"}
+    if name == "cg":
+        options = {"M": _as_operator(task)}
     parameters = inspect.signature(solver).parameters
     options["rtol" if "rtol" in parameters else "tol"] = task.goal / norm(task.exact, task.b)
     held: Any = task.stored
@@ -67,3 +69,11 @@ def _cupy(name: str, task: SolveTask, x: Any) -> SolveStatus:
     for _ in range(min(count[0], task.recorder.left)):
         task.recorder.add(task.goal, 64, 0)
     return SolveStatus.CONVERGED if info == 0 else SolveStatus.MAX_ITERATIONS
+
+
+def _as_operator(task: SolveTask) -> Any:
+    """Return the task's preconditioner as CuPy takes it."""
+    if task.preconditioner is None:
+        return None
+    operator = import_module("cupyx.scipy.sparse.linalg").LinearOperator
+    return operator((task.size, task.size), matvec=task.preconditioner.apply, dtype="float64")

@@ -182,14 +182,14 @@ def products(formats):
     yield product.ProductSpec(FP16, offset_bits=8).slices(7, ell=False)
     yield product.ProductSpec().slices(product.WIDEST, ell=False)
     for real in ("fp64", "fp32"):
-        yield product.ProductSpec(out=real).join()
         yield product.vector_update(real, "fp64")
 
 
 def krylov_passes():
     """Yield the passes of Krylov methods in formats that they have."""
     for storage in (None, FP32, BFP16):
-        yield from krylov.cg_passes(storage)
+        for preconditioning in ("none", "diagonal", "applied"):
+            yield from krylov.cg_passes(storage, preconditioning)
     yield krylov.ARNOLDI_PARTS
     for storage, segments in ((None, 1), (FP32, 1), *((each, 1) for each in BLOCK_FLOATS), (BYTES, 3), (BYTES, 6)):
         for name in ("dots", "combine", "store"):

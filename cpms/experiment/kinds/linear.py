@@ -119,7 +119,8 @@ class Context(OnSystems):
 def _prepared(matrix: Matrix, way: dict[str, Any]) -> Solver:
     if way["engine"] in LIBRARIES:
         method = of_device(way["engine"], way["method"])
-        return Solver(matrix, method=method, storage="fp64", vectors="fp64", engine="cusparse")
+        given = {"storage": "fp64", "vectors": "fp64", "preconditioner": way["preconditioner"]}
+        return Solver(matrix, method=method, engine="cusparse", **given)
     vectors = way["vectors"][0] if len(way["vectors"]) == 1 else tuple(way["vectors"])
     options = {key: way[key] for key in ("method", "storage", "engine", "preconditioner")}
     return Solver(matrix, vectors=vectors, **options)

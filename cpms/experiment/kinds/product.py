@@ -197,9 +197,9 @@ class _Sell:
 
 def _compile(works: list[Any]) -> None:
     """Compile the kernels of all products in one program, which takes little longer than those of one."""
-    own = [work for work in works if isinstance(work, _Work) and hasattr(work.operator, "variants")]
+    own = [work for work in works if isinstance(work, _Work) and hasattr(work.operator, "variant")]
     if own:
-        current().compile([each for work in own for each in work.operator.variants(work.x, work.y, work.read)])
+        current().compile([work.operator.variant(work.x, work.y, work.read) for work in own])
 
 
 def _host(y: Any) -> Any:

@@ -1,7 +1,8 @@
 // Conjugate gradients between two residuals: the passes over vectors that follow a product q = A p, each of which reads
-// what it needs once. Flexible recurrences (Notay 2000): alpha = r.p / p.q, r -= alpha q, beta = -r.q / p.q,
-// p' = r + beta p; x takes up to eight alpha p together. Scalars stay on the device: each pass reads those of the pass
-// before from a log, which the host fetches once for up to eight iterations.
+// what it needs once. Flexible recurrences (Notay 2000): alpha = r.p / p.q, r -= alpha q, beta = -z.q / p.q,
+// p' = z + beta p, with z = M r for a preconditioner M, and z = r without one; x takes up to eight alpha p together.
+// Scalars stay on the device: each pass reads those of the pass before from a log, which the host fetches once for up
+// to eight iterations.
 //
 // With r, p and q in float32, an iteration moves 8 + 12 + 12 + 6 bytes a value besides the product; where rows follow
 // few patterns, the kernel of the product also computes p.q, which saves the first pass.
@@ -18,7 +19,7 @@ constexpr int cg_ring = 8;
 struct CgEntry {
     double curvature;         // p.q
     double residual_square;   // r.r after the update
-    double of_residual;       // r.q
+    double of_residual;       // z.q
     double product;           // r.p of the new direction
 };
 
@@ -42,6 +43,7 @@ struct Cg {
     const u32* starts;        // first entry of each pattern, a multiple of `pattern_batch`, and the end
     const u8* entries;        // `PatternEntry` of all patterns
     const u8* ring[cg_ring];
+    const u8* z;              // the diagonal of M, or M r in float64; see NoPreconditioner
 };
 
 constexpr int pattern_batch = 8;
@@ -81,6 +83,52 @@ CPMS_DEVICE double dot_of_four(const Real (&a)[4], const Real (&b)[4], Real scal
 #pragma unroll
     for (int k = 0; k < 4; ++k) sum += (a[k] * scale) * (b[k] * scale);
     return (double)sum;
+}
+
+// Where passes have z from: the three ways to precondition. Lanes that are not inside have no z.
+struct NoPreconditioner {
+    template <class Real>
+    static CPMS_DEVICE void load(const Cg&, u64, bool, const Real (&r)[4], Real (&z)[4]) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) z[k] = r[k];
+    }
+};
+
+// M is diagonal, and stored in the type that passes compute in.
+struct Diagonal {
+    template <class Real>
+    static CPMS_DEVICE void load(const Cg& a, u64 i, bool inside, const Real (&r)[4], Real (&z)[4]) {
+        if (!inside) return;
+        FourValues<Real>::load(a.z, i, a.length, z);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) z[k] *= r[k];
+    }
+};
+
+// z = M r was computed before, in float64, without padding.
+struct Applied {
+    template <class Real>
+    static CPMS_DEVICE void load(const Cg& a, u64 i, bool inside, const Real (&)[4], Real (&z)[4]) {
+        if (!inside) return;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) z[k] = i + k < a.length ? (Real)load_double((const double*)a.z + i + k) : (Real)0;
+    }
+};
+
+// z.q, where z is known only after cg_update
+template <class V>
+CPMS_DEVICE void cg_applied(const Cg& a) {
+    using Real = typename FourValues<V>::Real;
+    const Real scale = (Real)*a.scale;
+    LastBlockReduce<1, false> mine{};
+    for_each_four(a.padded, [&](u64 i) {
+        if (i >= a.padded) return;
+        Real z[4], q[4];
+        FourValues<Real>::load(a.q, i, a.length, q);
+        Applied::load(a, i, true, q, z);
+        mine.value[0] += dot_of_four(z, q, scale);
+    });
+    reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->of_residual);
 }
 
 // p.q
@@ -130,8 +178,8 @@ CPMS_DEVICE void cg_patterns(const Cg& a) {
     reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->curvature);
 }
 
-// r -= alpha q; r.r and r.q of what is stored, which the reduction writes to two adjacent fields
-template <class V>
+// r -= alpha q; r.r and z.q of what is stored, which the reduction writes to two adjacent fields
+template <class V, class Preconditioner>
 CPMS_DEVICE void cg_update(const Cg& a) {
     using Real = typename FourValues<V>::Real;
     const Real scale = (Real)*a.scale;
@@ -146,13 +194,15 @@ CPMS_DEVICE void cg_update(const Cg& a) {
         for (int k = 0; k < 4; ++k) r[k] -= alpha * q[k];
         FourValues<V>::store(a.r, i, a.length, r, inside);
         mine.value[0] += dot_of_four(r, r, scale);
-        mine.value[1] += dot_of_four(r, q, scale);
+        Real z[4] = {};
+        Preconditioner::load(a, i, inside, r, z);
+        mine.value[1] += dot_of_four(z, q, scale);
     });
     reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->residual_square);
 }
 
-// p' = r + beta p, and r.p'
-template <class V>
+// p' = z + beta p, and r.p'
+template <class V, class Preconditioner>
 CPMS_DEVICE void cg_direction(const Cg& a) {
     using Real = typename FourValues<V>::Real;
     const Real scale = (Real)*a.scale;
@@ -160,11 +210,12 @@ CPMS_DEVICE void cg_direction(const Cg& a) {
     LastBlockReduce<1, false> mine{};
     for_each_four(a.padded, [&](u64 i) {
         const bool inside = i < a.padded;
-        Real r[4] = {}, p[4] = {};
+        Real r[4] = {}, p[4] = {}, z[4] = {};
         if (inside) FourValues<V>::load(a.r, i, a.length, r);
         if (inside) FourValues<V>::load(a.p, i, a.length, p);
+        Preconditioner::load(a, i, inside, r, z);
 #pragma unroll
-        for (int k = 0; k < 4; ++k) p[k] = r[k] + beta * p[k];
+        for (int k = 0; k < 4; ++k) p[k] = z[k] + beta * p[k];
         FourValues<V>::store(a.next, i, a.length, p, inside);
         mine.value[0] += dot_of_four(r, p, scale);
     });
@@ -203,9 +254,9 @@ CPMS_DEVICE void cg_solution(const Cg& a) {
     });
 }
 
-// Stores a new residual in float64 as r, and finds r.p. The direction is kept from residual to residual; the first
-// residual is also the first direction.
-template <class V>
+// Stores a new residual in float64 as r, and finds r.p. The direction is kept from residual to residual; the first one
+// is z.
+template <class V, class Preconditioner>
 CPMS_DEVICE void cg_load(const Cg& a) {
     using Real = typename FourValues<V>::Real;
     const Real scale = (Real)*a.scale;
@@ -217,8 +268,7 @@ CPMS_DEVICE void cg_load(const Cg& a) {
         for (int k = 0; k < 4; ++k) r[k] = i + k < a.length ? (Real)a.x[i + k] : (Real)0;
         FourValues<V>::store(a.r, i, a.length, r, inside);
         if (a.count == 0) {
-#pragma unroll
-            for (int k = 0; k < 4; ++k) p[k] = r[k];
+            Preconditioner::load(a, i, inside, r, p);
             FourValues<V>::store(a.p, i, a.length, p, inside);
         } else if (inside) {
             FourValues<V>::load(a.p, i, a.length, p);
@@ -236,6 +286,7 @@ CPMS_DEVICE void cg_load(const Cg& a) {
     }
 #define CPMS_CG_CURVATURE(NAME, ...) CPMS_CG_KERNEL(NAME, cg_curvature, __VA_ARGS__)
 #define CPMS_CG_PATTERNS(NAME, ...) CPMS_CG_KERNEL(NAME, cg_patterns, __VA_ARGS__)
+#define CPMS_CG_APPLIED(NAME, ...) CPMS_CG_KERNEL(NAME, cg_applied, __VA_ARGS__)
 #define CPMS_CG_UPDATE(NAME, ...) CPMS_CG_KERNEL(NAME, cg_update, __VA_ARGS__)
 #define CPMS_CG_DIRECTION(NAME, ...) CPMS_CG_KERNEL(NAME, cg_direction, __VA_ARGS__)
 #define CPMS_CG_SOLUTION(NAME, ...) CPMS_CG_KERNEL(NAME, cg_solution, __VA_ARGS__)

@@ -30,7 +30,8 @@ struct Product {
     double alpha, beta, factor;
     u64 slots, rows, slice_rows, length;  // length: values of x
     u64 stride;           // from row to row in blocks of vectors
-    u64 long_count, first_sum;
+    u32* ended;           // parts of each long row that have ended; 0 before and after a launch
+    u64 first_even;       // block in CSR behind those of uneven rows
     u64 base_stride;      // from slice to slice in `bases`; 0 where a slice has a base for each of its columns
 };
 
@@ -39,9 +40,11 @@ CPMS_DEVICE T load_at(const void* array, u64 i) {
     return load_word((const T*)array + i, ReadOnly{});
 }
 
+CPMS_DEVICE double sum_in_block(double mine) { return InWarps::in_block(LastBlockReduce<1, false>{{mine}}).value[0]; }
+
 // Sum over a block, of which thread 0 writes it for its block.
 CPMS_DEVICE void write_block_sum(double mine, double* sums, u64 place) {
-    const double sum = InWarps::in_block(LastBlockReduce<1, false>{{mine}}).value[0];
+    const double sum = sum_in_block(mine);
     if (threadIdx.x == 0) sums[place] = sum;
 }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cpms.backends.cuda.krylov.cg import CG, CudaCg
 from cpms.backends.cuda.product.operator import CudaProduct
-from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
+from cpms.contracts.linear_solve import Preconditioner, Recorder, SolveStatus, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16
 from cpms.formats.codes import CODES8
@@ -42,6 +44,46 @@ def test_fused_iterations_are_those_of_vector_operations(device, storage):
             np.testing.assert_allclose(mine[:2], its[:2], rtol=precision)
         np.testing.assert_allclose(copy_to_host(ours), copy_to_host(theirs), rtol=precision, atol=precision)
         assert abs(fused.replace_residual() / plain.replace_residual() - 1.0) < 10.0 * precision
+
+
+class Weights(Preconditioner):
+    """Multiplies by uneven numbers; as a diagonal that is known to be one, or without saying so."""
+
+    def __init__(self, size, *, says_so):
+        self._numbers = to_device(np.random.default_rng(8).uniform(0.25, 4.0, size))
+        self.weights = self._numbers if says_so else None
+
+    def apply(self, r):
+        return self._numbers * r
+
+
+@pytest.mark.parametrize("says_so", [True, False], ids=["diagonal", "applied"])
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda s: "fp64" if s is None else s.name)
+def test_preconditioned_iterations_are_those_of_vector_operations(device, storage, says_so):
+    task = a_task(storage)[0]
+    task = replace(task, preconditioner=Weights(task.size, says_so=says_so))
+    ours, theirs = task.zeros(), task.zeros()
+    fused, plain = task.stored.conjugate_gradients(task, ours), VectorIterations(task, theirs)
+    assert fused.replace_residual() == plain.replace_residual()
+    precision = {None: 1e-11, FP32: 1e-4, BFP16: 2e-2}[storage]
+    np.testing.assert_allclose(fused.product, plain.product, rtol=precision)
+    for count in (1, 4, 4, 4):
+        for mine, its in zip(fused.run(count), plain.run(count), strict=True):
+            np.testing.assert_allclose(mine, its, rtol=10.0 * precision)
+        np.testing.assert_allclose(copy_to_host(ours), copy_to_host(theirs), rtol=precision, atol=precision)
+        assert abs(fused.replace_residual() / plain.replace_residual() - 1.0) < 10.0 * precision
+
+
+@pytest.mark.parametrize("says_so", [True, False], ids=["diagonal", "applied"])
+def test_preconditioned_numbers_are_fetched_once_in_several_iterations(device, monkeypatch, says_so):
+    task, matrix, b = a_task(FP32, side=40)
+    task = replace(task, preconditioner=Weights(task.size, says_so=says_so))
+    fetched, x = [], task.zeros()
+    fetch = type(device).fetch_async
+    monkeypatch.setattr(type(device), "fetch_async", lambda self, numbers: fetched.append(1) or fetch(self, numbers))
+    assert cg(task, x) is SolveStatus.CONVERGED
+    assert np.linalg.norm(b - matrix.to_scipy() @ copy_to_host(x)) <= 1.01e-10
+    assert 0 < len(fetched) <= len(task.recorder.steps) / 2
 
 
 def test_patterns_of_rows_do_what_products_do(device):
@@ -91,14 +133,14 @@ def test_a_direction_of_negative_curvature_is_reported_and_leaves_x_finite(devic
     assert np.isfinite(copy_to_host(x)).all()
 
 
-def test_other_formats_and_preconditioners_take_vector_operations(device):
+def test_other_formats_take_vector_operations(device):
     task, _, _ = a_task(FP16)
     assert task.stored.conjugate_gradients(task, task.zeros()) is None
 
 
 def test_arguments_have_the_layout_of_the_kernels(device):
-    assert CG.itemsize == 8 * (17 + 8)
-    assert CG.fields["ring"][1] == CG.itemsize - 64
+    assert CG.itemsize == 8 * (18 + 8)
+    assert CG.fields["ring"][1] == CG.itemsize - 72
 
 
 @pytest.mark.gpu

@@ -20,6 +20,7 @@ from cpms.backends.cuda.kernels.product import (
 from cpms.backends.cuda.product import block_codec, operator
 from cpms.backends.cuda.product.cusparse import CusparseProduct, in_32_bits
 from cpms.backends.cuda.product.operator import CudaProduct
+from cpms.contracts.linear_operator import Epilogue
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16, BFP21, BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.codes import CODES8
@@ -53,8 +54,7 @@ def needed(A):
             specs += [] if storage is None else [made._spec(storage.segments, storage, read, "fp64")]
             for spec in specs:
                 if A.layout == "csr":
-                    alone = [spec.row_blocks(), *([spec.join()] if made.row_blocks.long_count else [])]
-                    found += alone if spec.vectors == 1 else [spec.rows(made._threads)]
+                    found.append(spec.row_blocks() if spec.vectors == 1 else spec.rows(made._threads))
                 else:
                     width = made.width if spec.vectors == 1 else 0
                     found.append(spec.slices(width, ell=A.layout == "ell"))
@@ -112,12 +112,30 @@ def test_block_floats_are_those_of_main_memory_to_the_last_bit(device, storage):
 
 def test_long_rows_are_summed_in_parts(device, monkeypatch):
     monkeypatch.setattr(operator, "BLOCK_ENTRIES", 16)
+    monkeypatch.setattr(operator, "part_entries", lambda _: 24)
     A = on_device(Matrix.from_dense(uneven()), FP64, "csr")
-    assert A.operator.row_blocks.long_count == 1
-    assert A.operator.row_blocks.count > 12
+    blocks = A.operator.row_blocks
+    assert blocks.ended.shape == (1,)
+    assert blocks.count > 12
     device.compile(needed(A))
     for law in (check.products_are_within_their_bound, check.products_agree):
         law(A)
+        assert device.to_host(blocks.ended).tolist() == [0]
+
+
+@pytest.mark.parametrize("longest", [100, 600])
+def test_rows_far_longer_than_the_others_of_a_block_are_summed_by_warps(device, longest):
+    rows = np.r_[np.arange(300), np.repeat([7, 40, 299], longest)]
+    columns = np.r_[np.zeros(300, int), np.tile(np.arange(longest) + 1, 3)]
+    rng = np.random.default_rng(2)
+    source = Matrix.from_triplets(rows, columns, rng.standard_normal(len(rows)))
+    A = on_device(source, FP64, "csr")
+    assert A.operator.row_blocks.first_even == 1 + (longest == 600)
+    x, w, y = rng.standard_normal(source.shape[1]), rng.standard_normal(300), to_device(np.empty(300))
+    dotted = A.operator.apply(to_device(x), y, epilogue=Epilogue(dot=to_device(w)))
+    expected = source.to_scipy() @ x
+    np.testing.assert_allclose(device.to_host(y), expected, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(dotted, w @ expected, rtol=1e-12)
 
 
 def test_slices_whose_columns_are_far_apart_keep_them_in_full(device):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cpms.backends.cuda.kernels.product import type_of
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES, Variant, storage_type
 from cpms.formats.block_float import BFP16, BlockFloatFormat
@@ -26,21 +28,39 @@ def fits(storage: VectorFormat | None) -> bool:
     return storage in _TYPES
 
 
-def cg_pass(name: str, storage: VectorFormat | None) -> Variant:
-    """Return a pass of conjugate gradients: patterns, curvature, update, direction, solution or load.
+Preconditioning = Literal["none", "diagonal", "applied"]
+"""Where passes have z = M r from: r itself, r and the diagonal of M, or a vector that was computed before."""
+_PRECONDITIONERS: dict[Preconditioning, str] = {
+    "none": "cpms::NoPreconditioner",
+    "diagonal": "cpms::Diagonal",
+    "applied": "cpms::Applied",
+}
+
+
+def cg_pass(name: str, storage: VectorFormat | None, preconditioning: Preconditioning = "none") -> Variant:
+    """Return a pass of conjugate gradients: patterns, curvature, applied, update, direction, solution or load.
 
     Examples
     --------
-    >>> cg_pass("update", FP32).symbol
-    'cg_update__fp32'
+    >>> cg_pass("update", FP32, "diagonal").symbol, cg_pass("solution", FP32, "diagonal").symbol
+    ('cg_update__fp32__diagonal', 'cg_solution__fp32')
     """
     short, cpp = _TYPES[storage]
-    return Variant(f"cg_{name}", (short,), (cpp,))
+    if name == "update" and preconditioning == "applied":
+        preconditioning = "none"  # z is not known yet.
+    if name not in _OF_Z:
+        return Variant(f"cg_{name}", (short,), (cpp,))
+    return Variant(f"cg_{name}", (short, preconditioning), (cpp, _PRECONDITIONERS[preconditioning]))
 
 
-def cg_passes(storage: VectorFormat | None) -> list[Variant]:
+_OF_Z = ("update", "direction", "load")
+
+
+def cg_passes(storage: VectorFormat | None, preconditioning: Preconditioning = "none") -> list[Variant]:
     """Return all passes for vectors in a format."""
-    return [cg_pass(name, storage) for name in ("patterns", "curvature", "update", "direction", "solution", "load")]
+    names = ["patterns", "curvature", "update", "direction", "solution", "load"]
+    names += ["applied"] if preconditioning == "applied" else []
+    return [cg_pass(name, storage, preconditioning) for name in names]
 
 
 MOST_STEPS = 800

@@ -17,6 +17,7 @@ WIDEST = 64
 """Most columns of slices whose width is a constant of the kernel."""
 BLOCK_ENTRIES, BLOCK_ROWS = 1024, 2048
 """Most entries and most rows of a block of rows in CSR."""
+_PARTS_FROM, _MOST_TIMES = 2**22, 8
 _RUN_BYTES = 32
 """Bytes of values that a thread loads of a group, at most."""
 THREADS_A_ROW = (1, 2, 4, 8, 16, 32)
@@ -31,6 +32,20 @@ def type_of(storage: ValueFormat | None) -> tuple[str, str]:
     if isinstance(storage, BlockFloatFormat):
         return f"bfp{storage.width}", f"cpms::BlockFloat<{storage.width}>"
     return storage_type(storage, whole=False)
+
+
+def part_entries(entries: int) -> int:
+    """Return most entries of a part of a long row, for a matrix in CSR.
+
+    A part is as long as a block where a device has few blocks, and would wait for a longer one. Where there are many,
+    parts are up to eight times as long, since each part costs a write that others must see.
+
+    Examples
+    --------
+    >>> part_entries(10**6), part_entries(10**7), part_entries(10**9)
+    (1024, 2048, 8192)
+    """
+    return BLOCK_ENTRIES * min(max(entries // _PARTS_FROM, 1), _MOST_TIMES)
 
 
 def column_group(values: ValueFormat | None, offset_bits: int) -> int:
@@ -118,10 +133,6 @@ class ProductSpec:
         """Return the product of a vector in CSR."""
         names, cpp = self._values()
         return Variant("product_row_blocks", (*names, self.out), (*cpp, _REALS[self.out]))
-
-    def join(self) -> Variant:
-        """Return what makes long rows of their parts."""
-        return Variant("product_join", (self.out,), (_REALS[self.out],))
 
     def _made(self, kernel: str, names: list[str], cpp: list[str], more: list[str], more_cpp: list[str]) -> Variant:
         last = self.out, f"{self.vectors}"

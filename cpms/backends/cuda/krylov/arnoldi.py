@@ -112,7 +112,7 @@ class CudaArnoldi(ArnoldiSteps):
             self._sum = backend.arrays.zeros(padded, np.float64)
         self._partials = backend.arrays.zeros(most_read * self._blocks, np.float64)
         self._launches: dict[Any, _Launch] = {}
-        self._products: dict[Any, list[tuple[Any, Callable[[], None]]]] = {}
+        self._products: dict[Any, tuple[Any, Callable[[], None]]] = {}
         packed = np.zeros((), ARNOLDI)
         arrays = {"partials": self._partials, "parts": self._of_vectors[0], "squares": self._of_vectors[1]}
         arrays |= {"columns": self._columns, "state": self._numbers, "entries": self._numbers[len(_STATE) :]}
@@ -210,9 +210,9 @@ class CudaArnoldi(ArnoldiSteps):
         if key not in self._products:
             self._products[key] = self._operator.prepared(v, self._w, self._task.read, run.segments)
         address = run.address if self._layer is None else current().address(v)
-        for packed, launch in self._products[key]:
-            packed["x"] = address
-            launch()
+        packed, launch = self._products[key]
+        packed["x"] = address
+        launch()
 
     def _pass(self, mode: int) -> None:
         """Do a pass of Gram-Schmidt."""

@@ -1,5 +1,8 @@
 """Conjugate gradient iterations in device memory: a product and two or three passes over vectors each, as CUDA graphs.
 
+A diagonal preconditioner is part of these passes. Any other is applied between them, and takes one pass more; its
+iterations are not captured in graphs, since it may allocate memory.
+
 Scalars stay on the device, and x takes the steps of up to eight iterations in one pass over a ring of directions. The
 scalars of these iterations reach main memory in one transfer, for which the host waits.
 """
@@ -11,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.krylov import cg_pass, cg_passes
+from cpms.backends.cuda.kernels.krylov import Preconditioning, cg_pass, cg_passes
 from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
@@ -23,7 +26,7 @@ from cpms.storage.block_float import BlockFloatArray
 
 RING = 8
 _ENTRY = 4
-"""Numbers of an iteration: curvature, square of the residual, of residual, product."""
+"""Numbers of an iteration: curvature, square of the residual, z.q, product."""
 _POINTERS = ("r", "p", "next", "q", "x", "before", "now", "partials", "counter", "product", "scale")
 _OF_PATTERNS = ("of_row", "starts", "entries")
 CG = np.dtype(
@@ -31,6 +34,7 @@ CG = np.dtype(
         *((name, np.uint64) for name in _POINTERS),
         *((name, np.uint64) for name in ("length", "padded", "count", *_OF_PATTERNS)),
         ("ring", np.uint64, (RING,)),
+        ("z", np.uint64),
     ]
 )
 """``Cg`` of ``krylov/cg.cu``."""
@@ -44,7 +48,7 @@ class CudaCg(CgIterations):
     operator : LinearOperator
         Of products in the task's storage.
     task : SolveTask
-        Unpreconditioned, of one format that `cpms.backends.cuda.kernels.krylov.fits` has.
+        Of one format that `cpms.backends.cuda.kernels.krylov.fits` has.
     x : device vector of float64
     patterns : PatternMatrix, optional
         The matrix, which products then read in place of the operator.
@@ -64,6 +68,14 @@ class CudaCg(CgIterations):
             self._r = _Vector(storage, self._length, padded)
             self._ring = [_Vector(storage, self._length, padded) for _ in range(RING)]
             self._q = backend.arrays.zeros(padded, real)
+        self._preconditioning: Preconditioning = "none"
+        self._z: Any = None
+        if task.preconditioner is not None and task.preconditioner.weights is not None:
+            self._preconditioning, self._z = "diagonal", backend.arrays.zeros(padded, real)
+            with np.errstate(over="ignore"):  # An infinite number ends in a wider format.
+                self._z[: self._length] = task.preconditioner.weights
+        elif task.preconditioner is not None:
+            self._preconditioning = "applied"
         self._log = backend.arrays.zeros((RING + 1) * _ENTRY, np.float64)
         self._scale = backend.arrays.ones(1, np.float64)
         self._scale_value = 1.0
@@ -75,13 +87,23 @@ class CudaCg(CgIterations):
         self._has_direction = False
         self.bits = bits_of(storage)
         self._patterns = {} if patterns is None else patterns.arguments(real)
+        self.bytes_read = self._bytes_read(np.dtype(real).itemsize, patterns)
+        backend.compile(cg_passes(storage, self._preconditioning))
+
+    def _bytes_read(self, real: int, patterns: PatternMatrix | None) -> int:
+        """Return the bytes of matrix and vectors in an iteration; ``real`` is the bytes of a value of q."""
         # p five times and r three times, q three times; x twice in `RING` iterations. Patterns save p and q once.
-        vectors = 8 * self.bits // 8 + 3 * np.dtype(real).itemsize + 2
-        self.bytes_read = operator.bytes_read(task.read) + vectors * self._length
+        vectors = 8 * self.bits // 8 + 3 * real + 2
+        matrix = self._operator.bytes_read(self._task.read)
         if patterns is not None:
-            vectors -= self.bits // 8 + np.dtype(real).itemsize
-            self.bytes_read = patterns.nbytes + vectors * self._length
-        backend.compile(cg_passes(storage))
+            vectors -= self.bits // 8 + real
+            matrix = patterns.nbytes
+        if self._preconditioning == "diagonal":
+            vectors += 2 * real
+        elif self._task.preconditioner is not None:  # r twice and q once, z twice.
+            vectors += 2 * self.bits // 8 + real + 16
+            matrix += self._task.preconditioner.nbytes
+        return matrix + vectors * self._length
 
     def replace_residual(self) -> float:
         """Find r in float64 and store it; the direction is kept."""
@@ -90,8 +112,11 @@ class CudaCg(CgIterations):
             typical = size / math.sqrt(self._length)
             self._scale_value = 1.0 if self._storage is None else math.ldexp(1.0, -math.frexp(typical)[1])
             self._scale.fill(self._scale_value)
-            self._launch("load", 0, x=r, product=self._at(0, 3), count=int(self._has_direction))
+            z = self._applied(r)
+            self._launch("load", 0, x=r, z=z, product=self._at(0, 3), count=int(self._has_direction))
             self._has_direction = True
+            if self._task.preconditioner is not None:
+                self.product = float(current().fetch(self._log)[3]) / self._scale_value**2
         return size
 
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:  # noqa: ARG002
@@ -100,7 +125,7 @@ class CudaCg(CgIterations):
             self._graphs[count] = None
             self._iterate(count)
         else:
-            if self._graphs[count] is None:
+            if self._graphs[count] is None and self._preconditioning != "applied":
                 self._graphs[count] = current().capture(lambda: self._iterate(count)) or False
             if self._graphs[count]:
                 self._graphs[count].launch()
@@ -120,12 +145,21 @@ class CudaCg(CgIterations):
             else:
                 self._operator.apply(self._ring[j].operand, self._q[: self._length], read_matrix=self._task.read)
                 self._launch("curvature", j)
-            self._launch("update", j)
+            self._launch("update", j, z=self._z)
+            z = self._applied(self._r.operand)
+            if self._preconditioning == "applied":
+                self._launch("applied", j, z=z)
             last = j == count - 1
             if last:
                 self._launch("solution", 0, x=self._x, count=count)
             following = 0 if last else j + 1
-            self._launch("direction", j, next=self._ring[following].memory, product=self._at(following, 3))
+            self._launch("direction", j, z=z, next=self._ring[following].memory, product=self._at(following, 3))
+
+    def _applied(self, r: Any) -> Any:
+        """Return what passes have z = M r from: M's diagonal, or the vector; None without a preconditioner."""
+        if self._preconditioning == "applied" and self._task.preconditioner is not None:
+            return self._task.preconditioner.apply(self._operator.convert(r, None))
+        return self._z
 
     def _launch(self, name: str, j: int, **more: Any) -> None:
         backend = current()
@@ -133,9 +167,10 @@ class CudaCg(CgIterations):
         arrays = {"r": self._r.memory, "p": self._ring[j].memory, "q": self._q, "partials": self._partials}
         arrays |= {"counter": self._counter, "scale": self._scale, "before": self._at(j, 0), "now": self._at(j + 1, 0)}
         for field, value in {**arrays, **more, "length": self._length, "padded": self._padded}.items():
-            packed[field] = value if isinstance(value, int) else backend.address(value)
+            if value is not None:
+                packed[field] = value if isinstance(value, int) else backend.address(value)
         packed["ring"] = [backend.address(each.memory) for each in self._ring]
-        backend.run(cg_pass(name, self._storage), self._blocks, (packed[()],))
+        backend.run(cg_pass(name, self._storage, self._preconditioning), self._blocks, (packed[()],))
 
     def _at(self, entry: int, field: int) -> int:
         return int(current().address(self._log)) + 8 * (_ENTRY * entry + field)

@@ -15,18 +15,20 @@ from cpms.contracts.product_request import Compute
 from cpms.formats.codes import VectorFormat
 
 _POINTERS = ("starts", "columns", "values", "order", "exponents", "x", "out", "add", "dot", "sums")
-_OF_BLOCKS = ("blocks", "long_rows", "first_parts", "parts")
+_OF_LONG_ROWS = ("blocks", "long_rows", "first_parts", "parts")
 _OF_COMPRESSED = ("bases", "far", "far_columns")
 _NUMBERS = ("alpha", "beta", "factor")
-_SIZES = ("slots", "rows", "slice_rows", "length", "stride", "long_count", "first_sum", "base_stride")
+_SIZES = ("slots", "rows", "slice_rows", "length", "stride", "ended", "first_even", "base_stride")
 PRODUCT = np.dtype(
     [
-        *((name, np.uint64) for name in (*_POINTERS, *_OF_BLOCKS, *_OF_COMPRESSED)),
+        *((name, np.uint64) for name in (*_POINTERS, *_OF_LONG_ROWS, *_OF_COMPRESSED)),
         *((name, np.float64) for name in _NUMBERS),
         *((name, np.uint64) for name in _SIZES),
     ]
 )
 """``Product`` of ``product/row_end.cuh``."""
+OF_BLOCKS = (*_OF_LONG_ROWS, "ended")
+"""Arrays of blocks of rows in CSR."""
 BLOCK_VECTORS = 16
 BLOCK = np.dtype(
     [

@@ -22,6 +22,7 @@ from cpms.backends.cuda.kernels.product import (
     WIDEST,
     ProductSpec,
     column_group,
+    part_entries,
 )
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.krylov.arnoldi import CudaArnoldi
@@ -51,14 +52,15 @@ _LAYOUTS = ("csr", "ell", "sell")
 
 @dataclass(frozen=True, eq=False)
 class BlocksOnDevice:
-    """`cpms.sparse.row_blocks.RowBlocks` in device memory, with room for the sums of parts of long rows."""
+    """`cpms.sparse.row_blocks.RowBlocks` in device memory, with sums of parts of long rows, and counters of parts."""
 
     blocks: Any
     long_rows: Any
     first_parts: Any
-    parts: Any | None
+    parts: Any
+    ended: Any
     count: int
-    long_count: int
+    first_even: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,17 +147,19 @@ class CudaProduct(ArrangedProduct, CudaVectors):
                 return float(self.dots([out], extra.dot, [write])[0])
         return None if sums is None else float(sums.sum())
 
-    def variants(self, x: Any, out: Any, read_matrix: int | None = None) -> list[Variant]:
-        """Return the kernels of a product with a vector, so that those of several products are compiled at once."""
+    def variant(self, x: Any, out: Any, read_matrix: int | None = None) -> Variant:
+        """Return the kernel of a product with a vector, so that those of several products are compiled at once."""
         _, x_format, x_read, _ = as_stored(x, None)
-        spec, cut = self._spec(read_matrix, x_format, x_read, launch.real(out)), self.row_blocks
-        if cut is None:
-            return [spec.slices(self.width, ell=self.arrangement.layout == "ell")]
-        return [spec.row_blocks(), *([spec.join()] if cut.long_count else [])]
+        return self._variant(self._spec(read_matrix, x_format, x_read, launch.real(out)))
+
+    def _variant(self, spec: ProductSpec) -> Variant:
+        if self.row_blocks is not None:
+            return spec.row_blocks()
+        return spec.slices(self.width, ell=self.arrangement.layout == "ell")
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
-        """Return iterations whose passes over vectors are fused, in formats that have kernels, unpreconditioned."""
-        if task.preconditioner is not None or not fits(task.formats[0]):
+        """Return iterations whose passes over vectors are fused, in formats that have kernels."""
+        if not fits(task.formats[0]):
             return None
         return CudaCg(self, task, x, self.patterns if task.read is None else None)
 
@@ -178,47 +182,37 @@ class CudaProduct(ArrangedProduct, CudaVectors):
     def _multiply(
         self, x: Any, out: Any, alpha: float, beta: float, levels: tuple[int | None, int | None], extra: Epilogue
     ) -> Any | None:
-        launches, sums = self._launches(x, out, alpha, beta, levels, extra)
-        for variant, blocks, packed in launches:
-            launch.product(variant, blocks, packed)
+        variant, blocks, packed, sums = self._launch(x, out, alpha, beta, levels, extra)
+        launch.product(variant, blocks, packed)
         return sums
 
-    def prepared(
-        self, x: Any, out: Any, read_matrix: int | None, read_x: int | None
-    ) -> list[tuple[Any, Callable[[], None]]]:
-        """Return launches that do ``out = A x`` whenever they are called, each with its struct, whose ``x`` may change.
+    def prepared(self, x: Any, out: Any, read_matrix: int | None, read_x: int | None) -> tuple[Any, Callable[[], None]]:
+        """Return a launch that does ``out = A x`` whenever it is called, behind its struct, whose ``x`` may change.
 
         Another ``x`` must have the same format.
         """
-        launches, _ = self._launches(x, out, 1.0, 0.0, (read_matrix, read_x), NO_EPILOGUE)
-        return [(packed, current().launcher(variant, blocks, packed)) for variant, blocks, packed in launches]
+        variant, blocks, packed, _ = self._launch(x, out, 1.0, 0.0, (read_matrix, read_x), NO_EPILOGUE)
+        return packed, current().launcher(variant, blocks, packed)
 
-    def _launches(
+    def _launch(
         self, x: Any, out: Any, alpha: float, beta: float, levels: tuple[int | None, int | None], extra: Epilogue
-    ) -> tuple[list[tuple[Variant, int, Any]], Any | None]:
-        """Return kernels with their blocks and arguments, and the memory of the sums of dot products."""
-        backend, layout, cut = current(), self.arrangement, self.row_blocks
+    ) -> tuple[Variant, int, Any, Any | None]:
+        """Return a kernel with its blocks and arguments, and the memory of the sums of dot products."""
+        backend, cut = current(), self.row_blocks
         memory, x_format, x_read, to_real = as_stored(x, levels[1])
         spec = self._spec(levels[0], x_format, x_read, launch.real(out))
-        blocks = whole_blocks(layout.matrix.rows) if cut is None else cut.count
-        blocks_of_long = 0 if cut is None else whole_blocks(cut.long_count)
-        sums = None if extra.dot is None else backend.arrays.empty(blocks + blocks_of_long, np.float64)
+        blocks = whole_blocks(self.arrangement.matrix.rows) if cut is None else cut.count
+        sums = None if extra.dot is None else backend.arrays.empty(blocks, np.float64)
         packed = self._packed(memory, out, alpha * to_real, beta)
         more = {"add": extra.add, "dot": extra.dot, "sums": sums, "factor": float(extra.factor), "length": len(x)}
         for name, value in more.items():
             if value is not None:
                 packed[name] = value if np.isscalar(value) else backend.address(value)
-        if cut is None:
-            return [(spec.slices(self.width, ell=layout.layout == "ell"), blocks, packed)], sums
-        packed["blocks"] = backend.address(cut.blocks)
-        if cut.long_count:
-            packed["long_count"], packed["first_sum"] = cut.long_count, blocks
-            for name in ("long_rows", "first_parts", "parts"):
+        if cut is not None:
+            for name in launch.OF_BLOCKS:
                 packed[name] = backend.address(getattr(cut, name))
-        launches = [(spec.row_blocks(), blocks, packed)]
-        if cut.long_count:
-            launches.append((spec.join(), blocks_of_long, packed))
-        return launches, sums
+            packed["first_even"] = cut.first_even
+        return self._variant(spec), blocks, packed, sums
 
     def _multiply_block(self, x: Any, out: Any, alpha: float, beta: float, read: int | None) -> None:
         """Take as many vectors at a time as kernels are made for; a last one alone."""
@@ -301,9 +295,11 @@ def _row_blocks(arrangement: Arrangement) -> BlocksOnDevice | None:
     """Cut rows in CSR into blocks, on the device; None in other layouts."""
     if arrangement.slice_rows:
         return None
-    cut = row_blocks(arrangement.starts, BLOCK_ENTRIES, BLOCK_ROWS)
-    backend, count, long_count = current(), len(cut.blocks), len(cut.long_rows)
-    parts = backend.arrays.empty(count, np.float64) if long_count else None
+    backend = current()
+    part = part_entries(int(arrangement.starts[-1]))
+    cut = row_blocks(arrangement.starts, BLOCK_ENTRIES, BLOCK_ROWS, part)
     long_rows, first_parts = (backend.upload(array.astype(np.uint64)) for array in (cut.long_rows, cut.first_parts))
     blocks = backend.upload(cut.blocks.astype(arrangement.starts.dtype))
-    return BlocksOnDevice(blocks, long_rows, first_parts, parts, count, long_count)
+    parts = backend.arrays.empty(int(cut.first_parts[-1]), np.float64)
+    ended = backend.arrays.zeros(len(cut.long_rows), np.uint32)
+    return BlocksOnDevice(blocks, long_rows, first_parts, parts, ended, len(cut.blocks), cut.first_even)
