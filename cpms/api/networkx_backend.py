@@ -187,7 +187,7 @@ def pagerank(
     vectors = {name: G.vector(weights) for name, weights in given.items() if weights is not None}
     if not all(vector.any() for vector in vectors.values()):
         raise ZeroDivisionError("all weights of a distribution are 0; give one node at least a weight above 0")
-    if max_iter < 1:
+    if max_iter < 1 or not tol > 0:
         raise nx.PowerIterationFailedConvergence(max_iter)
     result = certified_pagerank(
         G.weighted_by(weight),

@@ -7,6 +7,8 @@ matrix where the engine can replace the distribution (`Operator.with_problem`, `
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -20,8 +22,10 @@ from cpms.contracts.operator import Operator
 from cpms.contracts.own_codecs import has_own_codec
 from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.refinement import Refinement
+from cpms.graph.graph import Graph
 from cpms.precision.refinement_policy import planned_formats
 from cpms.problems.pagerank import Problem
+from cpms.storage.device import failures_explained
 
 Certify = Literal["auto", "device", "host"]
 CERTIFY: tuple[str, ...] = get_args(Certify)
@@ -105,6 +109,23 @@ class Preparation:
         if self.recomputation is not None:
             self.recomputation.set_problem(problem)
         return Preparation(problem, work, self.is_on_device, self.recomputation)
+
+
+@contextmanager
+def errors_explained(graph: Graph) -> Iterator[None]:
+    """Explain a lack of memory, and a device that failed, while a graph is prepared, solved or changed.
+
+    Raises
+    ------
+    UnsupportedError, UnavailableError
+        In their place.
+    """
+    try:
+        with failures_explained(f"{graph.name} was prepared or solved"):
+            yield
+    except MemoryError as error:
+        advice = "close other prepared graphs, use fewer bits or a smaller width, or a machine with more memory"
+        raise UnsupportedError(f"{graph.name} does not fit into memory ({error}); {advice}") from None
 
 
 def _same(a: Any | None, b: Any | None) -> bool:

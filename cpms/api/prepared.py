@@ -17,7 +17,7 @@ from typing import Any, Self
 from cpms import engines
 from cpms.api.batch_solving import solve_batch
 from cpms.api.given_graph import given_graph
-from cpms.api.preparation import CERTIFY, Certify, Preparation
+from cpms.api.preparation import CERTIFY, Certify, Preparation, errors_explained
 from cpms.api.request import (
     Dangling,
     Method,
@@ -33,7 +33,7 @@ from cpms.api.solving import solve
 from cpms.backends.mpi.exchange import agreement
 from cpms.base import work_clock
 from cpms.base.compilation import first_call
-from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.errors import InputError
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats, Norm
@@ -45,7 +45,7 @@ from cpms.graph.fingerprint import fingerprint
 from cpms.graph.graph import Graph
 from cpms.precision.controller_specs import PrecisionGiven, given_precision
 from cpms.problems.pagerank import Problem
-from cpms.storage.device import device_graphs, free_unused
+from cpms.storage.device import device_graphs, failures_explained, free_unused
 
 
 class PageRank:
@@ -99,7 +99,8 @@ class PageRank:
         solves: int = 1,
     ) -> None:
         agreement.require_same_call({name: value for name, value in locals().items() if name != "self"})
-        graph = given_graph(graph, engine)
+        with failures_explained("its graph was made"):
+            graph = given_graph(graph, engine)
         require_one_of("certify", certify, CERTIFY)
         self._certify, self._solves = certify, whole("solves", solves)
         if self._solves < 1:
@@ -309,7 +310,8 @@ class PageRank:
             where_held = (held.problem.graph for held in self._held.values())
             stored = next((graph for graph in where_held if graph.device_arrays is not None), self.graph)
             change = with_edges if stored.device_arrays is None else device_graphs().DeviceGraph.with_edges
-            self.graph = graph = change(stored, edges_added, edges_removed)
+            with errors_explained(stored):
+                self.graph = graph = change(stored, edges_added, edges_removed)
             self._held.clear()
             self._fingerprint = None
             for kind, decided in self._decided.items():
@@ -369,13 +371,10 @@ class PageRank:
 
     @contextmanager
     def _discarding(self, kind: str) -> Iterator[None]:
-        """Discard a preparation that an error has left half-used; explain a lack of memory."""
+        """Discard a preparation that an error has left half-used."""
         try:
-            yield
-        except MemoryError as error:
-            self._held.pop(kind, None)
-            advice = "close other prepared graphs, use fewer bits or a smaller width, or a machine with more memory"
-            raise UnsupportedError(f"{self.graph.name} does not fit into memory ({error}); {advice}") from None
+            with errors_explained(self.graph):
+                yield
         except BaseException:
             self._held.pop(kind, None)
             raise

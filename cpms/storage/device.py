@@ -6,11 +6,14 @@ machine without a GPU never loads it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from cpms.base.device_modules import device_module
+from cpms.base.errors import UnavailableError
 from cpms.base.types import Floats
 
 
@@ -80,6 +83,30 @@ def launch_topk() -> Any:
     return device_module("topk")
 
 
+@contextmanager
+def failures_explained(work: str) -> Iterator[None]:
+    """Turn an error of CUDA's driver or runtime into an `UnavailableError`: what the device held is lost.
+
+    Lack of device memory is a ``MemoryError``, which passes.
+
+    Examples
+    --------
+    >>> with failures_explained("solving"):
+    ...     pass
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ not in _FAILURES:
+            raise
+        raise UnavailableError(
+            f"the device failed while {work} ({error}), and what it held is lost; start again in a new process, or use "
+            "engine='cpu'"
+        ) from error
+
+
+_FAILURES = ("CUDARuntimeError", "CUDADriverError")
+"""Names of CuPy's errors, which is not imported for them."""
 _DLPACK_CUDA = 2
 
 

@@ -134,6 +134,7 @@ def test_a_graph_is_converted_once_until_it_changes(registered):
         ({}, {"weight": lambda *_: 1}, NotImplementedError, "edge attribute"),
         ({}, {"personalization": {0: 0}}, ZeroDivisionError, "distribution"),
         ({}, {"max_iter": 0}, nx.PowerIterationFailedConvergence, "0"),
+        ({}, {"tol": 0}, nx.PowerIterationFailedConvergence, "100"),
         ({}, {"tol": 1e-30}, nx.PowerIterationFailedConvergence, "100"),
         ({}, {"nstart": {0: -1}}, cpms.InputError, "start"),
         ({}, {"storage": "fp7"}, cpms.InputError, "fp7"),

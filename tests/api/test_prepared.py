@@ -4,6 +4,7 @@ import gc
 import threading
 import tracemalloc
 import weakref
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, InputError, PageRank, Status, UnsupportedError, engines
+from cpms import Graph, InputError, PageRank, Status, UnavailableError, UnsupportedError, engines
 from cpms.api import preparation
 from cpms.engines.cpu import CpuEngine
 from cpms.precision.controllers import FLOAT64
@@ -233,6 +234,32 @@ def test_lack_of_memory_is_a_sentence_and_passes(monkeypatch):
         with pytest.raises(
             UnsupportedError, match=r"graph does not fit into memory \(Unable to allocate 9 TiB\); close"
         ):
+            prepared.solve()
+        patched.setattr("cpms.api.prepared.with_edges", full)
+        with pytest.raises(UnsupportedError, match="graph does not fit into memory"):
+            prepared.update(([0], [1]))
+    assert prepared.solve().converged
+
+
+def test_a_lost_device_is_a_sentence(monkeypatch):
+    """CuPy's errors of the driver and of the runtime are RuntimeErrors, known by their names."""
+    prepared = PageRank(SMALL, engine="cpu")
+    prepared.solve()
+    for name in ("CUDARuntimeError", "CUDADriverError"):
+        lost = type(name, (RuntimeError,), {})("cudaErrorDevicesUnavailable: CUDA-capable device(s) is/are busy")
+        with monkeypatch.context() as patched:
+            patched.setattr("cpms.api.prepared.solve", Mock(side_effect=lost))
+            with pytest.raises(
+                UnavailableError, match=r"the device failed while .* solved \(cudaErrorDev.*; start again"
+            ):
+                prepared.solve()
+            assert prepared.nbytes == 0
+            patched.setattr("cpms.api.prepared.given_graph", Mock(side_effect=lost))
+            with pytest.raises(UnavailableError, match="the device failed while its graph was made"):
+                cpms.pagerank(([0, 1], [1, 0]))
+    with monkeypatch.context() as patched:
+        patched.setattr("cpms.api.prepared.solve", Mock(side_effect=RuntimeError("another error")))
+        with pytest.raises(RuntimeError, match="another error"):
             prepared.solve()
     assert prepared.solve().converged
 

@@ -90,18 +90,23 @@ SEEDS = {
         ".gml",
         b'graph [\n node [ id 0 label "a" ]\n node [ id 1 label "b" ]\n edge [ source 0 target 1 ]\n]',
     ),
-    "pajek": (".net", b'*vertices 2\n1 "a"\n2 "b"\n*arcs\n1 2 1.5\n'),
+    "pajek": (".net", b'*vertices 2\n1 "a"\n2 "b"\n*arcs\n1 2 1.5\n*edges\n1 2\n*matrix\n0 1\n2 0\n'),
+    "konect": ("out.k", b"% sym positive\n% 3 3 3\n1 2 4 99\n2 3 1 98\n"),
     "graphml": (".graphml", b"<graphml><graph edgedefault='directed'><edge source='a' target='b'/></graph></graphml>"),
     "bz2": (".txt.bz2", bz2.compress(NUMBERED)),
     "xz": (".txt.xz", lzma.compress(NUMBERED)),
     "zst": (".txt.zst", zstd.compress(NUMBERED)),
     "zip": (".zip", _zip("a.txt", NUMBERED)),
+    "plain tar": (".tar", _archive(("g/g.mtx", PATTERN))),
+    "tar.bz2": (".tar.bz2", bz2.compress(_archive(("g/g.mtx", PATTERN)))),
+    "tar.xz": (".tar.xz", lzma.compress(_archive(("g/g.mtx", PATTERN)))),
+    "tar.zst": (".tar.zst", zstd.compress(_archive(("g/out.g", b"% asym unweighted\n1 2\n2 3\n")))),
     "parquet": (".parquet", _parquet({"s": [0, 1], "t": [1, 2]})),
     "csr": (".npz", _npz(lambda file: scipy.sparse.save_npz(file, MATRIX, compressed=False))),
     "coo": (".npz", _npz(lambda file: scipy.sparse.save_npz(file, MATRIX.tocoo()))),
 }
 
-ENDINGS_OF_SEEDS = [".npz", ".parquet", ".zip", ".txt.bz2", ".txt.xz", ".txt.zst"]
+ENDINGS_OF_SEEDS = ["out.k", ".npz", ".parquet", ".zip", ".txt.bz2", ".txt.xz", ".txt.zst"]
 OPTIONS = st.builds(
     ReadOptions,
     symmetric=st.sampled_from(["lower", "expand"]),
@@ -172,6 +177,11 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")
 
 
+def named(stem: str, ending: str) -> str:
+    """Return the name of a file of a kind: KONECT has beginnings of names in place of endings."""
+    return f"{ending}-{stem}" if ending.startswith("out.") else f"{stem}{ending}"
+
+
 def read_or_refuse(path, data: bytes, options: ReadOptions) -> None:
     path.write_bytes(data)
     try:
@@ -206,7 +216,7 @@ def check_whole(graph: Graph) -> None:
 @example(data=b"\x00")
 @example(data=b"\n\n\n")
 def test_any_bytes(folder, suffix, data):
-    read_or_refuse(folder / f"bytes{suffix}", data, ReadOptions())
+    read_or_refuse(folder / named("bytes", suffix), data, ReadOptions())
     if suffix.endswith(".gz"):
         read_or_refuse(folder / f"zipped{suffix}", gzip.compress(data, 1, mtime=0), ReadOptions())
 
@@ -229,7 +239,7 @@ def test_mutated_files(folder, seed, data, options):
         mutated = gzip.compress(mutated, 1, mtime=0)
     if readers.module_for(Path(suffix)) == readers.EDGE_LISTS:
         options = replace(options, **data.draw(FORMS))
-    read_or_refuse(folder / f"mutated{suffix}", mutated, options)
+    read_or_refuse(folder / named("mutated", suffix), mutated, options)
 
 
 @pytest.mark.parametrize("seed", ["pattern", "numbered", "tar"])

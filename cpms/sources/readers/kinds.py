@@ -13,7 +13,8 @@ TEXTS = {
     **dict.fromkeys((".txt", ".el", ".csv", ".tsv", ".edges", ".edgelist"), EDGE_LISTS),
     ".graph": "graph_files.metis",
     ".gr": "graph_files.dimacs",
-    **dict.fromkeys((".graphml", ".gml", ".net", ".pajek"), "graph_files.by_networkx"),
+    **dict.fromkeys((".net", ".pajek"), "graph_files.pajek"),
+    **dict.fromkeys((".graphml", ".gml"), "graph_files.by_networkx"),
 }
 """Modules with ``read_stream``, which read forward once, also what is compressed."""
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")

@@ -110,7 +110,7 @@ def _line_blocks(stream: Stream, form: EdgeListForm, cleaner: Cleaner) -> Iterat
     """Yield the number of the first line of each block, and its lines."""
     line = form.first_line
     for data in stream.line_blocks():
-        lines = _decoded(cleaner(data, line), stream.label, line)
+        lines = decoded(cleaner(data, line), stream.label, line)
         yield line, lines
         line += len(lines)
 
@@ -152,7 +152,14 @@ class _EdgesOf:
         return f"{counted(row)} where {self._form.fields} belong ({meaning}){hint}"
 
 
-def _decoded(block: bytes, label: str, first: int) -> list[str]:
+def decoded(block: bytes, label: str, first: int) -> list[str]:
+    """Return the lines of a block of UTF-8, of which the first has the number ``first``.
+
+    Raises
+    ------
+    InputError
+        If the text is not UTF-8, or has control characters; with file and line.
+    """
     try:
         text = block.decode("utf-8")
     except UnicodeDecodeError as error:

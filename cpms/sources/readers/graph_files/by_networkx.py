@@ -1,4 +1,4 @@
-"""GraphML, GML and Pajek files by NetworkX, and its graphs themselves; undirected edges count in both directions.
+"""GraphML and GML files by NetworkX, and its graphs themselves; undirected edges count in both directions.
 
 The library is optional and imported when such a file is read. It builds dictionaries of Python objects, about a
 microsecond an edge, so this is for small graphs.
@@ -7,6 +7,7 @@ microsecond an edge, so this is for small graphs.
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
@@ -26,11 +27,11 @@ from cpms.sources.readers.stream import Stream
 
 _BYTES_A_BYTE = 30
 """Memory of NetworkX's objects for a byte of a file, at least."""
-_NAMES = {".graphml": "GraphML", ".gml": "GML", ".net": "Pajek", ".pajek": "Pajek"}
+_NAMES = {".graphml": "GraphML", ".gml": "GML"}
 
 
 def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
-    """Read a GraphML, GML or Pajek file.
+    """Read a GraphML or GML file.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
             f"{stream.label}: NetworkX reads such files, and is not installed; pip install networkx"
         ) from None
     try:
-        graph = _parsed(nx, ending, b"".join(parts))
+        graph = _parsed(nx, ending, b"".join(parts), stream.label)
     except (CpmsError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - its parsers raise anything on broken files
@@ -69,23 +70,54 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     return from_networkx(graph, name, stream.label, options, form=f"{_NAMES[ending]} by NetworkX")
 
 
-def _parsed(nx: Any, ending: str, data: bytes) -> Any:
+def _parsed(nx: Any, ending: str, data: bytes, label: str) -> Any:
     if ending == ".graphml":
-        return nx.read_graphml(io.BytesIO(data))
-    if ending == ".gml":
-        try:
-            return nx.read_gml(io.BytesIO(data))
-        except nx.NetworkXError as error:
-            if "label" not in str(error):
-                raise
-            return nx.read_gml(io.BytesIO(data), label="id")
-    return nx.read_pajek(io.BytesIO(data))
+        return _parsed_graphml(nx, data, label)
+    try:
+        return nx.read_gml(io.BytesIO(data))
+    except nx.NetworkXError as error:
+        if "label" not in str(error):
+            raise
+        return nx.read_gml(io.BytesIO(data), label="id")
+
+
+def _parsed_graphml(nx: Any, data: bytes, label: str) -> Any:
+    """Return the graph of a GraphML file; edges without a weight have the default of the file, if there is one.
+
+    NetworkX reads the first graph of a file, passes over graphs within nodes, and leaves defaults to its caller.
+
+    Raises
+    ------
+    InputError
+        If the file holds other nodes or edges than those of that graph.
+    """
+    from xml.etree import ElementTree
+
+    graph = nx.read_graphml(io.BytesIO(data))
+    held, default = Counter[str](), None
+    for _, element in ElementTree.iterparse(io.BytesIO(data)):  # noqa: S314 - NetworkX has parsed it
+        kind = element.tag.rpartition("}")[2]
+        held[kind] += 1
+        if kind == "edge" and None in (element.get("source"), element.get("target")):
+            raise InputError(f"{label}: edge {held[kind]} lacks its source or its target")
+        if kind == "key" and element.get("attr.name") == "weight" and element.get("for", "all") in ("all", "edge"):
+            default = element.findtext("{*}default")
+    read = {"node": graph.number_of_nodes(), "edge": graph.number_of_edges()}
+    if held["node"] > read["node"] or held["edge"] != read["edge"]:
+        raise InputError(
+            f"{label}: it holds {held['node']:,} nodes and {held['edge']:,} edges, of which NetworkX reads "
+            f"{read['node']:,} and {read['edge']:,}; give a file of one graph, with an id for each node and edge"
+        )
+    if default is not None:
+        for _, _, attributes in graph.edges(data=True):
+            attributes.setdefault("weight", default)
+    return graph
 
 
 def from_networkx(given: Any, name: str, label: str, options: ReadOptions, *, form: str) -> EdgeList:
     """Build a graph of one of NetworkX as ``options`` ask; weights are the edge attribute ``weight``, 1 where missing.
 
-    Weights that are all 1 are none, since Pajek files have these where nothing is given.
+    Weights that are all 1 are none.
 
     Raises
     ------

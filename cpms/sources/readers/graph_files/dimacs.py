@@ -81,7 +81,7 @@ def _header(stream: Stream) -> tuple[int, int, int, int]:
             comments += 1
         elif line.strip():
             break
-    where = f"{stream.label}, line {lines}"
+    where = f"{stream.label}, line {max(lines, 1)}"
     found = _PROBLEM.fullmatch(line)
     if not found:
         given = shown(line.decode("latin-1").strip())

@@ -22,7 +22,11 @@ from cpms.sources.readers.stream import Stream
 
 _DECLARED = re.compile(r"%\s*(sym|asym|bip)\s+([a-z]+)\s*", re.IGNORECASE)
 _SIZES = re.compile(rb"%\s*(\d{1,18})\s+(\d{1,18})\s+(\d{1,18})\s*")
-_WITHOUT_WEIGHTS = ("unweighted",)
+_WITHOUT_WEIGHTS = "unweighted"
+_WEIGHTS = (
+    *(_WITHOUT_WEIGHTS, "positive", "posweighted", "signed", "multisigned", "weighted", "multiweighted"),
+    *("multiposweighted", "dynamic"),
+)
 
 
 def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
@@ -44,8 +48,8 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     Raises
     ------
     InputError
-        If the first line declares nothing, or a bipartite graph; if a line is no edge, a weight is not positive, or an
-        id is above the number of nodes that the file declares.
+        If the first line declares nothing, unknown weights, or a bipartite graph; if a line is no edge, a weight is
+        not positive, or an id is above the number of nodes that the file declares.
     """
     stream.skip_byte_order_mark()
     line = stream.readline().decode("latin-1")
@@ -56,11 +60,15 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
             "'% asym unweighted'; let the name of an edge list end in .txt"
         )
     directions, weights = declared[1].lower(), declared[2].lower()
+    if weights not in _WEIGHTS:
+        raise InputError(
+            f"{stream.label}, line 1: {shown(weights)} is no kind of weights of KONECT; these are {', '.join(_WEIGHTS)}"
+        )
     if directions == "bip":
         raise InputError(
             f"{stream.label}, line 1: the graph is bipartite, with ids of its own for targets; join the ids"
         )
-    form, nodes = _form(stream, valued=weights not in _WITHOUT_WEIGHTS and options.weights == "auto")
+    form, nodes = _form(stream, valued=weights != _WITHOUT_WEIGHTS and options.weights == "auto")
     cleaner = Cleaner(form, stream.label)
     edges = numbered_edges(stream, form, options, cleaner, form.first_line, lowest=1)
     blocks = collected(edges, form, stream.label)
@@ -90,6 +98,9 @@ def _form(stream: Stream, *, valued: bool) -> tuple[EdgeListForm, int | None]:
     while line and (line.lstrip().startswith(b"%") or not line.strip()):
         line = stream.readline()
     stream.begin_again()
-    columns = (0, 1, 2) if valued and len(line.split()) > 2 else (0, 1)
-    form = EdgeListForm(None, columns, numbered=True, chosen=True, marks=("%",), first_line=2)
+    has_weight = len(line.split()) > 2
+    columns = (0, 1, 2) if valued and has_weight else (0, 1)
+    # Where the first edge has no weight, none may follow that would be passed over.
+    fields = 2 if valued and not has_weight else None
+    form = EdgeListForm(None, columns, numbered=True, fields=fields, chosen=True, marks=("%",), first_line=2)
     return form, max(map(int, sizes.groups()[1:])) if sizes else None

@@ -120,7 +120,7 @@ def _header(stream: Stream) -> _Form:
         if line[:1] != b"%":
             break
         comments += 1
-    where = f"{stream.label}, line {number}"
+    where = f"{stream.label}, line {max(number, 1)}"
     found = _HEADER.fullmatch(line)
     if not found:
         given = shown(line.decode("latin-1").strip())
