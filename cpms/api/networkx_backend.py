@@ -20,6 +20,8 @@ from cpms.base.types import Floats
 from cpms.graph.graph import Graph
 
 Node = Hashable
+_ARGUMENTS = ("G", "alpha", "personalization", "max_iter", "tol", "nstart", "weight", "dangling")
+"""Those of `networkx.pagerank` by position."""
 
 
 class CertifiedRanks(dict[Any, float]):
@@ -129,10 +131,16 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return whether the backend computes this call, or why not."""
-    alpha = kwargs.get("alpha", args[1] if len(args) > 1 else 0.85)
-    if name == "pagerank" and not 0.0 < alpha < 1.0:
+    if name != "pagerank":
+        return False
+    given = dict(zip(_ARGUMENTS, args, strict=False)) | kwargs
+    alpha = given.get("alpha", 0.85)
+    if not 0.0 < alpha < 1.0:
         return f"alpha is {alpha}; backend cpms needs it strictly between 0 and 1"
-    return name == "pagerank"
+    for each in ("personalization", "nstart", "dangling"):
+        if any(weight < 0 for weight in (given.get(each) or {}).values()):
+            return f"{each} has weights below 0, which backend cpms does not take"
+    return True
 
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:  # noqa: ARG001

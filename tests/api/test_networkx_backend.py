@@ -136,7 +136,9 @@ def test_a_graph_is_converted_once_until_it_changes(registered):
         ({}, {"max_iter": 0}, nx.PowerIterationFailedConvergence, "0"),
         ({}, {"tol": 0}, nx.PowerIterationFailedConvergence, "100"),
         ({}, {"tol": 1e-30}, nx.PowerIterationFailedConvergence, "100"),
-        ({}, {"nstart": {0: -1}}, cpms.InputError, "start"),
+        ({}, {"nstart": {0: -1}}, NotImplementedError, "pagerank"),
+        ({}, {"personalization": {0: -1, 1: 3}}, NotImplementedError, "pagerank"),
+        ({}, {"dangling": {0: float("nan")}}, cpms.InputError, "dangling"),
         ({}, {"storage": "fp7"}, cpms.InputError, "fp7"),
     ],
 )
@@ -145,6 +147,19 @@ def test_what_cannot_be_computed_is_refused(registered, edge, options, error, re
     with pytest.raises(error) as raised:
         nx.pagerank(graph, backend="cpms", **options)
     assert reason in f"{raised.value} {raised.value.__cause__}"
+
+
+@pytest.mark.parametrize("given", [("dangling",), ("personalization", "dangling"), ("nstart",)])
+def test_distributions_with_weights_below_0_are_left_to_networkx(given):
+    weights = {name: {0: -1.0, 1: 3.0} for name in given}
+    assert "below 0" in backend.can_run("pagerank", (nx.path_graph(3),), weights)
+    by_place = (
+        nx.path_graph(3),
+        0.85,
+        *(weights.get(name) for name in ("personalization", "max_iter", "tol", "nstart")),
+    )
+    assert "below 0" in backend.can_run("pagerank", (*by_place, "weight", weights.get("dangling")), {})
+    assert backend.can_run("pagerank", (nx.path_graph(3),), {"personalization": {0: 1}, "nstart": None}) is True
 
 
 def test_a_converted_graph_is_one_of_the_backend_alone():

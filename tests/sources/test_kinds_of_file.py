@@ -247,6 +247,31 @@ def test_frames(folder, edges, valued, named, kind):
         assert np.array_equal(ranks, cpms.pagerank(graph).ranks)
 
 
+@pytest.mark.parametrize("kind", [object, "category", "Int64", "float64"])
+def test_whole_numbers_are_ids_whatever_the_type_of_their_column(kind):
+    numbers = pd.DataFrame({"s": [3, 0], "t": [0, 2]}).astype(kind)
+    assert edges_of(cpms.load(numbers)) == [(0, 2), (3, 0)]
+    assert cpms.load(numbers).names is None
+    names = pd.DataFrame({"s": ["b", 1], "t": [1, "a"]}).astype(object)
+    assert edges_of(cpms.load(names)) == [("1", "a"), ("b", "1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.gr", "p sp 2 1\na 1 2 1\n"),
+        ("g.graph", "2 1\n2\n1\n"),
+        ("g.gml", "graph [ node [ id 1 ] node [ id 2 ] edge [ source 1 target 2 ] ]"),
+        ("g.graphml", "<graphml><graph edgedefault='directed'><edge source='1' target='2'/></graph></graphml>"),
+        ("g.net", "*Vertices 2\n*Arcs\n1 2\n"),
+        ("out.g", "% asym unweighted\n1 2\n"),
+    ],
+)
+def test_a_byte_order_mark_is_passed_over(folder, name, text):
+    (folder / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert ("1", "2") in {tuple(map(str, edge)) for edge in edges_of(cpms.load(folder / name))}
+
+
 @LAW
 @given(EDGES, st.sampled_from(["coo", "csr", "csc", "lil"]), st.booleans())
 def test_matrices_and_graphs_in_memory(edges, layout, directed):
@@ -298,11 +323,13 @@ def test_pipes_and_standard_input(folder, monkeypatch, packed):
         (([0, 1], [1]), {}, "alike"),
         (([0, 1],), {}, "alike"),
         (([[0]], [[1]]), {}, "one dimension"),
+        ((pd.DataFrame({"a": [0]}), pd.DataFrame({"a": [1]})), {}, "one dimension"),
         (scipy.sparse.coo_array((2, 3)), {}, "square"),
         (scipy.sparse.coo_array([[0, -1.0], [0, 0]]), {}, "positive"),
         (nx.DiGraph(), {}, "empty"),
         (nx.DiGraph([(1, "1")]), {}, "named"),
         (nx.DiGraph([(1, 2, {"weight": "far"})]), {}, "no number"),
+        (nx.DiGraph([(1, 2, {"weight": np.ones(2)})]), {}, "no number"),
     ],
 )
 def test_objects_that_are_no_graph_are_refused(given, options, reason):

@@ -37,7 +37,7 @@ def test_networks_that_igraph_writes(tmp_path_factory, ties, directed, labelled)
     theirs = igraph.Graph(6, [(s - 1, t - 1) for s, t, _ in ties], directed=directed)
     theirs.es["weight"] = [w for *_, w in ties]
     if labelled:
-        theirs.vs["id"] = [f"n {node}" for node in range(6)]
+        theirs.vs["name"] = [f"n {node}" for node in range(6)]
     theirs.write_pajek(str(path))
     graph = cpms.load(path)
     ends = ties if directed else both(ties)
@@ -49,10 +49,8 @@ def test_networks_that_igraph_writes(tmp_path_factory, ties, directed, labelled)
 
 @LAW
 @given(TIES, TIES, st.permutations(["arcs", "edges", "lists", "comment"]), st.booleans())
-def test_sections_in_any_order_are_what_igraph_reads(tmp_path_factory, arcs, edges, order, empty):
-    """Arcs have a direction and edges have none, wherever they stand; igraph reads both, NetworkX the first alone."""
-    import igraph
-
+def test_arcs_and_edges_keep_their_meaning_in_any_order(tmp_path_factory, arcs, edges, order, empty):
+    """Arcs have a direction and edges have none, wherever they stand; NetworkX and igraph take both for one kind."""
     path = tmp_path_factory.mktemp("pajek") / "mixed.net"
     parts = {
         "arcs": "*Arcs\n" + "".join(f"{s} {t} {w}\n" for s, t, w in arcs),
@@ -61,11 +59,7 @@ def test_sections_in_any_order_are_what_igraph_reads(tmp_path_factory, arcs, edg
         "comment": "% 1 2 3\n\n",
     }
     path.write_text("*Vertices 6\n" + "".join(parts[each] for each in order))
-    theirs = igraph.Graph.Read_Pajek(str(path)) if arcs or edges else None
-    found = edges_of(cpms.load(path))
-    assert found == sorted((s, t, float(w)) for s, t, w in arcs + both(edges))
-    if theirs is not None and theirs.is_directed() and not edges:
-        assert sorted((s + 1, t + 1) for s, t in theirs.get_edgelist()) == [each[:2] for each in found]
+    assert edges_of(cpms.load(path)) == sorted((s, t, float(w)) for s, t, w in arcs + both(edges))
 
 
 @LAW

@@ -114,6 +114,8 @@ def from_columns(given: Any, options: ReadOptions) -> EdgeList:
 
 def _array(column: Any, label: str) -> Any:
     """Return a column as an array, or as a series of pandas that it is."""
+    if getattr(column, "ndim", 1) != 1:
+        raise InputError(f"{label} have a column of {column.ndim} dimensions; give lists or arrays of one dimension")
     if hasattr(column, "reset_index"):
         return column.reset_index(drop=True)
     if hasattr(column, "to_list"):
@@ -194,6 +196,9 @@ def _whole_numbers(
     column: pd.Series[Any], title: str, label: str, options: ReadOptions
 ) -> npt.NDArray[np.int64] | None:
     """Return a column of ids; None if it holds names."""
+    if hasattr(column, "cat"):
+        column = column.astype(column.cat.categories.dtype)
+    column = column.infer_objects()
     kind = getattr(column.dtype, "kind", "O")
     if kind == "b":
         raise InputError(f"{label}: column {shown(title)} holds truth values, which are no nodes")

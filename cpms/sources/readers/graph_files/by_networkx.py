@@ -23,7 +23,7 @@ from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.entries import shown, wrong_weight
 from cpms.sources.readers.kinds import without_compression
 from cpms.sources.readers.options import ReadOptions
-from cpms.sources.readers.stream import Stream
+from cpms.sources.readers.stream import BYTE_ORDER_MARK, Stream
 
 _BYTES_A_BYTE = 30
 """Memory of NetworkX's objects for a byte of a file, at least."""
@@ -73,12 +73,13 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
 def _parsed(nx: Any, ending: str, data: bytes, label: str) -> Any:
     if ending == ".graphml":
         return _parsed_graphml(nx, data, label)
+    text = data.removeprefix(BYTE_ORDER_MARK)
     try:
-        return nx.read_gml(io.BytesIO(data))
+        return nx.read_gml(io.BytesIO(text))
     except nx.NetworkXError as error:
         if "label" not in str(error):
             raise
-        return nx.read_gml(io.BytesIO(data), label="id")
+        return nx.read_gml(io.BytesIO(text), label="id")
 
 
 def _parsed_graphml(nx: Any, data: bytes, label: str) -> Any:
@@ -134,8 +135,9 @@ def from_networkx(given: Any, name: str, label: str, options: ReadOptions, *, fo
         ends += index[source], index[target]
         values.append(data.get("weight", 1))
     weights = None
-    if options.weights == "auto" and any(value != 1 for value in values):
-        weights = np.array([_weight(value, label, zeros=options.zero_weights == "drop") for value in values])
+    if options.weights == "auto":
+        found = np.array([_weight(value, label, zeros=options.zero_weights == "drop") for value in values])
+        weights = None if (found == 1.0).all() else found
     record = ReadRecord(form=form, weights="edge attribute weight" if weights is not None else None)
     pairs = np.array(ends, np.int64).reshape(-1, 2)
     try:

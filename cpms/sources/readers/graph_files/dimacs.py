@@ -74,6 +74,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
 
 def _header(stream: Stream) -> tuple[int, int, int, int]:
     """Return nodes, arcs, the number of the line that declares them, and the comment lines above it."""
+    stream.skip_byte_order_mark()
     lines = comments = 0
     while line := stream.readline():
         lines += 1

@@ -114,6 +114,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
 
 
 def _header(stream: Stream) -> _Form:
+    stream.skip_byte_order_mark()
     number = comments = 0
     while line := stream.readline():
         number += 1

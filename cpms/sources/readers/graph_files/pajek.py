@@ -97,9 +97,8 @@ class _Network:
             raise InputError(f"{self._label}: there is no line '*Vertices NUMBER', so it is no Pajek network")
         if reason := self._missing_rows():
             raise InputError(f"{self._label}: {reason}")
-        weights = np.array(self._weights)
-        if self._options.weights == "ignore" or (weights == 1.0).all():
-            weights = None
+        values = np.array(self._weights)
+        weights = None if (values == 1.0).all() else values
         labels = [self._labels[vertex] for vertex in sorted(self._labels)]
         are_names = len(labels) == self.vertices == len(set(labels)) and "" not in labels
         return assemble(
