@@ -129,6 +129,24 @@ def _gain(key, what, base, cells):
     return spread(key, what, "times", values, [row for *_, row in both], "gpu_cg_time", of="mean")
 
 
+def preconditioned(rows):
+    """Yield conjugate gradients with Jacobi's preconditioner on a GPU against those of other libraries."""
+    for key, called in (("tuned", "one diffusion"), ("held", "two diffusions, held out")):
+        cells = rows.measured("gpu_cg_preconditioned")
+        cells = [row for row in cells if row["graph"].startswith(HELD_OUT["gpu_cg_preconditioned"]) == (key == "held")]
+        for engine, library in (("cusparse+cublas", "cuSPARSE and cuBLAS"), ("cupy", "CuPy")):
+            values = [_seconds(row, engine) / _seconds(row, "cuda") for row in cells]
+            what = f"Jacobi-preconditioned conjugate gradients, 32-bit vectors, against {library}: {called}"
+            name = engine.partition("+")[0]
+            yield spread(f"cg.jacobi.{name}.{key}", what, "times", values, cells, "gpu_cg_preconditioned", of="mean")
+
+
+def _seconds(row, engine):
+    """Return the median time of an engine's solve with Jacobi's preconditioner, ours with vectors in 32 bits."""
+    chosen = [way for way in row["ways_found"] if way["engine"] == engine and way["preconditioner"] == "jacobi"]
+    return median(next(way for way in chosen if engine != "cuda" or way["vectors"] == ["fp32"])["solve_samples_s"])
+
+
 def shares(rows):
     """Yield the bytes that solves on a GPU read by their own counts, over their time, as shares of copy bandwidth."""
     copied = median(row["copy_gbps"] for row in rows.measured("gpu_suite_a_grids"))
@@ -295,4 +313,6 @@ def honesty(rows):
             yield counted(f"{key}.wrong", what, "systems", wrong, cells, experiment)
 
 
-NUMBERS = [suites, conjugate_gradients, gains_of_cg, gmres, shares, bases, bits_of_cg, on_threads, honesty]
+NUMBERS = [
+    suites, conjugate_gradients, gains_of_cg, preconditioned, gmres, shares, bases, bits_of_cg, on_threads, honesty
+]  # fmt: skip
