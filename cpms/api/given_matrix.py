@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def given_matrix(A: Any, shape: tuple[int, int] | None) -> Matrix:
 def _refusal(A: Any) -> InputError:
     return InputError(
         f"a matrix cannot be made of {type(A).__name__}; give a sparse matrix of SciPy or CuPy, an array, triplets "
-        "(rows, columns, values), a .mtx or .npz file or a graph"
+        "(rows, columns, values), a .mtx or .npz file or a cpms.Graph"
     )
 
 
@@ -73,7 +74,7 @@ def _read(path: Path) -> Matrix:
         read = scipy.io.mmread(path, spmatrix=False)
     except MemoryError:
         raise InputError(f"{path}: the matrix does not fit into memory; use a machine with more") from None
-    except (ValueError, OSError, OverflowError) as error:
+    except (ValueError, OSError, EOFError, OverflowError, zlib.error) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

@@ -30,7 +30,7 @@ from cpms.sparse.arrangement import INDICES, Layout, layout_of
 from cpms.sparse.matrix import Matrix
 from cpms.storage.array import SegmentedArray, convert_inplace
 from cpms.storage.block_float import STORED
-from cpms.storage.device import copy_to_host, on_device, to_device
+from cpms.storage.device import copy_to_host, may_share_memory, on_device, to_device
 from cpms.storage.interchange import received
 
 
@@ -55,7 +55,7 @@ def matrix(
         Market file (``.mtx``, ``.mtx.gz``: real, integer or pattern; general, symmetric or skew-symmetric) or one of
         `scipy.sparse.save_npz`; triplets ``(rows, columns, values)``; or a graph, for its transition matrix. Any signs,
         any shape, rows without entries. Entries of one place are added up. Complex, NaN and infinite entries are
-        refused.
+        refused. Compressed rows of float64 are not copied: do not change them afterwards.
     storage : format or str
         Format of the values, or its name; ``lossless`` for the one of the fewest bits in which all of them are exact,
         ``codes8`` for codes of 8 bits into a table of at most 256 values, ``bfp16``, ``bfp21`` and ``bfp32`` for
@@ -96,18 +96,33 @@ def matrix(
     >>> A.bytes_read(), A.bytes_read(1)
     (140, 80)
     """
-    given = A.source if isinstance(A, StoredMatrix) else given_matrix(A, shape)
+    given = given_matrix(A.source if isinstance(A, StoredMatrix) else A, shape)
     layout = layout_of(layout)
     require_one_of("indices", indices, (*INDICES, "compressed"))
     require_one_of("compute", compute, get_args(Compute))
     require_one_of("scaling", scaling, get_args(Scaling))
     name = product_engines.chosen(engine)
-    chosen = None if given.values is None else storage_of(storage, given)
-    if isinstance(chosen, MagnitudeSplit):
+    chosen = storage_of(storage, given)
+    if given.values is None:
+        request = ProductRequest(None, layout, indices, compute, scaling)
+    elif isinstance(chosen, MagnitudeSplit):
         request = ProductRequest(chosen.formats[-1], layout, indices, compute, scaling, chosen)
     else:
         request = ProductRequest(chosen, layout, indices, compute, scaling)
+    _require_range(given, request)
     return StoredMatrix(product_engines.prepare(name, given, request), given, engine=name)
+
+
+def _require_range(given: Matrix, request: ProductRequest) -> None:
+    """Refuse values beyond float32 where products compute in it and no scale brings the values into its range."""
+    if request.compute == "fp64" or request.scaling == "rows" or getattr(request.storage, "scaled", False):
+        return
+    largest, end = float(np.abs(given.given_values()).max(initial=0.0)), float(np.finfo(np.float32).max)
+    if largest > end:
+        raise InputError(
+            f"the matrix holds a value of size {largest}, too large for products in fp32, which end at {end}; use "
+            "compute='fp64', or a storage such as fp16-scaled"
+        )
 
 
 class StoredMatrix(scipy.sparse.linalg.LinearOperator):
@@ -224,7 +239,8 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
             return composed
         if scipy.sparse.issparse(x):
             raise InputError("a product with a sparse matrix is not one with vectors; give X.toarray()")
-        held = x if hasattr(x, "ndim") or isinstance(x, STORED) else np.asarray(x)
+        is_array = hasattr(x, "ndim") or hasattr(x, "__dlpack__") or isinstance(x, STORED)
+        held = x if is_array else np.asarray(x)
         return self.matmat(held) if getattr(held, "ndim", 1) == 2 and held.shape[1] != 1 else self.matvec(held)
 
     def diagonal(self) -> Any:
@@ -241,9 +257,10 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         >>> A.norm("l1"), A.norm("linf")
         (7.0, 6.0)
         """
-        of_scipy: dict[str, Any] = {"fro": "fro", "l1": 1, "linf": np.inf}
-        require_one_of("norm", kind, of_scipy)
-        return float(scipy.sparse.linalg.norm(self.source.to_scipy(), of_scipy[kind]))
+        require_one_of("norm", kind, ("fro", "l1", "linf"))
+        if kind == "fro":
+            return self.source.frobenius_norm
+        return float(scipy.sparse.linalg.norm(self.source.to_scipy(), 1 if kind == "l1" else np.inf))
 
     def with_storage(
         self,
@@ -337,11 +354,12 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         if out is None:
             return self.operator.empty((rows,), dtype), back
         require_real("out", out)
-        if getattr(out, "shape", None) != (rows,) or out.dtype not in (np.float64, np.float32):
-            raise InputError(f"out must be an array of float64 or float32 of shape ({rows},)")
-        if isinstance(x, np.ndarray) and isinstance(out, np.ndarray) and np.may_share_memory(x, out):
+        contiguous = getattr(getattr(out, "flags", None), "c_contiguous", None)
+        if contiguous is None or out.shape != (rows,) or out.dtype not in (np.float64, np.float32):
+            raise InputError(f"out must be an array of NumPy or CuPy, of float64 or float32 and shape ({rows},)")
+        if may_share_memory(x.memory if isinstance(x, STORED) else x, out):
             raise InputError("out shares memory with x, which is read while out is written; give another array")
-        if not out.flags.c_contiguous:
+        if not contiguous:
             raise InputError("out must be contiguous; copy the product into it")
         if isinstance(out, np.ndarray) and not out.flags.writeable:
             raise InputError("out is read-only; give an array that can be written")

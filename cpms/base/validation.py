@@ -170,7 +170,13 @@ def require_consistent(matrix: Any) -> None:
             type(held)(arrays, shape=held.shape).check_format(full_check=True)
         elif held.format == "coo":
             type(held)((held.data, held.coords), shape=held.shape)
-    except ValueError as error:
+        elif held.format == "dia":
+            type(held)((held.data, held.offsets), shape=held.shape)
+        elif held.format == "lil" and list(map(len, held.rows)) != list(map(len, held.data)):
+            raise ValueError("rows and data differ in length")
+        elif held.ndim == 2:
+            held.tocsr().check_format(full_check=True)
+    except (ValueError, IndexError, TypeError, OverflowError) as error:
         raise InputError(
             f"the matrix is not valid in {held.format.upper()}: {error}; make it anew from rows, columns and values"
         ) from None

@@ -255,7 +255,7 @@ def certificate(
         )
     size = norm(found.values) if np.isfinite(found.values).all() and np.isfinite(found.bounds).all() else math.inf
     roundoff = norm(found.bounds) + _OF_NORMS * size if math.isfinite(size) else math.inf
-    scale = system.frobenius_norm * norm(x) + b_norm
+    scale = system.matrix.frobenius_norm * norm(x) + b_norm
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = np.abs(found.values) + found.bounds
         ratios = np.where(sizes > 0, sizes / found.sizes, 0.0)

@@ -201,13 +201,6 @@ class LinearSystem:
         with np.errstate(over="ignore"):
             return float(sizes.max(initial=0.0) / least) if least > 0.0 else np.inf
 
-    @cached_property
-    def frobenius_norm(self) -> float:
-        """Frobenius norm of the matrix, found without overflow."""
-        values = self.matrix.given_values()
-        largest = float(np.abs(values).max(initial=0.0))
-        return largest * euclidean_norm(values / largest) if largest > 0 else 0.0
-
 
 def _scaled(matrix: Any, exponent: int) -> Any:
     """Return a copy of a sparse matrix, times 2**exponent."""

@@ -9,7 +9,7 @@ Padding has the value 0 and repeats a column of its row, so that a product reads
 touch. In ``sell`` it takes the place of a neighbour that the row lacks and others of the slice have: each column of the
 slice then holds numbers close to each other, which compress well. Slices are padded to one width where that costs next
 to nothing, because loops of a fixed width are faster. A row without entries reads x in its own place (the last one
-where there are fewer columns): if that is not finite, the row becomes NaN.
+where there are fewer columns): if that is not finite, the row becomes NaN. So does a padded row of an infinite x.
 
 A layout of one's own is a `Layout`, which says in which slot each entry lies.
 """

@@ -76,13 +76,16 @@ def split_by_magnitude(matrix: Matrix, split: MagnitudeSplit) -> SplitMatrix:
 def _allowed(matrix: Matrix, sizes: Floats, split: MagnitudeSplit) -> Floats:
     """Return tau of each entry."""
     starts, lengths = matrix.indptr[:-1], matrix.lengths
+    # A power of two keeps sums of rows finite.
+    down = max(0, int(np.frexp(sizes.max(initial=0.0))[1]) + matrix.longest.bit_length() - 1024)
     before = np.zeros(matrix.rows)
     filled = lengths > 0
     if filled.any():
-        before[filled] = np.add.reduceat(sizes, starts[filled])
+        before[filled] = np.add.reduceat(np.ldexp(sizes, -down), starts[filled])
     if split.by == "matrix":
-        return np.full(matrix.entries, split.tolerance * (before.max(initial=0.0) / max(matrix.longest, 1)))
-    return np.repeat(split.tolerance * (before / np.maximum(lengths, 1)), lengths)
+        mean = np.ldexp(before.max(initial=0.0) / max(matrix.longest, 1), down)
+        return np.full(matrix.entries, split.tolerance * mean)
+    return np.repeat(split.tolerance * np.ldexp(before / np.maximum(lengths, 1), down), lengths)
 
 
 def _fitting(

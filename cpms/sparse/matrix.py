@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.base.host_memory import require_memory
-from cpms.base.real_arrays import plain_array
+from cpms.base.real_arrays import euclidean_norm
 from cpms.base.types import Floats
 from cpms.base.validation import described, require_consistent, require_real, whole
-from cpms.storage.device import copy_to_host, on_device
+from cpms.storage.interchange import in_main_memory
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -119,6 +119,19 @@ class Matrix:
         found: Floats = self.to_scipy().diagonal()
         return found
 
+    @cached_property
+    def frobenius_norm(self) -> float:
+        """Frobenius norm, found without overflow.
+
+        Examples
+        --------
+        >>> Matrix.from_dense([[3.0 * 2.0**900, 4.0 * 2.0**900]]).frobenius_norm == 5.0 * 2.0**900
+        True
+        """
+        values = self.given_values()
+        largest = float(np.abs(values).max(initial=0.0))
+        return largest * euclidean_norm(values / largest) if largest > 0 else 0.0
+
     def to_scipy(self) -> scipy.sparse.csr_array:
         """Return the matrix for SciPy; values and indices share memory."""
         import scipy.sparse
@@ -167,7 +180,7 @@ class Matrix:
 
         if isinstance(given, np.ma.MaskedArray):
             raise InputError("the matrix is a masked array; say what masked entries count: .filled(0.0)")
-        held = plain_array("the matrix", copy_to_host(given) if on_device(given) else given)
+        held = in_main_memory("the matrix", given)
         _require_numbers(held.dtype)
         if held.ndim != 2:
             raise InputError(f"the matrix has {held.ndim} dimensions; give two")
@@ -187,7 +200,7 @@ class Matrix:
         import scipy.sparse
 
         places = [_numbers(name, numbers) for name, numbers in (("rows", rows), ("columns", columns))]
-        given = np.ones(len(places[0])) if values is None else plain_array("values of triplets", values)
+        given = np.ones(len(places[0])) if values is None else in_main_memory("values of triplets", values)
         require_real("values of triplets", values)
         _require_numbers(given.dtype)
         if given.ndim != 1 or not len(places[0]) == len(places[1]) == len(given):
@@ -239,7 +252,7 @@ def _require_numbers(dtype: np.dtype[Any]) -> None:
 
 def _numbers(name: str, given: Any) -> npt.NDArray[np.int64]:
     require_real(f"{name} of triplets", given)
-    numbers = plain_array(f"{name} of triplets", given)
+    numbers = in_main_memory(f"{name} of triplets", given)
     if numbers.size == 0:
         return np.zeros(0, np.int64)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":

@@ -124,4 +124,22 @@ def on_device(values: object) -> bool:
         return True
     # 2 is DLPack's kDLCUDA; NumPy arrays answer 1, the processor.
     device = getattr(values, "__dlpack_device__", None)
-    return device is not None and int(device()[0]) == _DLPACK_CUDA
+    try:
+        return device is not None and int(device()[0]) == _DLPACK_CUDA
+    except Exception:  # noqa: BLE001 - objects of others raise anything; they say why when they are read
+        return False
+
+
+def may_share_memory(first: Any, second: Any) -> bool:
+    """Return whether two arrays of NumPy or CuPy may have memory in common.
+
+    Examples
+    --------
+    >>> values = np.zeros(4)
+    >>> may_share_memory(values[:3], values[2:]), may_share_memory(values, values.copy())
+    (True, False)
+    """
+    if on_device(first) != on_device(second):
+        return False
+    arrays = device_module("current").current().arrays if on_device(first) else np
+    return bool(arrays.may_share_memory(first, second))

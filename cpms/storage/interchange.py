@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import plain_array
@@ -56,11 +57,34 @@ def received(name: str, values: Any, memory: Memory) -> tuple[Any, Callable[[Any
         real = _real(name, array)
         return (real, back) if memory == "device" else (copy_to_host(real), lambda found: back(to_device(found)))
     back = _same
-    if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray | np.generic):
+    if _is_foreign(values):
         back = _importer(values)
         values = _imported(name, values)
     real = _real(name, plain_array(name, values))
     return (real, back) if memory == "main" else (to_device(real), lambda found: back(copy_to_host(found)))
+
+
+def in_main_memory(name: str, values: Any) -> npt.NDArray[Any]:
+    """Return an array of any library, or a sequence, as a NumPy array of any type; one in main memory is not copied.
+
+    Raises
+    ------
+    InputError
+        If the values are no rectangular array, or their library does not give them away.
+
+    Examples
+    --------
+    >>> in_main_memory("the matrix", [[1, 2]]).shape
+    (1, 2)
+    """
+    if on_device(values):
+        found: npt.NDArray[Any] = copy_to_host(codec().as_device_array(values))
+        return found
+    return plain_array(name, _imported(name, values) if _is_foreign(values) else values)
+
+
+def _is_foreign(values: Any) -> bool:
+    return hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray | np.generic)
 
 
 def _imported(name: str, values: Any) -> Any:

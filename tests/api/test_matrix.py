@@ -66,12 +66,19 @@ def test_what_comes_goes_back_in_kind(stored):
     assert (A @ X.astype(np.float32)).dtype == np.float32
     found = A.matvec(Foreign(X))
     assert isinstance(found, Foreign)
+    assert isinstance(A @ Foreign(X), Foreign)
     np.testing.assert_array_equal(found.held, A @ X)
     stored = cpms.encode(X, "cpms4")
     np.testing.assert_array_equal(A.matvec(stored, read_x=1), A @ stored.decode(1))
     out = np.empty(4, np.float32)
     assert A.matvec(X, out=out) is out
     np.testing.assert_array_equal(out, (A @ X).astype(np.float32))
+
+
+def test_matrices_of_other_libraries_are_taken():
+    np.testing.assert_array_equal(cpms.matrix(Foreign(DENSE)) @ X, cpms.matrix(DENSE) @ X)
+    triplets = [Foreign(np.array(numbers)) for numbers in ([0, 1], [1, 0], [2.0, -3.0])]
+    np.testing.assert_array_equal(cpms.matrix(tuple(triplets)) @ np.eye(2), [[0.0, 2.0], [-3.0, 0.0]])
 
 
 def test_compute_is_apart_from_storage(stored):
@@ -118,6 +125,11 @@ def test_the_matrix_as_given_is_kept(stored):
     assert coarse.norm() == pytest.approx(np.linalg.norm(DENSE))
     assert (coarse.norm("l1"), coarse.norm("linf")) == (np.linalg.norm(DENSE, 1), np.linalg.norm(DENSE, np.inf))
     np.testing.assert_array_equal(coarse.with_storage("fp64") @ X, cpms.matrix(DENSE) @ X)
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0**1000, 2.0**-1070])
+def test_norms_neither_overflow_nor_vanish(size):
+    assert cpms.matrix([[3.0 * size, 0.0], [0.0, -4.0 * size]]).norm() == 5.0 * size
 
 
 def test_conversion_in_place_keeps_memory_and_answers():
@@ -187,6 +199,49 @@ def huge_file(tmp_path):
     return path
 
 
+def cut_file(tmp_path, *, spoiled=False):
+    scipy.io.mmwrite(tmp_path / "a.mtx", scipy.sparse.eye_array(500))
+    packed = bytearray(gzip.compress((tmp_path / "a.mtx").read_bytes()))
+    if spoiled:
+        packed[40:60] = 20 * b"\xff"
+    path = tmp_path / "cut.mtx.gz"
+    path.write_bytes(packed if spoiled else packed[: len(packed) // 2])
+    return path
+
+
+class Series:
+    """A column of another library, with an array's shape and type."""
+
+    shape, dtype, flags = (4,), np.dtype(np.float64), None
+
+
+class Absent:
+    """An array that has no memory yet."""
+
+    def __dlpack_device__(self):
+        raise ValueError("no device")
+
+    def __dlpack__(self, **options):
+        raise ValueError("no memory")
+
+
+def outside(columns, values):
+    made = scipy.sparse.lil_array((2, 2))
+    made.rows[0], made.data[0] = columns, values
+    return made
+
+
+def two_offsets():
+    made = scipy.sparse.dia_array((np.ones((1, 3)), [0]), shape=(3, 3))
+    made.offsets = np.array([0, 1])
+    return made
+
+
+def into_its_own_memory():
+    x = cpms.encode(np.ones(3), "fp64")
+    cpms.matrix(np.eye(3), engine="cpu").matvec(x, out=x.memory.view(np.float64))
+
+
 def complex_file(tmp_path):
     path = tmp_path / "c.mtx"
     scipy.io.mmwrite(path, scipy.sparse.coo_array([[1j]]))
@@ -206,10 +261,22 @@ def complex_file(tmp_path):
         (lambda A, _: A.matvec([[1.0], [2.0, 3.0]]), "cannot be an array"),
         (lambda A, _: A.matvec(X, read=5), "5 of them cannot be read"),
         (lambda A, _: A.matvec(X, read_x=1), "x is a plain array"),
-        (lambda A, _: A.matvec(X, out=np.empty(3)), r"out must be an array .* of shape \(4,\)"),
+        (lambda A, _: A.matvec(X, out=np.empty(3)), r"out must be an array of NumPy .* shape \(4,\)"),
         (lambda A, _: A.matvec(X, out=np.empty(4, int)), "float64 or float32"),
         (lambda A, _: A.matvec(X, out=np.empty(8)[::2]), "out must be contiguous"),
         (lambda *_: cpms.matrix(np.eye(3), engine="cpu").matvec(X, out=X), "shares memory with x"),
+        (lambda *_: into_its_own_memory(), "shares memory with x"),
+        (lambda A, _: A.matvec(X, out=Series()), "out must be an array of NumPy or CuPy"),
+        (lambda A, _: A.matvec(Absent()), r"x cannot be read by DLPack \(no memory\)"),
+        (lambda *_: cpms.matrix(Absent()), r"the matrix cannot be read by DLPack \(no memory\)"),
+        (lambda *_: cpms.matrix(outside([7], [1.0])), "the matrix is not valid in LIL: indices must be < 2"),
+        (lambda *_: cpms.matrix(outside([0, 1], [1.0])), "the matrix is not valid in LIL: rows and data differ"),
+        (lambda *_: cpms.matrix(two_offsets()), "the matrix is not valid in DIA"),
+        (lambda *_: cpms.matrix([[1e300]], compute="fp32"), "1e[+]300, too large for products in fp32"),
+        (lambda A, _: cpms.matrix(A, shape=(9, 9)), "shape is for triplets"),
+        (lambda *_: cpms.matrix(([0], [0]), storage="fp17"), "storage 'fp17' is not known"),
+        (lambda _, path: cpms.matrix(cut_file(path)), "cut.mtx.gz: not a Matrix Market file"),
+        (lambda _, path: cpms.matrix(cut_file(path, spoiled=True)), "cut.mtx.gz: not a Matrix Market file"),
         (lambda A, _: A @ scipy.sparse.eye_array(3), "toarray"),
         (lambda A, _: A.dot("abc"), "x holds values of type"),
         (lambda A, _: A.matvec(X, out=read_only(4)), "out is read-only"),

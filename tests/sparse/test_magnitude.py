@@ -69,6 +69,12 @@ def test_the_stored_matrix_is_within_the_tolerance(by, data, tolerance):
 
 
 @pytest.mark.parametrize("by", ["rows", "matrix"])
+def test_sums_of_rows_do_not_overflow(by):
+    A = cpms.matrix([[1e308, 1e308, -1e308], [1e305, 0.0, 0.0]], storage=MagnitudeSplit(1e-6, by=by), engine="cpu")
+    np.testing.assert_allclose(A @ np.eye(3)[:, :1], [[1e308], [1e305]], rtol=1e-3)
+
+
+@pytest.mark.parametrize("by", ["rows", "matrix"])
 def test_the_stored_matrix_is_within_any_tolerance(every_part, by):
     for tolerance in 2.0 ** np.arange(-53.0, 0.0, 0.5):
         require_within(wide(), MagnitudeSplit(tolerance, by=by))

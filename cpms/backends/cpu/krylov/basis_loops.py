@@ -125,23 +125,20 @@ def dots_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
         for first in range(low, high, TILE):
             end, k = min(first + TILE, high), 0
             part = w[first:end]
-            if kind == 1:
-                while k + 4 <= vectors:
-                    a = array_at(addresses[k], size, like)[first:end]
-                    b = array_at(addresses[k + 1], size, like)[first:end]
-                    c = array_at(addresses[k + 2], size, like)[first:end]
-                    d = array_at(addresses[k + 3], size, like)[first:end]
-                    of_a, of_b, of_c, of_d = _dot_four(a, b, c, d, part)
-                    found[k] += of_a
-                    found[k + 1] += of_b
-                    found[k + 2] += of_c
-                    found[k + 3] += of_d
-                    k += 4
+            while kind == 1 and k < vectors:
+                # The last vector is read for those that are missing: another loop may add in another order.
+                last = vectors - 1
+                a = array_at(addresses[k], size, like)[first:end]
+                b = array_at(addresses[min(k + 1, last)], size, like)[first:end]
+                c = array_at(addresses[min(k + 2, last)], size, like)[first:end]
+                d = array_at(addresses[min(k + 3, last)], size, like)[first:end]
+                for sum_of_one in _dot_four(a, b, c, d, part):
+                    if k < vectors:
+                        found[k] += sum_of_one
+                    k += 1
             while k < vectors:
                 stored = array_at(addresses[k], size, like)
-                if kind == 1:
-                    found[k] += dot_product(stored[first:end], part)
-                elif kind == 5 and width == 16:
+                if kind == 5 and width == 16:
                     exponents, fields = stored[:exponents_end].view(np.int16), stored[exponents_end:].view(np.uint16)
                     found[k] += _dot_blocks(exponents, fields, part, first)
                 else:
