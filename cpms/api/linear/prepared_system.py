@@ -23,6 +23,7 @@ from cpms.solvers.linear.chebyshev import Chebyshev
 from cpms.solvers.linear.jacobi import Jacobi
 from cpms.solvers.linear.preconditioners import BlockJacobi, Given
 from cpms.sparse.arrangement import Layout, layout_of
+from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import require_fitting
 
 
@@ -49,14 +50,14 @@ class PreparedSystem:
     @classmethod
     def of(cls, system: LinearSystem, choice: Choice, engine: str, read: int | None) -> PreparedSystem:
         """Store the matrix once if its format keeps every value, else twice."""
-        stored = _operator(system, choice.storage, engine, choice.layout)
+        stored = _operator(system.matrix, choice.storage, engine, choice.layout)
         level = None if read is None or choice.storage is None else choice.storage.checked_read(read)
         if level is not None and isinstance(choice.storage, SegmentFormat):
             return cls(system, stored, stored, None if level == choice.storage.segments else level)
         iterated = stored.computing("fp32") if choice.computes_in_single else stored
         if choice.keeps_values or keeps(system.matrix.given_values(), choice.storage):
             return cls(system, stored, iterated, None)
-        return cls(system, _operator(system, FP64, engine, choice.layout), iterated, None)
+        return cls(system, _operator(system.matrix, FP64, engine, choice.layout), iterated, None)
 
 
 def with_room(system: LinearSystem, choice: Choice) -> Choice:
@@ -84,8 +85,8 @@ def with_room(system: LinearSystem, choice: Choice) -> Choice:
     return replace(choice, storage=FP64, reason=f"{choice.reason}; fp64: {refusal}")
 
 
-def _operator(system: LinearSystem, storage: ValueFormat | None, engine: str, layout: str | Layout) -> LinearOperator:
-    return product_engines.prepare(engine, system.matrix, ProductRequest(storage, layout_of(layout)))
+def _operator(matrix: Matrix, storage: ValueFormat | None, engine: str, layout: str | Layout) -> LinearOperator:
+    return product_engines.prepare(engine, matrix, ProductRequest(storage, layout_of(layout)))
 
 
 def preconditioner_of(
@@ -94,6 +95,8 @@ def preconditioner_of(
     system: LinearSystem,
     storage: VectorFormat | None,
     block: int,
+    engine: str,
+    layout: str | Layout,
 ) -> Preconditioner | None:
     """Return a preconditioner by its name, or of a user's callable."""
     if given is None:
@@ -108,5 +111,10 @@ def preconditioner_of(
         if given == "jacobi":
             return Jacobi(system, task.exact, storage)
         if given == "block_jacobi":
-            return BlockJacobi(system, task.exact, block)
+
+            def prepare(starts: Any, columns: Any, values: Any, held_in: ValueFormat) -> LinearOperator:
+                matrix = Matrix(system.size, system.size, starts, columns, values)
+                return _operator(matrix, held_in, engine, layout)
+
+            return BlockJacobi(system, prepare, block)
         return Chebyshev(task, system)

@@ -370,7 +370,7 @@ class Solver:
         prepared = self._prepared
         none = Recorder(1, 1.0, None, work_clock.now)
         task = SolveTask(prepared.exact, prepared.stored, None, 0.0, none, read=prepared.read)
-        return preconditioner_of(given, task, self.system, storage, block)
+        return preconditioner_of(given, task, self.system, storage, block, self.engine, self.choice.layout)
 
 
 def _without_division(system: LinearSystem, storage: Any, vectors: Any, engine: str, layout: str) -> Choice:

@@ -12,15 +12,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cpms.base.errors import InputError
+from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.types import Floats
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import Preconditioner
+from cpms.formats.formats import FP16, FP32, FP64
 from cpms.problems.linear_system import LinearSystem
 
-_BLOCK_TYPES = ((np.float16, 2.0**-11, 2.0**-14, 60000.0), (np.float32, 2.0**-24, 2.0**-126, 1e38))
-"""Types of stored inverses below float64, with their unit roundoff, and between what the largest value must lie."""
+_BLOCK_FORMATS = ((FP16, 2.0**-11, 2.0**-14, 60000.0), (FP32, 2.0**-24, 2.0**-126, 1e38), (FP64, 0.0, 0.0, np.inf))
+"""Formats of stored inverses with their unit roundoff, and between what the largest value must lie."""
 _BLOCK_ERROR = 0.1
 """The largest product of a block's condition number and the unit roundoff of its inverse."""
 _REAL = tuple("fiu")
@@ -33,10 +35,14 @@ _SINGULAR = (
 class BlockJacobi(Preconditioner):
     """Multiplies by the inverses of diagonal blocks, each stored in as few bits as its condition number allows.
 
+    The inverses of one format are a block diagonal matrix, so that an application is a product a format.
+
     Parameters
     ----------
     system : LinearSystem
-    operator : LinearOperator
+    prepare : callable
+        Returns a `LinearOperator` of row starts, columns and values of a square matrix in compressed rows, and a format;
+        or raises `UnsupportedError`, after which a format of more bits is tried.
     block : int
         Rows of a block; the last one may have fewer.
 
@@ -48,37 +54,43 @@ class BlockJacobi(Preconditioner):
 
     name = "block_jacobi"
 
-    def __init__(self, system: LinearSystem, operator: LinearOperator, block: int = 8) -> None:
+    def __init__(self, system: LinearSystem, prepare: Callable[..., LinearOperator], block: int = 8) -> None:
         inverses, conditions = _inverses(system, block)
-        self._size, self._block = system.size, block
-        self._groups: list[tuple[Any, Any]] = []
+        self._products: list[LinearOperator] = []
         self.blocks_by_bits: dict[int, int] = {}
         waiting = np.ones(len(inverses), bool)
         largest = np.abs(inverses).max(axis=(1, 2))
-        for dtype, unit, least, most in (*_BLOCK_TYPES, (np.float64, 0.0, 0.0, np.inf)):
-            fits = (conditions * unit <= _BLOCK_ERROR) & (largest >= least) & (largest < most)
-            mine = np.flatnonzero(waiting & fits)
-            waiting[mine] = False
-            if len(mine):
-                held = inverses[mine].astype(dtype)
-                self._groups.append((operator.upload(mine), operator.upload(held)))
-                self.blocks_by_bits[8 * held.itemsize] = len(mine)
-                self.nbytes += held.nbytes
+        for storage, unit, least, most in _BLOCK_FORMATS:
+            fits = waiting & (conditions * unit <= _BLOCK_ERROR) & (largest >= least) & (largest < most)
+            if not fits.any():
+                continue
+            try:
+                self._products.append(prepare(*_block_diagonal(inverses, fits, system.size), storage))
+            except UnsupportedError:
+                continue
+            waiting &= ~fits
+            self.blocks_by_bits[storage.bits()] = int(fits.sum())
+        self.nbytes = sum(product.bytes_read() for product in self._products)
         self.storage = ", ".join(f"fp{bits}" for bits in self.blocks_by_bits)
         # Row sums bound the eigenvalues of symmetric blocks; the last block is filled up with ones.
         self.least = 1.0 / float(np.abs(inverses).sum(axis=2).reshape(-1)[: system.size].max())
 
     def apply(self, r: Any) -> Any:
-        """Multiply block by block."""
-        blocks = -(-self._size // self._block)
-        wide = self._groups[0][1].__class__((blocks * self._block,), dtype=r.dtype)
-        wide[...] = 0.0
-        wide[: self._size] = r
-        given = wide.reshape(blocks, self._block)
-        found = given * 0.0
-        for places, inverses in self._groups:
-            found[places] = (inverses * given[places][:, None, :]).sum(axis=2)
-        return found.reshape(-1)[: self._size].copy()
+        """Add up the products with the inverses of each format."""
+        z = self._products[0].empty((len(r),), "float64")
+        for place, product in enumerate(self._products):
+            product.apply(r, z, beta=float(place > 0))
+        return z
+
+
+def _block_diagonal(inverses: Floats, chosen: npt.NDArray[Any], size: int) -> tuple[npt.NDArray[Any], ...]:
+    """Return a matrix of some of the blocks, in compressed rows: row starts, columns and values."""
+    block = inverses.shape[1]
+    blocks, row, column = np.nonzero((inverses != 0.0) & chosen[:, None, None])
+    rows, columns = blocks * block + row, blocks * block + column
+    inside = rows < size
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[inside], minlength=size))])
+    return starts, columns[inside], inverses[blocks, row, column][inside]
 
 
 def _inverses(system: LinearSystem, block: int) -> tuple[Floats, Floats]:
