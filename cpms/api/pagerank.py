@@ -74,8 +74,8 @@ def pagerank(
     iterations : int, optional
         Number of iterations, whatever the residual is.
     personalization : sequence of node ids, mapping of node id to weight, or array, optional
-        Teleport distribution; scaled to sum 1. An array, or a list of floats, has one weight a node; one in
-        device memory is copied to main memory, where answers are certified.
+        Teleport distribution; scaled to sum 1. An array, a sparse vector of SciPy, or a list of floats, has one weight
+        a node; an array in device memory is copied to main memory, where answers are certified.
     dangling : {"teleport", "uniform"}, or a distribution in the form of ``personalization``
         Where the mass of dangling nodes goes.
     start : array of float64, shape (nodes,), optional

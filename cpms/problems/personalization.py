@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles
 from cpms.base.types import DANGLING_RULES, DanglingRule, Floats
-from cpms.base.validation import described, real, require_real
+from cpms.base.validation import described, real, require_consistent, require_real
 from cpms.graph.graph import Graph
 from cpms.storage.device import host_float64
 
@@ -30,14 +30,15 @@ def teleport_distribution(
 
     Notes
     -----
-    Floats and truth values in a list or array are weights, one a node; whole numbers and text in a list are ids.
+    Floats and truth values in a list or array are weights, one a node; whole numbers and text in a list are ids. A
+    sparse vector of SciPy holds weights, too: a row, a column, or of one dimension.
 
     Examples
     --------
     >>> teleport_distribution(Graph.from_edges([0], [1]), [1]).tolist()
     [0.0, 1.0]
     """
-    personalization = host_float64(personalization)
+    personalization = _plain(host_float64(personalization), graph.nodes)
     require_real("personalization", personalization)
     if _is_sequence_of_weights(personalization):
         personalization = doubles("personalization", personalization)
@@ -114,6 +115,18 @@ def dangling_named(text: str) -> str | list[str] | Floats:
         return doubles("dangling", np.load(text, allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"dangling: {text} is no .npy file of one weight a node ({error})") from None
+
+
+def _plain(given: Any, nodes: int) -> Any:
+    """Return a sparse vector as an array of floats, an array of objects as a list, and all else as it is."""
+    if hasattr(given, "tocoo"):
+        if given.shape not in ((nodes,), (1, nodes), (nodes, 1)):
+            raise InputError(f"personalization has shape {given.shape}; give one weight a node, {nodes}")
+        require_consistent(given)
+        weights = given.toarray().ravel()
+        require_real("personalization", weights)
+        return doubles("personalization", weights)
+    return given.tolist() if isinstance(given, np.ndarray) and given.dtype == object else given
 
 
 def _is_sequence_of_weights(values: Any) -> bool:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from pagerank_cases import EPSILON, MIXED, distance, exact_ranks, l1
 
 import cpms
@@ -49,6 +50,11 @@ SMALL = Graph.from_edges([1, 1, 2, 3, 4], [2, 3, 3, 1, 5], nodes=6, first_id=1, 
         (np.array([False, True, False, False, True, False]), [0, 1, 0, 0, 1, 0]),
         (pd.Series({2: 3.0, 6: 1.0}), [0, 3, 0, 0, 0, 1]),
         (pd.Series([1.0, 1.0], index=[2, 5]), [0, 1, 0, 0, 1, 0]),
+        (scipy.sparse.csr_array([[0, 3.0, 0, 0, 0, 1]]), [0, 3, 0, 0, 0, 1]),
+        (scipy.sparse.csc_matrix([[0], [3], [0], [0], [0], [1]]), [0, 3, 0, 0, 0, 1]),
+        (scipy.sparse.coo_array([0, 3, 0, 0, 0, 1]), [0, 3, 0, 0, 0, 1]),
+        (np.array([0.0, 3.0, 0.0, 0.0, 0.0, 1.0], object), [0, 3, 0, 0, 0, 1]),
+        (np.array([2, "5"], object), [0, 1, 0, 0, 1, 0]),
         ({2: None, 5: None}.keys(), [0, 1, 0, 0, 1, 0]),
     ],
     ids=repr,
@@ -166,6 +172,10 @@ def test_what_is_no_graph_is_refused_with_what_makes_one(graph):
         *(({"personalization": np.ones(shape)}, "shape") for shape in (5, 7, (6, 1), (2, 3))),
         *(({"personalization": what}, "list of node ids") for what in ("1", b"1", 1, np.ones((2, 2), int))),
         *(({"personalization": {1: weight}}, "weight is .*; it must be a number") for weight in ("much", None)),
+        ({"personalization": scipy.sparse.csr_array(np.ones((2, 3)))}, r"shape \(2, 3\); give one weight a node, 6"),
+        ({"dangling": scipy.sparse.csr_array(np.ones((1, 5)))}, "dangling, personalization has shape"),
+        ({"personalization": scipy.sparse.csr_array(1j * np.ones((1, 6)))}, "complex"),
+        ({"personalization": scipy.sparse.csr_array(-np.ones((1, 6)))}, "not negative"),
         ({"personalization": np.arange(6)}, "6 integers, which may be ids or one weight a node"),
         ({"personalization": pd.Series([1.0, 2.0], index=[3, 3])}, "twice"),
         *(({"start": np.ones(shape)}, "start must hold 6") for shape in (5, 7, (6, 1))),
