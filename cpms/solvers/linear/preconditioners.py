@@ -41,8 +41,8 @@ class BlockJacobi(Preconditioner):
     ----------
     system : LinearSystem
     prepare : callable
-        Returns a `LinearOperator` of row starts, columns and values of a square matrix in compressed rows, and a format;
-        or raises `UnsupportedError`, after which a format of more bits is tried.
+        Takes row starts, columns and values of a square matrix in compressed rows, and a format. Returns a
+        `LinearOperator`, or raises `UnsupportedError`, after which a format of more bits is tried.
     block : int
         Rows of a block; the last one may have fewer.
 
