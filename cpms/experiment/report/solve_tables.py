@@ -183,7 +183,8 @@ def _seconds(way: dict[str, Any]) -> list[float]:
 def _name(way: dict[str, Any]) -> str:
     if way["method"] == "auto":
         return f"{way['engine']} auto"
+    preconditioner = f", {way['preconditioner']}" if way.get("preconditioner") else ""
     if way["engine"] not in ("cuda", "cpu", "reference"):
-        return f"{way['engine']} {way['method']}"
+        return f"{way['engine']} {way['method']}{preconditioner}"
     stored = "" if way["storage"] == "auto" else f", matrix {way['storage']}"
-    return f"{way['engine']} {way['method']} {' '.join(way['vectors'])}{stored}"
+    return f"{way['engine']} {way['method']} {' '.join(way['vectors'])}{stored}{preconditioner}"
