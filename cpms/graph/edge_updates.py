@@ -149,7 +149,8 @@ def _edges(graph: Graph, argument: str, given: Any) -> tuple[Indices, Indices, F
     """Return the ends of edges as indices of nodes, and their weights, if they have any."""
     if given is None:
         return np.empty(0, np.int64), np.empty(0, np.int64), None
-    if isinstance(given, str) or not hasattr(given, "__len__") or len(given) not in (2, 3):
+    is_list = isinstance(given, tuple | list) or (isinstance(given, np.ndarray) and given.ndim == 2)
+    if not is_list or len(given) not in (2, 3):
         raise InputError(f"{argument} is {described(given)}; give a pair (sources, targets), perhaps with weights")
     sources, targets = (_indices(graph, argument, ends) for ends in (given[0], given[1]))
     if len(sources) != len(targets):

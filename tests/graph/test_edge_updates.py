@@ -1,6 +1,7 @@
 """A graph with some edges removed and others added equals one built from all its edges."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,6 +84,10 @@ PLAIN, WEIGHTED = Graph.from_edges([0, 0, 1], [1, 1, 2]), Graph.from_edges([0], 
         (PLAIN, ([0], [1], [1.0]), None, "the graph has none; give sources and targets alone"),
         (PLAIN, None, ([0], [1], [1.0]), "edges_removed have weights"),
         (PLAIN, [[0, 1]], None, r"give a pair \(sources, targets\)"),
+        (PLAIN, {0, 1}, None, r"give a pair \(sources, targets\)"),
+        (PLAIN, {0: [1], 1: [2]}, None, r"give a pair \(sources, targets\)"),
+        (PLAIN, None, np.array([0, 1]), r"give a pair \(sources, targets\)"),
+        (PLAIN, pd.DataFrame({"from": [0, 1], "to": [1, 2]}), None, r"give a pair \(sources, targets\)"),
         (PLAIN, "ab", None, r"give a pair \(sources, targets\)"),
         (PLAIN, ([[0]], [[1]]), None, "edges_added have ends of 2 dimensions"),
         (PLAIN, ([0.5], [1]), None, "node 0.5 is not in graph"),

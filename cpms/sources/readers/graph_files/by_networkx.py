@@ -135,7 +135,7 @@ def from_networkx(given: Any, name: str, label: str, options: ReadOptions, *, fo
         ends += index[source], index[target]
         values.append(data.get("weight", 1))
     weights = None
-    if options.weights == "auto":
+    if options.weights == "auto" and any(type(value) is not int or value != 1 for value in values):
         found = np.array([_weight(value, label, zeros=options.zero_weights == "drop") for value in values])
         weights = None if (found == 1.0).all() else found
     record = ReadRecord(form=form, weights="edge attribute weight" if weights is not None else None)
