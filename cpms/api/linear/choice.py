@@ -44,7 +44,7 @@ _SLOW = 0.999
 """Of the estimated rate of Jacobi's method, of which Chebyshev's takes the square root of iterations."""
 _NEARLY = 0.2
 """Of the norm of A - A^T over that of A + A^T: conjugate gradients are tried before GMRES."""
-_SPREAD = 10.0
+_SPREAD = 5.0
 """Of diagonal entries: that much of a matrix's condition Jacobi's preconditioner may take away."""
 _LEAST_BITS = 32
 """Of matrix values that conjugate gradients read, where they are not exact: fewer may make a matrix indefinite."""

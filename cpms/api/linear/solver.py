@@ -73,10 +73,10 @@ class Solver:
     method : {"auto", "cg", "gmres", "jacobi", "chebyshev", "refine"}, callable, or the name of a plug-in
         A callable gets a `cpms.contracts.linear_solve.SolveTask` and x, which it improves in place, and returns a
         `cpms.SolveStatus`; its answer is certified as any other. ``auto`` takes cg for a symmetric matrix with a
-        positive diagonal, and Jacobi's preconditioner where diagonal entries differ tenfold; chebyshev where a diagonal
-        similarity makes A symmetric; jacobi where the diagonal dominates rows twofold or its rate is estimated to be
-        fast; cg on trial where A is nearly symmetric; else gmres. If A turns out not to be as the chosen method needs,
-        gmres continues the solve.
+        positive diagonal, and Jacobi's preconditioner where diagonal entries differ fivefold; chebyshev where a
+        diagonal similarity makes A symmetric; jacobi where the diagonal dominates rows twofold or its rate is estimated
+        to be fast; cg on trial where A is nearly symmetric; else gmres. If A turns out not to be as the chosen method
+        needs, gmres continues the solve.
     storage : format or str
         Of the matrix's values: ``auto`` is the fewest bits in which all of them are exact. Where these are more than 32
         and vectors have no more, iterations of ``cg``, ``jacobi`` and ``chebyshev`` read fp32, and residuals all bits.
