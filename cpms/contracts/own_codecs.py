@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
+from cpms.formats.segments import DEVICE_WIDTHS
 
 TakesCodecs: TypeAlias = Literal["none", "numpy", "numba", "cuda"]
 """Codecs of which formats of the protocol need one in an engine."""
@@ -23,14 +24,21 @@ def has_own_codec(storage: Any) -> bool:
 
 
 def codec_refusal(name: str, takes: TakesCodecs, storage: Any) -> str | None:
-    """Return why an engine does not take a format of the protocol, as a sentence; None if it does.
+    """Return why an engine does not take a format, as a sentence; None if it does.
+
+    Formats of the protocol need a codec; kernels of devices load segments of 8, 16, 32 and 64 bits.
 
     Examples
     --------
     >>> import cpms
     >>> codec_refusal("scipy", "none", cpms.format_named("posit16"))
     'engine scipy has no code for posit16, a format with a codec of its own; use reference, cpu or cuda'
+    >>> codec_refusal("cuda", "cuda", cpms.format_named("seg24-40"))
+    'engine cuda has no segments of 24 bits, which seg24-40 has; use engine cpu'
     """
+    odd = sorted(set(storage.widths) - set(DEVICE_WIDTHS)) if isinstance(storage, SegmentFormat) else []
+    if takes == "cuda" and odd:
+        return f"engine {name} has no segments of {odd[0]} bits, which {storage.name} has; use engine cpu"
     if not isinstance(storage, Format) or not has_own_codec(storage):
         return None
     if takes == "none":

@@ -7,6 +7,7 @@ a value: it is compared, hashed and recorded as such, and creating one costs not
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -36,14 +37,14 @@ CompiledFormat: TypeAlias = SegmentFormat | FloatFormat
 
 
 def segment_format(name: str, *widths: int, planes: bool = False) -> SegmentFormat:
-    """Make a `SegmentFormat` in blocks of 128 bytes of its narrowest segment, or in planes.
+    """Make a `SegmentFormat` in blocks of 128 bytes of its unit, which is its narrowest segment or less, or in planes.
 
     Examples
     --------
     >>> segment_format("cpms2", 32, 32).block
     32
     """
-    return SegmentFormat(name, widths, None if planes else BLOCK_BYTES * 8 // min(widths))
+    return SegmentFormat(name, widths, None if planes else BLOCK_BYTES * 8 // math.gcd(*widths))
 
 
 FP64 = SegmentFormat("fp64", (64,), None)
@@ -176,7 +177,7 @@ def format_of(given: Format | str | np.dtype[Any] | type) -> Format:
 def format_named(name: str | np.dtype[Any] | type) -> Format:
     """Return the format that the command line and configurations call ``name``.
 
-    A name is one that ``cpms formats`` lists, ``seg16-16-32`` (128-byte blocks of the narrowest segment) or ``e6m9``.
+    A name is one that ``cpms formats`` lists, ``seg16-16-32`` (128-byte blocks of 16 bits) or ``e6m9``.
     Any of ``-planes``, ``-nearest``, ``-zero``, ``-stochastic`` and ``-scaled`` may follow it.
 
     ``module:attribute`` and ``file.py:attribute`` name formats of one's own, and run their code. Names of

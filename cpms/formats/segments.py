@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import islice
 
@@ -10,6 +11,8 @@ from cpms.base.validation import described, is_iterable, whole
 from cpms.formats.protocol import Format, Rounding, require_name, require_read
 
 DOUBLE_BITS = 64
+DEVICE_WIDTHS = (8, 16, 32, 64)
+"""Bits of the segments that kernels of devices load and store."""
 DOUBLE_HEAD_BITS = 12
 """Sign and exponent of a float64: the bits before its mantissa."""
 
@@ -27,7 +30,7 @@ class SegmentFormat(Format, compiled=True):
     name : str
         Name in results and on the command line.
     widths : tuple of int
-        Bits of each segment: 8, 16, 32 or 64, summing to 64.
+        Bits of each segment: whole bytes, 64 bits in all. Devices have segments of 8, 16, 32 and 64 bits alone.
     block : int or None
         Values in a block; None puts each segment into a plane of its own.
     rounding : {"zero", "nearest"}
@@ -62,10 +65,10 @@ class SegmentFormat(Format, compiled=True):
             )
         widths = tuple(whole("segment width", width) for width in islice(self.widths, DOUBLE_BITS))
         object.__setattr__(self, "widths", widths)
-        if any(width not in (8, 16, 32, 64) for width in self.widths) or sum(self.widths) != DOUBLE_BITS:
+        if any(width < 1 or width % 8 for width in self.widths) or sum(self.widths) != DOUBLE_BITS:
             raise InputError(
-                f"format {described(self.name)} has segment widths {described(self.widths)}; they can be 8, 16, 32 "
-                "or 64 bits and must sum to 64"
+                f"format {described(self.name)} has segment widths {described(self.widths)}; they must be whole bytes, "
+                "such as 8, 24 or 32 bits, and sum to 64"
             )
         if self.block is not None:
             object.__setattr__(self, "block", whole("block", self.block))
@@ -91,8 +94,8 @@ class SegmentFormat(Format, compiled=True):
 
     @property
     def unit(self) -> int:
-        """Bits of the narrowest segment: every segment starts at a multiple of it."""
-        return min(self.widths)
+        """Bits of the greatest common divisor of all widths: segments begin at multiples of it and are made of it."""
+        return math.gcd(*self.widths)
 
     def bits(self, read: int | None = None) -> int:
         """Bits that a read of the first ``read`` segments keeps (all by default)."""

@@ -1,10 +1,10 @@
 """Compiled loops that convert values between float64 and storage formats, block by block.
 
 They implement the layout of the CPMS paper, section IV.A (see `cpms.formats.formats.SegmentFormat`). A segmented array
-is addressed in units of its narrowest segment. In a block of ``m`` values whose first value is ``f``, segment k of
-value ``f + l`` is the ``segment_units[k]`` units from ``f * units + m * offset[k] + l * segment_units[k]`` on, low unit
-first; ``units`` is 64 bits in units, and ``offset`` the exclusive prefix sum of ``segment_units``. Blocks pass through
-a small buffer, so source and destination may be the same memory. Each value is read and written once.
+is addressed in units that all widths are multiples of. In a block of ``m`` values whose first value is ``f``, segment k
+of value ``f + l`` is the ``segment_units[k]`` units from ``f * units + m * offset[k] + l * segment_units[k]`` on, low
+unit first; ``units`` is 64 bits in units, and ``offset`` the exclusive prefix sum of ``segment_units``. Blocks pass
+through a small buffer, so source and destination may be the same memory. Each value is read and written once.
 """
 
 from __future__ import annotations

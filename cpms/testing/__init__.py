@@ -115,7 +115,7 @@ def float_arrays(
 
 
 def segment_widths() -> st.SearchStrategy[tuple[int, ...]]:
-    """Return a strategy of segment widths: 8, 16, 32 or 64 bits that sum to 64, in any order.
+    """Return a strategy of segment widths: whole bytes that sum to 64 bits. Devices have 8, 16, 32 and 64 alone.
 
     Examples
     --------
@@ -341,7 +341,7 @@ def _widths(draw: st.DrawFn) -> tuple[int, ...]:
     widths: list[int] = []
     while sum(widths) < 64:
         left = 64 - sum(widths)
-        widths.append(draw(st.sampled_from([width for width in (8, 16, 32, 64) if width <= left])))
+        widths.append(draw(st.sampled_from(range(8, left + 1, 8))))
     return tuple(widths)
 
 

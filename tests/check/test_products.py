@@ -31,6 +31,8 @@ CASES = [
     ("reference", "bfp32", "csr", "fp64"),
     ("cpu", "e4m3 by rows", "coo", "fp64"),
     ("reference", "cpms2-nearest", "csr", "fp32"),
+    ("cpu", "seg24-40", "csr", "fp64"),
+    ("reference", "seg8-40-16-planes", "sell", "fp64"),
     # Each compiles loops of its own.
     *(
         pytest.param("cpu", *case, marks=pytest.mark.slow)
@@ -40,6 +42,8 @@ CASES = [
             ("e4m3 by rows", "sell", "fp64"),
             ("cpms4-planes", "csr", "fp64"),
             ("seg16-16-32", "ell", "fp64"),
+            ("seg40-24", "sell", "fp32"),
+            ("seg24-24-16-planes", "coo", "fp64"),
             ("fp16-scaled-zero", "sell", "fp64"),
             ("cpms4", "csr", "fp32"),
             ("cpms2", "coo", "fp32"),
@@ -161,5 +165,6 @@ def test_the_law_of_vector_operations_can_fail(verb):
 def test_engines_of_products_are_known_by_name():
     for name in product_engines.names():
         assert product_engines.refusal(name, ProductRequest(cpms.FP64)) is None
+    assert "no segments of 24 bits" in product_engines.refusal("cuda", ProductRequest(cpms.format_named("seg24-40")))
     with pytest.raises(cpms.InputError, match="'opencl' multiplies with transition matrices"):
         cpms.matrix([[1.0]], engine="opencl")

@@ -80,6 +80,7 @@ def test_arrays_near_a_format_hold_its_corner_patterns():
     [
         *(lambda format, n=n: format.segments == n for n in range(1, 9)),
         lambda format: format.widths == (8, 32, 8, 16),
+        lambda format: format.widths == (24, 40),
         lambda format: format.block is None and format.segments > 1,
         lambda format: format.block is not None and format.block > 200,
         lambda format: format.block == 1,

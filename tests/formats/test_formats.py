@@ -145,7 +145,7 @@ def test_a_block_float_is_refused_with_the_calls_that_take_it(name):
         format_named(name)
 
 
-@pytest.mark.parametrize("widths", [(), (64, 0), (16, 16), (12, 52), (128,), (-8, 72), (32, 32, 8), (24, 40), (65,)])
+@pytest.mark.parametrize("widths", [(), (64, 0), (16, 16), (12, 52), (128,), (-8, 72), (32, 32, 8), (20, 44), (65,)])
 def test_widths_must_be_bytes_and_sum_to_64(widths):
     with pytest.raises(InputError, match="64"):
         SegmentFormat("bad", widths, None)
@@ -194,9 +194,9 @@ def test_segments_that_do_not_exist_cannot_be_read(format, read):
 
 
 @pytest.mark.parametrize("planes", [False, True])
-def test_blocks_are_128_bytes_of_the_narrowest_segment(planes):
-    format = segment_format("mine", 8, 8, 16, 32, planes=planes)
-    assert format.block == (None if planes else 128)
+def test_blocks_are_128_bytes_of_the_unit(planes):
+    for widths, block in (((8, 8, 16, 32), 128), ((24, 40), 128), ((48, 16), 64), ((32, 32), 32)):
+        assert segment_format("mine", *widths, planes=planes).block == (None if planes else block)
 
 
 def test_fields_are_pythons_own_numbers():

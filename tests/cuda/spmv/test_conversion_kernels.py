@@ -10,7 +10,7 @@ from spmv_cases import ODD, as_bytes, upload
 
 from cpms.backends.cuda.arrays import codec, inplace_permutation
 from cpms.backends.cuda.kernels import streaming
-from cpms.base.errors import InputError
+from cpms.base.errors import InputError, UnsupportedError
 from cpms.formats import oracle
 from cpms.formats.formats import NAMED, FloatFormat, SegmentFormat, format_named
 from cpms.storage.array import encode as encode_on_host
@@ -160,3 +160,9 @@ def test_bad_arrays_are_refused(backend):
         codec.write(stored, values[:5])
     with pytest.raises(InputError, match="segments"):
         codec.decode(stored, 3)
+
+
+def test_segments_of_other_widths_than_those_of_devices_are_refused(device):
+    for work in (codec.encode, codec.convert_inplace):
+        with pytest.raises(UnsupportedError, match="no segments of 24 bits"):
+            work(device.upload(np.ones(3)), format_named("seg24-40"))

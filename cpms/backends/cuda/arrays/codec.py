@@ -102,6 +102,8 @@ def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
     ------
     InputError
         If the array is not contiguous float64, or the format is a packed float.
+    UnsupportedError
+        If a segment has another width than those of devices.
     """
     if isinstance(format, FloatFormat):
         raise InputError(f"{format.name} is a packed float; only segment formats convert in place, use encode()")
@@ -110,6 +112,8 @@ def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
         raise InputError("conversion in place needs a one-dimensional device array of float64")
     if not given.flags.c_contiguous:
         raise InputError("conversion in place needs a contiguous array; copy it first")
+    if reason := codec_refusal("cuda", "cuda", format):
+        raise UnsupportedError(reason)
     _convert(given.view(np.uint64), format, to_segments=True)
     return SegmentedArray(given.view(np.uint8), len(given), format)
 
