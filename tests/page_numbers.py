@@ -23,7 +23,7 @@ UNITS = {
     "hour": "hours",
 }
 """Units as pages write them, by those of numbers."""
-FIGURES = {"figure", "interval", "now"}
+FIGURES = {"figure", "interval", "median", "now"}
 CONSTANTS: Mapping[str, tuple[str, ...]] = {
     "*": ("Python 3.11", "Python 3.14", "NetworkX 3.5", "95 %"),
     "README.md": ("take 10 minutes",),

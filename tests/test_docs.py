@@ -164,7 +164,7 @@ def test_the_tutorial_leads_from_an_edge_list_to_a_figure(tmp_path, monkeypatch)
         "residuals.tex",
     } <= made
     assert Path("ranks.csv").read_text().count("\n") == 5
-    assert sum(name.startswith("links_") and name.endswith(".pdf") for name in made) == 5
+    assert sum(name.startswith("links_") and name.endswith(".pdf") for name in made) == 6
 
 
 @pytest.mark.slow
@@ -185,7 +185,7 @@ def test_the_tutorial_leads_from_rows_to_an_artifact_and_a_paper(tmp_path, monke
         {path.name: path.read_bytes() for path in Path("stranger/artifact", each).glob("*.pdf")}
         for each in ("figures", "rebuilt")
     )
-    assert len(held) == 4
+    assert len(held) == 5
     assert held == again
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed; all but the paper is made")

@@ -27,12 +27,13 @@ class Option(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command with its options, and the words that its arguments can be besides files."""
+    """A command with its options, the words that its arguments can be besides files, and the ending of these files."""
 
     name: str
     help: str
     options: list[Option]
     words: list[str]
+    ending: str = ""
 
 
 def add(parsers: Any) -> None:
@@ -67,21 +68,24 @@ def _command(name: str, text: str, parser: argparse.ArgumentParser) -> Command:
             options.append(Option(list(action.option_strings), _plain(action.help or ""), takes_value, values))
         else:
             words += [*values, *_arguments(name)]
-    return Command(name, _plain(text), options, words)
+    return Command(name, _plain(text), options, words, ".jsonl" if name == "compare" else "")
 
 
 def _names(option: str) -> list[str]:
     """Return the names that an option can have besides those that its parser knows."""
     from cpms import engines
+    from cpms.base.package_data import experiments
     from cpms.experiment.config_types import layout_names
     from cpms.formats.formats import names
 
+    if option == "experiment":
+        return list(experiments())
     known = {"storage": names, "engine": engines.names, "layout": layout_names}
     return ["auto", *known[option]()] if option in known else []
 
 
 def _arguments(command: str) -> list[str]:
-    """Return the names that the argument of a command can be, besides a file."""
+    """Return the names that the argument of a command can be, besides a file or a folder; compare takes these alone."""
     from cpms.base.package_data import experiments, folder, show_programs
     from cpms.sources.datasets import DATASETS
 
@@ -89,7 +93,7 @@ def _arguments(command: str) -> list[str]:
         return list(experiments())
     if command == "show":
         return ["all", *show_programs()]
-    if command in ("compare", "rows", "report", "artifact"):
+    if command in ("rows", "report", "artifact"):
         return [path.stem for path in sorted((folder("experiments") / "results").glob("*.jsonl"))]
     return list(DATASETS) if command in ("rank", "convert") else []
 
@@ -108,7 +112,7 @@ def bash(commands: Sequence[Command]) -> str:
         cases.append(
             f'    {each.name})\n      case "$before" in\n{"".join(values)}      esac\n'
             f'      case "$word" in\n        -*) {_offer(flags, files=False)} ;;\n      esac\n'
-            f"      {_offer(each.words)} ;;\n"
+            f"      {_offer(each.words, ending=each.ending)} ;;\n"
         )
     names = [*(each.name for each in commands), "--help", "--version"]
     return (
@@ -121,8 +125,14 @@ def bash(commands: Sequence[Command]) -> str:
     )
 
 
-def _offer(words: Sequence[str], *, files: bool = True) -> str:
-    """Return the statement of bash that offers words, and files too where words are not all that there is."""
+def _offer(words: Sequence[str], *, files: bool = True, ending: str = "") -> str:
+    """Return the statement of bash that offers words, and files too where words are not all that there is.
+
+    With an ending, such files and folders are all that it offers.
+    """
+    if ending:
+        pattern = shlex.quote(f"!*{ending}")
+        return f'COMPREPLY=($(compgen -f -X {pattern} -- "$word"; compgen -d -- "$word")); return'
     also = " -f" if files else ""
     return f'COMPREPLY=($(compgen{also} -W {shlex.quote(" ".join(words))} -- "$word")); return'
 
@@ -134,7 +144,8 @@ def zsh(commands: Sequence[Command]) -> str:
     for each in commands:
         lines = [shlex.quote(line) for option in each.options for line in _zsh_option(option)]
         words = f"({' '.join(each.words)})" if each.words else ""
-        rest = shlex.quote(f"*:argument:{_zsh_values(words)}")
+        ending = f' -g "*{each.ending}"' if each.ending else ""
+        rest = shlex.quote(f"*:argument:{_zsh_values(words)}{ending}")
         cases.append(f"    {each.name}) _arguments {' '.join([*lines, rest])} ;;\n")
     return (
         "#compdef cpms\n# Completion of cpms for zsh: cpms completion zsh > ~/.zfunc/_cpms\n"
@@ -168,6 +179,8 @@ def fish(commands: Sequence[Command]) -> str:
         inside = f"complete -c cpms -n {shlex.quote(f'__fish_seen_subcommand_from {each.name}')}"
         if each.words:
             lines.append(f"{inside} -a {shlex.quote(' '.join(each.words))}")
+        if each.ending:
+            lines.append(f"{inside} -f -a '(__fish_complete_suffix {each.ending})'")
         for option in each.options:
             names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
             values = f" -r -a {shlex.quote(' '.join(option.values))}" if option.takes_value else ""

@@ -70,8 +70,35 @@ def least_bytes(graph: Graph, storage: Format, layout: str, read: int) -> int:
     """
     entries = graph.nodes * int(graph.in_degree.max()) if layout == "ell" else graph.edges
     values = 0 if layout == "pattern" else storage.traffic(entries, read)
-    indices = entries * (8 if layout == "coo" else 4) + graph.nodes * _BYTES_OF_A_ROW[layout]
-    return indices + values + 2 * storage.traffic(graph.nodes, read)
+    return _index_bytes(layout, graph.nodes, entries) + values + 2 * storage.traffic(graph.nodes, read)
+
+
+def _index_bytes(layout: str, nodes: int, entries: int) -> int:
+    """Return the bytes of the column and row indices of a matrix, and of the degrees of one without values."""
+    return entries * (8 if layout == "coo" else 4) + nodes * _BYTES_OF_A_ROW[layout]
+
+
+def least_bytes_by_bits(nodes: int, edges: int, layout: str, sweeps: Mapping[int, int]) -> float | None:
+    """Return the minimum traffic of all sweeps of a solve in bytes, from counts alone.
+
+    A value takes the bits that its sweep reads. None for layouts that store more entries than the graph has edges.
+
+    Parameters
+    ----------
+    nodes, edges : int
+    layout : str
+    sweeps : mapping of int to int
+        Number of sweeps by the bits that they read.
+
+    Examples
+    --------
+    >>> least_bytes_by_bits(2, 2, "csr", {64: 1}), least_bytes_by_bits(2, 2, "pattern", {16: 1, 64: 1})
+    (64.0, 88.0)
+    """
+    if layout == "ell" or layout not in _BYTES_OF_A_ROW:
+        return None
+    values = 2 * nodes + (0 if layout == "pattern" else edges)
+    return sum(count * (_index_bytes(layout, nodes, edges) + values * bits / 8) for bits, count in sweeps.items())
 
 
 def least_bytes_of_solve(graph: Graph, storage: Format, layout: str, sweeps: Mapping[int, int]) -> int | None:

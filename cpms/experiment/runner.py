@@ -19,7 +19,7 @@ from cpms.base import plugins, threads, work_clock
 from cpms.base.compilation import first_call
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
 from cpms.base.text.counted import counted
-from cpms.base.text.progress import Bar
+from cpms.base.text.progress import CellBar
 from cpms.base.validation import described
 from cpms.experiment import config
 from cpms.experiment.conditions import ordered, pinned
@@ -119,7 +119,7 @@ def _run(
         configured.save_copy(output, experiment.name, content)
         first_call.end()
         measuring, found = _Measuring(experiment, content, kind, noted), []
-        with Bar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
+        with CellBar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
                 found.append(measuring.row(cell))

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
+from cpms import engines
 from cpms.backends.cuda.runtime.current import current
 from cpms.base import threads
+from cpms.base.errors import CpmsError
 from cpms.storage.device import on_device
 
 Work = Callable[[], object]
@@ -148,6 +150,8 @@ def _copy_gbps(copy: Timer) -> float:
     return 16 * _COPIED / statistics.median(copy.samples_ms) / 1e6
 
 
+_ON_A_DEVICE = ("cupy", "cusparse+cublas")
+"""Libraries that work on a GPU."""
 _COPIED_IN_MAIN_MEMORY = 1 << 24
 """Float64 values of the copy in main memory: 128 MiB, beyond the caches of most processors."""
 
@@ -166,6 +170,40 @@ def _copy_on(count: int) -> float:
         copy = WallTimer(copying(np.ones(_COPIED_IN_MAIN_MEMORY)))
         in_turn([copy], 5)
     return 16 * _COPIED_IN_MAIN_MEMORY / statistics.median(copy.samples_ms) / 1e6
+
+
+@cache
+def _device_copy_bandwidth() -> float:
+    return copy_bandwidth()
+
+
+def copy_rates(names: Iterable[str]) -> dict[str, float]:
+    """Return the rates of copies in the memories that engines work in, as columns of a row, measured once a process.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of engines, of libraries on a GPU, or ``auto``. Engines that this machine lacks count for nothing.
+
+    Examples
+    --------
+    >>> list(copy_rates(["cpu"]))
+    ['host_copy_gbps']
+    """
+    on_devices = {_works_on_a_device(name) for name in names}
+    device = {"copy_gbps": _device_copy_bandwidth()} if True in on_devices else {}
+    return {**device, **({"host_copy_gbps": host_copy_bandwidth()} if False in on_devices else {})}
+
+
+def _works_on_a_device(name: str) -> bool | None:
+    """Return whether an engine works in the memory of a GPU; None for one that cannot run here."""
+    if name == "auto":
+        return engines.finds_device()
+    try:
+        engine = engines.get_any("cuda" if name in _ON_A_DEVICE else name)
+    except CpmsError:
+        return None
+    return None if engine.missing() else engine.takes_device_arrays
 
 
 def ceilings() -> dict[str, float]:

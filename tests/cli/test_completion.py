@@ -45,6 +45,34 @@ def test_fish_completes_with_it(tmp_path, capsys):
         assert {each.split("\t")[0] for each in found.splitlines()} >= expected
 
 
+@pytest.mark.parametrize("argument", [2, 3])
+def test_bash_offers_files_of_rows_and_folders_to_compare(argument, tmp_path, capsys):
+    path = written("bash", tmp_path, capsys)
+    (tmp_path / "runs").mkdir()
+    for name in ("rows.jsonl", "rows.config.toml", "regret"):
+        (tmp_path / name).touch()
+    words = ["cpms", "compare", *["rows.jsonl"] * (argument - 2), "r"]
+    asked = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={argument}; _cpms; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    assert sorted(printed("bash", "-c", f"cd {tmp_path}; source {path}; {asked}").split()) == ["rows.jsonl", "runs"]
+
+
+def test_fish_offers_files_of_rows_and_folders_to_compare(tmp_path, capsys):
+    path = written("fish", tmp_path, capsys)
+    (tmp_path / "runs").mkdir()
+    for name in ("rows.jsonl", "regret"):
+        (tmp_path / name).touch()
+    asked = f"cd {tmp_path}; source {path}; complete -C 'cpms compare r'"
+    found = {each.split("\t")[0] for each in printed("fish", "--no-config", "-c", asked).splitlines()}
+    assert found >= {"rows.jsonl", "runs/"}
+    assert not {each for each in found if each.startswith("regret_")}
+
+
+def test_zsh_offers_files_of_rows_to_compare(capsys):
+    assert main(["completion", "zsh"]) == 0
+    (line,) = (each for each in capsys.readouterr().out.splitlines() if each.startswith("    compare) "))
+    assert line.endswith("""'*:argument:_files -g "*.jsonl"' ;;""")
+
+
 def test_zsh_takes_it(tmp_path, capsys):
     path = written("zsh", tmp_path, capsys)
     asked = f"autoload -U compinit; compinit -D -u; source {path}; echo $_comps[cpms]"

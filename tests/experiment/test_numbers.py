@@ -19,7 +19,7 @@ from page_numbers import measurements, unmeasured
 
 from cpms.base.errors import InputError
 from cpms.experiment.pages import measured_page
-from cpms.experiment.pages.numbers import Number, all_numbers, plain
+from cpms.experiment.pages.numbers import Number, all_numbers, plain, ratio, spread
 from cpms.experiment.rows import commits, rows
 from cpms.experiment.rows.provenance import repository
 from cpms.experiment.rows.standing import Recorded, commit_of, unexplained
@@ -48,7 +48,7 @@ def known(numbers):
     return {
         (plain(value), number.unit)
         for number in numbers.values()
-        for value in (number.value, number.low, number.high)
+        for value in (number.value, number.low, number.high, number.median)
         if not math.isnan(value)
     }
 
@@ -240,6 +240,23 @@ def test_each_number_lies_in_its_interval_and_names_its_rows(numbers):
     for number in numbers.values():
         assert math.isnan(number.low) or number.low <= number.value <= number.high, number.key
         assert number.rows or number.key.endswith(("cugraph", "above_bound", "slower")) or "v100" in number.key
+
+
+def test_a_mean_has_its_median_and_a_line_leads_to_the_rows():
+    row = {"experiment": "topk", "cell": "0123456789", "gpu": "H200"}
+    mean = ratio("a", "faster", [([2.0], [2.0]), ([4.0], [2.0]), ([8.0], [1.0])], [row], "topk")
+    assert (mean.value, mean.median) == (pytest.approx(16 ** (1 / 3)), 2.0)
+    assert "| 2.52 times | 1.00 to 8.00, range | 2.00 | [`topk`](../experiments/results/topk.jsonl) 012345 |" in (
+        measured_page.line(mean)
+    )
+    assert math.isnan(ratio("a", "faster", [([2.0], [1.0])], [row], "topk").median)
+    assert spread("a", "faster", "times", [1.0, 2.0, 8.0], [row], "topk", of="mean").median == 2.0
+
+
+def test_each_line_of_the_page_leads_to_a_file_of_rows():
+    found = re.findall(r"\]\((\.\./[^)]*)\)", (ROOT / "docs" / "measured.md").read_text(encoding="utf-8"))
+    assert len(found) > 100
+    assert all((ROOT / "docs" / path).is_file() for path in found)
 
 
 def test_a_changed_row_changes_its_numbers_alone(tmp_path, numbers):

@@ -25,8 +25,6 @@ from cpms.experiment.report.templates import TEMPLATES, drawings, speedups
 matplotlib = _matplotlib()
 CONFIG = 'name = "mine"\nkind = "pagerank"\ngraphs = ["weblike:nodes=300,edges=1200", "rgg:scale=7"]\n'
 CONFIG += 'storages = ["fp64", "cpms2"]\nrepetitions = 3\nrecord_history = true\nreference_tol = 1e-13\n'
-DRAWN = {*TEMPLATES} - {"roofline"}
-"""Rows of rankings hold no rate of a copy."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +41,7 @@ def rows(folder_of_rows):
 
 
 def test_run_with_show_draws_every_template_with_its_texts(folder_of_rows, rows):
-    for name in DRAWN:
+    for name in TEMPLATES:
         described = json.loads((folder_of_rows / f"mine_{name}.json").read_text())
         assert "Commit:" in described["caption"]
         assert "Samples of each result: 3" in described["caption"]
@@ -91,7 +89,7 @@ def test_the_same_rows_give_the_same_bytes(folder_of_rows, tmp_path, capsys):
     config = str(folder_of_rows / "mine.toml")
     assert main(["show", config, "--results", str(folder_of_rows), "--output", str(tmp_path)]) == 0
     files = sorted(path.name for path in tmp_path.iterdir())
-    assert len(files) == 4 * len(DRAWN) + 3  # A table has three files.
+    assert len(files) == 4 * len(TEMPLATES) + 3  # A table has three files.
     assert all((tmp_path / name).read_bytes() == (folder_of_rows / name).read_bytes() for name in files)
 
 
@@ -122,6 +120,23 @@ def test_baselines_are_named(rows):
         list(drawings(rows, baseline="posit"))
     with pytest.raises(InputError, match="single or double"):
         list(drawings(rows, width="triple"))
+
+
+def test_a_mean_has_the_median_of_its_graphs_beside_it():
+    shared = {"experiment": "mine", "status": "ok", "engine": "cpu"}
+    rows = [
+        {**shared, "cell": f"{graph}{storage}", "graph": graph, "storage": storage, "solve_s": time}
+        for graph, faster in (("a", 1.0), ("b", 2.0), ("c", 8.0))
+        for storage, time in (("fp64", 8.0), ("cpms2", 8.0 / faster))
+    ]
+    (line,) = speedups(observations(rows))
+    assert (line["speedup"], line["median"], line["graphs"]) == (pytest.approx(16 ** (1 / 3)), 2.0, 3)
+    made = next(each for each in drawings(rows) if each.name == "speedup")
+    (stroke,) = (each for each in made.figure.axes[0].lines if each.get_marker() == "|")
+    assert [*stroke.get_xdata()] == [2.0]
+    assert "; strokes: medians over these" in made.caption
+    alone = next(each for each in drawings(rows[:2]) if each.name == "speedup")
+    assert not [each for each in alone.figure.axes[0].lines if each.get_marker() == "|"]
 
 
 def test_bars_of_a_solve_add_up_to_its_time_by_the_ends_of_its_steps():

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpms.experiment import timers
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.show import _matplotlib
 from cpms.experiment.report.templates import drawings
@@ -123,3 +124,111 @@ def test_conversions_read_and_write_their_bytes():
 def test_a_size_is_no_traffic():
     found = observations([{**ROW, "cell": "0", "solve_s": 1.0, "matrix_bytes": 9, "host_copy_gbps": 1.0}])
     assert found.moved.isna().all()
+
+
+GPU = {"gpu": "H200", "engine": "cuda"}
+
+
+def solves(**given):
+    """Return a row of two contestants in turn, which move 128 and 88 bytes at least, in 2 and 1 seconds."""
+    lines = [
+        {"engine": "cuda", "storage": "fp64", "layout": None, "bits": [64, 64], "solve_s": 2.0},
+        {"engine": "cuda", "storage": "fp16", "method": "refine", "bits": [64, 16], "solve_s": 1.0},
+    ]
+    row = {**ROW, **GPU, "kind": "contest", "cell": "0", "layout": "csr", "nodes": 2, "edges": 2}
+    return {**row, "results": lines, **given}
+
+
+def shares(made):
+    return sorted(bar.get_width() for bar in made.figure.axes[0].patches)
+
+
+def test_solves_move_the_least_bytes_of_their_sweeps():
+    made = drawn([solves(copy_gbps=160e-9)], "roofline")
+    assert shares(made) == pytest.approx([40.0, 55.0])
+    assert "bytes moved at least over the median time" in made.caption
+    assert "of a GPU of this name" not in made.caption
+    assert "; sweeps of refine count the whole graph" in made.caption
+    row = solves(copy_gbps=160e-9)
+    made = drawn([{**row, "results": row["results"][:1]}], "roofline")
+    assert "a sweep moves the matrix once" in made.caption
+    assert "refine" not in made.caption
+    assert "left out" not in made.caption
+
+
+def test_rows_of_single_solves_have_the_bytes_of_their_iterations_by_bits():
+    shared = {**ROW, "nodes": 2, "edges": 2, "solve_s": 1.0, "host_copy_gbps": 176e-9}
+    lines = [("fp16", "refine", "pattern"), ("fp64", "power", "ell"), ("cpms2", "power", "csr")]
+    rows = [
+        {**shared, "cell": storage, "storage": storage, "method": method, "layout": layout}
+        | {"iterations_by_bits": {"64": 1, "16": 1} if method == "refine" else {"64": 1}}
+        for storage, method, layout in lines
+    ]
+    made = drawn(rows, "roofline")
+    assert shares(made) == pytest.approx([100 * 64 / 176, 50.0])
+    assert "; left out: 1 result whose row does not give its bytes" in made.caption
+    rows[1]["least_bytes"] = 88
+    assert shares(drawn(rows, "roofline")) == pytest.approx([100 * 64 / 176, 50.0, 50.0])
+
+
+def roofline(rows, beside):
+    return next((each for each in drawings(rows, beside=beside) if each.name == "roofline"), None)
+
+
+def test_a_gpu_without_a_rate_is_compared_with_the_median_of_other_rows():
+    others = [
+        {**GPU, "experiment": "copies", "status": "ok", "cell": str(gbps), "kind": "spmv", "copy_gbps": gbps * 1e-9}
+        for gbps in (150, 150, 170)
+    ]
+    others[2] = {**others[2], "copy_gbps": None, "ceilings": {"copy_gbps": 170e-9}}
+    made = roofline([solves()], others)
+    assert shares(made) == pytest.approx([40.0, 55.0])
+    assert "the rate is the median of 2" in made.caption
+    assert "that rows of copies hold of a GPU of this name" in made.caption
+    assert made.cells == ["0", "150", "170"]
+    assert [row["experiment"] for row in made.beside] == ["copies"] * 2
+    own = roofline([solves(copy_gbps=320e-9)], others)
+    assert shares(own) == pytest.approx([20.0, 27.5])
+    assert own.cells == ["0"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"gpu": "A100"}, {"kind": "conversion"}, {"gpu": None, "cpu": "a"}, {"copy_gbps": 0.0}]
+)
+def test_a_rate_of_other_memory_is_not_taken(other):
+    beside = [{**GPU, "experiment": "copies", "status": "ok", "cell": "1", "kind": "spmv", "copy_gbps": 1e-7, **other}]
+    assert roofline([solves()], beside) is None
+
+
+def test_processors_are_compared_with_their_own_rate_alone():
+    row = solves()
+    row["results"][0]["engine"] = "cpu"
+    beside = [{**GPU, "experiment": "copies", "status": "ok", "cell": "1", "kind": "spmv", "copy_gbps": 160e-9}]
+    made = roofline([row], [*beside, {**row, "host_copy_gbps": 1.0}])
+    assert shares(made) == pytest.approx([55.0])
+    assert "left out: 1 result without the rate of a copy on its device" in made.caption
+
+
+def test_linear_solves_on_a_gpu_have_a_share_of_the_bytes_they_read():
+    line = {"engine": "cuda", "method": "cg", "storage": "fp64", "vectors": ["fp64"], "status": "CONVERGED"}
+    line |= {"used": "cg", "stored_as": "fp64", "vectors_as": ["fp64"], "iterations_by_bits": {"64": 3}}
+    row = {**ROW, **GPU, "kind": "linear", "cell": "0", "rows": 9, "entries": 9, "host_copy_gbps": 1.0}
+    del row["engine"]
+    row["ways_found"] = [{**line, "bytes_read": 10**9, "solve_s": 2.0}]
+    assert drawn([row], "roofline") is None
+    made = roofline([row], [{**GPU, "experiment": "copies", "status": "ok", "cell": "1", "copy_gbps": 1.0}])
+    assert shares(made) == pytest.approx([50.0])
+    assert "bytes read over the median time" in made.caption
+
+
+def test_rows_hold_the_rate_of_each_memory_that_their_engines_work_in(monkeypatch):
+    monkeypatch.setattr(timers, "_device_copy_bandwidth", lambda: 4.0)
+    monkeypatch.setattr(timers, "host_copy_bandwidth", lambda: 2.0)
+    monkeypatch.setattr(timers.engines.get_any("cuda").__class__, "missing", lambda _: None)
+    monkeypatch.setattr(timers.engines, "finds_device", lambda: True)
+    assert timers.copy_rates(["cuda", "cpu", "cpu"]) == {"copy_gbps": 4.0, "host_copy_gbps": 2.0}
+    assert timers.copy_rates(["cupy"]) == timers.copy_rates(["auto"]) == {"copy_gbps": 4.0}
+    monkeypatch.setattr(timers.engines.get_any("cuda").__class__, "missing", lambda _: "no GPU")
+    monkeypatch.setattr(timers.engines, "finds_device", lambda: False)
+    assert timers.copy_rates(["cuda", "absent.py:ENGINE"]) == {}
+    assert timers.copy_rates(["auto"]) == {"host_copy_gbps": 2.0}

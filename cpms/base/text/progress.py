@@ -1,8 +1,8 @@
 """Progress bars (tqdm) whose names are escaped and abbreviated; no other module draws them.
 
-They are drawn on a terminal's standard error alone. A bar has the time that is left; a solve's follows from the digits
-of the residual that are still missing. Work whose end is not known, such as a compilation, has its name and the time
-since it began.
+They are drawn on a terminal's standard error alone. A bar has the time that is left; that of a solve follows from how
+fast its residual has fallen (`time_left_s`), that of an experiment from the cells that are done, and the parts of one.
+Work whose end is not known, such as a compilation, has its name and the time since it began.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
@@ -24,6 +24,8 @@ _LONGEST_NAME = 40
 """Characters of a name in a bar."""
 _EVERY_S = 0.5
 """Seconds between two looks at a command that shows no bar of its own."""
+_LEAST_DECADES = 0.5
+"""Decades by which a residual has fallen before its rate tells the time that is left."""
 
 
 class Bar(tqdm):  # type: ignore[type-arg]
@@ -42,17 +44,95 @@ class Bar(tqdm):  # type: ignore[type-arg]
         super().set_postfix_str(_name(s), refresh)
 
 
+class CellBar(Bar):
+    """A bar of items, the present one of which counts by the part of it that is done (`part_done`)."""
+
+    def __init__(self, items: Collection[Any], **options: Any) -> None:
+        self._part = 0.0
+        super().__init__(items, **options)
+
+    @property
+    def format_dict(self) -> dict[str, Any]:
+        """What tqdm formats: the items that are done, and the time that is left by these and by the part."""
+        given = dict(super().format_dict)
+        done, elapsed, total = given["n"] + self._part, given["elapsed"], given["total"]
+        left = elapsed * (total - done) / done if done and total else None
+        given["bar_format"] = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}} [{{elapsed}}<{_interval(left)}{{postfix}}]"
+        return given
+
+    def __iter__(self) -> Iterator[Any]:
+        global _shown
+        before, _shown = _shown, self
+        try:
+            for item in super().__iter__():
+                self._part = 0.0
+                yield item
+        finally:
+            _shown = before
+
+    def show_part(self, part: float) -> None:
+        """Show that a part of the present item is done, from 0 to 1."""
+        self._part = part
+        if not self.disable and time.time() - self.last_print_t >= self.mininterval:
+            self.last_print_t = time.time()
+            self.refresh()
+
+
+_shown: CellBar | None = None
+"""The bar of the items that are being worked on."""
+
+
+def part_done(done: int, total: int) -> None:
+    """Show how much of the present item of a bar is done; nothing happens without a bar.
+
+    Measurements call it between what they time.
+    """
+    if _shown is not None:
+        _shown.show_part(done / total)
+
+
+def time_left_s(first: tuple[float, float], last: tuple[float, float], tol: float) -> float | None:
+    """Return the seconds until a residual meets its tolerance: those of a decade so far, for each decade that is left.
+
+    A residual of linear convergence falls by one factor an iteration. None before it has fallen by `_LEAST_DECADES`,
+    and for numbers that have no logarithm.
+
+    Parameters
+    ----------
+    first, last : (float, float)
+        Seconds since the solve began and residual, of the first iteration and of the one with the least residual so
+        far; the seconds of ``last`` are those of now.
+    tol : float
+
+    Examples
+    --------
+    >>> time_left_s((0.0, 1.0), (6.0, 1e-3), 1e-10)
+    14.0
+    >>> time_left_s((0.0, 1.0), (6.0, 0.9), 1e-10) is None
+    True
+    """
+    (began_s, highest), (now_s, residual) = first, last
+    if not (0 < residual <= highest < math.inf and tol > 0):
+        return None
+    fallen = math.log10(highest / residual)
+    if fallen < _LEAST_DECADES:
+        return None
+    return (now_s - began_s) / fallen * max(0.0, math.log10(residual / tol))
+
+
 class ResidualBar:
-    """A bar that fills as the exponent of the residual approaches that of the tolerance."""
+    """A bar that fills as the exponent of the residual approaches that of the tolerance, with the time that is left."""
 
     def __init__(self, tol: float) -> None:
-        self._digits = max(1.0, -math.log10(tol)) if tol > 0 else 1.0
+        self._tol, self._digits = tol, max(1.0, -math.log10(tol)) if tol > 0 else 1.0
+        self._first: tuple[float, float] | None = None
+        self._least = math.inf
         self._bar = Bar(
             total=round(self._digits, 1),
             disable=not sys.stderr.isatty(),
             leave=False,
             desc="residual",
-            bar_format="{desc} |{bar}| {elapsed}, {remaining} left",
+            bar_format="{desc} |{bar}| {elapsed}{postfix}",
         )
 
     def __enter__(self) -> ResidualBar:
@@ -62,9 +142,14 @@ class ResidualBar:
         self._bar.close()
 
     def step(self, step: Any) -> None:
-        """Show one iteration, which has ``iteration``, ``bits`` and ``residual``."""
+        """Show one iteration, which has ``iteration``, ``bits``, ``residual`` and ``seconds``, its end in the solve."""
+        left = None
         if step.residual > 0:
             self._bar.n = round(min(self._digits, max(0.0, -math.log10(step.residual))), 1)
+            self._first = self._first or (step.seconds, step.residual)
+            self._least = min(self._least, step.residual)
+            left = time_left_s(self._first, (step.seconds, self._least), self._tol)
+        self._bar.set_postfix_str("" if left is None else f"{_interval(left)} left", refresh=False)
         self._bar.set_description(f"iteration {step.iteration}, {step.bits} bits, residual {step.residual:.1e}")
 
 
@@ -144,6 +229,11 @@ def working(name: str, *, after_s: float = 2.0) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+def _interval(seconds: float | None) -> str:
+    """Return a time as a clock shows it."""
+    return "?" if seconds is None else Bar.format_interval(seconds)
 
 
 def _name(text: str) -> str:

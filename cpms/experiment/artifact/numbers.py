@@ -84,7 +84,7 @@ def _of_experiment(name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
                 yield _key(f"{at}/seconds/{part}"), quantity(float(np.quantile(line["samples"], share)), r"\,s")
     for faster in templates.speedups(found) if not found.empty else ():
         at = f"{name}/{faster['contestant']}/speedup"
-        for part in ("", "/low", "/high"):
+        for part in ("", "/low", "/high", "/median"):
             yield _key(f"{at}{part}"), quantity(faster[part.strip("/") or "speedup"], "")
     yield _key(f"{name}/rows"), str(len(rows))
     yield _key(f"{name}/machine"), escape.latex("; ".join(sorted(set(map(machine, rows)))))

@@ -233,10 +233,11 @@ def _draw(
         for experiment, measured in by_experiment(rows).items():
             if measured[0]["experiment"] in drawn:
                 continue
-            for drawing in templates.drawings(measured, width=width):
+            for drawing in templates.drawings(measured, width=width, beside=rows):
                 out = Output(target, experiment, echo, endings=endings)
                 out.drawing(drawing)
-                found += [_entry(path, measured) for path in out.written if path.suffix in _COMPARED]
+                used = [*measured, *drawing.beside]
+                found += [_entry(path, used) for path in out.written if path.suffix in _COMPARED]
             table, caption = templates.table(measured)
             if not table.empty:
                 out = Output(target, experiment, lambda _: None)

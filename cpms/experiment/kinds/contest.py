@@ -14,6 +14,7 @@ from pydantic import Field
 
 from cpms.analysis import rankings
 from cpms.base import threads
+from cpms.base.text.progress import part_done
 from cpms.base.types import Floats
 from cpms.certify import residual
 from cpms.certify.roundoff import error_bound
@@ -23,6 +24,7 @@ from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.rows.outcome import FAILURES, failure
 from cpms.experiment.solver_specs import Contestant, Solved, Solver
+from cpms.experiment.timers import copy_rates
 from cpms.problems.pagerank import Problem
 
 _TOP = 20
@@ -65,18 +67,26 @@ class Context(OnGraphs):
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve in rounds of all contestants; a first solve of each warms up and is certified."""
+        rates = copy_rates(given["engine"] for given in cell["contestants"])  # Before a graph takes memory.
         graph = self.graph_of(cell)
         problem, options = Problem(graph), read_options(cell)
         solver = Solver(problem, cell["graph"], layout=cell["layout"], tol=cell["tol"], read_options=options)
         exact = self.graph.exact(cell["reference_tol"]) if "reference_tol" in cell else None
-        entrants = [_Entrant(solver, given) for given in cell["contestants"]]
+        warmup, given = cell.get("warmup", 0), cell["contestants"]
+        parts = len(given) * (1 + warmup + cell["rounds"])
+        entrants = []
+        for one in given:
+            entrants.append(_Entrant(solver, one))
+            part_done(len(entrants), parts)
         if cell["certify"]:
             threads.each(lambda each: each.assess(problem, exact), entrants)
-        for turn in range(-cell.get("warmup", 0), cell["rounds"]):
-            for each in entrants:
+        for turn in range(-warmup, cell["rounds"]):
+            for place, each in enumerate(entrants, 1):
                 each.sample(is_measured=turn >= 0)
+                part_done(len(given) * (1 + warmup + turn) + place, parts)
         return {
             **graph_columns(graph),
+            **rates,
             "results": [each.columns() for each in entrants],
         }
 

@@ -8,6 +8,7 @@ is false, it is prepared once for all right-hand sides. A way that refuses a sys
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from statistics import median
@@ -20,12 +21,13 @@ from cpms.api.linear.choice import METHODS, own_method, vector_format
 from cpms.api.linear.solver import Solver
 from cpms.base import work_clock
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.text.progress import part_done
 from cpms.certify import linear_system as certify
 from cpms.experiment.config import Cell, Strict
 from cpms.experiment.config_types import AUTO, MatrixStorageOrAuto, one_of, or_plugin
 from cpms.experiment.library_solvers import LIBRARIES, of_device
 from cpms.experiment.linear_systems import OnSystems, SystemsConfig
-from cpms.experiment.timers import host_copy_bandwidth
+from cpms.experiment.timers import copy_rates
 from cpms.problems.linear_system import LinearSystem
 from cpms.sparse.matrix import Matrix
 
@@ -80,21 +82,29 @@ class Context(OnSystems):
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve in each way once to compile, and once more for the row."""
+        rates = copy_rates(way["engine"] for way in cell["ways"])  # Before a matrix takes memory.
         matrix, b = self.system_of(cell)
         if matrix is not self._of:
             self._of, self._solvers = matrix, {}
         solves = [self._solve(matrix, b, way, cell) for way in cell["ways"]]
-        lines = [solve() for solve in solves]
+        parts = itertools.count(1)
+
+        def solved(solve: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+            found = solve()
+            part_done(next(parts), len(solves) * (1 + cell["samples"]))
+            return found
+
+        lines = [solved(solve) for solve in solves]
         if all(line["status"] == _REFUSED for line in lines):
             raise UnsupportedError(lines[0]["reason"])
-        samples = [[solve() for solve in solves] for _ in range(cell["samples"])]
+        samples = [[solved(solve) for solve in solves] for _ in range(cell["samples"])]
         for line, found in zip(lines, zip(*samples, strict=True), strict=True) if samples else ():
             for key in ("solve_s", "whole_s"):
                 line[key.replace("_s", "_samples_s")] = [each[key] for each in found]
                 line[key] = median(each[key] for each in found)
             line["step_s"] = min(found, key=lambda each: abs(each["solve_s"] - line["solve_s"]))["step_s"]
         sizes = {"rows": matrix.rows, "entries": matrix.entries}
-        return {**sizes, "host_copy_gbps": host_copy_bandwidth(), "ways_found": lines}
+        return {**sizes, **rates, "ways_found": lines}
 
     def _solve(self, matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> Callable[[], dict[str, Any]]:
         def solve() -> dict[str, Any]:

@@ -19,12 +19,14 @@ from cpms.analysis import rankings
 from cpms.api import pagerank
 from cpms.api.result import Result
 from cpms.base.errors import InputError
+from cpms.base.text.progress import part_done
 from cpms.base.types import DanglingRule
 from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.config_types import AUTO, EngineOrAuto, LayoutOrAuto, StorageName, StorageOrAuto
 from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource, named
 from cpms.experiment.memory_footprint import least_bytes_of_solve
+from cpms.experiment.timers import copy_rates
 from cpms.formats.formats import format_named
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.precision.controller_specs import controller_of
@@ -181,13 +183,15 @@ class Context(OnGraphs):
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve one cell and return its columns."""
+        rates = copy_rates([cell["engine"]])  # Before a graph takes memory.
         options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}
         graph = self.graph_of(cell, **options)
         keys = ("graph", "read_options", "storage", "layout", "engine", "policy", "method")
         contestant = str({key: cell.get(key) for key in keys})
         if contestant not in self._warm:
-            for _ in range(self._config.warmup):
+            for turn in range(self._config.warmup):
                 _solve(graph, cell)
+                part_done(turn + 1, self._config.warmup + 1)
             self._warm.add(contestant)
         busy_s, began = time.process_time(), time.monotonic()
         result = _solve(graph, cell)
@@ -195,6 +199,7 @@ class Context(OnGraphs):
         return {
             "warmup": self._config.warmup,
             "busy_cores": busy,
+            **rates,
             **_columns(graph, result, cell),
             **self._accuracy(result, cell),
         }

@@ -2,13 +2,14 @@
 
 A template is Markdown. ``{{key}}`` stands for a number with its unit, ``{{key|value}}`` for its value alone,
 ``{{key|interval}}`` for its interval, ``{{key|machine}}`` for the machines of its rows, and ``{{table PATTERN ...}}``
-for a table of all numbers whose keys match, each with its interval, rows, commit and machine. ``{{unexplained}}`` and
-``{{changed}}`` count rows that no commit explains, and rows of another configuration. The commit is the one that the
-digest of a row's code proves, see `cpms.experiment.rows.standing.commit_of`.
+for a table of all numbers whose keys match, each with its interval, its median if it is a mean, rows, commit and
+machine. ``{{unexplained}}`` and ``{{changed}}`` count rows that no commit explains, and rows of another configuration.
+The commit is the one that the digest of a row's code proves, see `cpms.experiment.rows.standing.commit_of`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +25,11 @@ from cpms.experiment.rows.provenance import repository
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.standing import Recorded, commit_of, committed
 
-HEAD = ["| what | figure | interval | rows | commit | machine |", "|---|---|---|---|---|---|"]
+HEAD = ["| what | figure | interval | median | rows | commit | machine |", "|---|---|---|---|---|---|---|"]
 _PLACE = re.compile(r"\{\{([^}]+)\}\}")
 _QUOTED = "| quoted | | |"
+_ROWS = "../experiments/results"
+"""The folder of the rows, from that of the pages that have tables."""
 
 
 def filled(template: str, numbers: Mapping[str, Number], recorded: Recorded) -> str:
@@ -92,7 +95,8 @@ def chosen(numbers: Mapping[str, Number], patterns: Sequence[str]) -> list[Numbe
 
 def line(number: Number) -> str:
     """Return the line of a number in a table."""
-    head = f"| {number.what} | {number.text} | {number.interval} "
+    middle = "" if math.isnan(number.median) else plain(number.median)
+    head = f"| {number.what} | {number.text} | {number.interval} | {middle} "
     return f"{head}{_source(number.rows)}" if number.rows else f"{head}{_QUOTED}"
 
 
@@ -103,7 +107,7 @@ def with_machine(number: Number) -> str:
 
 
 def _source(rows: Sequence[Row]) -> str:
-    names = ", ".join(f"`{name}`" for name in dict.fromkeys(row["experiment"] for row in rows))
+    names = ", ".join(f"[`{name}`]({_ROWS}/{name}.jsonl)" for name in dict.fromkeys(row["experiment"] for row in rows))
     cells = dict.fromkeys(row["cell"][:6] for row in rows)
     of = ", ".join(cells) if len(cells) <= 2 else f"{len(cells)} rows"
     commits = ", ".join(dict.fromkeys(_commit(row) for row in rows))

@@ -20,7 +20,7 @@ import numpy as np
 from cpms.base.errors import InputError
 from cpms.base.package_data import folder
 from cpms.base.text import escape
-from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, median_ends
+from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, median_ends, median_ratio
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import MEASURED, results_of
 from cpms.experiment.rows.standing import Recorded
@@ -50,6 +50,8 @@ class Number(NamedTuple):
         The program that draws them.
     spread : str
         The kind of the interval: ``95 %``, or ``range``.
+    median : float
+        Of a geometric mean over graphs, the median of the same ratios; else NaN.
     """
 
     key: str
@@ -61,6 +63,7 @@ class Number(NamedTuple):
     rows: tuple[Row, ...]
     show: str
     spread: str = "95 %"
+    median: float = math.nan
 
     @property
     def text(self) -> str:
@@ -172,13 +175,14 @@ def ratio(
     show: str,
     unit: str = "times",
 ) -> Number:
-    """Return the geometric mean over graphs of medians over medians."""
+    """Return the geometric mean over graphs of medians over medians, and the median of these ratios."""
     if not pairs:
         raise InputError(_LACKING.format(key))
     value, low, high, is_range = bootstrap_or_range(pairs)
     if len(pairs) == 1 and all(len(samples) == 1 for samples in pairs[0]):
         low = high = math.nan
-    return Number(key, what, value, low, high, unit, tuple(rows), show, _kind(is_range))
+    middle = median_ratio(pairs) if len(pairs) > 1 else math.nan
+    return Number(key, what, value, low, high, unit, tuple(rows), show, _kind(is_range), middle)
 
 
 def spread(
@@ -199,7 +203,8 @@ def spread(
         "least": min,
         "most": max,
     }
-    return Number(key, what, kinds[of](values), min(values), max(values), unit, tuple(rows), show, "range")
+    middle = kinds["median"](values) if of == "mean" else math.nan
+    return Number(key, what, kinds[of](values), min(values), max(values), unit, tuple(rows), show, "range", middle)
 
 
 def counted(key: str, what: str, unit: str, count: int, rows: Iterable[Row], show: str) -> Number:

@@ -87,7 +87,7 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
     of = {name: [row for row in rows if row["experiment"] == name] for name in names}
     baselines = {} if baseline is None else _baselines(of, baseline)
     sections = [
-        _section(name, of[name], baselines.get(name), shapes, numbers)
+        _section(name, of[name], baselines.get(name), shapes, numbers, rows)
         for name in Bar(names, desc="drawing", disable=not sys.stderr.isatty(), leave=False)
     ]
     links = "\n".join(f'<a href="#{_anchor(name)}">{escape.html(name)}</a>' for name in names)
@@ -166,10 +166,17 @@ def _digits(number: int) -> str:
     return f"f{text}"
 
 
-def _section(name: str, rows: list[Row], baseline: str | None, shapes: Iterator[str], numbers: dict[str, int]) -> str:
+def _section(
+    name: str,
+    rows: list[Row],
+    baseline: str | None,
+    shapes: Iterator[str],
+    numbers: dict[str, int],
+    beside: Sequence[Row],
+) -> str:
     drawn = []
     with styled():
-        for drawing in templates.drawings(rows, width="single", baseline=baseline):
+        for drawing in templates.drawings(rows, width="single", baseline=baseline, beside=beside):
             picture = _inline(figures.svg(drawing.figure), shapes)
             if picture:
                 caption, alt = escape.html(drawing.caption), escape.html(drawing.alt)

@@ -60,6 +60,17 @@ def bootstrap_or_range(pairs: Sequence[tuple[Sequence[float], Sequence[float]]])
     return mean, min(mean, low), max(mean, high), True
 
 
+def median_ratio(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+    """Return the median over graphs of ratios of medians, beside their geometric mean, which `bootstrap` returns.
+
+    Examples
+    --------
+    >>> median_ratio([([2.0, 2.0], [1.0, 1.0]), ([8.0], [1.0]), ([3.0], [1.0])])
+    3.0
+    """
+    return float(np.median([np.median(base) / np.median(own) for base, own in pairs]))
+
+
 def ratio_ends(base: Any, own: Any) -> tuple[float, float]:
     """Return the ends of the interval of the ratio of two medians; NaN where one has no samples.
 

@@ -18,6 +18,7 @@ import pandas as pd
 from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.experiment.report import captions
+from cpms.experiment.report.generic import bandwidth
 from cpms.experiment.report.generic.contestants import (
     chosen_by_default,
     key_of,
@@ -49,7 +50,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         ``case``: a graph and the ``problem`` that is solved on it, such as a tolerance, where a contestant has several.
         ``called`` is the contestant without its problem and without what is chosen for each graph, ``named_by`` lists
         what it names, and ``named`` is its name for a caption where there is no other. ``kind`` of the experiment;
-        ``engine``, ``layout`` and ``machines``, the devices;
+        ``engine``, ``layout``, ``method`` and ``machines``, the devices;
         ``tol``, the tolerance of a solve, and ``besides``, the problem without it;
         ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
         ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
@@ -66,7 +67,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     >>> found[["contestant", "seconds", "bits"]].values.tolist()
     [['cpms2', 2.0, 64.0], ['fp64', 3.0, 64.0]]
     """
-    table = flatten(rows)
+    table = flatten(map(bandwidth.with_least_bytes, rows))
     table = table[table.status.isin(MEASURED)]
     if "values" in table:  # Arrays are for conversions and top-k what graphs are for solves.
         table = table.assign(graph=[f"{count} values" for count in table["values"]])
@@ -180,6 +181,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "engine": first.get("engine", first.get("name", "")),
         "machines": [name for line in lines for name in captions.devices(line)],
         "layout": first.get("layout", ""),
+        "method": first.get("method", ""),
         "seconds": seconds,
         "samples": samples,
         **_ends(first, samples, seconds),

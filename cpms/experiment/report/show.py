@@ -112,7 +112,9 @@ def show(
                         module.show(recorded, target, *beside)
                     target.origin(plugins.origins_of(module), [*module.NEEDS, *getattr(module, "BESIDE", [])])
                 else:
-                    for drawing in templates.drawings(found.rows, width=width, baseline=baseline):
+                    for drawing in templates.drawings(
+                        found.rows, width=width, baseline=baseline, beside=of_folder.rows
+                    ):
                         target.drawing(drawing)
                         echo(drawing.caption)
                     table, caption = templates.table(found.rows)

@@ -8,12 +8,13 @@ as wide as one column of a journal or two, with text of at least 7 points at tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
 from cpms.experiment.report import captions
+from cpms.experiment.report.generic import bandwidth
 from cpms.experiment.report.generic.bars import time_by_precision
 from cpms.experiment.report.generic.conditions import conditions
 from cpms.experiment.report.generic.curves import residuals
@@ -48,6 +49,8 @@ class Drawing(NamedTuple):
     experiment : str
     cells : list of str
         The rows that it is drawn from.
+    beside : list of dict
+        Rows of other experiments that it takes the rate of a copy from; their cells are among ``cells``.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Drawing(NamedTuple):
     alt: str
     experiment: str
     cells: list[str]
+    beside: Sequence[Row] = ()
 
 
 TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
@@ -73,7 +77,9 @@ _TIMED = ("time", "speedup", "tolerance", "traffic", "roofline")
 """Templates that compare times."""
 
 
-def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None = None) -> Iterator[Drawing]:
+def drawings(
+    rows: Sequence[Row], *, width: str = "single", baseline: str | None = None, beside: Iterable[Row] = ()
+) -> Iterator[Drawing]:
     """Yield the figures that the rows of one experiment allow.
 
     Parameters
@@ -84,6 +90,8 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
         ``single`` or ``double``, see `cpms.experiment.report.style.WIDTHS`.
     baseline : str, optional
         Part of the name of the contestant that speed-ups are over; by default the first that stores float64.
+    beside : iterable of dict
+        Rows of any experiments. Results on a GPU whose rows hold no rate of a copy are compared with theirs.
 
     Raises
     ------
@@ -98,17 +106,21 @@ def drawings(rows: Sequence[Row], *, width: str = "single", baseline: str | None
         return
     baseline_of(found, baseline)
     timed, flawed = fair(found)
+    rated, rates = bandwidth.with_rates(timed, bandwidth.rates_of_gpus(beside))
     for name, template in TEMPLATES.items():
         shown, left = (timed, flawed + unconverged(rows)) if name in _TIMED else (found, "")
+        if name == "roofline":
+            shown, left = rated, bandwidth.taken_from(rates) + left
         if baseline is not None and not any(baseline in each for each in shown.called):
             continue
         with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
             made = template(shown, size, baseline)
         if made is not None:
-            cells = [row["cell"] for row in rows if row["status"] == "ok"]
+            others = [rate.row for rate in rates] if name == "roofline" else []
+            cells = [row["cell"] for row in [*rows, *others] if row["status"] == "ok"]
             what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}. {conditions(rows, found)}"
             caption = f"{what} {captions.provenance(rows, shown)}"
-            yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells)
+            yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells, others)
 
 
 def table(rows: Sequence[Row]) -> tuple[pd.DataFrame, str]:

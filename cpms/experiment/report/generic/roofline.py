@@ -1,8 +1,8 @@
 """Share of the roofline: the bytes that a result moves over its time, beside the rate of a copy on the same device.
 
 Work that memory bounds cannot move bytes faster than a copy does, unless a cache holds some of them (Williams, Waterman
-and Patterson, Roofline, Communications of the ACM 52 (2009)). Results whose rows hold no rate of a copy, or no bytes,
-have no share. The cost is that of the panel.
+and Patterson, Roofline, Communications of the ACM 52 (2009)). Results without bytes, or without the rate of a copy on
+their device, have no share; the caption counts them. The cost is that of the panel.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import captions, panels
+from cpms.experiment.report.generic import bandwidth
 from cpms.experiment.report.generic.bars import groups
 from cpms.experiment.report.generic.parts import Made, baseline_of, explain_bits, range_of
 from cpms.experiment.report.generic.words import bits_in_words
@@ -21,10 +22,13 @@ from cpms.experiment.report.stand_ins import STARRED
 
 _COPY: dict[str, Any] = {"color": NEUTRAL, "linewidth": 0.7, "linestyle": "--"}
 """The line at the rate of a copy."""
+_OF_SOLVES = "; a sweep moves the matrix once, and reads and writes a vector in its bits"
+_OF_REFINE = "; sweeps of refine count the whole graph, of which trimming may leave less"
 
 
 def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the bytes a second of each contestant as a share of the rate of a copy, with its range."""
+    without = bandwidth.left_out(found)
     found = found[(found.seconds > 0) & (found.moved > 0) & (found.copy_gbps > 0)]
     if found.empty:
         return None
@@ -49,5 +53,7 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         f"{bits_in_words(found)}"
     )
     texts = [text, "; lines: from least to most of the samples" if (found.least < found.most).any() else "", some]
+    solves = found[found.kind.isin(bandwidth.SOLVES)]
+    texts += [_OF_SOLVES if len(solves) else "", _OF_REFINE if (solves.method == "refine").any() else "", without]
     texts += [f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else ""]
     return figure, "".join(texts), range_of(found, "share", "Bars of the share of a copy", "%")

@@ -23,7 +23,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
 )
 from cpms.experiment.report.generic.words import case_in_words, cases_in_words, of_systems
-from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range
+from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, median_ratio
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -42,11 +42,14 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         axes.errorbar(
             line.speedup, place, xerr=error, color=colour(line.fewest_bits), marker=marker[place], markersize=4
         )
+        if line.graphs > 1:
+            axes.plot(line.median, place, zorder=4, **_MEDIAN)
     axes.axvline(1.0, color=NEUTRAL, linewidth=0.6)
     panels.logarithmic(axes, most=5)
     names = [each.get_text() for each in axes.get_yticklabels()]
     panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
-    explain_bits(figure, table, marked=several)
+    medians = (table.graphs > 1).any()
+    explain_bits(figure, table, marked=several, others=panels.key(lines={"median": _MEDIAN}) if medians else [])
     count = kept.case.nunique()
     first = captions.case_label(*kept[["graph", "problem"]].iloc[0])
     kind = "system" if of_systems(kept) else case_in_words(kept)
@@ -56,6 +59,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     interval = _interval(kept) if drawn else "; the rows hold no samples for an interval"
     if not drawn and (kept.least < kept.most).any():
         interval = "; no interval: the rows hold the least and the most of the samples only"
+    interval += "; strokes: medians over these" if medians else ""
     text = f"speed-up over {base}{mean}{interval}{fewest(kept)}{_stored(kept)}{_errors(kept, base)}{left}{some}"
     return figure, text, range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
 
@@ -80,6 +84,8 @@ def _counted(found: pd.DataFrame) -> str:
 
 _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 """Columns, and a word in the names of graphs that grow with the ranks."""
+_MEDIAN: dict[str, Any] = {"color": "#222222", "marker": "|", "markersize": 7, "linestyle": ""}
+"""The stroke at the median of the ratios of which a mean is drawn."""
 _MOST_STORED = 4
 """Contestants whose formats a caption states."""
 _SAME_ERROR = 2.0
@@ -89,6 +95,7 @@ _SAME_ERROR = 2.0
 def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str, Any]]:
     """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``.
 
+    ``median`` is that of the ratios of its ``graphs``, whose geometric mean the speed-up is.
     Times of one graph and of one problem on it are compared, so that a looser tolerance is no speed-up. Graphs that
     grow with the number of ranks are left out, and those that not every ranked contestant has. Where the bits are those
     of the problem, such as the type of an array, each contestant has an observation for each number of them.
@@ -108,7 +115,8 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
             called = f"{name}, {bits_of:g} bits" if by_problem else name
             first = {**group.iloc[0], "contestant": called, "called": called, "graph": "", "problem": "", "case": ""}
             bits = {"fewest_bits": group.fewest_bits.min()}
-            lines.append({**first, **bits, **dict(zip(_SPEED, bootstrap_or_range(pairs)[:3], strict=True))})
+            middle = {"median": median_ratio(pairs), "graphs": len(pairs)}
+            lines.append({**first, **bits, **dict(zip(_SPEED, bootstrap_or_range(pairs)[:3], strict=True)), **middle})
     return lines
 
 

@@ -1,0 +1,148 @@
+"""Bytes that results move at least, and the rates of copies that these are compared with.
+
+Rows of whole PageRank solves hold their sweeps by bits, from which the least bytes follow
+(`cpms.experiment.memory_footprint.least_bytes_by_bits`). A result on a GPU whose row holds no rate of a copy is set
+beside the median of those that other rows hold of a GPU of the same name: such cards have the same memory. Machines
+with processors of one name do not, so that a result on processors needs a rate of its own row. The cost is one pass
+over the rows.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cpms.base.text.counted import counted
+from cpms.experiment.memory_footprint import least_bytes_by_bits
+from cpms.experiment.report import captions
+from cpms.experiment.rows.rows import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SOLVES = ("contest", "pagerank")
+"""Kinds of whole PageRank solves."""
+_IN_TURN = ("conversion",)
+"""Kinds whose copies take turns with work that evicts their data from caches."""
+
+
+class Rate(NamedTuple):
+    """The rate of a copy, read and written, and a row that holds it."""
+
+    gbps: float
+    row: Row
+
+
+def with_least_bytes(row: Row) -> Row:
+    """Return a row of PageRank solves with ``least_bytes`` in each result whose sweeps and layout give them.
+
+    A sweep moves the matrix once, and reads and writes a vector in its bits. Method ``refine`` has a matrix without
+    values; its vector is the residual, and in the float64 sweeps that add the correction it is x.
+
+    Examples
+    --------
+    >>> row = {"kind": "contest", "nodes": 2, "edges": 2, "layout": "csr"}
+    >>> lines = [{"layout": None, "bits": [64, 64]}, {"method": "refine", "bits": [64, 16]}, {"layout": "ell"}]
+    >>> [line.get("least_bytes") for line in with_least_bytes({**row, "results": lines})["results"]]
+    [128.0, 88.0, None]
+    """
+    if row.get("kind") not in SOLVES or not {"nodes", "edges"} <= row.keys():
+        return row
+    if isinstance(row.get("results"), list):
+        return {**row, "results": [_with_least_bytes(row, each) for each in row["results"] if isinstance(each, dict)]}
+    return _with_least_bytes(row, row)
+
+
+def _with_least_bytes(row: Row, result: dict[str, Any]) -> dict[str, Any]:
+    sweeps = _sweeps(result)
+    if result.get("least_bytes") or not sweeps:
+        return result
+    layout = "pattern" if result.get("method") == "refine" else result.get("layout") or row.get("layout")
+    found = least_bytes_by_bits(row["nodes"], row["edges"], str(layout), sweeps)
+    return result if found is None else {**result, "least_bytes": found}
+
+
+def _sweeps(result: dict[str, Any]) -> dict[int, int]:
+    """Return the number of sweeps by the bits that they read; nothing of rows that do not hold it."""
+    by_bits, bits = result.get("iterations_by_bits"), result.get("bits")
+    if isinstance(by_bits, dict):
+        return {int(each): count for each, count in by_bits.items()}
+    return dict(Counter(bits)) if isinstance(bits, list) else {}
+
+
+def rates_of_gpus(rows: Iterable[Row]) -> dict[str, list[Rate]]:
+    """Return the rates of copies that rows of any experiments hold, by the name of the GPU, each rate once.
+
+    Examples
+    --------
+    >>> rates = {"copy_gbps": 4100.0}, {"ceilings": {"copy_gbps": 4200.0}}, {}
+    >>> [rate.gbps for rate in rates_of_gpus({"gpu": "H200", **each} for each in rates)["H200"]]
+    [4100.0, 4200.0]
+    """
+    found: dict[str, dict[float, Rate]] = {}
+    for row in rows:
+        ceilings = row.get("ceilings")
+        gbps = row.get("copy_gbps") or (ceilings.get("copy_gbps") if isinstance(ceilings, dict) else None)
+        if row.get("gpu") and row.get("kind") not in _IN_TURN and isinstance(gbps, int | float) and gbps > 0:
+            found.setdefault(row["gpu"], {}).setdefault(float(gbps), Rate(float(gbps), row))
+    return {gpu: list(rates.values()) for gpu, rates in found.items()}
+
+
+def with_rates(found: pd.DataFrame, rates: Mapping[str, list[Rate]]) -> tuple[pd.DataFrame, list[Rate]]:
+    """Return observations with a rate of a copy wherever their row or another of their GPU has one, and those taken.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+        Of `cpms.experiment.report.observations.observations`.
+    rates : mapping of str to list of Rate
+        Of `rates_of_gpus`.
+    """
+    lacking = found.copy_gbps.isna() & (found.moved > 0)
+    by_line = [tuple(dict.fromkeys(each)) if lacks else () for each, lacks in zip(found.machines, lacking, strict=True)]
+    wanted = dict.fromkeys(names[0] for names in by_line if len(names) == 1 and names[0] in rates)
+    medians = {name: statistics.median(rate.gbps for rate in rates[name]) for name in wanted}
+    filled = [
+        medians.get(names[0], own) if len(names) == 1 else own
+        for names, own in zip(by_line, found.copy_gbps, strict=True)
+    ]
+    return found.assign(copy_gbps=filled), [rate for name in wanted for rate in rates[name]]
+
+
+def taken_from(taken: list[Rate]) -> str:
+    """Return the text of a caption about rates that other rows hold.
+
+    Examples
+    --------
+    >>> taken_from([Rate(4100.0, {"experiment": "mine"}), Rate(4200.0, {"experiment": "mine"})])
+    '; the rate is the median of 2, from 4100 to 4200 GB/s, that rows of mine hold of a GPU of this name'
+    >>> taken_from([])
+    ''
+    """
+    if not taken:
+        return ""
+    rates, names = sorted(rate.gbps for rate in taken), dict.fromkeys(str(rate.row["experiment"]) for rate in taken)
+    several = (
+        f"the median of {len(rates)}, from {rates[0]:.0f} to {rates[-1]:.0f} GB/s, that" if rates[1:] else "one that"
+    )
+    return f"; the rate is {several} rows of {captions.some(names)} hold of a GPU of this name"
+
+
+def left_out(found: pd.DataFrame) -> str:
+    """Return the text of a caption about timed results without bytes or without a rate.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> left_out(pd.DataFrame({"seconds": [1.0] * 3, "moved": [1.0, None, 1.0], "copy_gbps": [1.0, 1.0, None]}))
+    '; left out: 1 result whose row does not give its bytes, 1 result without the rate of a copy on its device'
+    """
+    timed = found[found.seconds > 0]
+    without = int((~(timed.moved > 0)).sum()), int(((timed.moved > 0) & ~(timed.copy_gbps > 0)).sum())
+    texts = [
+        f"{counted(without[0], 'result')} whose row does not give its bytes" if without[0] else "",
+        f"{counted(without[1], 'result')} without the rate of a copy on its device" if without[1] else "",
+    ]
+    return f"; left out: {', '.join(filter(None, texts))}" if any(texts) else ""
