@@ -1,7 +1,8 @@
-"""The contract of Arnoldi's method: what a backend may fuse, between two residuals found in float64.
+"""The contract of Arnoldi's method: the part of a GMRES cycle that a backend may fuse.
 
-Each step multiplies with the matrix, orthogonalises against the basis as it is stored, brings the new column of the
-Hessenberg matrix to triangular form by Givens rotations, and stores the next vector.
+A cycle begins and ends with a residual in float64, which its caller computes. Each step between multiplies with the
+matrix, orthogonalises against the basis as it is stored, brings the new column of the Hessenberg matrix to triangular
+form by Givens rotations, and stores the next vector. `cpms.solvers.linear.gmres` has the method and its references.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from cpms.formats.codes import VectorFormat
 
 
 class StoredAs(NamedTuple):
-    """The storage of a basis vector: a format, None for float64, and the number of segments that are written."""
+    """The storage of a basis vector.
+
+    ``storage`` is a format, or None for float64. ``segments`` is how many of its segments are written, None for all.
+    ``bits`` are those of a value.
+    """
 
     storage: VectorFormat | None
     segments: int | None
@@ -24,7 +29,8 @@ class StoredAs(NamedTuple):
 class ArnoldiStep(NamedTuple):
     """Results of a step: the residual of the least-squares problem, and the passes of Gram-Schmidt.
 
-    ``bits`` are those read of one value of each basis vector, in all passes; None if all vectors were read whole.
+    ``bits`` are the sum, over all basis vectors and passes, of the bits read of one value; None if each pass read all
+    vectors whole.
     """
 
     residual: float
@@ -38,13 +44,13 @@ class ArnoldiCycle(NamedTuple):
     Parameters
     ----------
     enough : float
-        Residual at which it ends.
+        Residual of the least-squares problem at which the cycle ends, absolute.
     most : int
-        Steps.
+        Most steps.
     stored_as : callable
-        Returns the storage of a vector, given the relative residual of the cycle.
+        Returns the storage of a vector, given the residual relative to the first of the cycle.
     floor : float
-        Relative residual that the cycle is to reach.
+        Residual that the cycle is to reach, relative to its first.
     """
 
     enough: float
@@ -54,25 +60,31 @@ class ArnoldiCycle(NamedTuple):
 
 
 CANCELLED = 0.1
-"""Length after the first pass of Gram-Schmidt, over the length before, below which a second pass follows."""
+"""2-norm of a vector after the first pass of Gram-Schmidt, over the one before, below which a second pass follows."""
 NO_LONGER = 1e-15
-"""Length of a new vector, over the largest entry of its column, at which the basis is complete."""
+"""2-norm of a new vector, over the largest entry of its column, at which the Krylov space is exhausted."""
 
 
 class ArnoldiSteps(ABC):
-    """A basis, its Hessenberg matrix in triangular form, and the least squares; for one cycle after the other."""
+    """The basis of a cycle, its Hessenberg matrix in triangular form, and the least-squares problem.
+
+    One object serves all cycles of a solve, one after the other.
+    """
 
     bits: list[int]
     """Bits of a value of each basis vector."""
 
     @abstractmethod
     def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:
-        """Begin with a residual of this 2-norm."""
+        """Begin a cycle at the residual r, whose 2-norm is ``size``; r may be overwritten."""
 
     @abstractmethod
     def run(self) -> list[ArnoldiStep]:
-        """Do some steps, or wait for those that are queued; return their results, none if the cycle has ended."""
+        """Do one step or several, and return their results; an empty list once the cycle has ended.
+
+        A backend may enqueue steps ahead, and here wait for them.
+        """
 
     @abstractmethod
     def update(self, x: Any) -> None:
-        """Add M V y to x, y being the solution of the least squares."""
+        """Add M V y to x: preconditioner M, basis V, and the solution y of the least-squares problem."""

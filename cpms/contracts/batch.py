@@ -1,7 +1,7 @@
 """The contracts of batches: personalised queries that share every read of the matrix.
 
-A batch turns the product of a sparse matrix with a vector into one with several vectors (SpMM). Solvers of batches know
-these classes alone; backends implement them.
+A batch replaces the products of a sparse matrix with single vectors by one product with several vectors (SpMM). Solvers
+of batches use these classes alone; backends implement them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cpms.problems.pagerank import Problem
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A teleport distribution as its nodes and their weights, of sum 1."""
+    """A teleport distribution: the nodes where it is not 0, and their weights, which have the sum 1."""
 
     nodes: npt.NDArray[np.int64]
     weights: Floats
@@ -40,12 +40,13 @@ class Batch(ABC):
     """A problem prepared for power iteration of several queries at once; it holds their iterates."""
 
     nbytes: int
+    """Bytes of the stored matrix."""
     width: int
-    """The number of queries to sweep together: the fastest that fits into memory."""
+    """Number of queries to sweep together: the fastest that fits into memory."""
 
     @abstractmethod
     def start(self, queries: list[Query], first: Floats) -> None:
-        """Begin all queries at the same ``first`` iterate, shape (nodes,)."""
+        """Begin all queries at the same iterate ``first``, shape (nodes,)."""
 
     @abstractmethod
     def sweep(self) -> list[Sweep]:
@@ -60,6 +61,7 @@ class Batch(ABC):
 
 
 Solved = list[tuple[Any, Status, list[Step]]]
+"""Ranks, status and history of each query."""
 
 
 class BatchSolve(Protocol):
@@ -70,7 +72,7 @@ class BatchSolve(Protocol):
 
 
 class PreparedBatch(NamedTuple):
-    """A problem prepared for batches by either method: bytes of the matrix, best width, and how to solve."""
+    """A problem prepared for batches by one method: bytes of the matrix, fastest width, and the solving function."""
 
     nbytes: int
     width: int
@@ -78,7 +80,7 @@ class PreparedBatch(NamedTuple):
 
 
 class InnerGoal(NamedTuple):
-    """Stopping test of the inner sweeps of a query: ||r||_1 is at most ``until``, or ``most`` sweeps are done."""
+    """Format and stopping test of a query's inner sweeps: ||r||_1 at most ``until``, or ``most`` sweeps done."""
 
     storage: FloatFormat
     until: float
@@ -90,8 +92,9 @@ class RefinementBatch(ABC):
 
     problem: Problem
     nbytes: int
+    """Bytes of the stored matrix."""
     width: int
-    """The number of queries to solve together: the fastest that fits into memory."""
+    """Number of queries to solve together: the fastest that fits into memory."""
 
     @abstractmethod
     def solve(self, queries: list[Query], first: Floats, policy: RefinementPolicy, stopping: Stopping) -> Solved:
@@ -106,7 +109,7 @@ class Lockstep(RefinementBatch):
 
     @abstractmethod
     def start(self, queries: list[Query], first: Floats) -> None:
-        """Begin all queries at the same ``first`` iterate, shape (nodes,)."""
+        """Begin all queries at the same iterate ``first``, shape (nodes,)."""
 
     @abstractmethod
     def residual_sweep(self) -> list[Sweep]:
@@ -114,10 +117,10 @@ class Lockstep(RefinementBatch):
 
     @abstractmethod
     def inner_sweeps(self, goals: list[InnerGoal | None]) -> list[tuple[list[float], list[float]]]:
-        """Do the inner sweeps that follow a residual sweep; None: no inner sweeps of this query.
+        """Do the inner sweeps of each query after a residual sweep, up to its goal; none where its goal is None.
 
-        Return for each query ||r||_1 after each inner sweep, and the end of each in seconds since the call. A query
-        that has met its goal idles until all have, so its result does not depend on the others.
+        Return for each query ||r||_1 after each of its inner sweeps, and the end of each in seconds since the call. A
+        query that has met its goal does not change until all have, so its result does not depend on the others.
         """
 
     @abstractmethod

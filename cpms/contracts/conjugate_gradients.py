@@ -1,8 +1,11 @@
-"""The contract of conjugate gradient iterations: what a backend may fuse, between two residuals found in float64.
+"""The contract of conjugate gradient iterations: the part of a solve that a backend may fuse.
 
-The recurrences are those of flexible conjugate gradients: alpha = r.p / p.Ap and beta = -z.Ap / p.Ap, which keep p
-conjugate to its predecessor whatever rounding does to r (Notay, "Flexible conjugate gradients", SIAM J. Sci. Comput.
-22, 2000). They need the same passes over vectors as the usual ones.
+It lies between two residuals in float64. The recurrences are those of flexible conjugate gradients (Notay, "Flexible
+conjugate gradients", SIAM J. Sci. Comput. 22, 2000), with the preconditioned residual z = M r:
+
+    alpha = r.p / p.Ap,   x += alpha p,   r -= alpha A p,   beta = -z.Ap / p.Ap,   p = z + beta p
+
+They keep p conjugate to its predecessor however r is rounded, and need the same passes over vectors as the usual ones.
 """
 
 from __future__ import annotations
@@ -12,7 +15,11 @@ from typing import NamedTuple
 
 
 class CgStep(NamedTuple):
-    """Results of an iteration: the square of the recurrence's residual, p.Ap, and the next r.p."""
+    """Results of an iteration.
+
+    ``residual_square`` is the squared 2-norm of the recurrence's residual after the iteration, ``curvature`` p.Ap, and
+    ``next_product`` the r.p of the iteration that follows.
+    """
 
     residual_square: float
     curvature: float
@@ -25,19 +32,20 @@ class CgIterations(ABC):
     bits: int
     """Bits of a value of p, which products read."""
     bytes_read: int
-    """Bytes of matrix and vectors that an iteration reads."""
+    """Bytes of matrix and vectors that an iteration reads; fused iterations count those that they write, too."""
     together: int
-    """Iterations that are best run at once: their numbers reach main memory in one transfer."""
+    """Iterations that are best requested at once, since their results reach main memory in one transfer."""
     product: float | None = None
-    """The product r.p of the iteration that follows; None where a device holds it, which is ||r||^2 at first."""
+    """The r.p of the iteration that follows; None where the device alone knows it. It is ||r||^2 at first, if M = I."""
 
     @abstractmethod
     def replace_residual(self) -> float:
-        """Bring x up to date, find r = b - A x in float64, and p conjugate to its predecessor; return ||r||."""
+        """Complete x, replace r by b - A x in float64, keep or first make the direction p, and return ||r||_2."""
 
     @abstractmethod
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:
-        """Do so many iterations; fewer if one of them has no direction to go.
+        """Do at most ``count`` iterations, and return their results.
 
-        They may end with the first whose residual is at most ``target``.
+        They end with one whose p.Ap is not above 0 or not finite, and may end with the first whose recurrence's
+        residual is at most ``target``.
         """

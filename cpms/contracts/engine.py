@@ -1,7 +1,8 @@
-"""The contract of an engine: it prepares a problem for power iteration, refinement or batches.
+"""The contract of an engine: it prepares a PageRank problem for power iteration, refinement or batches.
 
-Preparing is the work that depends on the matrix alone and is done once: a layout, its values in a storage format, and
-compiled kernels. `cpms.engines` lists the engines.
+Preparation is the work that depends on the matrix alone and is done once: it brings the matrix into a layout and its
+values into a storage format, and compiles kernels. `cpms.engines` lists the engines. A "format of the protocol" is one
+with a codec of its own, by `cpms.formats.protocol.Format`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cpms.formats.quantization import residual_format
 from cpms.problems.pagerank import Problem
 
 MANY_SOLVES = 1000
-"""Number of solves with one preparation after which its cost does not matter."""
+"""Number of solves with one preparation above which its cost does not matter."""
 
 
 class Engine(ABC):
@@ -38,11 +39,11 @@ class Engine(ABC):
     takes_device_arrays: ClassVar[bool] = False
     """Whether operators load arrays in device memory without a copy to the host."""
     takes_codecs: ClassVar[TakesCodecs] = "none"
-    """Which codec a format of the protocol must bring to be stored here."""
+    """The codec that a format of the protocol needs for power iteration to store values in it."""
     residual_codecs: ClassVar[TakesCodecs] = "none"
-    """Which codec a format of the protocol must bring to be that of the residual of method ``refine``."""
+    """The codec that a format of the protocol needs for method ``refine`` to store the residual in it."""
     stores: tuple[str, ...] = ()
-    """Names of the formats that power iteration stores, where these are few; else those of ``takes_codecs``."""
+    """Names of the only formats that power iteration stores; empty if ``takes_codecs`` alone decides."""
     mass_roundoff: ClassVar[float] = 0.0
     """Relative error of the dangling mass, for engines that compute it as a difference of two sums; else 0."""
     repeatable: bool
@@ -79,7 +80,7 @@ class Engine(ABC):
         """Return a sentence that says why power iteration does not store a format here; None if it does."""
         if not self.stores:
             return codec_refusal(self.name, self.takes_codecs, storage)
-        # A format may be that one by another name. NumPy's types equal None, so that it is asked for first.
+        # Types are compared, since a format may have other names. NumPy's types equal None, so None is tested first.
         kind = element_type(storage)
         if kind is not None and kind in [element_type(format_named(name)) for name in self.stores]:
             return None
@@ -132,15 +133,15 @@ class Engine(ABC):
         return 0.0
 
     def for_solves(self, solves: int) -> Engine:  # noqa: ARG002
-        """Return the engine for so many solves: it leaves out preparations that so few solves do not repay."""
+        """Return the engine for a number of solves, without preparations that cost more than these solves gain."""
         return self
 
     def held(self, problem: Problem) -> Problem:
-        """Return the problem with its graph in the engine's memory, so that solver and certificate share one copy."""
+        """Return the problem with its graph in the engine's memory, where solver and certificate share one copy."""
         return problem
 
     def recomputation(self, problem: Problem) -> Recomputation | None:  # noqa: ARG002
-        """Return the recomputation of residuals in the memory of the engine's answers; None for main memory."""
+        """Return the certificate's recomputation of residuals in device memory; None for engines in main memory."""
         return None
 
     @abstractmethod
@@ -160,11 +161,11 @@ class Engine(ABC):
         raise UnsupportedError(f"engine {self.name} takes no batches of queries by method 'refine'; use cpu or cuda")
 
     def refinement(self, problem: Problem) -> Refinement:  # noqa: ARG002
-        """Prepare for method ``refine``, without values if there are no weights; engines that have it implement it."""
+        """Prepare for method ``refine``; a graph without weights stores no values. Engines with it override this."""
         raise UnsupportedError(f"engine {self.name} has no method 'refine'; use cpu or cuda")
 
     def refinement_from_start(self, problem: Problem) -> Refinement:
-        """Prepare as `refinement` does, for a solve that begins at given ranks: without what such solves skip."""
+        """Prepare for method ``refine`` from given ranks, without the reductions that such solves do not use."""
         return self.refinement(problem)
 
     def codec_refinement(self, problem: Problem) -> Refinement:

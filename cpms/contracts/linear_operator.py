@@ -1,9 +1,9 @@
 """The contract of a linear operator: products with a matrix that is stored in a format, and operations on vectors.
 
-A method of numerical linear algebra needs few operations: multiply by A or its transpose, dot products, linear
-combinations, an update with the norm of its result, scale, convert. `LinearOperator` has these for one matrix on one
-backend. How many bits of the matrix and of each vector are read is an argument of each call, and the precision of
-products and sums (``compute``) is apart from the storage.
+A method of numerical linear algebra needs few operations: products with A or its transpose, dot products, linear
+combinations, an update with the norm of its result, scaling, and conversion. `LinearOperator` has these for one matrix
+on one backend. How many bits of the matrix and of each vector are read is an argument of each call. The precision of
+products and sums (``compute``) does not depend on the storage.
 
 Vectors are arrays of float64 or float32, or stored in a format (`cpms.storage.block_float.STORED`). Matrix and vectors
 lie in the operator's memory: main memory or that of a device, as ``memory`` says. Only `LinearOperator.to_memory` and
@@ -31,7 +31,7 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat
 UNIT_ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24}
 """Unit roundoff of products and sums, by their precision."""
 _OTHERS = 5
-"""Roundings of a term beside its row's additions: value and x to the compute precision, their product, alpha, out."""
+"""Roundings of a term besides additions: of value and x to the compute precision, their product, by alpha, and out."""
 
 
 class Epilogue(NamedTuple):
@@ -56,7 +56,7 @@ NO_EPILOGUE = Epilogue()
 
 
 class Terms(NamedTuple):
-    """Factors, levels and epilogue of a product: what `LinearOperator.apply` is given beside its vectors."""
+    """Factors, levels and epilogue of a product: the arguments of `LinearOperator.apply` besides its vectors."""
 
     alpha: float
     beta: float
@@ -75,27 +75,29 @@ class Norms(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """How far a product may be from the exact one: ``relative * |A| |x| + absolute * (pattern of A) |x|`` by rows."""
+    """Bound of the error of a product, row by row: ``relative * |A| |x| + absolute * P |x|``, P the pattern of A."""
 
     relative: float
     absolute: float
 
 
 EXACT = Bound(0.0, 0.0)
-"""Bound of values that are stored as they were given."""
+"""Bound of values that are stored without rounding."""
 
 
 def value_error(storage: ValueFormat, read: int | None, exponent: int = 0) -> Bound:
-    """Return how far a stored value may be from the one given, relative to it, and for values below the normal range.
+    """Return the bound of the rounding error of a stored value: relative to the value given, plus an absolute part.
+
+    The absolute part is for values below the format's normal range, and for block floats, whose values share exponents.
 
     Parameters
     ----------
-    storage : SegmentFormat, FloatFormat or CodeFormat
-        Written whole.
+    storage : SegmentFormat, FloatFormat, BlockFloatFormat, CodeFormat, or a format with a codec of its own
+        All its segments were written.
     read : int or None
-        Segments that are read; all for None. A read cuts, whatever the format's rounding.
+        Segments that are read; all for None. A read of fewer segments truncates, however the format rounds.
     exponent : int
-        Values are stored times 2**exponent; of block floats, the sizes of all values are below 2**-exponent.
+        Values are stored times 2**exponent. For block floats, all absolute values are below 2**-exponent.
 
     Examples
     --------
@@ -116,7 +118,7 @@ def value_error(storage: ValueFormat, read: int | None, exponent: int = 0) -> Bo
 
 
 def array_error(stored: Any, read: int | None) -> Bound:
-    """Return `value_error` of an array, with the exponents that it has; of none, which is a pattern, exact.
+    """Return `value_error` of a stored array, with its exponents; `EXACT` for None, the values of a pattern.
 
     Examples
     --------
@@ -136,9 +138,10 @@ def array_error(stored: Any, read: int | None) -> Bound:
 
 
 def product_bound(of_matrix: Bound, compute: Compute, additions: int) -> Bound:
-    """Return the error bound of a row with so many additions, by Higham's gamma (section 3.1 of his second edition).
+    """Return the error bound of a row with so many additions.
 
-    Holds where nothing overflows, and nothing that matters falls below the normal range of the compute precision.
+    It is gamma_k = k u / (1 - k u) of Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.1.
+    It holds where no term overflows or falls below the normal range of the compute precision.
 
     Examples
     --------
@@ -152,7 +155,7 @@ def product_bound(of_matrix: Bound, compute: Compute, additions: int) -> Bound:
 
 
 class VectorBlock(list[Any]):
-    """Vectors in their formats, and in ``levels`` the segments that are read of each.
+    """Vectors in their formats; ``levels`` has the number of segments that are read of each, None for all.
 
     Examples
     --------
@@ -173,13 +176,13 @@ class VectorBlock(list[Any]):
 
 
 class LinearOperator(ABC):
-    """A real matrix prepared for products, and the vector operations of its backend; by default in main memory."""
+    """A real matrix that is prepared for products, and the vector operations of its backend."""
 
     memory: ClassVar[Literal["main", "device"]] = "main"
-    """Memory of the vectors."""
+    """The memory in which matrix and vectors lie."""
     shape: tuple[int, int]
     request: ProductRequest
-    """How the matrix is stored, and in which precision is computed."""
+    """How the matrix is stored, and the precision of products and sums."""
     nbytes: int
     """Bytes of the stored matrix."""
 
@@ -196,16 +199,16 @@ class LinearOperator(ABC):
         transpose: bool = False,
         epilogue: Epilogue | None = None,
     ) -> float | None:
-        """Do ``out = alpha A x + beta out`` and the operations of an epilogue; with ``transpose``, A' stands for A.
+        """Do ``out = alpha A x + beta out`` and the operations of an epilogue; with ``transpose``, of A's transpose.
 
         The matrix is read in its first ``read_matrix`` segments. Where vectors are stored in a format, ``x`` is read in
         ``read_x`` and ``out`` written in ``write`` segments. None stands for all segments. ``x`` and ``out`` may be
-        blocks of vectors, arrays of shape (columns, k) and (rows, k): the matrix is then read once for all of them,
-        without an epilogue. With ``beta`` 0, ``out`` is not read.
+        blocks of vectors, arrays of shape (columns, k) and (rows, k). The matrix is then read once for all k, and no
+        epilogue is done. With ``beta`` 0, ``out`` is not read.
 
-        Promises: with `error_bound`, |out - A x| is at most relative * (|A| |x|) + absolute * (P |x|), P the pattern
-        of A, for ``alpha`` 1 and ``beta`` 0, before ``out`` is rounded to the format or type that it has; the same
-        call gives the same bits on the same machine.
+        The same call gives the same bits on the same machine. For ``alpha`` 1 and ``beta`` 0, |out - A x| is at most
+        relative * (|A| |x|) + absolute * (P |x|), P being the pattern of A, and the factors those of `error_bound`.
+        This holds before ``out`` is rounded to its own format or type.
 
         Returns
         -------
@@ -217,27 +220,27 @@ class LinearOperator(ABC):
 
     @abstractmethod
     def product(self, x: Any, out: Any, terms: Terms) -> float | None:
-        """Do `apply` for the matrix as it is stored."""
+        """Do `apply` without ``transpose``; backends implement this."""
 
     @property
     @abstractmethod
     def transposed(self) -> LinearOperator:
-        """The operator of A's transpose, prepared when it is first asked for."""
+        """The operator of A's transpose, which the first use prepares."""
 
     @abstractmethod
     def bytes_read(self, read: int | None = None) -> int:
-        """Return the bytes of indices and values that a product reads whose values are read in ``read`` segments."""
+        """Return the bytes of indices and values that a product reads, with values in their first ``read`` segments."""
 
     def error_bound(self, *, read_matrix: int | None = None, transpose: bool = False) -> Bound:
-        """Return the bound of `apply` by storage, level and compute precision, for the longest row or column.
+        """Return the error bound of `apply` for the row with most entries: of storage, level and compute precision.
 
-        It is for x as it is read, and leaves out the error of a stored x.
+        It is relative to the product with x as it is read, and does not include the rounding error of a stored x.
         """
         return (self.transposed if transpose else self).bound(read_matrix)
 
     @abstractmethod
     def bound(self, read_matrix: int | None) -> Bound:
-        """Return `error_bound` for the matrix as it is stored."""
+        """Return `error_bound` without ``transpose``; backends implement this."""
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return an array in the operator's memory; its content is undefined."""
@@ -245,35 +248,38 @@ class LinearOperator(ABC):
 
     @abstractmethod
     def to_memory(self, values: Any) -> Any:
-        """Return a float64 copy of an array of either memory in the operator's memory."""
+        """Return a float64 copy, in the operator's memory, of an array in main or device memory."""
 
     def to_host(self, x: Any) -> Floats:
-        """Return a plain array of the operator's memory in main memory."""
+        """Return a plain array of the operator's memory as one in main memory; a copy only if the memories differ."""
         found: Floats = x
         return found
 
     def block(self) -> VectorBlock:
-        """Return an empty block of vectors for `dots` and `combine`; it may keep the arguments of kernels."""
+        """Return an empty block of vectors for `dots` and `combine`.
+
+        A backend's block may keep prepared arguments of kernels from call to call.
+        """
         return VectorBlock()
 
     @abstractmethod
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
-        """Return the dot products of each vector of a block with ``w``, float64, shape (len(V),).
+        """Return the dot product of each vector of a block with ``w``, float64, shape (len(V),).
 
         Vector j is read in its first ``levels[j]`` segments, all for None. Sums are float64, whatever ``compute`` is:
-        entry j is within gamma_n of |V_j|^T |w|, V_j as it is read.
+        the error of entry j is at most gamma_n |V_j|^T |w|, V_j being the vector as it is read.
         """
 
     @abstractmethod
     def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
         """Do ``w += sum of c[j] V_j``, each vector read as in `dots`.
 
-        Sums are float64, rounded to the type of ``w`` once for every sixteen vectors at most.
+        Sums are float64, and are rounded to the type of ``w`` at most once for every sixteen vectors.
         """
 
     @abstractmethod
     def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
-        """Do ``y += alpha x`` and return norms of the new ``y``, in one pass over both, in float64."""
+        """Do ``y += alpha x`` in float64, and return norms of the new ``y`` as it is stored; one pass if y is plain."""
 
     def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
         """Do `update_and_norms` and return one of them."""
@@ -282,35 +288,36 @@ class LinearOperator(ABC):
 
     @abstractmethod
     def multiply(self, x: Any, factors: Any, out: Any) -> None:
-        """Do ``out = x * factors`` value by value, all of them plain arrays: a product with a diagonal matrix."""
+        """Do ``out = x * factors`` value by value: a product with a diagonal matrix. All three are plain arrays."""
 
     @abstractmethod
     def scale(self, x: Any, factor: float, level: int | None = None) -> None:
-        """Do ``x *= factor``; a stored vector is read and written in its first ``level`` segments, rounded again."""
+        """Do ``x *= factor``; a stored vector is read in its first ``level`` segments, and rounded to these again."""
 
     @abstractmethod
     def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None, write: int | None = None) -> Any:
-        """Return a vector, of which ``read`` segments are read, in another format; a float64 array for None.
+        """Return a copy of a vector in a format, or as a float64 array for None.
 
-        Of a format in segments the first ``write`` are written, and rounding is to their bits.
+        The vector is read in its first ``read`` segments. In a format of segments, values are rounded to the first
+        ``write`` segments, and these alone are written.
         """
 
     def upload(self, values: Any) -> Any:
-        """Return a copy of an array of any type in main memory, in the operator's memory."""
+        """Return a copy, in the operator's memory, of an array of any type in main memory."""
         return np.array(values)
 
     def computing(self, compute: Compute) -> LinearOperator:  # noqa: ARG002
-        """Return products with the same matrix that compute in another precision; this operator if there are none."""
+        """Return an operator of the same matrix with another compute precision; this one if the backend has none."""
         return self
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:  # noqa: ARG002
-        """Return fused iterations for a `cpms.contracts.linear_solve.SolveTask`; None if the backend fuses none."""
+        """Return fused iterations for a `cpms.contracts.linear_solve.SolveTask`; None if there are none for it."""
         return None
 
     def sweeps(self, task: Any, inverse_diagonal: Any, r: Any, c: Any) -> Sweeps | None:  # noqa: ARG002
-        """Return fused sweeps of a task that correct c by the residual r; None if the backend fuses none."""
+        """Return fused sweeps of a task that update c and its residual r; None if there are none for it."""
         return None
 
     def arnoldi(self, task: Any, most: int) -> ArnoldiSteps | None:  # noqa: ARG002
-        """Return fused steps for a task, of at most ``most`` a cycle; None if the backend fuses none."""
+        """Return fused steps for a task, in cycles of at most ``most`` steps; None if there are none for it."""
         return None

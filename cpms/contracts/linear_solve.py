@@ -1,7 +1,7 @@
 """The task that a method for linear systems is given, and its report: records of iterations and a status.
 
-A method works on `LinearOperator` alone. It improves x in place until its own float64 residual is at the goal, and says
-why it ended; whether the answer is good is for `cpms.certify.linear_system` to say, which shares no code with it.
+A method works on `LinearOperator` alone. It improves x in place until its own float64 residual is at most the goal, and
+returns why it ended. `cpms.certify.linear_system`, which shares no code with the methods, certifies the answer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SolveStatus(Enum):
 
 WIDENS = (SolveStatus.STAGNATED, SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, SolveStatus.DIVERGED,
           SolveStatus.OVERFLOW)  # fmt: skip
-"""Statuses that rounding may cause: the method is tried again with more bits."""
+"""Statuses that rounding may cause, after which a method continues in more bits."""
 
 
 class LinearStep(NamedTuple):
@@ -62,15 +62,15 @@ class LinearStep(NamedTuple):
     iteration : int
         From 1 on.
     residual : float
-        ||b - A x||_2 over ||b||_2, as the method knows it.
+        ||b - A x||_2 over ||b||_2, as the method computes it.
     bits : int
-        Of a value of the vectors.
+        Bits of a value of the vectors.
     bytes_read : int
-        Of matrix and vectors, in this iteration.
+        Bytes of matrix and vectors that the iteration reads.
     seconds : float
-        Since the start of the solve.
+        Time since the start of the solve.
     exact : bool
-        Whether the residual was found as b - A x in float64, or by a recurrence.
+        True if the residual is b - A x in float64, False if it is that of a recurrence.
 
     Examples
     --------
@@ -94,13 +94,23 @@ class Recorder:
     Parameters
     ----------
     most : int
-        Iterations that a solve may take.
+        Most iterations of the solve.
     scale : float
-        ||b||, which residuals are relative to.
+        ||b||_2, by which residuals are divided.
     on_step : callable, optional
         Called with each `LinearStep`.
     now : callable
-        Returns seconds.
+        Returns the time in seconds.
+
+    Attributes
+    ----------
+    steps : list of LinearStep
+    notes : list of str
+        Sentences about changes during the solve, such as to wider vectors.
+    other_bytes : int
+        Bytes read by products that belong to no iteration, such as those of residuals.
+    lanczos : list of (float, float)
+        r.p before each iteration of conjugate gradients, and its p.Ap.
     """
 
     def __init__(
@@ -108,11 +118,8 @@ class Recorder:
     ) -> None:
         self.steps: list[LinearStep] = []
         self.notes: list[str] = []
-        """Sentences about changes during the solve, such as wider vectors."""
         self.other_bytes = 0
-        """Read by products that belong to no iteration, such as those of residuals."""
         self.lanczos: list[tuple[float, float]] = []
-        """r.p before each iteration of conjugate gradients, and p.Ap."""
         self._most, self._scale, self._on_step, self._now, self._began = most, scale, on_step, now, now()
 
     @property
@@ -123,7 +130,7 @@ class Recorder:
     def add(self, residual: float, bits: int, bytes_read: int, *, exact: bool = False) -> None:
         """Append an iteration: the residual's 2-norm, bits of a value of the vectors, and bytes of matrix and vectors.
 
-        ``exact`` says that the residual is b - A x in float64, not a recurrence's.
+        With ``exact``, the residual is b - A x in float64; without, it is that of a recurrence.
         """
         step = LinearStep(
             len(self.steps) + 1, residual / self._scale, bits, int(bytes_read), self._now() - self._began, exact
@@ -133,7 +140,7 @@ class Recorder:
             self._on_step(step)
 
     def correct(self, residual: float) -> None:
-        """Replace the residual of the last iteration by the one that was found as b - A x."""
+        """Replace the 2-norm of the last iteration's residual by that of b - A x in float64."""
         if self.steps:
             self.steps[-1] = self.steps[-1]._replace(residual=residual / self._scale, exact=True)
 
@@ -145,39 +152,38 @@ class Preconditioner(ABC):
     storage: str = "fp64"
     """Format of its values, or several with commas between them."""
     note: str = ""
-    """Why it is stored in another format than was asked for."""
+    """Why it is not stored in the format that was asked for; empty if it is."""
     nbytes: int = 0
     """Bytes that an application reads besides its vectors."""
     least: float | None = None
-    """About the least eigenvalue of the matrix of which it is the inverse, from below; None where that is not known."""
-
+    """An estimate, from below, of the smallest eigenvalue of its inverse; None if there is none."""
     weights: Any | None = None
-    """The numbers that it multiplies by, a vector of float64, where it is diagonal; None for any other."""
+    """The diagonal of a diagonal preconditioner in float64; None for others, and for a diagonal in another format."""
 
     @abstractmethod
     def apply(self, r: Any) -> Any:
-        """Return M r as a new vector of float64, where r lies; M is the same in every call."""
+        """Return M r as a new vector of float64 in the memory of r; M is the same in every call."""
 
 
 @dataclass(frozen=True, eq=False)
 class SolveTask:
-    """A system on a backend, and how far it is to be solved.
+    """A linear system on a backend, the accuracy to reach, and the formats to use.
 
     Parameters
     ----------
     exact : LinearOperator
-        Whose products read the values as they were given.
+        The matrix with its values as they were given.
     stored : LinearOperator
-        The same matrix in fewer bits, or the same object.
+        The matrix in fewer bits, or the same object.
     b : vector of float64
-        In the operators' memory.
+        The right-hand side, in the operators' memory.
     goal : float
-        The residual's 2-norm to reach.
+        The 2-norm of the residual to reach.
     recorder : Recorder
     formats : tuple of format or None
-        What vectors are stored in, from the fewest bits to the most; None is float64.
+        Formats of vectors, from the fewest bits to the most; None is float64.
     read : int or None
-        Segments of the stored values that are read.
+        Segments of the stored values that products read; None for all.
     preconditioner : Preconditioner or None
     """
 
@@ -201,16 +207,16 @@ class SolveTask:
         return replace(self, stored=self.exact, formats=(None,), read=None)
 
     def residual(self, x: Any) -> tuple[Any, float]:
-        """Return b - A x in float64 of the values as they were given, and its 2-norm."""
+        """Return b - A x in float64, of the matrix as it was given, and its 2-norm."""
         r = self.exact.empty((self.size,), "float64")
         self.exact.apply(x, r, alpha=-1.0, epilogue=Epilogue(add=self.b))
         self.recorder.other_bytes += self.exact.bytes_read()
         return r, norm(self.exact, r)
 
     def bytes_read(self, vectors: int, bits: int = DOUBLE_BITS) -> int:
-        """Return the bytes of a product with the stored matrix, and of so many vectors whose values have ``bits``.
+        """Return the bytes of a product with the stored matrix and of ``vectors`` vectors with values of ``bits``.
 
-        Methods count each vector once for each operation that reads it; writes are not counted.
+        A method counts a vector once for each operation that reads it, and does not count writes.
         """
         return self.stored.bytes_read(self.read) + vectors * bits * self.size // 8
 
@@ -228,7 +234,7 @@ def norm(operator: LinearOperator, v: Any) -> float:
 
 
 def in_format(operator: LinearOperator, v: Any, storage: VectorFormat | None, write: int | None = None) -> Any:
-    """Return a copy of a vector in a format: of float64 and float32 a plain array, whose operations are fast."""
+    """Return a copy of a vector in a format; for float64 and float32 a plain array, whose operations are faster."""
     if storage is None:
         return operator.convert(v, None)
     if storage == FP32:
@@ -239,7 +245,7 @@ def in_format(operator: LinearOperator, v: Any, storage: VectorFormat | None, wr
 
 
 def bits_of(storage: VectorFormat | None, read: int | None = None) -> int:
-    """Return the bits of a vector's value in a format; of None, float64.
+    """Return the bits of a value in a format, of its first ``read`` segments if given; None is float64.
 
     Examples
     --------
@@ -250,7 +256,7 @@ def bits_of(storage: VectorFormat | None, read: int | None = None) -> int:
 
 
 def vector_bytes(storage: VectorFormat | None, length: int) -> int:
-    """Return the bytes of a vector of ``length`` values in a format; of None, float64.
+    """Return the bytes of a vector of ``length`` values in a format; None is float64.
 
     Examples
     --------

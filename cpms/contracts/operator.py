@@ -48,7 +48,7 @@ class Operator(ABC, Generic[Vector]):
     storage: Format
     nbytes: int
     takes_problems: ClassVar[bool] = False
-    """Whether `with_problem` shares the matrix, so that the operator is a dataclass with the field ``problem``."""
+    """Whether `with_problem` shares the matrix; the operator must then be a dataclass with the field ``problem``."""
 
     @abstractmethod
     def load(self, values: Floats) -> Vector:
@@ -59,10 +59,10 @@ class Operator(ABC, Generic[Vector]):
         """Return a vector to sweep into; its content is undefined."""
 
     def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep] | None:
-        """Enqueue `sweep` and return a function that waits for its L1 norm, ``norm`` and mass.
+        """Enqueue `sweep`; return a function that waits for its results, of which L1 norm, ``norm`` and mass are valid.
 
-        The next sweep, from ``out`` into ``x``, may be enqueued before that. None: the operator has no queue, and no
-        sweep was enqueued.
+        The next sweep, from ``out`` into ``x``, may be enqueued before that function is called. An operator without a
+        queue enqueues nothing and returns None.
         """
         del x, out, level, step, norm
         return None
@@ -71,9 +71,9 @@ class Operator(ABC, Generic[Vector]):
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:
         """Write one application of the PageRank operator to ``x`` into ``out``.
 
-        Values and ``x`` are read in their first ``level.read`` segments, ``level.write``
-        segments of ``out`` are written. The change is that of the stored values. ``step``
-        numbers the sweep: stochastic rounding depends on it.
+        Values of the matrix and ``x`` are read in their first ``level.read`` segments, and ``level.write`` segments of
+        ``out`` are written. The change is the difference of the stored vectors. ``step`` is the number of the sweep, on
+        which stochastic rounding depends.
         """
 
     def sweeps(self, x: Vector, out: Vector, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:
@@ -90,21 +90,22 @@ class Operator(ABC, Generic[Vector]):
         """Multiply ``x``, read and written in its first ``segments`` segments, by ``factor``."""
 
     def to_float64(self, x: Vector, out: Vector) -> tuple[Operator[Any], Any, Any]:
-        """Convert matrix and vectors to plain float64, in place where the format allows it; by default they are.
+        """Convert matrix and vectors to plain float64, in place where the format allows it.
 
-        Returns the converted operator and vectors; the old ones must not be used again.
+        Return the converted operator and vectors; the old ones must not be used again. By default nothing is
+        converted, for operators that are plain float64.
         """
         return self, x, out
 
     @property
     def survives_conversion(self) -> bool:
-        """Whether the operator can be used again after `to_float64`: its matrix was not converted in place."""
+        """Whether the operator can be used again after `to_float64`, which then leaves its matrix as it was."""
         return False
 
     def with_problem(self, problem: Problem) -> Operator[Vector] | None:
-        """Return the operator of a problem that differs in its teleport distribution and dangling rule alone.
+        """Return an operator, with the same matrix, of a problem that differs in teleport and dangling rule alone.
 
-        It shares the matrix. None: the engine has to prepare the problem anew.
+        None means that the engine has to prepare the problem anew.
         """
         changed: Any = self
         return replace(changed, problem=problem) if self.takes_problems else None

@@ -1,4 +1,8 @@
-"""The engines that run a format of the protocol, by the codecs that it defines."""
+"""Which engines can use a format with a codec of its own, by the kinds of codec that the format defines.
+
+Such formats are called "formats of the protocol", after `cpms.formats.protocol.Format`. They may define their codec for
+NumPy, Numba and CUDA; an engine needs one of these.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from cpms.formats.formats import FloatFormat, Format, SegmentFormat
 from cpms.formats.segments import DEVICE_WIDTHS
 
 TakesCodecs: TypeAlias = Literal["none", "numpy", "numba", "cuda"]
-"""Codecs of which formats of the protocol need one in an engine."""
+"""The kind of codec that an engine needs of a format of the protocol; "none" if it takes no such format."""
 
 
 def has_own_codec(storage: Any) -> bool:
-    """Return whether a format is one of the protocol, and none whose codec comes with every engine.
+    """Return whether a format has a codec of its own; segments and packed floats have codecs in every engine.
 
     Examples
     --------
@@ -26,7 +30,7 @@ def has_own_codec(storage: Any) -> bool:
 def codec_refusal(name: str, takes: TakesCodecs, storage: Any) -> str | None:
     """Return why an engine does not take a format, as a sentence; None if it does.
 
-    Formats of the protocol need a codec; kernels of devices load segments of 8, 16, 32 and 64 bits.
+    A format of the protocol needs a codec. Kernels of devices load segments of 8, 16, 32 and 64 bits alone.
 
     Examples
     --------

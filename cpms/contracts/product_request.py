@@ -1,4 +1,4 @@
-"""How a matrix is to be stored for products: decided once, before an engine prepares it."""
+"""The request for a matrix's products: format, layout and precision, decided before an engine prepares the matrix."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Compute: TypeAlias = Literal["fp64", "fp32"]
 Scaling: TypeAlias = Literal["none", "rows"]
 
 _WIDE_EXPONENT_BITS = 8
-"""Exponent bits from which on a scaled format stores values near the largest float32."""
+"""Least number of exponent bits with which a scaled format stores values near the largest float32."""
 
 
 @dataclass(frozen=True)
 class ProductRequest:
-    """Format of a matrix's values and all else that is chosen for its products.
+    """Format of a matrix's values, layout, indices, precision and scaling of its products.
 
     Parameters
     ----------
     storage : ValueFormat or None
-        None for a pattern, whose entries are all 1.
+        Format of the values; None for a pattern, whose entries are all 1.
     layout : str or Layout
         See `cpms.sparse.arrangement`.
-    indices : str
-        Bits of column numbers.
+    indices : {"auto", "32", "64", "compressed"}
+        Bits of column numbers; ``compressed`` stores them as differences, in layout sell on a GPU alone.
     compute : {"fp64", "fp32"}
         Precision of products and sums.
     scaling : {"none", "rows"}
@@ -57,7 +57,7 @@ class ProductRequest:
         return layout_name(self.layout)
 
     def refusal(self) -> str | None:
-        """Return why no engine has this, as a sentence; None if some may."""
+        """Return a sentence that says why no engine can do this; None if one may."""
         storage, layout = self.storage, self.layout_name
         if storage is None and layout not in ("csr", "coo"):
             return f"layout {layout!r} pads rows with zeros, which a pattern has no values for; use csr or coo"

@@ -1,7 +1,7 @@
-"""The contract of certificates: the residual of an answer, recomputed in float64 where the answer is.
+"""The contract of certificates: the residual of an answer, recomputed in float64 in the memory of the answer.
 
-A solver never reports its own error. Implementations share no code with the sweeps that computed the answer; on
-processors that is `cpms.certify`, on a GPU a package of its backend. It costs about one sweep in float64.
+A solver does not report its own error. Implementations share no code with the sweeps that computed the answer: on
+processors `cpms.certify`, on a GPU a package of its backend. A recomputation costs about one sweep in float64.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from cpms.problems.pagerank import Problem
 
 
 class Recomputation(ABC):
-    """Recomputes the residual of answers to one problem; it shares no code with the solvers that computed these."""
+    """The recomputation of residuals of answers to one problem."""
 
     problem: Problem
     roundoff: float
-    """Bound of the rounding error of the residual in L1."""
+    """Bound of the rounding error of the residual in the L1 norm."""
 
     nbytes: int = 0
     """Bytes of device memory besides those of the graph."""
 
     def set_problem(self, problem: Problem) -> None:
-        """Recompute residuals of answers to another problem of the same graph and damping from now on."""
+        """Change the problem; the graph and the damping must be the same."""
         self.problem = problem
 
     def set_query(self, query: Query) -> None:
-        """Recompute residuals of answers to a query of a batch from now on."""
+        """Change the teleport distribution to that of a query of a batch."""
         self.set_problem(replace(self.problem, teleport=query.teleport(self.problem.graph.nodes)))
 
     @abstractmethod
     def norms(self, ranks: Any, norm: Norm) -> tuple[float, float] | None:
-        """Scale an answer to mass 1, in place; return its residual in L1 and in a norm.
+        """Scale an answer to sum 1, in place; return its residual in the L1 norm and in ``norm``.
 
-        None, and nothing is changed, if its mass is far from 1 or no number.
+        If the sum is far from 1 or not finite, nothing is changed and None is returned.
         """
 
     @abstractmethod

@@ -1,7 +1,8 @@
 """Method ``refine`` on graphs where level-scheduled substitution solves all nodes, or all but a core.
 
-The whole graph is prepared for sweeps lazily: only if the reduced answer is not confirmed, or a start or a number of
-iterations was given.
+The core are the nodes on cycles and between them. Substitution visits the other nodes in the order of their
+dependencies, each once, so that sweeps go over the core alone. The whole graph is prepared for sweeps only if that is
+needed: the certificate refutes the reduced answer, or a caller gave a start or a number of iterations.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from cpms.formats.formats import FloatFormat
 
 
 class ReducedRefinement(Refinement):
-    """A refinement by `solve_reduced`; all other methods prepare the whole graph for sweeps first."""
+    """A refinement with `solve_reduced`; each of the other methods first prepares the whole graph for sweeps."""
 
     @abstractmethod
     def _prepare_whole(self) -> Refinement:

@@ -1,7 +1,8 @@
 """The contract of mixed-precision iterative refinement on a backend.
 
-An outer step is a residual sweep in float64 and inner sweeps on the residual in a few bits; `cpms.solvers.refine` has
-the equations. Backends implement outer steps as one unit, since a persistent kernel can do many of them in one launch.
+An outer step is one residual sweep in float64, and inner sweeps on the residual in few bits; `cpms.solvers.refine` has
+the equations. The outer step is the unit that backends implement, since a persistent kernel can do many of them in one
+launch.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ class OuterStep(NamedTuple):
     Parameters
     ----------
     found : Sweep
-        Norms of r = G(x) - x, and the mass of G(x).
+        Norms of r = G(x) - x, and the sum of G(x).
     inner_l1 : list of float
         ||r||_1 after each inner sweep.
     sums : list of float
-        The sum of r after each sweep, the residual sweep first.
+        The sum of the entries of r after each sweep, the residual sweep first.
     seconds : list of float
         The end of each sweep since the outer step began.
     from_rounded : bool
-        Whether r is the residual of a rounded iterate, in the bits that inner sweeps read. Only its L1 norm is known;
-        the other norms are at most that.
+        Whether r was computed from an iterate that was rounded to the bits that inner sweeps read. Then only its L1
+        norm is known, which the other norms do not exceed.
     """
 
     found: Sweep
@@ -44,7 +45,7 @@ class OuterStep(NamedTuple):
 
 
 class OuterRequest(NamedTuple):
-    """How far outer steps go.
+    """When outer steps end.
 
     Parameters
     ----------
@@ -70,24 +71,25 @@ class Refinement(ABC):
     """A problem prepared for method ``refine``; it holds x and the correction c (see `cpms.solvers.refine`)."""
 
     nbytes: int
+    """Bytes of the stored matrix."""
     damping: float
     anderson: bool = True
     """Whether `outer_steps` and `solve_reduced` may combine inner sweeps (see `cpms.precision.anderson`)."""
     error_feedback: bool = True
-    """Whether `outer_steps` and `solve_reduced` may use error feedback where it is faster, if ``adaptive``."""
+    """Whether `outer_steps` and `solve_reduced` may use error feedback where it is faster; only with ``adaptive``."""
     adaptive: bool = False
-    """Whether outer steps may reduce the residual further than the requested inner reduction."""
+    """Whether inner sweeps of an outer step may reduce the residual further than the request says."""
 
     @abstractmethod
     def start(self, values: Floats) -> None:
-        """Begin at float64 ``values``, shape (nodes,), of the memory that the engine takes."""
+        """Begin at float64 ``values``, shape (nodes,), in main memory or in that of the engine's device."""
 
     def start_uniform(self, nodes: int) -> None:
         """Begin at the uniform distribution over all nodes of the graph."""
         self.start(np.full(nodes, 1.0 / nodes))
 
     def warm_up(self, storage: FloatFormat | None) -> None:  # noqa: B027
-        """Do all work of the first outer step in a format that happens once, such as compiling."""
+        """Do the work that the first outer step in a format does once, such as compiling."""
 
     @property
     def default_residual_format(self) -> FloatFormat | None:
@@ -100,7 +102,7 @@ class Refinement(ABC):
         return self.default_residual_format
 
     def readable(self, storage: Format | None) -> Any:
-        """Return the format that inner sweeps read of one that a policy plans.
+        """Return the format in which inner sweeps read the residual, for a format that a policy plans.
 
         Raises
         ------
@@ -110,16 +112,16 @@ class Refinement(ABC):
         return None if storage is None else quantiser(storage)
 
     def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Any | None:  # noqa: ARG002
-        """Return x, of sum 1, by a reduced problem; None if the graph has no useful reduction.
+        """Solve a reduced problem and return x of the whole graph, of sum 1; None if the graph has no useful reduction.
 
-        x is in the engine's memory. ``iterate`` refines the reduced problem, which has been started.
+        x is in the engine's memory. ``iterate`` is called with the reduced problem, already started, and refines it.
         """
         return None
 
     def set_teleport(self, teleport: Floats | None) -> bool:  # noqa: ARG002
-        """Set another teleport distribution, shape (nodes,), or the uniform one for None.
+        """Change the teleport distribution, shape (nodes,), or to the uniform one for None; return whether it did.
 
-        False: the engine has to prepare the problem again.
+        Otherwise the engine has to prepare the problem again.
         """
         return False
 
@@ -129,17 +131,18 @@ class Refinement(ABC):
     ) -> OuterStep:
         """Do one outer step: add c to x, sweep in float64, and do inner sweeps unless ``norm`` of r is below ``tol``.
 
-        Inner sweeps read r / out-degree in ``storage``. They end when ||r||_1 is at most ``inner_reduction`` times its
-        value after the residual sweep, or half of the value that meets ``tol``; or after ``max_inner`` sweeps, or after
-        `cpms.precision.inner_stopping.inner_max_iterations`. Without a storage there are none.
+        Inner sweeps read r / out-degree in ``storage``; for None there are none. They end when ||r||_1 is at most
+        ``inner_reduction`` times its value after the residual sweep, or half of the value that meets ``tol``. They also
+        end after ``max_inner`` sweeps, or after `cpms.precision.inner_stopping.inner_max_iterations`.
         """
 
     def outer_steps(self, storage: FloatFormat | None, request: OuterRequest) -> list[OuterStep]:
-        """Do outer steps as requested while predictions hold; at least one.
+        """Do outer steps as requested, at least one, until a prediction fails.
 
-        A prediction holds if the residual sweep measures at most ``noise_tolerance`` times the larger of the last
-        inner ||r||_1 and its target. Persistent kernels do many outer steps in one launch; other engines return after
-        one. Inner sweeps may be combined here, but not in `outer_step`.
+        The last inner sweep predicts the residual that the next residual sweep measures. The prediction holds if the
+        measured value is at most ``noise_tolerance`` times the larger of the predicted ||r||_1 and its target.
+        Persistent kernels do many outer steps in one launch; other engines return after one. Inner sweeps may be
+        combined here (see ``anderson``), but not in `outer_step`.
         """
         reduction, _, tol, norm, most = request
         return [self.outer_step(storage, inner_reduction=reduction, tol=tol, norm=norm, max_inner=most - 1)]

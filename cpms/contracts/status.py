@@ -41,11 +41,11 @@ class Step(NamedTuple):
     level : Level
         Segments that the sweep read and wrote.
     bits, bits_written : int
-        The same in bits of a value.
+        Bits of a value that these are.
     mass : float
         Sum of the entries of the new vector.
     seconds : float
-        Since the start of the solve.
+        Time since the start of the solve.
 
     Examples
     --------

@@ -12,12 +12,21 @@ from cpms.base.types import Norm
 from cpms.base.validation import real, whole
 
 STALLED_ITERATIONS = 50
-"""Iterations without a new smallest residual after which a solve at a fixed level is given up."""
+"""Iterations without a new smallest residual after which a solve at a fixed level ends as stagnated."""
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """When to stop: ``norm`` of the change below ``tol``, or after so many iterations.
+    """When to stop: ``norm`` of the change is below ``tol``, or a number of iterations is done.
+
+    Parameters
+    ----------
+    tol : float
+    norm : {"l1", "l2", "linf"}
+    max_iterations : int
+        Most iterations of a solve that stops by ``tol``.
+    iterations : int, optional
+        Exactly so many iterations, whatever the residual.
 
     Examples
     --------

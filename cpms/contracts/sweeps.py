@@ -1,11 +1,12 @@
 """The contract of sweeps in residual form: iterations without inner products, of which a backend may fuse many.
 
-A stationary or semi-iterative method with the diagonal D corrects c for A c = b by steps (Saad, Iterative Methods for
-Sparse Linear Systems, 2nd edition, sections 4.1 and 12.3)
+A stationary or semi-iterative method that is preconditioned by the diagonal D of A solves A c = b by the iteration
+(Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, sections 4.1 and 12.3)
 
     s = keep s + turn D^-1 r,   c += s,   r -= A s
 
-with two numbers an iteration that the method knows beforehand. Jacobi's has (0, 1) in all of them.
+from c = 0, s = 0 and r = b. The method knows the coefficients ``keep`` and ``turn`` of each iteration beforehand. In
+Jacobi's method they are 0 and 1 throughout.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ class Sweeps(ABC):
     bytes_read: int
     """Bytes of matrix and vectors that an iteration reads."""
     together: int
-    """Iterations that are best run at once."""
+    """Iterations that are best requested at once."""
 
     @abstractmethod
     def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:
-        """Iterate with each pair of coefficients, and return the norm of r after each iteration.
+        """Do one iteration for each pair of coefficients, and return the 2-norm of r after each.
 
-        The last iteration may be the first whose residual is at most ``target``, or not below ``limit``.
+        Iterations may end with the first after which this norm is at most ``target``, or not below ``limit``.
         """

@@ -188,7 +188,7 @@ def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                 k, end = u64(starts[row]), u64(starts[row + 1])
                 a = b = real.dtype.type(0)
                 # Values that need no decoding have a loop of their own: rows are short, and each instruction counts.
-                if kind == 1:
+                if kind == NATIVE:
                     while k + u64(2) <= end:
                         a += real.dtype.type(values[k]) * real.dtype.type(x[columns[k]])
                         b += real.dtype.type(values[k + u64(1)]) * real.dtype.type(x[columns[k + u64(1)]])
@@ -199,12 +199,12 @@ def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                 while k < end:
                     if k >= tile_end:
                         count = min(TILE, last - np.int64(k))
-                        if kind != 0:
+                        if kind != ONES:
                             decode(values, np.int64(k), count, length, buffer, segment_units, kind, spec)
                         tile_begin, tile_end = k, k + u64(count)
                     stop = min(end, tile_end)
                     while k + u64(2) <= stop:
-                        if kind == 0:
+                        if kind == ONES:
                             a += real.dtype.type(x[columns[k]])
                             b += real.dtype.type(x[columns[k + u64(1)]])
                         else:
@@ -213,7 +213,7 @@ def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                             b += real.dtype.type(tile[at + u64(1)]) * real.dtype.type(x[columns[k + u64(1)]])
                         k += u64(2)
                     if k < stop:
-                        if kind == 0:
+                        if kind == ONES:
                             a += real.dtype.type(x[columns[k]])
                         else:
                             a += real.dtype.type(tile[k - tile_begin]) * real.dtype.type(x[columns[k]])
@@ -250,7 +250,7 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
             tile_begin = tile_end = slot
             while slot < end:
                 names = columns[slot : slot + block]
-                if kind == 1:
+                if kind == NATIVE:
                     tile = values[slot : slot + block]
                 else:
                     if slot >= tile_end:
@@ -281,16 +281,16 @@ def coo_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
         length = len(columns)
         for first in range(begin, end, TILE):
             count = min(TILE, end - first)
-            if kind == 1:
+            if kind == NATIVE:
                 tile = values[first : first + count]
             else:
-                if kind != 0:
+                if kind != ONES:
                     decode(values, first, count, length, buffer, segment_units, kind, spec)
                 tile = buffer.view(np.float64)
             for i in range(count):
                 k = u64(first + i)
                 term = real.dtype.type(x[columns[k]])
-                if kind != 0:
+                if kind != ONES:
                     term *= real.dtype.type(tile[i])
                 sums[u64(row_numbers[k]) - u64(low)] += term
         order = np.empty(0, np.uint32)
@@ -313,16 +313,16 @@ def rows_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) 
             sums[:] = 0
             for first in range(np.int64(starts[row]), np.int64(starts[row + 1]), TILE):
                 count = min(TILE, np.int64(starts[row + 1]) - first)
-                if kind == 1:
+                if kind == NATIVE:
                     tile = values[first : first + count]
                 else:
-                    if kind != 0:
+                    if kind != ONES:
                         decode(values, first, count, length, buffer, segment_units, kind, spec)
                     tile = buffer.view(np.float64)
                 for i in range(count):
                     of_column = x[np.int64(columns[first + i])]
                     for j in range(len(sums)):
-                        if kind == 0:
+                        if kind == ONES:
                             sums[j] += real.dtype.type(of_column[j])
                         else:
                             sums[j] += real.dtype.type(tile[i]) * real.dtype.type(of_column[j])
@@ -354,7 +354,7 @@ def slices_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]
             slot, end = np.int64(starts[here]) + begin % slice_rows, np.int64(starts[here + 1])
             sums[:] = 0
             while slot < end:
-                if kind == 1:
+                if kind == NATIVE:
                     tile = values[slot : slot + block]
                 else:
                     decode(values, slot, block, length, buffer, segment_units, kind, spec)

@@ -1,9 +1,10 @@
-"""Conjugate gradients with reliable updates: r and p in few bits, x in float64, and r is recomputed from time to time.
+"""Conjugate gradients with reliable updates: r and p in few bits, x in float64, and r is recomputed now and then.
 
 Reliable updates (Sleijpen and van der Vorst, "Reliable updated residuals in hybrid Bi-CG methods", Computing 56, 1996;
-Clark et al. for QUDA, 2010): whenever the recurrence's residual has fallen by a factor, r = b - A x is found in float64
-and the direction is kept, so that rounding r and p to few bits does not limit the accuracy of the answer. An iteration
-costs one product and passes over r, p and x; a replacement one product more, in float64.
+Clark et al. for QUDA, 2010): whenever the residual of the recurrence has fallen tenfold, r = b - A x is computed in
+float64 and replaces it, while the direction p is kept. So rounding r and p to few bits does not limit the accuracy of
+the answer. The recurrences are in `cpms.contracts.conjugate_gradients`. An iteration costs one product and passes over
+r, p and x. A replacement costs one more product, in float64.
 """
 
 from __future__ import annotations
@@ -19,36 +20,46 @@ from cpms.formats.codes import VectorFormat
 from cpms.solvers.linear.widening import widened
 
 _REDUCTION = 0.1
-"""Of the recurrence's residual, after which it is found anew."""
+"""Reduction of the recurrence's residual after which b - A x replaces it."""
 _MOST_BETWEEN = 1000
-"""Iterations after which the residual is found anew however it fell."""
-_TRIAL, _ON_TRIAL = 300, 2.0
-"""Iterations in which a residual on trial falls tenfold, but for a factor that rounding may take."""
+"""Most iterations between two replacements, however little the residual fell."""
+_TRIAL_ITERATIONS = 300
+"""Most iterations on trial in which the residual is to fall by `_REDUCTION`."""
+_TRIAL_SLACK = 2.0
+"""Largest residual that a replacement on trial may find, over the one aimed at: rounding may keep that much of it."""
 _STALLS = 3
-"""Replacements in a row that may find the residual no smaller."""
+"""Replacements in a row without progress after which a solve has stagnated."""
 _SMALLER = 0.9
+"""Residual after a replacement, over the least one before it, below which the solve has made progress."""
 _GROWN = 1e10
-"""Of a residual over the least one found: of a positive definite matrix it is at most the root of its condition."""
+"""Residual over the least one before it, above which a solve diverges.
+
+For a positive definite matrix this ratio is at most the square root of the condition number.
+"""
 
 
 class Later(NamedTuple):
-    """A format that r and p are stored in from a residual on, relative to that of the start; None is float64."""
+    """Another format for r and p, from the iteration on whose residual is ``reduction`` times that of the start.
+
+    A ``storage`` of None is float64.
+    """
 
     storage: VectorFormat | None
     reduction: float
 
 
 def cg(task: SolveTask, x: Any, *, later: Later | None = None) -> SolveStatus:
-    """Improve x until ||b - A x|| is at the goal, with vectors in the task's formats, each in turn.
+    """Improve x until ||b - A x|| is at most the goal, with r and p in each of the task's formats in turn.
 
     Parameters
     ----------
     task : SolveTask
-        Of a symmetric positive definite matrix, and a preconditioner that is one too.
+        Its matrix, and its preconditioner if there is one, are symmetric positive definite.
     x : vector of float64
         The start, and the answer.
     later : Later, optional
-        A second format; the direction is kept.
+        A second format for the same solve. The direction is converted to it, and the task's first format is the only
+        other one.
     """
     if later is not None:
         return _in_one_format(task, x, later)
@@ -56,12 +67,13 @@ def cg(task: SolveTask, x: Any, *, later: Later | None = None) -> SolveStatus:
 
 
 def cg_on_trial(task: SolveTask, x: Any) -> SolveStatus:
-    """Improve x while the residual falls tenfold in every few hundred iterations, for a nearly symmetric matrix.
+    """Improve x by conjugate gradients for a nearly symmetric matrix, as long as the residual falls fast enough.
 
-    The trial also ends where the iterations that are left do not suffice at the rate so far. A direction is made
-    conjugate to the last one alone, as in truncated full orthogonalisation (Saad, Iterative Methods for Sparse Linear
-    Systems, 2nd edition, section 6.4.2). For a symmetric positive definite matrix it is then conjugate to all others,
-    and for a nearly symmetric one almost. A trial that fails loses little: an iteration costs a fraction of GMRES's.
+    The trial ends, as stagnated, where the residual does not fall tenfold in `_TRIAL_ITERATIONS`, or where the
+    iterations that are left do not suffice at the rate so far. Each direction is made conjugate to the last one alone,
+    as in truncated full orthogonalisation (Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, section
+    6.4.2). For a symmetric positive definite matrix it is then conjugate to all earlier ones, and for a nearly
+    symmetric matrix it almost is. A trial that fails costs little, since an iteration costs a fraction of GMRES's.
     """
     first = replace(task, formats=task.formats[:1])
     before, size = task.exact.convert(x, None), task.residual(x)[1]
@@ -86,7 +98,8 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
         if recorder.left <= 0:
             return SolveStatus.MAX_ITERATIONS
         target = max(_REDUCTION * size, 0.5 * task.goal)
-        status, product = _until(task, iterations, target, product, _TRIAL if is_trial else _MOST_BETWEEN)
+        most = _TRIAL_ITERATIONS if is_trial else _MOST_BETWEEN
+        status, product = _until(task, iterations, target, product, most)
         if later is not None and isinstance(iterations, VectorIterations) and size * _REDUCTION <= turn:
             iterations.store_in(later.storage)
         size = iterations.replace_residual()
@@ -95,7 +108,7 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
             break
         replaced = product if iterations.product is None else iterations.product
         if of_lanczos is None and not 0.5 * product < replaced < 2.0 * product:
-            of_lanczos = len(recorder.lanczos)  # Coefficients of another residual follow.
+            of_lanczos = len(recorder.lanczos)  # The replacement changed r.p: later coefficients are of another run.
         stalls = 0 if size < _SMALLER * best else stalls + 1
         best = min(best, size)
         if status is not None:
@@ -103,7 +116,7 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
         if recorder.left > 0 and math.isfinite(size):
             if size > _GROWN * best:
                 return SolveStatus.DIVERGED
-            if is_trial and (size > _ON_TRIAL * target or _needed(task, first, size, had) > recorder.left):
+            if is_trial and (size > _TRIAL_SLACK * target or _needed(task, first, size, had) > recorder.left):
                 return SolveStatus.STAGNATED
         if stalls >= _STALLS:
             return SolveStatus.STAGNATED
@@ -112,7 +125,10 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
 
 
 def _needed(task: SolveTask, first: float, size: float, had: int) -> float:
-    """Return how many iterations more reach the goal at the rate since the residual was ``first`` and ``had`` left."""
+    """Return how many more iterations reach the goal at the mean rate so far.
+
+    The rate is that since the residual was ``first`` and ``had`` iterations were left.
+    """
     decay = max(math.log(first / size), 1e-9)
     return (had - task.recorder.left) * math.log(size / max(task.goal, math.ulp(0.0))) / decay
 
@@ -120,7 +136,15 @@ def _needed(task: SolveTask, first: float, size: float, had: int) -> float:
 def _until(
     task: SolveTask, iterations: CgIterations, target: float, product: float, most: int
 ) -> tuple[SolveStatus | None, float]:
-    """Iterate until the recurrence's residual is at a target; return a status if no iteration may follow, and r.p."""
+    """Iterate until the recurrence's residual is at most a target, or ``most`` iterations are done.
+
+    Returns
+    -------
+    status : SolveStatus or None
+        Why the recurrence cannot continue; None if it can.
+    product : float
+        The last r.p.
+    """
     recorder, done, count, size = task.recorder, 0, 1, math.inf
     while done < most and recorder.left > 0:
         before = size
@@ -142,13 +166,17 @@ def _until(
 
 
 def _wanted(before: float, size: float, count: int, target: float, most: int) -> int:
-    """Return how many iterations reach the target at the rate of the last ``count``, from 1 to ``most``."""
+    """Return how many iterations reach the target at the rate of the last ``count``, at least 1 and at most ``most``.
+
+    It is ``most`` where the residual did not fall from ``before`` to ``size``.
+    """
     if not size < before < math.inf:
         return most
     return min(most, max(1, math.ceil(count * math.log(size / target) / math.log(before / size))))
 
 
 def _fault(step: CgStep) -> SolveStatus | None:
+    """Return why an iteration has no successor: a number that is not finite, or p.Ap not above 0; else None."""
     if not all(map(math.isfinite, step)):
         return SolveStatus.OVERFLOW
     if step.curvature < 0.0:
@@ -157,7 +185,10 @@ def _fault(step: CgStep) -> SolveStatus | None:
 
 
 class VectorIterations(CgIterations):
-    """Iterations by the verbs of `LinearOperator`, one after the other."""
+    """Iterations by separate operations of `LinearOperator`, for backends and formats without fused iterations.
+
+    They read each vector more often than fused iterations do, and fetch three scalars in each iteration.
+    """
 
     together = 1
 
@@ -172,7 +203,7 @@ class VectorIterations(CgIterations):
     def _set(self, storage: VectorFormat | None) -> None:
         task = self._task
         self._storage = storage
-        self._is_plain = bits_of(storage) >= 32  # Of arrays that are updated in place.
+        self._updates_in_place = bits_of(storage) >= 32  # Fewer bits: p in float64, rounded once, not twice.
         self._q = self._operator.empty((task.size,), "float64" if storage is None else "float32")
         self.bits = bits_of(storage)
         of_preconditioner = 0 if task.preconditioner is None else task.preconditioner.nbytes
@@ -180,13 +211,17 @@ class VectorIterations(CgIterations):
         self.bytes_read = self._operator.bytes_read(task.read) + vectors + of_preconditioner
 
     def store_in(self, storage: VectorFormat | None) -> None:
-        """Store p, and r when it is next replaced, in another format."""
+        """Convert p to another format now, and store r in it from the next replacement on."""
         if storage != self._storage:
             self._p = in_format(self._operator, self._operator.convert(self._p, None), storage)
             self._set(storage)
 
     def replace_residual(self) -> float:
-        """Find r in float64, then store it."""
+        """Compute r = b - A x in float64 and store it; return its 2-norm, inf if the format cannot hold it.
+
+        An existing direction p was made from the recurrence's residual and is kept. The first p is M r, M being the
+        preconditioner.
+        """
         r, size = self._task.residual(self._x)
         if math.isfinite(size) and size > 0.0:
             self._r = in_format(self._operator, r, self._storage)
@@ -196,7 +231,6 @@ class VectorIterations(CgIterations):
                     self._p = in_format(self._operator, z, self._storage)
                 except InputError:  # A format without infinities refuses them.
                     return math.inf
-            # A direction that is there was made of the recurrence's residual, and is kept.
             self.product = float(self._operator.dots([self._p], r).tolist()[0])
         return size
 
@@ -205,7 +239,7 @@ class VectorIterations(CgIterations):
         return r if preconditioner is None else preconditioner.apply(self._operator.convert(r, None))
 
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:  # noqa: ARG002
-        """Iterate."""
+        """Do ``count`` iterations one after the other; stop at one whose p.Ap is not above 0 or not finite."""
         found: list[CgStep] = []
         for _ in range(count):
             try:
@@ -230,10 +264,10 @@ class VectorIterations(CgIterations):
         return CgStep(size * size, curvature, self.product)
 
     def _turn(self, r: Any) -> None:
-        """Make the next direction of a residual."""
+        """Make the next direction, p = M r + beta p with beta = -(M r).Ap / p.Ap, and the next r.p."""
         operator, z = self._operator, self._preconditioned(r)
         beta = -float(operator.dots([z], self._q).tolist()[0]) / self._curvature if self._curvature else 0.0
-        if self._is_plain:
+        if self._updates_in_place:
             operator.scale(self._p, beta)
             operator.combine([z], [1.0], self._p)
         else:

@@ -1,9 +1,10 @@
-"""Chebyshev's method in adaptive precision: a solver and a preconditioner, for eigenvalues of D^-1 A in an interval.
+"""Chebyshev's method as a solver in adaptive precision, and as a preconditioner.
 
-Chebyshev's polynomial in D^-1 A, D being the diagonal of A, is optimal for eigenvalues in an interval (Saad, Iterative
-Methods for Sparse Linear Systems, 2nd edition, algorithm 12.1). `spectrum` estimates the interval by Lanczos' method
-where it is not given. The solver is iterative refinement with inner iterations in few bits; the preconditioner is a
-polynomial of a few terms for the upper part of the spectrum.
+Where the eigenvalues of D^-1 A lie in an interval above 0, D being the diagonal of A, Chebyshev's polynomial in D^-1 A
+reduces the error most of all polynomials of its degree (Saad, Iterative Methods for Sparse Linear Systems, 2nd edition,
+algorithm 12.1). Where the interval is not given, `spectrum` estimates it by Lanczos' method. The solver is iterative
+refinement whose inner iterations run in few bits. An inner iteration costs one product and no dot products. The
+preconditioner is a polynomial of low degree that reduces the upper part of the spectrum.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from cpms.solvers.linear.jacobi import inverse_diagonal
 from cpms.solvers.linear.stationary import stationary, sweeps_of
 
 _LANCZOS_STEPS = 24
+"""Most products of an estimate of the interval."""
 _ABOVE, _BELOW = 1.05, 0.9
-"""What estimates of the largest and smallest eigenvalue are multiplied by."""
+"""Factors of the largest and the smallest Ritz value, which lie inside the spectrum, for the ends of the interval."""
 _SMOOTHED = 30.0
-"""The largest eigenvalue over the smallest that a polynomial of few terms is made for."""
+"""Upper over lower end of the preconditioner's interval, at most: eigenvalues below it are hardly reduced."""
 
 
 class Spectrum(NamedTuple):
@@ -38,10 +40,19 @@ class Spectrum(NamedTuple):
 
 
 def chebyshev(task: SolveTask, x: Any, *, inverse_diagonal: Any, interval: Spectrum | None = None) -> SolveStatus:
-    """Improve x by Chebyshev's method, for a positive definite matrix, or for eigenvalues in an interval.
+    """Improve x by Chebyshev's method until ||b - A x|| is at most the goal.
 
-    An interval that is estimated may begin above the least eigenvalue: each outer step but the first halves its lower
-    end.
+    Parameters
+    ----------
+    task : SolveTask
+        Its matrix is symmetric positive definite, unless ``interval`` is given.
+    x : vector of float64
+        The start, and the answer.
+    inverse_diagonal : vector of float64
+        1 over the diagonal of the matrix.
+    interval : Spectrum, optional
+        It contains the eigenvalues of D^-1 A. None: they are estimated. An estimated interval may begin above the least
+        eigenvalue, so each outer step after the first iteration halves its lower end.
     """
     found = interval or spectrum(task, inverse_diagonal)
     if found is None:
@@ -57,7 +68,7 @@ def chebyshev(task: SolveTask, x: Any, *, inverse_diagonal: Any, interval: Spect
 
 
 def _coefficients(spectrum: Spectrum) -> Iterator[Coefficients]:
-    """Yield the numbers of each iteration of algorithm 12.1, preconditioned by the diagonal."""
+    """Yield ``keep`` and ``turn`` of each iteration of algorithm 12.1 (see `cpms.contracts.sweeps`)."""
     middle, half = (spectrum.most + spectrum.least) / 2.0, (spectrum.most - spectrum.least) / 2.0
     sigma = middle / half
     rho = 1.0 / sigma
@@ -69,9 +80,10 @@ def _coefficients(spectrum: Spectrum) -> Iterator[Coefficients]:
 
 
 def spectrum(task: SolveTask, inverse_diagonal: Any) -> Spectrum | None:
-    """Estimate the eigenvalues of D^-1 A by Lanczos' method; None if they are not all positive, as far as it sees.
+    """Estimate an interval with the eigenvalues of D^-1 A by Lanczos' method; None if a Ritz value is not above 0.
 
-    D^-1 A is symmetric in the inner product of D, where Lanczos' recurrence runs.
+    For symmetric A, D^-1 A is symmetric in the inner product x'D y, in which Lanczos' recurrence runs. It costs at most
+    `_LANCZOS_STEPS` products in float64.
     """
     operator = task.exact
     random = np.random.default_rng(0).standard_normal(task.size)
@@ -102,14 +114,17 @@ def spectrum(task: SolveTask, inverse_diagonal: Any) -> Spectrum | None:
         return None
     try:
         values = np.linalg.eigvalsh(tridiagonal)
-    except np.linalg.LinAlgError:  # Of entries near the ends of float64's range.
+    except np.linalg.LinAlgError:  # Entries near the ends of float64's range.
         return None
-    # A residual that Lanczos' last vector leaves bounds how far an eigenvalue may be beyond.
     return Spectrum(_BELOW * float(values[0]), _ABOVE * float(values[-1])) if values[0] > 0.0 else None
 
 
 class Chebyshev(Preconditioner):
-    """A polynomial in D^-1 A of a few terms, D the diagonal, for the upper part of the spectrum."""
+    """A few iterations of Chebyshev's method from 0, which is a polynomial in D^-1 A times the residual.
+
+    Its interval is the upper part of the spectrum, where a polynomial of low degree suffices; the outer method reduces
+    the rest. An application costs ``degree`` products with the stored matrix.
+    """
 
     name = "chebyshev"
 
@@ -125,7 +140,7 @@ class Chebyshev(Preconditioner):
         self.storage = "pattern" if held is None else held.name
 
     def apply(self, r: Any) -> Any:
-        """Do a few iterations of Chebyshev's method from 0."""
+        """Return the correction after ``degree`` iterations from 0."""
         c = self._task.zeros()
         rest = self._task.exact.convert(r, None)
         pairs = list(islice(_coefficients(self._spectrum), self._degree))

@@ -1,14 +1,18 @@
 """GMRES(m) whose stored basis follows the residual: early vectors in many bits, late ones in few.
 
-Inexact Krylov theory (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003; van den Eshof and Sleijpen, SIAM J. Matrix
-Anal. 26, 2004): an error in basis vector j reaches the residual times the coefficient y_j, which shrinks with it. So a
-vector that is stored when the relative residual of its cycle is rho needs -log2(t / rho) bits of mantissa, t being what
-the cycle is to reach: the goal, or what the widest format below float64 can. Orthogonalisation is classical
-Gram-Schmidt over the vectors *as stored*, so that the Arnoldi relation holds for what later iterations read; vectors of
-which parts can be read alone are read in fewer bits later on (`cpms.solvers.linear.stored_basis`). Rounding changes the
-length of a vector, so its projection is divided by its squared 2-norm. A second pass follows where the first one
-cancelled most of the new vector (Daniel, Gragg, Kaufman and Stewart, Math. Comp. 30, 1976). Each cycle begins with
-b - A x in float64. An iteration reads the basis twice, or four times with the second pass.
+By inexact Krylov theory (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003; van den Eshof and Sleijpen, SIAM J. Matrix
+Anal. 26, 2004), an error in basis vector j changes the residual by that error times the coefficient y_j, and y_j
+shrinks with the residual. Let rho be the residual at which a vector is stored, and t the residual that the cycle is to
+reach, both relative to the first residual of the cycle. The vector then needs -log2(t / rho) bits of mantissa. The
+cycle aims at the goal, but no further than the widest format below float64 allows, and no further than `_PROGRESS`
+times the reduction of the cycle before.
+
+Orthogonalisation is classical Gram-Schmidt against the vectors *as stored*, so that the Arnoldi relation holds for the
+numbers that later iterations read. Where a part of a stored vector can be read alone, later iterations read fewer of
+its bits (`cpms.solvers.linear.stored_basis`). Rounding changes the length of a vector, so its projection is divided by
+its squared 2-norm. A second pass follows where the first one cancelled most of the new vector (Daniel, Gragg, Kaufman
+and Stewart, Math. Comp. 30, 1976). Each cycle begins with b - A x in float64. An iteration costs one product and reads
+the basis twice, or four times with the second pass.
 """
 
 from __future__ import annotations
@@ -27,16 +31,19 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
 from cpms.solvers.linear.stored_basis import StoredBasis
 
 RESTART = 100
+"""Most basis vectors of a cycle, unless a caller gives another number."""
 _PROGRESS = 1e-5
-"""A cycle is not expected to reach more than this times what the last one reached; the first may reach the goal."""
+"""Least reduction that a cycle aims at, over the reduction of the cycle before; the first one may aim at the goal."""
 _NEAR = 0.9
-"""The residual at which a cycle ends, over the goal."""
+"""Residual at which a cycle ends, over the goal."""
 _STALLED = 0.999
-"""Of residuals before and after a cycle without progress."""
+"""Residual after a cycle over the one before it, above which the cycle made no progress."""
 
 
 def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> StoredAs:
-    """Return the fewest bits that keep so many digits: segments of a format that has some, else one of the formats.
+    """Return the storage of fewest bits that keeps this many binary digits: a format, and how many segments of it.
+
+    Where none of the formats keeps enough, it is float64.
 
     Examples
     --------
@@ -59,7 +66,7 @@ def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> StoredAs:
 
 
 def _most_digits(formats: tuple[VectorFormat | None, ...]) -> int:
-    """Return the digits that the widest format below float64 keeps; 53 where there is none.
+    """Return the binary digits that the widest format below float64 keeps; 53 where there is none.
 
     Examples
     --------
@@ -79,10 +86,10 @@ def _digits(storage: VectorFormat | None) -> int:
 
 
 def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
-    """Improve x until ||b - A x|| is at the goal.
+    """Improve x until ||b - A x|| is at most the goal.
 
-    A cycle without progress is repeated with a basis of float64, and then with products in float64, before that is
-    reported.
+    After a cycle without progress, further cycles use float64 for the basis and the matrix as given. If one of these
+    makes no progress either, the solve has stagnated.
 
     Parameters
     ----------
@@ -112,6 +119,8 @@ def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
             continue
         if not after <= size:
             x[...] = before
+        if task.recorder.left <= 0:
+            return SolveStatus.MAX_ITERATIONS
         if task.formats == (None,) and task.stored is task.exact:
             return SolveStatus.STAGNATED
         task, steps = task.widest, None
@@ -120,7 +129,7 @@ def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
 
 
 def _cycle(task: SolveTask, x: Any, steps: ArnoldiSteps, restart: int, reached: float) -> float:
-    """Do one cycle, which updates x; return the reduction of the residual that the least squares promise."""
+    """Do one cycle, which updates x; return the reduction of the residual by the least-squares problem."""
     r, beta = task.residual(x)
     floor = max(task.goal / beta, _PROGRESS * reached, 2.0 ** -_most_digits(task.formats))
     enough = floor * beta if floor > task.goal / beta else _NEAR * task.goal
@@ -142,14 +151,14 @@ def _cycle(task: SolveTask, x: Any, steps: ArnoldiSteps, restart: int, reached: 
 
 
 class VectorArnoldi(ArnoldiSteps):
-    """Arnoldi's method by vector operations, a step at a time."""
+    """Arnoldi's method by separate operations of `LinearOperator`, for backends without fused steps."""
 
     def __init__(self, task: SolveTask) -> None:
         self._task = task
         self._w = task.stored.empty((task.size,), "float64")
 
     def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:
-        """Store the first vector."""
+        """Begin a cycle: store r / ||r|| as the first basis vector."""
         self._cycle, self._size, self._ended = cycle, size, False
         self._columns: list[Floats] = []
         self._rotations: list[tuple[float, float]] = []
@@ -160,7 +169,7 @@ class VectorArnoldi(ArnoldiSteps):
         self._basis.keep(r, 1.0)
 
     def run(self) -> list[ArnoldiStep]:
-        """Do one step."""
+        """Do one step: product, orthogonalisation, Givens rotation, and storage of the next vector."""
         j, basis, w = len(self._columns), self._basis, self._w
         if self._ended or j >= self._cycle.most:
             return []
@@ -181,7 +190,7 @@ class VectorArnoldi(ArnoldiSteps):
         return [ArnoldiStep(residual, passes, bits)]
 
     def update(self, x: Any) -> None:
-        """Combine the basis."""
+        """Add the combination M V y of the basis to x, M being the preconditioner."""
         count = len(self._columns)
         y = least_squares(self._columns, self._sides[:count])
         if y is None:
@@ -196,7 +205,7 @@ class VectorArnoldi(ArnoldiSteps):
 
 
 def _multiply(task: SolveTask, v: Any, level: int | None, w: Any) -> None:
-    """Multiply with A M, M the preconditioner."""
+    """Write A M v to w, M being the preconditioner and v read in ``level`` segments."""
     if task.preconditioner is None:
         task.stored.apply(v, w, read_matrix=task.read, read_x=level)
     else:
@@ -205,7 +214,7 @@ def _multiply(task: SolveTask, v: Any, level: int | None, w: Any) -> None:
 
 
 def _rotate(entries: Floats, rotations: list[tuple[float, float]], sides: list[float]) -> None:
-    """Bring a new column of the Hessenberg matrix to triangular form by Givens rotations, with the right side."""
+    """Bring a new column of the Hessenberg matrix to triangular form by Givens rotations, and rotate the right side."""
     column = entries.tolist()
     for i, (cosine, sine) in enumerate(rotations):
         upper, lower = column[i], column[i + 1]
@@ -219,7 +228,7 @@ def _rotate(entries: Floats, rotations: list[tuple[float, float]], sides: list[f
 
 
 def least_squares(columns: list[Floats], right: list[float]) -> Floats | None:
-    """Return the solution of the triangular system, of a singular one by least squares; None if it is not finite."""
+    """Solve the triangular system, a singular one by least squares; return None if the solution is not finite."""
     count = len(columns)
     upper = np.zeros((count, count))
     for j, column in enumerate(columns):

@@ -1,7 +1,8 @@
-"""Jacobi's method in adaptive precision: a solver and a preconditioner, both by the inverse of the diagonal.
+"""Jacobi's method as a solver in adaptive precision, and as a preconditioner, both by the inverse of the diagonal.
 
-The solver is iterative refinement whose inner sweeps correct by D^-1 r in few bits, D being the diagonal of A. The
-preconditioner multiplies by D^-1, stored in any format: it only steers the directions of a method.
+D being the diagonal of A, the solver is iterative refinement whose inner sweeps add D^-1 r in few bits (Saad, Iterative
+Methods for Sparse Linear Systems, 2nd edition, section 4.1). A sweep costs one product and no dot products. The
+preconditioner multiplies by D^-1. It only steers the directions of a method, so D^-1 may be stored in any format.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from cpms.solvers.linear.stationary import stationary
 
 
 def jacobi(task: SolveTask, x: Any, *, inverse_diagonal: Any) -> SolveStatus:
-    """Improve x by Jacobi's method; it converges for strictly diagonally dominant matrices."""
+    """Improve x by Jacobi's method until ||b - A x|| is at most the goal.
+
+    It converges where the spectral radius of I - D^-1 A is below 1, as for strictly diagonally dominant matrices.
+    """
     return stationary(task, x, inverse_diagonal, lambda _: repeat((0.0, 1.0)))
 
 
@@ -46,9 +50,9 @@ def inverse_diagonal(system: LinearSystem) -> Floats:
 
 
 class Jacobi(Preconditioner):
-    """Multiplies by the inverse diagonal, stored in a format; None is float64.
+    """Multiplication by the inverse diagonal, stored in a format; None is float64.
 
-    A format in which an inverse would be infinite or 0 is too small: float64 is taken instead.
+    If the format would make a value infinite or 0, the inverse is stored in float64, and ``note`` says so.
     """
 
     name = "jacobi"
@@ -71,12 +75,12 @@ class Jacobi(Preconditioner):
         self.least = 1.0 / float(held.max()) if (held > 0.0).all() else None
 
     def apply(self, r: Any) -> Any:
-        """Multiply value by value."""
+        """Return D^-1 r."""
         return self._operator.convert(self._inverse, None) * r
 
 
 def _stored(operator: LinearOperator, values: Any, storage: VectorFormat) -> Any | None:
-    """Return values in a format; None where one of them would be refused, infinite or 0."""
+    """Return values in a format; None if the format refuses one of them, or makes one infinite or 0."""
     try:
         stored = operator.convert(values, storage)
     except InputError:

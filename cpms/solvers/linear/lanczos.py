@@ -1,13 +1,14 @@
 """An estimate of the smallest eigenvalue, from the coefficients of conjugate gradients.
 
-With steps alpha_j and ratios beta_j of r.p, conjugate gradients carry out Lanczos' method on the first residual: the
-tridiagonal matrix with 1/alpha_j + beta_(j-1)/alpha_(j-1) on its diagonal and sqrt(beta_j)/alpha_j beside it has the
-Ritz values as eigenvalues (Golub and Van Loan, Matrix Computations, 4th edition, section 11.3). In exact arithmetic the
-smallest is at least that of A, and near it once the solve has converged; with few bits it is an estimate, not a bound.
+Conjugate gradients carry out Lanczos' method on the first residual (Golub and Van Loan, Matrix Computations, 4th
+edition, section 11.3). Let alpha_j be the step lengths and beta_j the ratios of consecutive r.p. The tridiagonal matrix
+with 1/alpha_j + beta_(j-1)/alpha_(j-1) on its diagonal and sqrt(beta_j)/alpha_j beside it has the Ritz values as its
+eigenvalues. In exact arithmetic the smallest Ritz value is at least the smallest eigenvalue of A, and near it once the
+solve has converged. With few bits it is an estimate, not a bound.
 
-With a preconditioner M^-1 they are Ritz values of M^-1/2 A M^-1/2. For symmetric positive definite A and M, x.Ax is at
-least the smallest eigenvalue of that matrix times x.Mx, so its product with the least eigenvalue of M is at most the
-smallest eigenvalue of A.
+With a preconditioner M^-1 they are the Ritz values of B = M^-1/2 A M^-1/2. For symmetric positive definite A and M,
+x.Ax is at least the smallest eigenvalue of B times x.Mx. So the product of the smallest eigenvalues of B and of M is at
+most the smallest eigenvalue of A.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ import numpy as np
 
 
 def smallest_eigenvalue(steps: list[tuple[float, float]]) -> float | None:
-    """Return the smallest Ritz value; None without two steps, or where it cannot be found in float64.
+    """Return the smallest Ritz value; None for fewer than two steps, or where float64 cannot hold the computation.
 
     Parameters
     ----------
     steps : list of (float, float)
-        Of each iteration in turn, r.p before it, and p.Ap.
+        For each iteration in turn, r.p before it, and p.Ap. Steps from the first invalid pair on are not used.
 
     Examples
     --------
@@ -50,6 +51,6 @@ def smallest_eigenvalue(steps: list[tuple[float, float]]) -> float | None:
         return None
     try:
         least = float(scipy.linalg.eigvalsh_tridiagonal(diagonal, beside, select="i", select_range=(0, 0))[0])
-    except np.linalg.LinAlgError:  # Of entries near the ends of float64's range.
+    except np.linalg.LinAlgError:  # Entries near the ends of float64's range.
         return None
     return least if least > 0.0 else None

@@ -1,8 +1,9 @@
-"""Power iteration for the eigenvalue of largest size and its eigenvector, in few bits first.
+"""Power iteration for the eigenvalue of largest absolute value and its eigenvector, in few bits first.
 
-The iterate is stored in the task's formats from the fewest bits to the most, each as long as the residual
-||A x - lambda x|| of the Rayleigh quotient falls. An iteration costs one product. The method converges like the ratio
-of the second eigenvalue's size to the first's, and not at all where the two are equal, as for a complex pair.
+The iterate is stored in each of the task's formats in turn, and in float64 last (Saad, Numerical Methods for Large
+Eigenvalue Problems, 2011, section 4.1). Lambda being the Rayleigh quotient, a format is left when ||A x - lambda x||
+reaches about what its bits allow, or stops falling. An iteration costs one product. The error falls by the absolute
+value of the second eigenvalue over that of the first. Where the two are equal, as for a complex pair, it does not fall.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_form
 from cpms.formats.codes import VectorFormat
 
 _PATIENCE = 50
-"""Iterations without a smaller residual, after which more bits are read."""
+"""Iterations without a residual below 0.9 times the least one, after which the next format is used."""
 
 
 def power_iteration(task: SolveTask, x: Any, *, tol: float) -> tuple[SolveStatus, float]:
-    """Improve x, of norm 1, until ||A x - lambda x|| is at most ``tol`` |lambda|; return lambda, too.
+    """Improve x, of norm 1, until ||A x - lambda x|| is at most ``tol`` |lambda|; return the status and lambda.
 
     Parameters
     ----------
@@ -28,14 +29,14 @@ def power_iteration(task: SolveTask, x: Any, *, tol: float) -> tuple[SolveStatus
     x : vector of float64
         The start, and the eigenvector.
     tol : float
-        Of a residual that float64 products find.
+        Relative to |lambda|; the last residual is that of a product in float64.
     """
-    ladder: list[tuple[LinearOperator, int | None, VectorFormat | None]]
-    ladder = [(task.stored, task.read, each) for each in task.formats if each is not None]
-    ladder.append((task.exact, None, None))
+    attempts: list[tuple[LinearOperator, int | None, VectorFormat | None]]
+    attempts = [(task.stored, task.read, each) for each in task.formats if each is not None]
+    attempts.append((task.exact, None, None))
     y = task.exact.empty((task.size,), "float64")
     value = 0.0
-    for operator, read, storage in ladder:
+    for operator, read, storage in attempts:
         best, since = math.inf, 0
         while task.recorder.left > 0:
             given = in_format(operator, x, storage)
@@ -43,12 +44,12 @@ def power_iteration(task: SolveTask, x: Any, *, tol: float) -> tuple[SolveStatus
             product, square = (float(operator.dots([given], each).tolist()[0]) for each in (y, x))
             value = product / square if square > 0.0 else math.nan
             size = norm(operator, y)
+            if storage is not None and not (math.isfinite(value) and 0.0 < size < math.inf):
+                break  # More bits may hold what this format made infinite, or 0.
             if not math.isfinite(size) or not math.isfinite(value):
-                if storage is not None:  # More bits may hold what this format made infinite, or 0.
-                    break
                 return SolveStatus.OVERFLOW, value
-            if size == 0.0:  # x is an eigenvector of 0, and of nothing else as far as float64 sees.
-                return (SolveStatus.CONVERGED if operator is task.exact else SolveStatus.BREAKDOWN), 0.0
+            if size == 0.0:  # x is an eigenvector of the eigenvalue 0.
+                return SolveStatus.CONVERGED, 0.0
             x[...] = y
             residual = operator.update_and_norm(y, -value, given)
             task.recorder.add(

@@ -1,9 +1,9 @@
-"""Preconditioners that are no solvers: block Jacobi's, and a user's callable.
+"""Preconditioners that are not also solvers: block Jacobi, and a user's callable.
 
-A preconditioner only steers the directions of a method, so few bits serve it: each inverse of a diagonal block is
-stored in the precision that its condition number allows (Anzt et al., "Adaptive precision in block-Jacobi
-preconditioning", Concurrency and Computation 31, 2019). All preconditioners are linear and the same in every call, as
-conjugate gradients need.
+A preconditioner only steers the directions of a method, so it may be stored in few bits. Block Jacobi stores the
+inverse of each diagonal block in the precision that the block's condition number allows (Anzt et al., "Adaptive
+precision in block-Jacobi preconditioning", Concurrency and Computation 31, 2019). It is linear and the same in every
+call, as conjugate gradients need.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from cpms.formats.formats import FP16, FP32, FP64
 from cpms.problems.linear_system import LinearSystem
 
 _BLOCK_FORMATS = ((FP16, 2.0**-11, 2.0**-14, 60000.0), (FP32, 2.0**-24, 2.0**-126, 1e38), (FP64, 0.0, 0.0, np.inf))
-"""Formats of stored inverses with their unit roundoff, and between what the largest value must lie."""
+"""Formats of stored inverses: each with its unit roundoff, and the range in which the largest value must lie."""
 _BLOCK_ERROR = 0.1
-"""The largest product of a block's condition number and the unit roundoff of its inverse."""
+"""Most that the condition number of a block times the unit roundoff of its stored inverse may be."""
 _REAL = tuple("fiu")
-"""Kinds of the values that a user's preconditioner may return."""
+"""NumPy's codes of the kinds of numbers that a user's preconditioner may return."""
 _SINGULAR = (
     "a diagonal block is singular, or nearly so; use another size of block or another preconditioner, or scale A"
 )
 
 
 class BlockJacobi(Preconditioner):
-    """Multiplies by the inverses of diagonal blocks, each stored in as few bits as its condition number allows.
+    """Multiplication by the inverses of diagonal blocks, each stored in as few bits as its condition number allows.
 
-    The inverses of one format are a block diagonal matrix, so that an application is a product a format.
+    The inverses of one format are a block diagonal matrix, so that one application takes one product per format.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class BlockJacobi(Preconditioner):
     Attributes
     ----------
     blocks_by_bits : dict
-        How many blocks are stored in values of so many bits.
+        From the bits of a value to the number of blocks that are stored in them.
     """
 
     name = "block_jacobi"
@@ -72,7 +72,7 @@ class BlockJacobi(Preconditioner):
             self.blocks_by_bits[storage.bits()] = int(fits.sum())
         self.nbytes = sum(product.bytes_read() for product in self._products)
         self.storage = ", ".join(f"fp{bits}" for bits in self.blocks_by_bits)
-        # Row sums bound the eigenvalues of symmetric blocks; the last block is filled up with ones.
+        # A symmetric inverse has no eigenvalue above its largest row sum. Padding of the last block is left out.
         self.least = 1.0 / float(np.abs(inverses).sum(axis=2).reshape(-1)[: system.size].max())
 
     def apply(self, r: Any) -> Any:
@@ -117,14 +117,14 @@ def _inverses(system: LinearSystem, block: int) -> tuple[Floats, Floats]:
 
 
 class Given(Preconditioner):
-    """A user's callable, which gets a residual as an array of float64 and returns one."""
+    """A user's callable, which gets a residual as an array of float64 and returns real numbers of the same shape."""
 
     def __init__(self, function: Callable[[Any], Any], operator: LinearOperator) -> None:
         self._function, self._operator = function, operator
         self.name = f"own preconditioner {getattr(function, '__name__', type(function).__name__)}"
 
     def apply(self, r: Any) -> Any:
-        """Call it."""
+        """Return what the callable returns, in float64."""
         found = self._function(r)
         if getattr(found, "shape", None) != r.shape:
             raise InputError(

@@ -1,10 +1,10 @@
 """Mixed-precision iterative refinement of linear systems: any inner solver in few bits, residuals in float64.
 
 Wilkinson's refinement with an iterative inner solver (Higham and Mary, "Mixed precision algorithms in numerical linear
-algebra", Acta Numerica 31, 2022, section 5): r = b - A x in float64, A c = r to a modest reduction in few bits, and
-x += c. The inner precision decides how many outer steps there are, and nothing about the answer. An outer step costs
-one product in float64. Jacobi's and Chebyshev's methods are this outer iteration, too
-(`cpms.solvers.linear.stationary`).
+algebra", Acta Numerica 31, 2022, section 5): compute r = b - A x in float64, solve A c = r in few bits until its
+residual is reduced by a modest factor, and add c to x. The inner precision decides the number of outer steps, and not
+the accuracy of the answer. An outer step costs one product in float64 besides the inner solve. Jacobi's and Chebyshev's
+methods use the same outer iteration, with sweeps of their own inside (`cpms.solvers.linear.stationary`).
 """
 
 from __future__ import annotations
@@ -18,25 +18,30 @@ from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask, bits_o
 from cpms.solvers.linear.widening import Method, widened
 
 _REDUCTION = {16: 1e-2, 32: 1e-4}
-"""Of the residual by inner iterations, by the bits of vectors; of more bits, `_WIDE_REDUCTION`."""
+"""Reduction of the residual that an inner solve aims at, by the bits of vectors; for others `_WIDE_REDUCTION`."""
 _WIDE_REDUCTION = 1e-6
 _SMALLER = 0.95
-"""What an outer step at least makes of the residual."""
+"""Residual after an outer step, over the one before it, above which the solve ends."""
 
 Correction = Callable[[SolveTask, Any, float], SolveStatus | None]
-"""Improves c, which is 0, for A c = b of a task; the number is the norm of b. It returns None where c is of no use,
-else how a solve ends whose residual does not fall by c; CONVERGED leaves that to the residual."""
+"""An inner solver: it improves c, which is 0 at first, for A c = b, given the task of A and b, c, and the norm of b.
+
+It returns None if c is useless. Otherwise it returns the status with which the whole solve ends if c does not reduce
+the residual. CONVERGED then stands for STAGNATED or DIVERGED, as the residual says.
+"""
 
 
 def refine(task: SolveTask, x: Any, *, inner: Method) -> SolveStatus:
-    """Improve x by corrections that another method finds in few bits, of the matrix as well as of vectors.
+    """Improve x by corrections of another method, which reads both matrix and vectors in few bits.
 
     Parameters
     ----------
     task : SolveTask
     x : vector of float64
+        The start, and the answer.
     inner : callable
-        A method such as `cpms.solvers.linear.cg.cg`; it sees the stored matrix alone, also for its residuals.
+        A method such as `cpms.solvers.linear.cg.cg`. It gets the stored matrix in place of the exact one, also for its
+        own residuals.
     """
 
     def correct(given: SolveTask, c: Any, _: float) -> SolveStatus:
@@ -76,10 +81,13 @@ def _in_one_format(task: SolveTask, x: Any, correct: Correction) -> SolveStatus:
 
 
 class _Inner(Recorder):
-    """Passes iterations on to the outer recorder, whose last residual stays a recurrence's for an inner method."""
+    """The outer recorder as an inner method sees it: residuals that the inner method recomputes are not recorded.
+
+    They are residuals of the stored matrix for a correction, and not b - A x of the system.
+    """
 
     def __init__(self, outer: Recorder) -> None:  # Shares what it records with another recorder.
         self.__dict__ = outer.__dict__
 
     def correct(self, residual: float) -> None:
-        """Leave the last residual: it is of the stored matrix."""
+        """Keep the recorded residual."""

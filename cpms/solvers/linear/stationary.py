@@ -1,7 +1,8 @@
-"""Iterations without inner products as the inner solver of iterative refinement: Jacobi's and Chebyshev's.
+"""Sweeps as the inner solver of iterative refinement: the common part of Jacobi's and Chebyshev's methods.
 
-Both correct x by steps that are found from the last one and the residual alone, with two numbers an iteration
-(`cpms.contracts.sweeps`). A step is stored in few bits, and the residual of the correction is kept by recurrence.
+Both compute a step from the last step and the residual alone, with two coefficients and without inner products
+(`cpms.contracts.sweeps`). A step is stored in few bits, and a recurrence updates the residual of the correction. A
+sweep costs one product with the stored matrix, and passes over four vectors of float64 and one stored vector.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from cpms.contracts.sweeps import Coefficients, Sweeps
 from cpms.solvers.linear.refine import outer_iteration
 
 _GROWTH = 1e4
-"""By which a residual may grow in inner iterations before they count as divergent."""
+"""Growth of the residual in the sweeps of an outer step, above which they diverge."""
 _UNCHANGED = 100
-"""Inner iterations in few bits that may leave a residual as it was, as where all steps round to 0."""
+"""Consecutive sweeps with the same residual, after which an outer step in few bits ends: all steps may round to 0."""
 _WINDOW = 2000
-"""Inner iterations of an outer step, at most."""
+"""Most sweeps of an outer step."""
 
 
 def stationary(
     task: SolveTask, x: Any, inverse_diagonal: Any, coefficients: Callable[[SolveTask], Iterator[Coefficients]]
 ) -> SolveStatus:
-    """Improve x by outer steps whose corrections are found by sweeps.
+    """Improve x by iterative refinement whose corrections are computed by sweeps.
 
     Parameters
     ----------
@@ -35,8 +36,9 @@ def stationary(
     x : vector of float64
         The start, and the answer.
     inverse_diagonal : vector of float64
+        1 over the diagonal of the matrix.
     coefficients : callable
-        Returns the coefficients of the sweeps of an outer step.
+        Returns the coefficients of the sweeps of an outer step, given its task.
     """
 
     def correct(inner: SolveTask, c: Any, size: float) -> SolveStatus | None:
@@ -57,12 +59,12 @@ def stationary(
 
 
 def sweeps_of(task: SolveTask, inverse_diagonal: Any, r: Any, c: Any) -> Sweeps:
-    """Return sweeps that correct c by the residual r, vectors of float64 that are updated: fused, or by verbs."""
+    """Return sweeps that update c and its residual r, vectors of float64; fused ones if the backend has them."""
     return task.stored.sweeps(task, inverse_diagonal, r, c) or VectorSweeps(task, inverse_diagonal, r, c)
 
 
 class VectorSweeps(Sweeps):
-    """Sweeps by the verbs of `LinearOperator`, one after the other."""
+    """Sweeps by separate operations of `LinearOperator`, for backends and formats without fused sweeps."""
 
     together = 1
 
@@ -74,11 +76,14 @@ class VectorSweeps(Sweeps):
         self.bytes_read = task.stored.bytes_read(task.read) + of_vectors
 
     def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:
-        """Iterate."""
+        """Sweep once for each pair of coefficients, until the residual is at most ``target`` or not below ``limit``.
+
+        The list ends with inf if the format refuses a step.
+        """
         operator, sizes = self._task.stored, list[float]()
         for keep, turn in coefficients:
             step = self._inverse * self._r
-            if turn != 1.0:  # As it is in all iterations of Jacobi's method.
+            if turn != 1.0:  # It is 1 in all sweeps of Jacobi's method.
                 step *= turn
             if keep:
                 step = keep * operator.convert(self._step, None) + step

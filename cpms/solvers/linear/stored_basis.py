@@ -1,17 +1,18 @@
 """The stored basis of GMRES, whose vectors are read in as few bits as each iteration needs.
 
-Iteration j orthogonalises A v_j against all vectors before it, and reads each of them twice. Its column of the Arnoldi
-relation may miss t / rho_j (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003), rho_j being the relative residual of
-the cycle when the iteration begins, t the one that the cycle is to reach. So all vectors before it, stored in many
-bits when the residual was large, are read in -log2(t / rho_j) digits:
+Iteration j orthogonalises A v_j against all earlier basis vectors, and reads each of them twice: for the dot product
+h_ij, and for the subtraction of h_ij v_i. Let rho_j be the residual at the start of iteration j, and t the residual
+that the cycle is to reach, both relative to the first residual of the cycle. Column j of the Arnoldi relation may have
+an error of about t / rho_j (Simoncini and Szyld, SIAM J. Sci. Comput. 25, 2003). Early vectors were stored in many
+bits, since the residual was large, but iteration j reads them in -log2(t / rho_j) binary digits:
 
-- The term h_ij v_i of the column is smaller than A v_j, and needs log2(||A v_j|| / |h_ij|) digits fewer.
-- Errors of h_ij are none of the relation, which holds for the coefficients that were used. They cost orthogonality, and
-  what is lost in iteration j grows as residuals fall, by rho_j / rho_k until iteration k. So dot products need about
-  as many digits as the terms. Roundings of many values cancel in a sum, which spares a few.
+- The term h_ij v_i is smaller than A v_j, so v_i needs log2(||A v_j|| / |h_ij|) digits fewer there.
+- An error of h_ij does not violate the Arnoldi relation, which holds for the coefficients that are subtracted. It costs
+  orthogonality. The loss of iteration j grows by rho_j / rho_k until iteration k, so dot products need about as many
+  digits as the largest term. Rounding errors of many values partly cancel in a sum, which saves a few digits.
 
-A vector is stored in segments, or as a sum of vectors in block floating point, each of which holds what the ones before
-it leave. Of both the first parts can be read alone.
+A vector is stored in segments, or as a sum of vectors in block floating point, where each rounds what the ones before
+it leave over. In both cases an iteration can read the first parts alone.
 """
 
 from __future__ import annotations
@@ -31,13 +32,17 @@ from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, SegmentFormat
 
 SPARE = 8
-"""Digits that are kept beyond the bound, whose constants are the matrix's condition and the number of iterations."""
+"""Digits beyond the bound, for its constants: the condition of the matrix and the number of iterations."""
 OF_DOTS = 4
-"""Digits that dot products of block floats spare."""
+"""Digits fewer that dot products of block floats need, as errors of rounding to nearest partly cancel in a sum."""
 
 
 class Reading(NamedTuple):
-    """A way to read a stored vector: the digits and bits of a value, and arrays with the segments read, to be added."""
+    """One precision in which a stored vector can be read.
+
+    ``digits`` and ``bits`` are those of a value. ``parts`` are arrays, each with the segments that are read of it,
+    whose sum is the vector.
+    """
 
     digits: int
     bits: int
@@ -45,7 +50,11 @@ class Reading(NamedTuple):
 
 
 class Projection(NamedTuple):
-    """Coefficients of a projection, then the 2-norm left behind it; passes; bits read of one value of each vector."""
+    """Results of the orthogonalisation of a vector.
+
+    ``entries`` are the coefficients of the projection, followed by the 2-norm of what is left. ``bits`` are those read
+    of one value of each basis vector, in all ``passes``.
+    """
 
     entries: Floats
     passes: int
@@ -53,7 +62,9 @@ class Projection(NamedTuple):
 
 
 def layers_of(formats: tuple[VectorFormat | None, ...]) -> BlockFloatFormat | SegmentFormat | None:
-    """Return the format whose parts can be read alone: the only one, or the first of several block floats.
+    """Return the format whose parts are read alone: the only one, in segments, or the first of several block floats.
+
+    It is None where vectors are read whole.
 
     Examples
     --------
@@ -69,7 +80,7 @@ def layers_of(formats: tuple[VectorFormat | None, ...]) -> BlockFloatFormat | Se
 
 
 def digits_needed(rho: float, floor: float) -> float:
-    """Return the digits of vectors at a relative residual of a cycle, given the one that the cycle is to reach.
+    """Return the digits that vectors need at a relative residual ``rho``, where the cycle is to reach ``floor``.
 
     Examples
     --------
@@ -80,7 +91,7 @@ def digits_needed(rho: float, floor: float) -> float:
 
 
 class StoredBasis:
-    """Vectors of length 1 as they are stored, and the orthogonalisation against them.
+    """The basis vectors of a cycle, of 2-norm 1, as they are stored; and orthogonalisation against them.
 
     Parameters
     ----------
@@ -88,6 +99,15 @@ class StoredBasis:
     formats : tuple of format or None
         From the fewest bits on.
     cycle : ArnoldiCycle
+
+    Attributes
+    ----------
+    vectors : list of list of Reading
+        For each vector, the precisions in which it can be read, from the fewest bits on.
+    bits : list of int
+        Bits of a value of each vector.
+    last : (array, int or None)
+        The last vector as a product reads it: an array, and the segments that are read of it.
     """
 
     def __init__(self, operator: LinearOperator, formats: tuple[VectorFormat | None, ...], cycle: ArnoldiCycle) -> None:
@@ -96,10 +116,8 @@ class StoredBasis:
         self._of_dots = 0 if isinstance(self._layers, SegmentFormat) else OF_DOTS
         self._squares: list[Any] = []
         self.vectors: list[list[Reading]] = []
-        """The readings of each, from the fewest bits on."""
         self.bits: list[int] = []
         self.last: tuple[Any, int | None] = None, None
-        """The last vector as it is stored, for a product: an array, and the segments that are read of it."""
 
     def keep(self, v: Any, rho: float) -> None:
         """Store a vector, given the relative residual of the cycle; v is overwritten."""
@@ -114,7 +132,7 @@ class StoredBasis:
         self._block.add(*readings[-1].parts[0])
         self.vectors.append(readings)
         self.bits.append(readings[-1].bits)
-        # On a GPU this product runs on; its value is fetched when it is needed.
+        # On a GPU the dot product is enqueued here, and fetched where it is used.
         self._squares.append(1.0 if readings[-1].bits == DOUBLE_BITS else operator.dots([read], read))
 
     def _digits(self, rho: float) -> float:
@@ -126,7 +144,10 @@ class StoredBasis:
         return [Reading(0, chosen.bits, ((stored, chosen.segments),))]
 
     def _segmented(self, v: Any, storage: SegmentFormat, rho: float) -> list[Reading]:
-        """Store a vector in segments; reads of fewer than were written cut digits, which costs one more."""
+        """Store a vector in segments.
+
+        A read of fewer segments than were written truncates values, which keeps one digit less than rounding does.
+        """
         digits, cut = self._digits(rho), storage.rounding != "nearest"
         written = 1
         while written < storage.segments and storage.mantissa_kept(written) - cut < digits:
@@ -138,7 +159,7 @@ class StoredBasis:
         ]
 
     def orthogonalise(self, w: Any, rho: float) -> Projection:
-        """Orthogonalise w against the basis, ``rho`` being the relative residual before this iteration."""
+        """Orthogonalise w, in place, against the basis, ``rho`` being the relative residual before this iteration."""
         count, operator = len(self.vectors), self._operator
         entries, passes, bits = np.zeros(count + 1), 0, 0
         digits, size = self._digits(rho), 1.0 if self._layers is None else norm(operator, w)
@@ -160,13 +181,16 @@ class StoredBasis:
         return Projection(entries, passes, bits)
 
     def add(self, coefficients: Floats, x: Any) -> None:
-        """Add a combination of the first vectors to x, all bits read."""
+        """Add a combination of the first vectors to x; all their bits are read."""
         chosen = [readings[-1] for readings in self.vectors[: len(coefficients)]]
         block, owners = _joined(chosen)
         self._operator.combine(block, coefficients[owners], x, block.levels)
 
     def _read(self, digits: Floats) -> tuple[VectorBlock, Any, int]:
-        """Return arrays that have these digits of each vector, the vector that each is a part of, and their bits."""
+        """Return arrays with at least these digits of each vector, the vector each belongs to, and all bits of a value.
+
+        Of a vector with fewer digits, all parts are returned.
+        """
         if self._layers is None:
             return self._block, np.arange(len(digits)), sum(self.bits)
         chosen = [
@@ -177,7 +201,7 @@ class StoredBasis:
 
 
 def _joined(chosen: Iterable[Reading]) -> tuple[VectorBlock, Any]:
-    """Return the arrays of readings one after another, and the place of the reading that each belongs to."""
+    """Return the arrays of all readings in one block, and for each array the index of its reading."""
     block, owners = VectorBlock(), []
     for place, reading in enumerate(chosen):
         for stored, level in reading.parts:
@@ -187,7 +211,10 @@ def _joined(chosen: Iterable[Reading]) -> tuple[VectorBlock, Any]:
 
 
 def _in_sum(operator: LinearOperator, v: Any, storage: BlockFloatFormat, digits: float) -> tuple[list[Reading], Any]:
-    """Return a vector as a sum of vectors in one format, and that sum in float64; v becomes what they leave."""
+    """Return the readings of a vector that is stored as a sum of block floats, and that sum in float64.
+
+    Block floats are added until they have the digits; v becomes the rounding error of the sum.
+    """
     read = operator.convert(v, None)
     parts: list[tuple[Any, int | None]] = []
     readings: list[Reading] = []

@@ -1,8 +1,9 @@
-"""A method tried in few bits first, and in more where rounding may be what made it fail.
+"""A method in few bits first, and in more bits where rounding may have made it fail.
 
-Low precision can make a positive definite matrix indefinite, let a residual stagnate, or overflow. None of that says
-anything about the system, so the same method is tried with the next format before it reports a failure; the attempt
-with every value in float64 is the last one. x keeps the progress of each attempt.
+Low precision can make a positive definite matrix indefinite, stop the fall of a residual, or overflow. Such a failure
+need not be one of the system, so the method continues with the next format before a failure is reported. The last
+attempt has all values in float64. Each attempt begins with the best x so far. A failed attempt costs two products for
+its residuals, besides its own iterations.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ Method = Callable[[SolveTask, Any], SolveStatus]
 
 
 def widened(method: Method, task: SolveTask, x: Any) -> SolveStatus:
-    """Return the status of a method's last attempt; x is that of the least residual.
+    """Run a method in each format in turn until it does not fail, and return its last status.
+
+    An attempt that fails without reducing the residual leaves x as it was.
 
     Parameters
     ----------
@@ -27,6 +30,7 @@ def widened(method: Method, task: SolveTask, x: Any) -> SolveStatus:
     task : SolveTask
         Of one format or several.
     x : vector of float64
+        The start, and the answer.
     """
     status = SolveStatus.STAGNATED
     for attempt, following in _attempts(task):
@@ -47,7 +51,7 @@ def widened(method: Method, task: SolveTask, x: Any) -> SolveStatus:
 
 
 def _attempts(task: SolveTask) -> Iterator[tuple[SolveTask, SolveTask | None]]:
-    """Yield tasks of one format each, the last one in float64 throughout, and each one's successor."""
+    """Yield a task for each format, and last one in float64 throughout, each with its successor."""
     tasks = [replace(task, formats=(each,)) for each in task.formats]
     last = tasks[-1]
     if last.formats != (None,) or last.stored is not last.exact:

@@ -1,22 +1,22 @@
 // Arnoldi's method on stored vectors without the host: classical Gram-Schmidt against the basis as it is stored, Givens
-// rotations of the Hessenberg matrix, and the next vector, scaled and stored.
+// rotations of the Hessenberg matrix, and the next vector, scaled and stored. cpms/solvers/linear/gmres.py has the
+// method and its references.
 //
-// A step is a product, dot products, their sums, a combination with a rotation, and a store, one launch each for
-// vectors of one format. How many vectors there are is read from device memory, and so is whether the launch is to do
-// anything: the host queues steps ahead, and those after the last one do nothing. A second pass of Gram-Schmidt
-// consists of the same launches in another mode. Cost: the basis twice a pass, and five vectors of float64.
+// For vectors of one format, a step has five launches: product, dot products, their sums, combination with rotation,
+// and store. The host enqueues steps ahead. Each launch reads from device memory whether it is to work, so launches
+// after the end of a cycle do nothing. A second pass of Gram-Schmidt consists of the same launches in another mode. A
+// pass costs two reads of the basis, and a step five passes over vectors of float64.
 //
-// A basis in layers stores a vector as a sum of vectors in block floating point, each of which holds what the ones
-// before it leave, as cpms/solvers/linear/stored_basis.py does. A vector has no more layers than the ones before it.
-// The digits that a column needs follow the residual, so dot products leave out all of a layer where the layers before
-// it are enough, and a combination leaves it out for the vectors of which that is true given the sizes of their
-// coefficients.
+// A basis in layers stores a vector as a sum of vectors in block floating point, where each rounds what the layers
+// before it leave over, as in cpms/solvers/linear/stored_basis.py. A vector has no more layers than the ones before it.
+// The residual decides the digits that a column needs. Dot products skip a layer where the layers before it have enough
+// digits. A combination skips it for each vector whose coefficient is so small that they have.
 #include "krylov/stored_basis.cuh"
 
 namespace cpms {
 
-// Each block's part of the dot products with w: those of chosen array j begin at partials[j * gridDim.x]. The order is
-// that of the vectors; with layers, the first layer of all vectors comes first, then the second, and so on.
+// Partial sums of the dot products with w, one a block: those of chosen array j begin at partials[j * gridDim.x].
+// Arrays are in the order of vectors; with layers, the first layer of all vectors comes first, and so on.
 template <class V, int R>
 CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
     __shared__ double of_warps[slab_vectors][block_warps];
@@ -52,8 +52,8 @@ CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
     }
 }
 
-// A warp finds the coefficient of one vector: the sum of its layers' dot products, over the square of its 2-norm. The
-// column is the sum of the coefficients of both passes.
+// Coefficients of the projection, one a warp: the sum of the dot products of a vector's layers over its squared 2-norm.
+// The column of the Hessenberg matrix is the sum of the coefficients of both passes.
 CPMS_DEVICE void arnoldi_parts(const Arnoldi& a) {
     if (idle(a)) return;
     const u64 vector = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32, column = (u64)a.state->columns;
@@ -73,9 +73,9 @@ CPMS_DEVICE void arnoldi_parts(const Arnoldi& a) {
 
 CPMS_DEVICE bool finite(double value) { return fabs(value) <= 1.7976931348623157e308; }
 
-// By one block, whose launch has read `count` vectors: asks for a second pass where the first one cancelled most of w,
-// or else brings the new column to triangular form by Givens rotations, tile by tile, and ends the cycle where that is
-// due.
+// Called by one block, whose launch has read `count` arrays. If the first pass cancelled most of w, it requests a
+// second one. Otherwise it brings the new column to triangular form by Givens rotations, a tile of the column at a
+// time, and decides whether the cycle ends.
 CPMS_DEVICE void rotate(const Arnoldi& a, u32 count) {
     __shared__ double entry[block_threads + 1], cosine[block_threads], sine[block_threads];
     __syncthreads();  // the square has been written
@@ -84,7 +84,7 @@ CPMS_DEVICE void rotate(const Arnoldi& a, u32 count) {
     double* const mine = a.columns + column * a.rows;
     const double size = sqrt(state.square);
     if (threadIdx.x == 0) state.read += (double)count;
-    LastBlockReduce<2, true> found{};  // squares of this pass, and the largest entry
+    LastBlockReduce<2, true> found{};  // sum of the squared coefficients of this pass, and the column's largest entry
     for (u64 i = threadIdx.x; i <= column; i += block_threads) {
         found.value[0] += a.parts[i] * a.parts[i];
         found.value[1] = Larger{}(found.value[1], fabs(mine[i]));
@@ -131,9 +131,9 @@ CPMS_DEVICE void rotate(const Arnoldi& a, u32 count) {
     state.mode = ends ? 2.0 : 0.0;
 }
 
-// By a block: the 2-norm of w, over the factor by which the residual has yet to fall. A term of the combination is
-// smaller than w by its coefficient, so it needs no more layers where the coefficient is at most this times the reach
-// of the layers before. The 2-norm of the coefficients, which are part of w, stands for that of w.
+// Called by a whole block: the 2-norm of w over `to_go`. Times the `reach_before` of a layer, it is the largest
+// coefficient for which that layer can be skipped. The 2-norm of the column's coefficients, which are components of w,
+// is used in place of that of w.
 CPMS_DEVICE double least_part(const Arnoldi& a) {
     const u64 column = (u64)a.state->columns;
     LastBlockReduce<1, false> square{};
@@ -144,7 +144,7 @@ CPMS_DEVICE double least_part(const Arnoldi& a) {
     return sqrt(InWarps::in_block(square).value[0]) / to_go(a);
 }
 
-// w less the vectors times their parts, and the square of its 2-norm; the last block rotates the column.
+// Subtracts from w the vectors times their coefficients, and sums its squared 2-norm; the last block calls `rotate`.
 template <class V, int R>
 CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
     __shared__ Chosen chosen;
@@ -179,7 +179,7 @@ CPMS_DEVICE void arnoldi_combine(const Arnoldi& a) {
     if (a.last && reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.state->square)) rotate(a, count);
 }
 
-// The next vector: w over its size, in a format or in layers of one, and the square of what is stored.
+// Stores w over its 2-norm as the next vector, whole or in layers, and sums the squared 2-norm of the stored values.
 template <class V, int R>
 CPMS_DEVICE void arnoldi_store(const Arnoldi& a) {
     if (idle(a)) return;

@@ -1,9 +1,9 @@
-// One value of a vector, and four neighbouring ones a lane, eight lanes a block of 32: loads and stores of vectors that
-// passes of Krylov methods read, update and write in one go.
+// Accessor of vectors that a pass of conjugate gradients reads, updates and writes: one value, or four neighbouring
+// values a lane, so that eight lanes have a block of 32.
 //
-// Arrays are padded with zeros to whole blocks of 32 values, so that no pass looks at the end. Block floats are encoded
-// by the eight lanes of a block, which find its largest size by three shuffles; their numbers are float32 here, and a
-// block of sizes below 2^-100 becomes 0.
+// Arrays are padded with zeros to whole blocks of 32 values, so no pass tests for the end. The eight lanes of a block
+// encode block floats together: three shuffles find the largest absolute value. Arithmetic on block floats is float32
+// here, and a block whose absolute values are all below 2^-100 becomes 0.
 #pragma once
 #include "base/stores.cuh"
 #include "base/warp.cuh"
@@ -87,7 +87,7 @@ struct FourValues<BlockFloat<16>> {
             v[k] = field & 0x8000u ? -size : size;
         }
     }
-    // The values become those that are stored. All lanes of a warp take part, also those that are not inside.
+    // Values are replaced by their stored ones. All lanes of a warp must call this, also those that are not `inside`.
     static CPMS_DEVICE void store(u8* array, u64 i, u64 length, float (&v)[4], bool inside) {
         float largest = 0.0f;
 #pragma unroll
@@ -98,7 +98,7 @@ struct FourValues<BlockFloat<16>> {
         }
         int exponent = (int)(bits_of_single(largest) >> 23 & 0xFF) - 126;
         const bool small = exponent < least_block_exponent;
-        // A larger exponent would not have a power of two beside it; NaN and infinity become the largest numbers.
+        // No scaled vector has exponents near 112. Larger values, infinity and NaN become the largest number.
         exponent = exponent > 112 ? 112 : exponent;
         const float steps = small ? 0.0f : single_of((u32)(127 + 15 - exponent) << 23);
         const float unit = small ? 0.0f : single_of((u32)(127 + exponent - 15) << 23);

@@ -12,45 +12,46 @@ constexpr int most_layers = 4;
 constexpr int most_chosen = 2 * most_slabs * slab_vectors;  // layers of vectors of a launch
 constexpr int any_mode = 3;
 
-// What the steps know of each other, all numbers float64, so that the host reads them in one transfer.
+// State of a cycle that one launch passes to the next. All fields are float64, so that the host reads them in one
+// transfer.
 struct ArnoldiState {
-    double mode;     // 0: a first pass goes on; 1: a second pass is to be made; 2: the cycle has ended
-    double columns;  // that are finished
-    double square;   // of the 2-norm of w after a pass
-    double size;     // its 2-norm
-    double side;     // of the least squares, whose size is that of the residual
-    double enough;   // the size at which a cycle ends
+    double mode;     // 0: launches of first passes work; 1: launches of second passes work; 2: the cycle has ended
+    double columns;  // finished columns of the Hessenberg matrix
+    double square;   // squared 2-norm of w after a pass
+    double size;     // 2-norm of w after the last pass of the column
+    double side;     // last entry of the rotated right-hand side; its absolute value is the residual
+    double enough;   // residual at which the cycle ends
     double cancelled;  // 2-norm after the first pass over the one before, below which a second pass follows
-    double most;     // columns
-    double floor;    // the residual that a cycle is to reach, times the rounding error that digits beyond it spare
+    double most;     // most columns of the cycle
+    double floor;    // residual that the cycle is to reach, times 2^-8 for the spare digits
     double read;     // layers of vectors that the column has read so far
 };
 
-// Of each column: size of the residual, passes, entry of the rotated right-hand side, the rotation, and layers read.
+// Results of a column: residual, passes, entry of the rotated right-hand side, Givens rotation, and layers read.
 struct ArnoldiEntry {
     double residual, passes, right, cosine, sine, read;
 };
 
 // Fields of 8 bytes each; `ARNOLDI` in cpms/backends/cuda/krylov/arnoldi.py has the same in the same order.
 struct Arnoldi {
-    const u8* slab[most_layers][most_slabs];  // of `slab_vectors` vectors each, from vector `first` on
+    const u8* slab[most_layers][most_slabs];  // memory of `slab_vectors` vectors each, from vector `first` on
     u64 count[most_layers];      // vectors of this launch that have each layer
-    u64 layers;                  // that a vector has at most: 1 without layers
+    u64 layers;                  // most layers of a vector: 1 for vectors that are stored whole
     u64 width;                   // bits of a value in a layer
-    u64 spared;                  // digits that dot products need less than combinations
+    u64 spared;                  // digits fewer that dot products need than combinations
     u64 stride;                  // bytes from vector to vector
-    u64 first;                   // number of this launch's first vector
-    u64 mode;                    // in which the launch does something
-    u64 last;                    // whether no other combination follows
-    u64 padded;                  // values of a vector, to whole multiples of 256
-    double* w;
-    u8* out[most_layers];        // where the layers of the next vector are stored
-    double* sum;                 // of these layers; null where there are none
-    double* partials;
-    u64 blocks;                  // of the launch that wrote them
+    u64 first;                   // index of this launch's first vector
+    u64 mode;                    // the launch works in this mode of the state alone
+    u64 last;                    // 1 if no other combination of this pass follows
+    u64 padded;                  // values of a vector, rounded up to a multiple of 256
+    double* w;                   // the vector that is orthogonalised
+    u8* out[most_layers];        // addresses of the next vector's layers
+    double* sum;                 // the sum of these layers; null for vectors that are stored whole
+    double* partials;            // sums of blocks
+    u64 blocks;                  // blocks of the launch that wrote the partial sums of dot products
     double* parts;               // coefficients of a pass
-    double* squares;             // of the 2-norms of the stored vectors
-    double* columns;             // of the triangular matrix, `rows` apart
+    double* squares;             // squared 2-norms of the stored vectors
+    double* columns;             // the triangular matrix; columns begin `rows` apart
     u64 rows;
     ArnoldiState* state;
     ArnoldiEntry* entries;
@@ -59,36 +60,36 @@ struct Arnoldi {
 
 CPMS_DEVICE bool idle(const Arnoldi& a) { return a.mode != any_mode && a.state->mode != (double)a.mode; }
 
-// The factor by which the residual of the cycle has yet to fall, with the spare digits. Its binary logarithm is the
-// number of digits that a vector needs.
+// The factor by which the residual of the cycle has yet to fall, times 2^8 for the spare digits. Its binary logarithm
+// is the number of digits that a vector needs.
 CPMS_DEVICE double to_go(const Arnoldi& a) { return fabs(a.state->side) / a.state->floor; }
-// The factor that the digits of the layers before this one are enough for.
+// The factor whose binary logarithm is the number of digits of the layers before this one.
 CPMS_DEVICE double reach_before(const Arnoldi& a, u64 layer) {
     return layer ? value_of((1023 + layer * a.width - 1) << 52) : 0.0;
 }
-// The number of layers that dot products read, which is that of the largest terms.
+// The number of layers that dot products read of each vector.
 CPMS_DEVICE u64 layers_of_dots(const Arnoldi& a) {
     u64 layers = 1;
     while (layers < a.layers && to_go(a) > reach_before(a, layers) * (double)(1 << a.spared)) ++layers;
     return layers;
 }
 
-// The arrays that a launch reads, each a vector or a layer of one: their addresses, and in combinations their
-// coefficients. The last one is repeated, with a coefficient of 0, up to a multiple of `slab_vectors`.
+// The arrays that a launch reads, each of them a vector or a layer of one: addresses, and for combinations
+// coefficients. The last array is repeated, with a coefficient of 0, up to a multiple of `slab_vectors`.
 struct Chosen {
     const u8* from[most_chosen];
     double part[most_chosen];
     u32 count;
 };
 
-// By a block: appends a layer of those vectors of this launch for which wanted(vector) holds, in their order.
+// Called by a whole block: appends a layer of those vectors of this launch for which wanted(vector) holds, in order.
 template <class Wanted, class Part>
 CPMS_DEVICE void append(const Arnoldi& a, u64 layer, Chosen& chosen, Wanted wanted, Part part) {
     __shared__ u32 of_warps[block_warps];
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const bool mine = threadIdx.x < a.count[layer] && wanted(threadIdx.x);
     const u32 those = __ballot_sync(all_lanes, mine);
-    __syncthreads();  // the count is that of the layers before
+    __syncthreads();  // chosen.count holds the layers before
     if (lane == 0) of_warps[warp] = __popc(those);
     u32 place = chosen.count + __popc(those & ((1u << lane) - 1)), count = chosen.count;
     __syncthreads();
@@ -104,7 +105,7 @@ CPMS_DEVICE void append(const Arnoldi& a, u64 layer, Chosen& chosen, Wanted want
     __syncthreads();
 }
 
-// By a block, behind the last `append`.
+// Called by a whole block after the last `append`.
 CPMS_DEVICE void pad(Chosen& chosen) {
     const u32 place = chosen.count + threadIdx.x;
     if (chosen.count && place < (chosen.count + slab_vectors - 1) / slab_vectors * slab_vectors) {
@@ -114,8 +115,8 @@ CPMS_DEVICE void pad(Chosen& chosen) {
     __syncthreads();
 }
 
-// Calls work(j, values) for the sixteen vectors that begin at from[0] and so on, some at a time, which are loaded
-// before the first of them is used.
+// Calls work(j, values) for the sixteen vectors at from[0] to from[15]. Several are loaded before the first of them is
+// used, so that their loads overlap.
 template <class V, int R, class Work>
 CPMS_DEVICE void for_each_vector(const u8* const* from, u64 first, u64 padded, Work work) {
     constexpr int together = sizeof(FourStored<V, R>) <= 12 ? 16 : sizeof(FourStored<V, R>) <= 24 ? 8 : 4;
@@ -133,8 +134,8 @@ CPMS_DEVICE void for_each_vector(const u8* const* from, u64 first, u64 padded, W
     }
 }
 
-// Sums over the lanes of a warp of sixteen numbers each; returns sum l / 2 in lane l. Each exchange halves the numbers
-// that a lane has, so they are 16 in place of 80.
+// Sums sixteen numbers over the lanes of a warp, and returns sum l / 2 in lane l. Each exchange halves the numbers of a
+// lane, so that there are 16 shuffles in place of 80.
 template <int Half = slab_vectors / 2>
 CPMS_DEVICE double sums_over_warp(double (&sum)[slab_vectors]) {
     const bool upper = threadIdx.x & (2 * Half);

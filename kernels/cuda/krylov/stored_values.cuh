@@ -1,10 +1,10 @@
-// Four values a lane of a stored vector, in two steps as those of product/value.cuh: `load` puts a vector's bytes into
-// registers, `value` makes numbers of them, so that several vectors are on their way at once.
+// Accessor of a stored vector, four values a lane, in two steps like those of product/value.cuh: `load` brings bytes of
+// a vector into registers, and `values` decodes them. So loads of several vectors are in flight at once.
 //
-// A warp has 128 values, of which a lane has four neighbours where one load has them all: in block floats, which share an
-// exponent then, and where the segments of a value lie apart; else the values of a lane are 32 apart. Arrays are padded
-// with zeros to 256, so that no lane looks at the end. What is on its way is in registers, so few bits are to be packed
-// there: with a register a value, formats of few bits would have too few bytes on their way.
+// A warp has 128 values. A lane has four neighbouring ones where one load brings them all: in block floats, whose
+// exponent they then share, and in formats of several segments. Otherwise the values of a lane are 32 apart. Arrays are
+// padded with zeros to a multiple of 256, so no lane tests for the end. Loaded bytes remain packed in registers until
+// they are decoded: with one register a value, formats of few bits would have too few bytes in flight.
 #pragma once
 #include "product/encode_block.cuh"
 
@@ -43,7 +43,7 @@ struct FourStored : WarpApart {
 #pragma unroll
         for (int c = 0; c < 4; ++c) v[c] = number_of<F, double>(nullptr, raw[c]);
     }
-    // The values become those that are stored.
+    // Values are replaced by their stored ones.
     static CPMS_DEVICE void store(u8* array, u64 first, u64 padded, double (&v)[4]) {
 #pragma unroll
         for (int c = 0; c < 4; ++c) v[c] = cpms::store<F, R>(array, place(first, c), padded, v[c], 0);
@@ -95,8 +95,8 @@ struct FourStored<Segments<Widths<First, Second, More...>, Block, rounding, true
     }
 };
 
-// Of numbers of sizes up to 1. With the magnitude m as the low bits of a number of exponent e, that number less the same
-// one without m is m units exactly: one addition in place of a conversion, which has a quarter of its rate.
+// Block floats of absolute values up to 1. Let a float64 have the magnitude m as its low bits. Minus the same number
+// without m, it is exactly m units of the block: a subtraction decodes m, and is faster than a conversion of integers.
 template <int Width>
 struct FourStored<BlockFloat<Width>, 1> : Neighbours {
     using F = BlockFloat<Width>;

@@ -1,9 +1,10 @@
-"""Compiled loops over several stored vectors at once: dot products with a vector, and linear combinations.
+"""Compiled loops over several stored vectors at once: dot products with a plain vector, and linear combinations.
 
-A call reads a range of values of all vectors, a tile of each at a time, so that the plain vector's tile stays in a
-core's cache. Plain vectors are read four together, and no addition waits for the one before. Block floats of 16 bits
-are decoded in registers, other formats into a buffer, as in `cpms.backends.cpu.product_loops`. Vectors are given by
-their addresses, since each has memory of its own.
+A call works on a range of values of all vectors, one tile after the other, so that the tile of the plain vector is in a
+core's cache while those of the stored vectors pass. Plain basis vectors are read four at a time. Sums may be reordered
+by the compiler, so that additions run in vector instructions. Block floats of 16 bits are decoded in registers, other
+formats into a buffer, as in `cpms.backends.cpu.product_loops`. Each vector has memory of its own, so kernels take
+addresses.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cpu.product_loops import decode
+from cpms.backends.cpu.product_loops import BLOCKS, NATIVE, decode
 from cpms.base.jit import array_at, compiled, inlined_in_loops
 
 u64 = np.uint64
-TILE: Any = 4096  # values of each vector that are read at a time: runs that memory prefetches, beside a tile of w
+TILE: Any = 4096  # values of a tile: long enough for the hardware's prefetch, and small enough for a core's cache
 summed: Any = inlined_in_loops(fastmath={"reassoc", "contract"})
-"""Decorator of loops that are inlined, in which the compiler may reorder additions."""
+"""Decorator of inlined loops whose additions the compiler may reorder."""
 
 
 @summed
@@ -61,7 +62,7 @@ def _add_four(a, b, c, d, factors, sums):  # type: ignore[no-untyped-def]
 
 @summed
 def _number(field):  # type: ignore[no-untyped-def]
-    """Return the signed number of a field of 16 bits."""
+    """Return the signed integer of a field of 16 bits, a sign and 15 bits of size."""
     raw = np.int32(np.int16(field))
     sign = np.int32(raw >> 31)
     return np.float64(np.int32(np.int32(np.int32(raw & 0x7FFF) ^ sign) - sign))
@@ -69,7 +70,7 @@ def _number(field):  # type: ignore[no-untyped-def]
 
 @summed
 def _unit(exponents, block):  # type: ignore[no-untyped-def]
-    """Return the unit of a block of 16-bit fields."""
+    """Return the value of the lowest bit in a block of 16-bit fields, a power of two."""
     return u64((1008 + exponents[u64(block)]) << 52).view(np.float64)
 
 
@@ -111,9 +112,10 @@ def _add_blocks(exponents, fields, factor, sums, first):  # type: ignore[no-unty
 
 @cache
 def dots_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Return the dot products of values ``low`` to ``high`` of stored vectors with those of ``w``.
+    """Return the kernel of dot products of values ``low`` to ``high`` of stored vectors with those of ``w``.
 
-    ``addresses`` are of ``size`` numbers of the type of ``like``, which hold ``length`` values.
+    Each of ``addresses`` is that of an array of ``size`` numbers, of the type of ``like``, which holds ``length``
+    values in a format.
     """
     kind, width = spec[0], spec[1]
 
@@ -125,7 +127,7 @@ def dots_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
         for first in range(low, high, TILE):
             end, k = min(first + TILE, high), 0
             part = w[first:end]
-            while kind == 1 and k < vectors:
+            while kind == NATIVE and k < vectors:
                 # The last vector is read for those that are missing: another loop may add in another order.
                 last = vectors - 1
                 a = array_at(addresses[k], size, like)[first:end]
@@ -138,7 +140,7 @@ def dots_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                     k += 1
             while k < vectors:
                 stored = array_at(addresses[k], size, like)
-                if kind == 5 and width == 16:
+                if kind == BLOCKS and width == 16:
                     exponents, fields = stored[:exponents_end].view(np.int16), stored[exponents_end:].view(np.uint16)
                     found[k] += _dot_blocks(exponents, fields, part, first)
                 else:
@@ -152,20 +154,23 @@ def dots_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
 
 @cache
 def combine_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Add a combination of stored vectors to values ``low`` to ``high`` of ``out``."""
+    """Return the kernel that adds a linear combination of stored vectors to values ``low`` to ``high`` of ``out``.
+
+    Arguments are those of `dots_kernel`.
+    """
     kind, width = spec[0], spec[1]
 
     @compiled(error_model="numpy")
     def combine(addresses, factors, size, like, length, out, low, high):  # type: ignore[no-untyped-def]
         vectors = len(addresses)
-        room, buffer = np.empty(TILE), np.empty(TILE, np.uint64)
+        workspace, buffer = np.empty(TILE), np.empty(TILE, np.uint64)
         exponents_end = (length + 63) // 64 * 4
         for first in range(low, high, TILE):
             end, k = min(first + TILE, high), 0
-            part, sums = out[first:end], room[: end - first]
+            part, sums = out[first:end], workspace[: end - first]
             for i in range(len(sums)):
                 sums[i] = part[i]
-            if kind == 1:
+            if kind == NATIVE:
                 while k + 4 <= vectors:
                     a = array_at(addresses[k], size, like)[first:end]
                     b = array_at(addresses[k + 1], size, like)[first:end]
@@ -175,9 +180,9 @@ def combine_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any
                     k += 4
             while k < vectors:
                 stored = array_at(addresses[k], size, like)
-                if kind == 1:
+                if kind == NATIVE:
                     add_multiple(stored[first:end], factors[k], sums)
-                elif kind == 5 and width == 16:
+                elif kind == BLOCKS and width == 16:
                     exponents, fields = stored[:exponents_end].view(np.int16), stored[exponents_end:].view(np.uint16)
                     _add_blocks(exponents, fields, factors[k], sums, first)
                 else:

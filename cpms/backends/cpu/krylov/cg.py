@@ -1,7 +1,7 @@
 """Conjugate gradient iterations in main memory: several at a time in one compiled call on all threads.
 
-The verbs of `LinearOperator` would read each vector once a verb, and start threads at each; see
-`cpms.backends.cpu.krylov.cg_loops` for what is fused.
+Separate operations of `LinearOperator` would read the vectors more often, and start threads in each operation.
+`cpms.backends.cpu.krylov.cg_loops` has the fused passes.
 """
 
 from __future__ import annotations
@@ -30,15 +30,20 @@ _PLAIN = product_loops.NATIVE, 0, 0, 0
 
 
 class CpuCg(CgIterations):
-    """The vectors of a solve, r and p of float64 or float32, or stored in few bits where it has no preconditioner.
+    """The vectors of a solve and its fused iterations.
+
+    With a diagonal preconditioner, r and p are float64 or float32. Without one, they may also be packed floats or block
+    floats. Products then read ``_decoded``, a plain copy of p.
 
     Parameters
     ----------
     operator : LinearOperator
     matrix : LaneMatrix
-        The operator's.
+        The operator's matrix, as the compiled loops read it.
     task : SolveTask
+        One that `fits`.
     x : ndarray of float64
+        The start, and the answer.
     """
 
     together = 64
@@ -56,8 +61,9 @@ class CpuCg(CgIterations):
         self._decoded: Any = None
         self.product: float = 0.0
         self.bits = bits_of(storage)
+        # Reads and writes. If p and r are stored, they take six together, and q and the decoded p three each.
         vectors = 11 * self.bits // 8 * task.size
-        if not is_plain:  # Besides r and p, those of q and of the decoded p.
+        if not is_plain:
             decoded = np.dtype(_decoded_type(storage)).itemsize
             vectors = 6 * vector_bytes(storage, task.size) + 3 * (4 + decoded) * task.size
         self._weights = None if task.preconditioner is None else task.preconditioner.weights
@@ -65,7 +71,7 @@ class CpuCg(CgIterations):
 
     @staticmethod
     def fits(task: SolveTask) -> bool:
-        """Return whether the loops know the format of a task's vectors, and its preconditioner, if it has one."""
+        """Return whether the loops have the format of a task's vectors, and its preconditioner if there is one."""
         storage = task.formats[0]
         if task.preconditioner is not None:
             return task.preconditioner.weights is not None and storage in (None, FP32)
@@ -75,7 +81,7 @@ class CpuCg(CgIterations):
         return is_known
 
     def replace_residual(self) -> float:
-        """Find r in float64, then store it; the direction is kept."""
+        """Compute r = b - A x in float64 and store it; an existing direction p is kept. Return the 2-norm of r."""
         r, size = self._task.residual(self._x)
         if math.isfinite(size) and size > 0.0:
             self._r = in_format(self._operator, r, self._storage)
@@ -91,7 +97,7 @@ class CpuCg(CgIterations):
         return size
 
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:
-        """Iterate."""
+        """Do at most ``count`` iterations in one call; the first whose residual is at most ``target`` is the last."""
         matrix = self._matrix
         lanes = lanes_for(self._cost)
         report = np.zeros((count, 3))
@@ -111,13 +117,13 @@ class CpuCg(CgIterations):
 
 
 def _limit(storage: VectorFormat) -> float:
-    """Return the least size that no finite number of a format is nearest to."""
+    """Return the least absolute value that a packed float rounds to infinity; inf for all other formats."""
     if not isinstance(storage, FloatFormat) or element_type(storage) is not None:
         return math.inf
     return (2.0 - 2.0 ** (-storage.mantissa_bits - 1)) * 2.0**storage.bias
 
 
 def _decoded_type(storage: VectorFormat | None) -> Any:
-    """Return the type of the vector that products read: the smallest that holds each number of a format."""
+    """Return the type of the plain copy of p that products read: the smaller one that holds all numbers of a format."""
     is_narrow = isinstance(storage, FloatFormat) and storage.exponent_bits <= FP32.exponent_bits
     return np.float32 if is_narrow else np.float64

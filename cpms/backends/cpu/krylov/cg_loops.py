@@ -1,13 +1,14 @@
-"""Compiled conjugate gradient iterations: a product and two passes over vectors, on lanes that meet at a barrier.
+"""Compiled conjugate gradient iterations: a product and two passes over vectors, with three barriers between threads.
 
-A lane has whole ranges of rows (``bounds``), and writes the sums of each to a line of its own; after a barrier all
-lanes add them in the order of the ranges, so that results do not depend on the number of threads and all lanes take the
-same decisions. An iteration reads the matrix once, p three times, and x, r and q at most twice; rows that a lane
-multiplied are those whose vectors it updates, and lie in its cache. Products are those of
-`cpms.backends.cpu.krylov.row_products`; they and sums are float64.
+The recurrences are those of `cpms.contracts.conjugate_gradients`. Each lane, which is a thread in compiled code, has
+whole ranges of rows (``bounds``). It writes the partial sums of each range to a place of their own. After a barrier all
+lanes add them in the order of the ranges, so results do not depend on the number of threads, and all lanes take the
+same decisions. A lane updates the vectors of the rows that it multiplied, which may still lie in its cache. An
+iteration reads the matrix once, p three times, and x, r and q at most twice from memory. Products are those of
+`cpms.backends.cpu.krylov.row_products`. Products and sums are float64.
 
-Vectors r and p are plain, or stored in few bits (`cpms.backends.cpu.krylov.stored_cg_loops`). Beside plain ones there
-may be a diagonal preconditioner: a vector of weights, which an iteration reads twice.
+Vectors r and p are plain, or stored in few bits (`cpms.backends.cpu.krylov.stored_cg_loops`). Plain ones may have a
+diagonal preconditioner: a vector of weights, which an iteration reads twice.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from cpms.backends.cpu.krylov.basis_loops import dot_product, summed
 from cpms.backends.cpu.krylov.row_products import DISTANCES, RUN, WHOLE, multiply, multiply_by_distances, multiply_whole
 from cpms.backends.cpu.krylov.stored_cg_loops import turn_blocks, turn_packed, update_blocks, update_packed
 from cpms.backends.cpu.lane_barrier import meet
+from cpms.backends.cpu.product_loops import BLOCKS, NATIVE
 from cpms.base.jit import compiled
 
 SQUARE, CURVATURE, NEXT = range(3)
@@ -29,7 +31,7 @@ SQUARE, CURVATURE, NEXT = range(3)
 
 @summed
 def _update(x, r, p, q, weights, alpha):  # type: ignore[no-untyped-def]
-    """Do x += alpha p and r -= alpha q; return r.r and z.q of what is stored, with z = weights r, or r for None."""
+    """Do x += alpha p and r -= alpha q; return r.r and z.q of the stored r, with z = weights r, or r for None."""
     square = of_residual = 0.0
     for i in range(len(x)):
         x[i] += alpha * np.float64(p[i])
@@ -43,7 +45,7 @@ def _update(x, r, p, q, weights, alpha):  # type: ignore[no-untyped-def]
 
 @summed
 def _turn(r, p, weights, beta):  # type: ignore[no-untyped-def]
-    """Do p = z + beta p, with z = weights r, or r for None; return r.p of what is stored."""
+    """Do p = z + beta p, with z = weights r, or r for None; return r.p of the stored p."""
     total = 0.0
     for i in range(len(r)):
         value = np.float64(r[i])
@@ -61,13 +63,22 @@ def dot(p, q, low, high):  # type: ignore[no-untyped-def]
 
 @cache
 def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...]) -> Any:
-    """Return the iterations of a lane, for one way to store columns, values, and vectors.
+    """Return the compiled iterations of a lane, for one storage of columns, of values, and of the vectors r and p.
 
-    ``vectors`` is what kernels of `cpms.backends.cpu.product_loops` are compiled for: plain, packed floats, or block
-    floats, which ranges of rows do not cut. ``decoded`` is p as products read it, p itself for plain vectors.
-    Iterations end after as many as ``report`` has rows, when the residual is at ``target``, before a direction without
-    positive curvature, or when a size is not below ``limit``; lane 0 reports (`SQUARE`, `CURVATURE`, `NEXT`) for each.
-    ``first`` holds the first range of each lane.
+    Parameters
+    ----------
+    shape, spec
+        Storage of columns and values; see `cpms.backends.cpu.krylov.row_products`.
+    vectors : tuple of int
+        Storage of r and p, as in `cpms.backends.cpu.product_loops`: plain, packed floats, or block floats, whose blocks
+        no range of rows cuts.
+
+    Notes
+    -----
+    Of the kernel's arguments, ``first`` holds the first range of each lane, and ``decoded`` is p as products read it,
+    which is p itself for plain vectors. Iterations end when ``report`` has no row left, after a residual of at most
+    ``target``, before a step with p.Ap not above 0 or not finite, and when a value of r or p is not below ``limit``.
+    Lane 0 reports (`SQUARE`, `CURVATURE`, `NEXT`) for each. The kernel returns the number of iterations.
     """
     stored = vectors[0]
     kind, exponent_bits, mantissa_bits = spec
@@ -101,13 +112,13 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
             alpha = product / curvature
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
-                if stored == 1:
+                if stored == NATIVE:
                     own = x[low:high], r[low:high], p[low:high], q[low:high]
                     if weights is None:
                         sums[1, part], sums[2, part] = _update(*own, None, alpha)
                     else:
                         sums[1, part], sums[2, part] = _update(*own, weights[low:high], alpha)
-                elif stored == 5:
+                elif stored == BLOCKS:
                     whole = x, r, p, q, low, high, alpha, limit, vectors
                     sums[1, part], sums[2, part] = update_blocks(*whole)
                 else:
@@ -122,12 +133,12 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
             beta = -of_residual / curvature
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
-                if stored == 1:
+                if stored == NATIVE:
                     if weights is None:
                         sums[3, part] = _turn(r[low:high], p[low:high], None, beta)
                     else:
                         sums[3, part] = _turn(r[low:high], p[low:high], weights[low:high], beta)
-                elif stored == 5:
+                elif stored == BLOCKS:
                     turned = r, p, decoded, low, high, beta, limit, vectors
                     sums[3, part] = turn_blocks(*turned)
                 else:

@@ -1,7 +1,8 @@
-"""A matrix in CSR as fused iterations of Krylov and stationary methods read it, and how lanes share its rows.
+"""A matrix in CSR as fused iterations of Krylov and stationary methods read it, and its partition among lanes.
 
-Lanes are threads that meet in compiled code (`cpms.backends.cpu.lane_barrier`). Ranges of rows do not depend on how
-many lanes there are, so results do not either.
+A lane is a thread that waits for others inside compiled code (`cpms.backends.cpu.lane_barrier`). Ranges of rows do not
+depend on the number of lanes, so results do not either. Where rows repeat, a dictionary of rows replaces columns, or
+columns and values (`cpms.sparse.row_patterns`), which saves their bytes.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from cpms.sparse.stored_values import StoredValues
 from cpms.storage.array import SegmentedArray
 
 _RANGE_COST, _MOST_RANGES, _ROW_COST = 50_000, 64, 8
-"""Entries that a range of rows costs at least, how many there may be, and a row's vectors in entries."""
+"""Least cost of a range of rows in entries, most ranges, and the cost of a row's vectors in entries."""
 _LANE_COST = 40_000
-"""Entries and rows below which another thread costs more than it does."""
+"""Cost of rows, in entries, that a further thread needs to save more time than its barriers take."""
 _NO_TABLE = np.zeros(1)
 _NO_PATTERNS = np.zeros(1, np.uint16), np.zeros(1, np.int64), np.zeros(1, np.int64)
 
 
 def lanes_for(cost: Any) -> int:
-    """Return how many threads pay for ranges of rows with these costs before each."""
+    """Return how many threads are worth their barriers, given the cost before each range of rows."""
     return max(1, min(threads.available(), len(cost) - 1, int(cost[-1]) // _LANE_COST))
 
 
@@ -43,13 +44,14 @@ class LaneMatrix:
     Parameters
     ----------
     arrays : tuple
-        Starts, columns, values, their table and factor, the patterns of rows, their starts and distances.
+        Starts of rows, columns, values, the values' table and factor, the pattern of each row, and the patterns' starts
+        and distances.
     shape, spec
-        How columns and values are stored; see `cpms.backends.cpu.krylov.row_products`.
+        Storage of columns and values; see `cpms.backends.cpu.krylov.row_products`.
     nbytes : int
         Bytes that a product reads.
     bounds, cost : ndarray of int64
-        Of ranges of rows, and the work before each.
+        Bounds of ranges of rows, and the cost before each, in entries.
     """
 
     arrays: tuple[Any, ...]
@@ -79,7 +81,7 @@ class LaneMatrix:
         return cls(arrays, shape, spec, nbytes, *_ranges(starts))
 
     def ranges_of_blocks(self) -> tuple[Any, Any]:
-        """Return ranges as ``bounds`` and ``cost``, which cut no block of a stored vector."""
+        """Return ``bounds`` and ``cost`` of ranges that cut no block of a block float."""
         return _ranges(self.arrays[0], BLOCK_VALUES)
 
 
@@ -98,7 +100,7 @@ def _fits(stored: StoredValues | None) -> bool:
 
 
 def _values(stored: StoredValues | None) -> tuple[Any, Any, float, tuple[int, int, int]]:
-    """Return values, their table, the factor to real ones, and how they are stored."""
+    """Return values as the loops read them, their table, the factor that makes them real ones, and ``spec``."""
     if stored is None:
         return _NO_TABLE, _NO_TABLE, 1.0, (row_products.ONES, 0, 0)
     storage, back = stored.format, 2.0**-stored.exponent

@@ -1,12 +1,13 @@
-"""Compiled products of a range of rows, for iterations whose passes are fused: entries, patterns of rows, or both.
+"""Compiled products q = A p of a range of rows in CSR, for iterations whose passes are fused.
 
-Values are plain numbers (`NATIVE`), none (`ONES`), or codes of a byte into a table of 256 numbers (`TABLE`), which all
-packed floats of 8 bits become. Sixteen bits (`HALVES`) are decoded by shifts. Columns are read (`COLUMNS`), or
-found by a dictionary of rows (`cpms.sparse.row_patterns`): of distances (`DISTANCES`), or of values too
-(`WHOLE`). Loops over slices from 0 become vector instructions; unsigned indices leave out the test for negative ones.
+Values (``kind``) are not stored where all are 1 (`ONES`), plain numbers (`NATIVE`), codes of a byte into a table of 256
+numbers (`TABLE`), as all packed floats of 8 bits can be, or packed floats of 16 bits (`HALVES`), which shifts decode.
+Columns (``shape``) are stored (`COLUMNS`), or come from a dictionary of rows (`cpms.sparse.row_patterns`), which has
+the distances of a row's columns from the diagonal (`DISTANCES`), or these distances and the values (`WHOLE`).
 
-A loop calls the product of its shape in a branch on that number, and is compiled with that one alone. A product that a
-loop held in its closure would be another one in each process to Numba's cache.
+A row's sum has two or four accumulators, so that no addition waits for the one before. Unsigned indices save Numba's
+test for negative ones. A caller branches on ``shape``, which is a constant, so it is compiled with one product alone.
+It cannot take the product from its closure: Numba's cache on disk would not find such a kernel in another process.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ u64 = np.uint64
 inlined: Any = inlined_in_loops()
 ONES, NATIVE, TABLE, HALVES = range(4)
 COLUMNS, DISTANCES, WHOLE = range(3)
-RUN: Any = 512  # rows of one pattern that are multiplied at a time: 4 KiB of sums
-_SHORT: Any = 8  # fewer rows of one pattern are multiplied one by one
+RUN: Any = 512  # most consecutive rows of one pattern that are multiplied together: 4 KiB of sums
+_SHORT: Any = 8  # consecutive rows of one pattern below which rows are multiplied one by one
 
 
 @inlined
 def _value(values, table, k, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    if kind == 0:
+    if kind == ONES:
         return 1.0
-    if kind == 2:
+    if kind == TABLE:
         return table[u64(values[k])]
-    if kind == 3:
+    if kind == HALVES:
         raw = u64(values[k])
         sign_at = u64(exponent_bits + mantissa_bits)
         size = (raw & u64((1 << (exponent_bits + mantissa_bits)) - 1)) << u64(52 - mantissa_bits)
@@ -43,7 +44,7 @@ def _value(values, table, k, kind, exponent_bits, mantissa_bits):  # type: ignor
 
 @inlined
 def multiply(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    """Do q = A p in a range of rows."""
+    """Do q = A p in a range of rows with stored columns."""
     starts, columns, values, table, factor, _, _, _ = matrix
     for row in range(low, high):
         k, end = u64(starts[row]), u64(starts[row + 1])
@@ -63,7 +64,7 @@ def multiply(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bit
 
 @inlined
 def multiply_by_distances(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    """Do q = A p in a range of rows whose columns are those of their patterns."""
+    """Do q = A p in a range of rows whose columns come from their patterns, and whose values are stored."""
     starts, _, values, table, factor, of_row, pattern_starts, distances = matrix
     for row in range(low, high):
         k, at = u64(starts[row]), u64(pattern_starts[of_row[row]])
@@ -83,7 +84,11 @@ def multiply_by_distances(matrix, p, q, low, high, _buffer, kind, exponent_bits,
 
 @inlined
 def multiply_whole(matrix, p, q, low, high, buffer, _kind, _exponent_bits, _mantissa_bits):  # type: ignore[no-untyped-def]
-    """Do q = A p in a range of rows that are in a dictionary: runs of one pattern as vectors, others one by one."""
+    """Do q = A p in a range of rows whose columns and values come from their patterns.
+
+    In a run of rows with one pattern, each entry of the pattern multiplies a run of p, in vector instructions. Short
+    runs are multiplied row by row.
+    """
     _, _, _, table, factor, of_row, pattern_starts, distances = matrix
     row = low
     while row < high:

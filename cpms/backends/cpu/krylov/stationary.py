@@ -1,7 +1,7 @@
 """Sweeps in residual form in main memory: many iterations of a stationary method in one compiled call on all threads.
 
-The verbs of `LinearOperator` would read each vector once a verb, and start threads at each; see
-`cpms.backends.cpu.krylov.stationary_loops` for what is fused.
+Separate operations of `LinearOperator` would read the vectors more often, and start threads in each operation.
+`cpms.backends.cpu.krylov.stationary_loops` has the fused passes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from cpms.contracts.sweeps import Coefficients, Sweeps
 
 
 class CpuSweeps(Sweeps):
-    """A correction of a task whose steps are float64 or float32.
+    """Sweeps whose steps s are float64 or float32.
 
     Parameters
     ----------
     matrix : LaneMatrix
     task : SolveTask
-    inverse_diagonal, r, c : ndarray of float64, shape (n,)
-        The inverse of the diagonal; the residual and the correction, which are updated.
+    inverse_diagonal : ndarray of float64, shape (n,)
+        1 over the diagonal of the matrix.
+    r, c : ndarray of float64, shape (n,)
+        The residual and the correction, which sweeps update.
     """
 
     together = 64
@@ -40,7 +42,7 @@ class CpuSweeps(Sweeps):
         self.bytes_read = matrix.nbytes + (4 * 8 + 3 * self._s.itemsize) * task.size
 
     def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:
-        """Iterate."""
+        """Sweep once for each pair of coefficients in one call, until ``target`` or ``limit`` ends it."""
         matrix, report, control = self._matrix, np.zeros(len(coefficients)), np.zeros(1, np.int64)
         kernel = stationary_loops.lanes_kernel(matrix.shape, matrix.spec)
         vectors = self._c, self._r, self._s, self._q, self._inverse

@@ -1,9 +1,10 @@
-"""Compiled sweeps in residual form: two passes over vectors and a product, on lanes that meet at barriers.
+"""Compiled sweeps in residual form: a product and two passes over vectors, with two barriers between threads.
 
-Lanes share the rows as those of conjugate gradients do (`cpms.backends.cpu.krylov.cg_loops`). A lane makes the step of
-its rows; after a barrier it multiplies its rows with the whole step, and subtracts products from the residual while
-they lie in its cache. After another barrier all lanes add the sums of all ranges in the same order. An iteration reads
-the matrix, the correction and the inverse diagonal once, the residual twice, and the step three times.
+The steps are those of `cpms.contracts.sweeps`. Lanes share the rows as in `cpms.backends.cpu.krylov.cg_loops`. A lane
+computes the step of its rows. After a barrier it multiplies its rows with the whole step, and subtracts the products
+from the residual while they lie in its cache. After another barrier all lanes add the partial sums of all ranges in the
+same order. A sweep reads the matrix, the correction and the inverse diagonal once, the residual twice, and the step
+three times.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ inlined: Any = inlined_in_loops()
 @inlined
 def _turn(step, residual, inverse, keep, turn):  # type: ignore[no-untyped-def]
     """Do step = keep step + turn inverse residual."""
-    if keep == 0.0:  # As in all iterations of Jacobi's method, which do not read the last step.
+    if keep == 0.0:  # Jacobi's method does not read the last step.
         for i in range(len(step)):
             step[i] = turn * (inverse[i] * residual[i])
     else:
@@ -34,7 +35,7 @@ def _turn(step, residual, inverse, keep, turn):  # type: ignore[no-untyped-def]
 
 @summed
 def _correct(correction, residual, step, product):  # type: ignore[no-untyped-def]
-    """Do correction += step and residual -= product; return the residual's square."""
+    """Do correction += step and residual -= product; return the residual's squared 2-norm."""
     square = 0.0
     for i in range(len(step)):
         correction[i] += np.float64(step[i])
@@ -46,10 +47,18 @@ def _correct(correction, residual, step, product):  # type: ignore[no-untyped-de
 
 @cache
 def lanes_kernel(shape: int, spec: tuple[int, int, int]) -> Any:
-    """Return the iterations of a lane, for one way to store columns and values of a matrix.
+    """Return the compiled sweeps of a lane, for one storage of the matrix's columns and values.
 
-    Iterations end after as many as ``coefficients`` has rows, when the residual is at ``target``, or when it is not
-    below ``limit``; lane 0 reports the square of the residual after each. ``first`` holds the first range of each lane.
+    Parameters
+    ----------
+    shape, spec
+        Storage of columns and values; see `cpms.backends.cpu.krylov.row_products`.
+
+    Notes
+    -----
+    Of the kernel's arguments, ``first`` holds the first range of each lane. Sweeps end after as many as
+    ``coefficients`` has rows, after a residual of at most ``target``, or one that is not below ``limit``. Lane 0
+    reports the squared 2-norm of the residual after each sweep. The kernel returns the number of sweeps.
     """
     kind, exponent_bits, mantissa_bits = spec
 

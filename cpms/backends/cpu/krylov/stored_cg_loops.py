@@ -1,7 +1,7 @@
-"""Updates of conjugate gradients for r and p that are stored in few bits: decoded, updated and encoded by tiles.
+"""Updates of conjugate gradients for r and p that are stored in few bits: tiles are decoded, updated and encoded.
 
-A tile stays in a core's first cache. Products read ``decoded``, a plain copy of p that is written with p. Codecs
-are compiled once for all their calls.
+A tile fits into a core's first cache, so each stored value is read and written once from memory in a pass. Sums are
+those of the values after rounding. Products read ``decoded``, a plain copy of p that is written together with p.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from cpms.storage.host_loops import decode_block_floats, encode_block_floats, pa
 
 u64 = np.uint64
 linked: Any = inlined_in_loops(forceinline=False)
-"""Decorator of functions that are compiled once for all calls in a loop."""
+"""Decorator of functions that a loop calls in several places, and that are compiled once for all of these."""
 _load_packed: Any = linked(decode_packed)
 
 
 @linked
 def _parts(stored, at, count, length, width):  # type: ignore[no-untyped-def]
-    """Return exponents and words of the blocks of some block floats."""
+    """Return the exponents and words of the blocks that hold ``count`` values from ``at`` on."""
     first, blocks, end = at // 32, (count + 31) // 32, (length + 63) // 64 * 4
     words = stored[end + first * width * 4 : end + (first + blocks) * width * 4].view(np.uint32)
     return stored[:end].view(np.int16)[first : first + blocks], words.reshape((blocks, width))
@@ -32,28 +32,28 @@ def _parts(stored, at, count, length, width):  # type: ignore[no-untyped-def]
 
 @linked
 def _load_blocks(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Put the bits of whole blocks of block floats into a buffer."""
+    """Decode whole blocks of block floats into a buffer of float64 bits."""
     exponents, words = _parts(stored, at, count, length, spec[1])
     decode_block_floats(exponents, words, buffer.view(np.float64), spec[1], 0, len(words))
 
 
 @linked
 def _store_blocks(values, stored, at, length, spec):  # type: ignore[no-untyped-def]
-    """Overwrite whole blocks of block floats."""
+    """Encode values into whole blocks of block floats."""
     exponents, words = _parts(stored, at, len(values), length, spec[1])
     encode_block_floats(values, exponents, words, spec[1], LEAST_EXPONENT, 0, len(words))
 
 
 @linked
 def _store_packed(values, stored, at, length, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Overwrite packed floats, rounded to nearest."""
+    """Encode values into packed floats, rounded to nearest."""
     part = stored[at : at + len(values)]
     pack_floats(values.view(np.uint64), part, spec[1], spec[2], 1, u64(0), 0, len(values))
 
 
 @linked
 def _excess(values, limit):  # type: ignore[no-untyped-def]
-    """Return 0 if all sizes are below a limit, else infinity, as for NaN."""
+    """Return 0 if all absolute values are below a limit, else infinity, which a NaN gives, too."""
     fits = True
     for i in range(len(values)):
         fits &= abs(values[i]) < limit
@@ -107,9 +107,9 @@ def _turn(load: Any, store: Any) -> Any:
 
 
 update_blocks, update_packed = _update(_load_blocks, _store_blocks), _update(_load_packed, _store_packed)
-"""Do x += alpha p and r -= alpha q in a range of whole blocks; return r.r and r.q of what is stored.
+"""Do x += alpha p and r -= alpha q in a range of whole blocks; return r.r and r.q of the stored r.
 
-A size that is not below ``limit``, and so has no finite number in the format, makes r.r infinite.
+A value whose absolute value is not below ``limit``, and so would become infinite in the format, makes r.r infinite.
 """
 turn_blocks, turn_packed = _turn(_load_blocks, _store_blocks), _turn(_load_packed, _store_packed)
-"""Do p = r + beta p in a range of whole blocks, and decode it; return r.p of what is stored, infinite as above."""
+"""Do p = r + beta p in a range of whole blocks, and decode p; return r.p of the stored p, infinite as above."""

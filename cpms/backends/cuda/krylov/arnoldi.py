@@ -1,12 +1,12 @@
-"""Arnoldi's method in device memory: the host queues steps ahead and reads their numbers a few steps later.
+"""Arnoldi's method in device memory: the host enqueues steps ahead, and reads their results a few steps later.
 
-A step is five launches where vectors have one format. Their arguments are packed once, and the few that differ from
-step to step change in place. The numbers of several steps reach main memory in one asynchronous transfer.
-Orthogonalisation, rotations and the decision whether a cycle goes on are made on the device, so launches that were
-queued behind the last step do nothing. The bits of a vector follow the residual that is known when its step is queued,
-a few steps old: since residuals of GMRES never grow, that is at least as many bits as needed. Vectors in layers of
-block floats (`cpms.solvers.linear.stored_basis`) are read in as many layers as the residual asks for, which the device
-knows without delay.
+For vectors of one format, a step has five launches (``krylov/arnoldi.cu``). Their arguments are packed once, and the
+few that differ from step to step change in place. The results of several steps reach main memory in one asynchronous
+transfer. Orthogonalisation, rotations and the decision to end a cycle are made on the device, where launches behind the
+last step do nothing. The host chooses the bits of a vector when it enqueues the step, by a residual that is a few steps
+old. Residuals of GMRES do not grow, so these bits are at least as many as needed. Vectors in layers of block floats
+(`cpms.solvers.linear.stored_basis`) are read in as many layers as the present residual needs, since the device chooses
+these.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cpms.solvers.linear.stored_basis import OF_DOTS, SPARE, digits_needed, laye
 _STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "most", "floor", "read")
 _ENTRY = ("residual", "passes", "right", "cosine", "sine", "read")
 _MOST_LAYERS, _MOST_CHOSEN = 4, 2 * MOST_SLABS * SLAB_VECTORS
-"""Layers of a vector, and of all vectors; ``krylov/stored_basis.cuh`` has the same."""
+"""Most layers of a vector, and of all vectors of a launch; ``krylov/stored_basis.cuh`` has the same numbers."""
 _POINTERS = ("partials", "blocks", "parts", "squares", "columns", "rows", "state", "entries", "counter")
 ARNOLDI = np.dtype(
     [
@@ -48,13 +48,13 @@ ARNOLDI = np.dtype(
 )
 """``Arnoldi`` of ``krylov/stored_basis.cuh``."""
 _FIRST, _SECOND, _ENDED, _ANY = range(4)
-"""Modes: of passes of Gram-Schmidt, of a cycle that has ended, and of launches that always do something."""
+"""Modes: a first and a second pass of Gram-Schmidt, a cycle that has ended, and launches that work in every mode."""
 _TOGETHER = 4
-"""Steps that are queued at once; as many more are queued before their numbers are waited for."""
+"""Steps that are enqueued at once; as many more are enqueued before the host waits for their results."""
 
 
 class _Launch:
-    """A kernel on vectors of one format, of whose arguments few change from launch to launch."""
+    """A kernel on vectors of one format, with packed arguments of which few change from launch to launch."""
 
     def __init__(self, variant: Variant, blocks: int, packed: Any) -> None:
         self._packed, self._count, self._slab, self._out = packed, packed["count"], packed["slab"], packed["out"]
@@ -62,7 +62,7 @@ class _Launch:
         self._layouts: list[Any] = []
 
     def on(self, runs: list[Run], count: int) -> None:
-        """Launch it on the first ``count`` vectors: on a run, or on all layers."""
+        """Launch the kernel on those of the first ``count`` vectors that are in these runs: one run, or all layers."""
         self._packed["first"], self._packed["layers"] = runs[0].first, len(runs)
         self._count[: len(runs)] = [min(run.end, count) - run.first for run in runs]
         layouts = [run.layout for run in runs]
@@ -73,22 +73,22 @@ class _Launch:
         self._launch()
 
     def into(self, places: list[int]) -> None:
-        """Launch it to write the layers of a vector to these addresses."""
+        """Launch the kernel to write the layers of a vector to these addresses."""
         self._out[: len(places)], self._packed["layers"] = places, len(places)
         self._launch()
 
 
 class CudaArnoldi(ArnoldiSteps):
-    """The basis of a task on the device.
+    """The basis of a task on the device, and the steps that extend it.
 
     Parameters
     ----------
     operator : LinearOperator
-        Whose ``prepared`` launches multiply.
+        Its ``prepared`` returns the launches of a product.
     task : SolveTask
-        In formats that `cpms.backends.cuda.kernels.krylov.arnoldi_fits` has.
+        Its formats are some of those in `cpms.backends.cuda.kernels.krylov.arnoldi_fits`.
     most : int
-        Steps of a cycle.
+        Most steps of a cycle.
     """
 
     def __init__(self, operator: Any, task: SolveTask, most: int) -> None:
@@ -125,7 +125,7 @@ class CudaArnoldi(ArnoldiSteps):
         self._packed = packed
 
     def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:
-        """Store the first vector; the device has the numbers of the cycle."""
+        """Upload the limits of the cycle, and store r / ||r|| as the first vector."""
         self._cycle, self._size, self._residual = cycle, size, size
         self._careful, self._done = False, 0
         self._waiting: deque[Callable[[], Any]] = deque()
@@ -138,7 +138,7 @@ class CudaArnoldi(ArnoldiSteps):
         self._store(_ANY)
 
     def run(self) -> list[ArnoldiStep]:
-        """Queue steps ahead, and return those whose numbers have come."""
+        """Enqueue steps ahead, and return the results of the oldest ones."""
         while self._done < self._cycle.most:
             while len(self._waiting) < 2 and self._queued < self._cycle.most:
                 self._queue()
@@ -165,7 +165,7 @@ class CudaArnoldi(ArnoldiSteps):
         return ArnoldiStep(float(entry[0]), int(entry[1]), bits)
 
     def update(self, x: Any) -> None:
-        """Combine the basis with coefficients that the host finds from the triangular matrix."""
+        """Add M V y to x; the host solves the triangular system for y."""
         count, backend = self._done, current()
         columns = list(backend.to_host(self._columns[:count]))
         entries = backend.to_host(self._numbers[len(_STATE) :]).reshape(-1, len(_ENTRY))
@@ -181,11 +181,11 @@ class CudaArnoldi(ArnoldiSteps):
 
     @property
     def _queued(self) -> int:
-        """Steps that are queued, and done: each needs the vector that the one before stores."""
+        """Number of steps that are enqueued or done: each stores one vector more."""
         return len(self.bits) - 1
 
     def _queue(self) -> None:
-        """Queue a few steps, and a transfer of their numbers."""
+        """Enqueue a few steps, and a transfer of their results."""
         count = min(_TOGETHER, self._cycle.most - self._queued)
         for _ in range(count):
             self._step()
@@ -199,7 +199,7 @@ class CudaArnoldi(ArnoldiSteps):
         self._store(_FIRST)
 
     def _multiply(self) -> None:
-        """Multiply the last vector."""
+        """Enqueue the product with the last vector."""
         run = self._basis.runs[-1]
         v = run.vector if self._layer is None else self._sum
         if self._task.preconditioner is not None:
@@ -215,7 +215,7 @@ class CudaArnoldi(ArnoldiSteps):
         launch()
 
     def _pass(self, mode: int) -> None:
-        """Do a pass of Gram-Schmidt."""
+        """Enqueue a pass of Gram-Schmidt."""
         together = self._together(len(self.bits))
         for runs in together:
             self._of("dots", runs[0], mode, self._blocks_of_dots).on(runs, len(self.bits))
@@ -226,7 +226,7 @@ class CudaArnoldi(ArnoldiSteps):
         self._combine(mode, len(self.bits))
 
     def _together(self, count: int) -> list[list[Run]]:
-        """Return the runs of the first vectors that a launch takes: all layers, or one."""
+        """Return the runs of the first ``count`` vectors by launches: one run each, or all layers in one launch."""
         runs = [run for run in self._basis.runs if run.first < count]
         return [[run] for run in runs] if self._layer is None else [runs]
 
@@ -266,7 +266,7 @@ class CudaArnoldi(ArnoldiSteps):
         return packed
 
     def _repeat(self) -> None:
-        """Forget steps that were queued behind one that needs a second pass; from here on all passes are queued."""
+        """Drop all steps from the first that needs a second pass on; they are done again, with both passes in each."""
         self._waiting.clear()
         self._careful = True
         self._basis.cut(self._done + 1)

@@ -1,7 +1,7 @@
-"""The memory of a stored basis: slabs of sixteen vectors of one format, which cycles use again.
+"""The memory of a stored basis: slabs of sixteen vectors of one format, which later cycles reuse.
 
-Neighbouring vectors of one format and level are a run, which one launch takes as a whole. In a basis of layers, layer k
-of all vectors that have one is a run.
+Consecutive vectors of one format and level are a run, and one launch reads a run as a whole. In a basis of layers, the
+layers k of all vectors that have so many are a run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from cpms.storage.array import SegmentedArray
 from cpms.storage.block_float import BlockFloatArray
 
 SLAB_VECTORS, MOST_SLABS = 16, 16
-"""Vectors of a slab, and slabs of a launch; ``krylov/arnoldi.cu`` has the same."""
+"""Vectors of a slab, and most slabs of a launch; ``krylov/stored_basis.cuh`` has the same numbers."""
 _LINE = 256
-"""Bytes that each vector begins at a multiple of."""
+"""Alignment of each vector in bytes."""
 
 
 class Slab:
-    """Memory of up to sixteen vectors of a padded length, and each of them as products take it."""
+    """Memory of up to sixteen vectors of a padded length; ``vectors`` are these as products take them."""
 
     def __init__(self, storage: VectorFormat | None, length: int, count: int) -> None:
         backend, nbytes = current(), (FP64 if storage is None else storage).nbytes(length)
@@ -46,27 +46,27 @@ def _as_vector(memory: Any, storage: VectorFormat | None, length: int) -> Any:
 
 
 class Run:
-    """Neighbouring vectors of one format and level, of which more may follow."""
+    """Consecutive vectors of one format and level, to which further ones may be added."""
 
     def __init__(self, chosen: StoredAs, first: int) -> None:
         self.storage, self.segments, self.first, self.count = chosen.storage, chosen.segments, first, 0
         self.slabs: list[Slab] = []
         self.layout: tuple[Any, ...] = ()
-        """What distinguishes launches on these slabs from others."""
+        """Equal for two launches if they take the same slabs, so that their packed addresses need no change."""
 
     def takes(self, chosen: StoredAs) -> bool:
-        """Return whether another vector, stored so, belongs to this run."""
-        room = self.count < SLAB_VECTORS * MOST_SLABS
-        return room and (self.storage, self.segments) == (chosen.storage, chosen.segments)
+        """Return whether another vector, stored as ``chosen`` says, can be added to this run."""
+        has_space = self.count < SLAB_VECTORS * MOST_SLABS
+        return has_space and (self.storage, self.segments) == (chosen.storage, chosen.segments)
 
     def use(self, slabs: list[Slab]) -> None:
-        """Lie in these slabs."""
+        """Set the slabs that hold the vectors."""
         self.slabs = slabs
         self.layout = self.first, self.segments, *(slab.address for slab in slabs)
 
     @property
     def end(self) -> int:
-        """Number of the vector behind the last."""
+        """Index after that of the last vector."""
         return self.first + self.count
 
     @property
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def address(self) -> int:
-        """Where the last vector begins."""
+        """The address of the last vector."""
         slab, place = self._last
         return slab.address + place * slab.stride
 
@@ -88,7 +88,10 @@ class Run:
 
 
 class Basis:
-    """The vectors of a cycle in their formats, ``most`` of them at most."""
+    """The vectors of a cycle in their formats, at most ``most``.
+
+    ``bits`` holds the bits of a value of each vector.
+    """
 
     def __init__(self, length: int, most: int) -> None:
         self._length, self._most = length, most
@@ -97,13 +100,14 @@ class Basis:
         self.bits: list[int] = []
 
     def add(self, chosen: StoredAs) -> list[int]:
-        """Make room for a vector; return where it begins, or where each of its layers does."""
+        """Allocate memory for a vector; return its address, or those of its layers."""
         if not self.runs or not self.runs[-1].takes(chosen):
             self.runs.append(Run(chosen, len(self.bits)))
         self.bits.append(chosen.bits)
-        return [self._room(self.runs[-1])]
+        return [self._extended(self.runs[-1])]
 
-    def _room(self, run: Run) -> int:
+    def _extended(self, run: Run) -> int:
+        """Add a vector to a run, with a free slab or a new one where the last is full; return its address."""
         if run.count == SLAB_VECTORS * len(run.slabs):
             free = self._free.setdefault(run.storage, [])
             run.use(
@@ -113,7 +117,7 @@ class Basis:
         return run.address
 
     def cut(self, count: int) -> None:
-        """Forget all but the first vectors; later ones take their memory."""
+        """Remove all but the first ``count`` vectors; later ones reuse their memory."""
         del self.bits[count:]
         for run in reversed(self.runs):
             run.count = min(run.count, max(0, count - run.first))
@@ -124,18 +128,18 @@ class Basis:
 
 
 class LayeredBasis(Basis):
-    """Vectors that are sums of vectors in one format, none with more layers than the one before it."""
+    """Vectors that are sums of vectors in one format; none has more layers than the one before it."""
 
     def __init__(self, length: int, most: int, storage: BlockFloatFormat) -> None:
         super().__init__(length, most)
         self.storage = storage
 
     def add(self, chosen: StoredAs) -> list[int]:
-        """Make room for as many layers as ``chosen.bits`` has, and no more than the vector before."""
+        """Allocate as many layers as ``chosen.bits`` has, but no more than the vector before has."""
         count = chosen.bits // self.storage.width
         if self.bits:
             count = min(count, self.bits[-1] // self.storage.width)
         while len(self.runs) < count:
             self.runs.append(Run(StoredAs(self.storage, None, self.storage.width), 0))
         self.bits.append(count * self.storage.width)
-        return [self._room(run) for run in self.runs[:count]]
+        return [self._extended(run) for run in self.runs[:count]]

@@ -1,7 +1,8 @@
 """A matrix whose rows follow few patterns, in device memory: two bytes a row, and the entries of each pattern.
 
-Grids of constant coefficients repeat a few rows; see `cpms.sparse.row_patterns`. Neighbouring rows share an entry,
-which one load brings to all lanes of a warp, so that a product reads little more than its vectors.
+The matrix of a grid with constant coefficients repeats a few rows (`cpms.sparse.row_patterns`). The lanes of a warp
+have neighbouring rows, mostly of one pattern, and one load brings them an entry of it. So a product reads little more
+than its vectors.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _ENTRIES = {
 
 @dataclass(frozen=True, eq=False)
 class PatternMatrix:
-    """The patterns of a matrix on the device; entries are uploaded for each type when they are first asked for.
+    """The patterns of a matrix on the device; their entries are uploaded for each type of vectors at its first use.
 
     Parameters
     ----------
     found : RowPatterns
-        With values.
+        Patterns with values.
     of_row : device array of uint16, shape (rows,)
     """
 
@@ -52,7 +53,7 @@ class PatternMatrix:
         if found is None:
             return None
         if isinstance(storage, FloatFormat | SegmentFormat):
-            # All values occur in a pattern, so that a shared exponent is that of the matrix.
+            # Patterns contain every value of the matrix, so a shared exponent is the same as that of the matrix.
             stored = encode(found.values, storage).decode()
             found = RowPatterns(found.of_row, found.starts, found.distances, stored)
         return cls(found, current().upload(found.of_row))
@@ -63,7 +64,7 @@ class PatternMatrix:
         return int(self.found.of_row.nbytes)
 
     def arguments(self, real: Any) -> dict[str, Any]:
-        """Return what kernels with vectors of a type take."""
+        """Return the arguments of kernels whose vectors have this type."""
         name = np.dtype(real).name
         if name not in self._held:
             starts, entries = padded(self.found, _ENTRIES[name])
@@ -73,7 +74,7 @@ class PatternMatrix:
 
 
 def padded(found: RowPatterns, entry: Any) -> tuple[Any, Any]:
-    """Return the first entry of each pattern and the end, and entries, those of each pattern in whole batches.
+    """Return the first entry of each pattern, and all entries, padded to whole batches of `BATCH` for each pattern.
 
     Examples
     --------
