@@ -1,6 +1,7 @@
 """Batches of personalised queries on the processor by power iteration in float64.
 
-All queries share each read of an edge, as in a product with several vectors (SpMM).
+All queries share each read of an edge, as in a product with several vectors (SpMM). A sweep costs one read of the
+edges, and a gather of one float64 for each edge and query.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ _PART_COST = 200_000
 """The least cost of a part of the rows: edges and rows, times queries."""
 _MOST_PARTS = 64
 _TOGETHER = 8
-"""Queries whose sums of a row fit in registers."""
+"""Queries whose sums of a row fit into registers."""
 
 
 class CpuBatch(Batch):
-    """Contributions x / out-degree (x itself on dangling nodes), shape (nodes, queries)."""
+    """The pattern of the matrix, and the iterates of a batch as contributions.
+
+    A contribution is x / out-degree, or x itself for dangling nodes; they have the shape (nodes, queries).
+    """
 
     width = 16
 
@@ -75,7 +79,7 @@ class CpuBatch(Batch):
         return taken
 
     def _teleport(self, queries: list[Query]) -> None:
-        """List the teleport entries of each row: query and weight."""
+        """Sort the teleport entries of all queries by row, each with its query and weight."""
         self._queries = queries
         nodes = np.concatenate([query.nodes for query in queries]) if queries else np.zeros(0, np.int64)
         columns = np.repeat(np.arange(len(queries)), [len(query.nodes) for query in queries])
@@ -161,7 +165,7 @@ def _swept(  # type: ignore[no-untyped-def]
             for j in range(count):
                 here[3, j] += sums[j]
         if (row + 1 - low) % ROW_BLOCK == 0 or row + 1 == high:
-            # Element by element: for an operation of arrays Numba spends seconds on code that reports wrong shapes.
+            # Element by element: for array operations Numba would compile the reports of wrong shapes, for seconds.
             for kind in range(4):
                 for j in range(count):
                     found[kind, j] += here[kind, j]

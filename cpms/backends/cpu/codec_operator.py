@@ -1,7 +1,7 @@
-"""Power iteration with a format that brings its codec: products by tiles of decoded values, vectors decoded whole.
+"""Power iteration with a format that has a codec of its own: products by tiles of decoded values.
 
-A sweep decodes the vector once, multiplies with values that are decoded tile by tile into a core's cache, and encodes
-the new vector. Beside the entries, whose bytes are those of the format, that costs some passes over vectors of float64.
+A sweep decodes the whole vector, multiplies with values that are decoded tile by tile into a core's cache, and encodes
+the new vector. It costs one read of the entries in the format's bytes, and some passes over vectors of float64.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CodecOperator(Operator[SegmentedArray]):
     product: CpuProduct
     divisor: Floats
     in_float64: Callable[[], Operator[SegmentedArray]]
-    """Prepares the same problem in float64."""
+    """A function that prepares the same problem in float64."""
 
     @classmethod
     def of(

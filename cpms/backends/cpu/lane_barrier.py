@@ -1,7 +1,8 @@
 """A barrier of threads inside compiled code: an atomic counter of arrivals.
 
-Lanes (`cpms.base.threads.run_lanes`) that meet in compiled code take microseconds a phase, where work that is submitted
-to a pool takes tens of them. A waiting thread spins for some microseconds, and then yields its processor at each load.
+Lanes (`cpms.base.threads.run_lanes`) are threads that run one compiled call together. A barrier between two phases of
+it takes far less time than work that is submitted to a pool of threads. A waiting thread reads the counter in a loop
+for some microseconds, and then yields its processor after each read.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _instruction: Any = numba.extending.intrinsic
 _declared: Any = numba.core.cgutils.get_or_insert_function
 _types: Any = numba.core.types
 _SPINS = 2000
-"""The loads of a counter before a waiting thread yields its processor: some microseconds."""
+"""Reads of the counter before a waiting thread yields its processor: some microseconds."""
 
 
 @_instruction

@@ -1,7 +1,7 @@
-"""Static load balance: rows cut into ranges of about equal cost, at block bounds.
+"""Static load balance: rows are cut into ranges of about equal cost, at bounds of blocks.
 
-The cost is in entries, as in the partition of CSR by rows and nonzeros (Merrill and Garland, 2016). It takes one
-binary search for each range.
+The cost of a range counts its entries and its rows, as in the partition of CSR by Merrill and Garland (2016). A
+partition takes one binary search for each range.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ def row_ranges(
     Parameters
     ----------
     entries_before : ndarray of int64, shape (rows + 1,)
+        Number of entries before each row, and of all entries.
     row_cost : int
-        The cost of a row beside its entries, in entries.
+        Cost of a row besides its entries, in entries.
     least : int
-        The least cost of a range.
+        Least cost of a range.
     most : int
-        The largest number of ranges.
+        Most ranges.
     block : int
-        Rows of a block, which is never cut.
+        Rows of a block; a range has whole blocks.
 
     Examples
     --------
@@ -44,7 +45,7 @@ def row_ranges(
 
 
 def first_ranges(before: Counts, lanes: int) -> Counts:
-    """Return the first range of each lane, and the number of ranges, for about the same cost in each.
+    """Return the first range of each lane, and then the number of ranges, for about equal costs of lanes.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Loops over vectors of nodes by all threads, in ranges that depend on the length alone, as results then do."""
+"""Loops over vectors of nodes by all threads.
+
+Ranges of nodes depend on the length alone, so results do not depend on the number of threads.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ Answer = TypeVar("Answer")
 _compiled: Any = compiled(error_model="numpy", _nrt=False)
 _PART_NODES, _MOST_PARTS = 1 << 15, 64
 _FEWEST_COMPILED = 1 << 13
-"""Nodes from which a compiled loop is faster than NumPy's assignment by more than its loading costs."""
+"""Least number of nodes for which a compiled loop saves more time than loading it takes."""
 
 
 def each(work: Callable[[int, int], Answer], count: int) -> list[Answer]:
@@ -30,7 +33,7 @@ def each(work: Callable[[int, int], Answer], count: int) -> list[Answer]:
 
 
 def scatter(values: Floats, nodes: npt.NDArray[Any], out: Floats, *, times: float = 1.0) -> None:
-    """Set ``out[nodes] = values * times``; no node is in ``nodes`` twice.
+    """Set ``out[nodes] = values * times``; ``nodes`` are all different.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Products with a matrix in main memory, in compiled loops on the processor's threads.
 
-Rows are cut into parts of equal work, at places that do not depend on the number of threads, so that results do not
-either. Each part decodes tiles of values into a buffer in a core's first cache and multiplies from there. A product
-costs one read of indices and of the segments asked for; a stored x is decoded before it, which costs a pass over x.
+Rows are cut into parts of about equal cost. The cuts do not depend on the number of threads, so results do not either.
+Each part decodes tiles of values into a buffer in a core's first cache and multiplies from there. A product costs one
+read of the indices and of the segments asked for. A stored x is decoded first, which costs a pass over x.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from cpms.storage.block_float import STORED
 from cpms.storage.codecs import decode_range
 
 _PART_COST = 100_000
-"""Least number of entries and rows in a part."""
+"""Least cost of a part, in entries; a row costs four."""
 _MOST_PARTS = 64
 _TILE = 1 << 15
 """Values that are decoded at a time where a format brings its codec: 256 KiB of float64."""
@@ -69,7 +69,7 @@ class CpuProduct(ArrangedProduct, CpuVectors):
 
     @classmethod
     def of(cls, matrix: Matrix, request: ProductRequest) -> CpuProduct:
-        """Bring a matrix into a layout and its values into a format; None for a pattern."""
+        """Bring a matrix into the requested layout and its values into the requested format."""
         arrangement, storage = arranged(matrix, request.layout, request.indices), request.storage
         if storage is None:
             return cls(request, arrangement, None, _NO_EXPONENTS)
@@ -79,18 +79,21 @@ class CpuProduct(ArrangedProduct, CpuVectors):
 
     @property
     def index_bytes(self) -> int:
-        """Bytes of a layout's indices and of rows' exponents."""
+        """Bytes of the layout's indices, and of the exponents of scaled rows."""
         return self.arrangement.index_bytes + int(self.row_exponents.nbytes)
 
     @staticmethod
     def refusal(request: ProductRequest) -> str | None:
-        """Return why products of this kind cannot be prepared here, as a sentence; None if they can."""
+        """Return a sentence that says why products of this kind cannot be prepared here; None if they can."""
         if request.indices == "compressed":
-            return "engine cpu has indices of 32 or 64 bits: compressed ones cost it more than their bytes; use cuda"
+            return (
+                "engine cpu has indices of 32 or 64 bits; compressed ones cost it more time than their bytes save; use "
+                "cuda"
+            )
         return codec_refusal("cpu", "numba", request.storage) or request.refusal()
 
     def least_exponent(self) -> int | None:
-        """Return the least exponent of scaled rows."""
+        """Return the least exponent of scaled rows; None if rows are not scaled."""
         return int(self.row_exponents.min()) if len(self.row_exponents) else None
 
     def product(self, x: Any, out: Any, terms: Terms) -> float | None:
@@ -117,7 +120,7 @@ class CpuProduct(ArrangedProduct, CpuVectors):
         return found if len(dot) else None
 
     def _multiply_decoded(self, x: Any, out: Any, finish: tuple[Any, ...], read: int | None) -> float:
-        """Multiply by ranges of rows whose values are decoded before, into a core's second cache."""
+        """Multiply range by range of rows, whose values the format's own codec decodes into a core's second cache."""
         layout, real, stored = self.arrangement, _REAL[self.request.compute], self.values
         assert isinstance(stored, SegmentedArray)  # noqa: S101  # As formats of the protocol are.
         kernel = product_loops.csr_kernel(*_DECODED)
@@ -143,12 +146,12 @@ class CpuProduct(ArrangedProduct, CpuVectors):
         return list(pairwise(bounds.tolist()))
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
-        """Return iterations whose passes over vectors are fused, as far as `CpuCg.fits`."""
+        """Return iterations in one compiled call; None for tasks and matrices that the loops do not have."""
         matrix = self._lane_matrix if CpuCg.fits(task) else None
         return None if matrix is None else CpuCg(self, matrix, task, x)
 
     def sweeps(self, task: Any, inverse_diagonal: Any, r: Any, c: Any) -> Sweeps | None:
-        """Return iterations of stationary methods whose passes over vectors are fused, for steps of plain numbers."""
+        """Return sweeps in one compiled call; None if steps are not plain, or the loops do not have the matrix."""
         matrix = self._lane_matrix if task.formats[0] in (None, FP32) else None
         return None if matrix is None else CpuSweeps(matrix, task, inverse_diagonal, r, c)
 
@@ -211,7 +214,7 @@ class CpuProduct(ArrangedProduct, CpuVectors):
 
     @cached_property
     def _parts(self) -> list[tuple[int, int]]:
-        """Ranges of rows, of places in slices, or of ranges of an own layout; they begin at whole blocks."""
+        """Parts of about equal cost: ranges of rows, of places in slices, or of an own layout's ranges of rows."""
         layout = self.arrangement
         starts = layout.starts.astype(np.int64)
         block = 1

@@ -1,9 +1,9 @@
 """Compiled loops of products with a stored matrix, and of operations on stored vectors.
 
 Values are decoded tile by tile into a buffer in a core's first cache, in loops that the compiler turns into vector
-instructions, and multiplied from there: an accessor for each value costs more than the bytes that it saves. A factory
-captures integers only, so that compiled kernels are found again on disk. Indices are unsigned: Numba then leaves out
-the test for negative ones.
+instructions, and multiplied from there. An accessor that decodes value by value would cost more than the bytes that it
+saves. The functions that return kernels put integers alone into their closures, so that Numba's cache on disk finds the
+kernels in a later process. Indices are unsigned, which saves Numba's test for negative ones.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ u64 = np.uint64
 inlined: Any = inlined_in_loops()
 TILE: Any = 1024  # values that are decoded at a time: 8 KiB of float64
 ONES, NATIVE, SEGMENTS, PACKED, CODES, BLOCKS = range(6)
-"""How values are stored: not at all, as float64 or float32, in segments, as packed floats, codes, block floats."""
+"""Storage of values: none, as all are 1; float64 or float32; segments; packed floats; codes; block floats."""
 
 
 def _decode_any(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]
-    """Put the float64 bits of ``count`` values from ``at`` into a buffer of uint64; compiled as `_decoder` says."""
+    """Put the float64 bits of ``count`` values from ``at`` on into a buffer of uint64; `_decoder` chooses the code."""
     raise NotImplementedError
 
 
@@ -69,7 +69,7 @@ def _decode_segments(stored, at, count, length, buffer, segment_units, kind, spe
 
 
 def decode_packed(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Put the bits of packed floats into a buffer."""
+    """Put the float64 bits of packed floats into a buffer; arguments are those of `decode`."""
     _, exponent_bits, mantissa_bits, _ = spec
     bias = (1 << (exponent_bits - 1)) - 1
     sign_at = exponent_bits + mantissa_bits
@@ -87,7 +87,7 @@ def _decode_blocks(stored, at, count, length, buffer, segment_units, kind, spec)
     blocks = (length + 31) // 32
     end = (blocks + 1) // 2 * 4
     exponents, words = stored[:end].view(np.int16), stored[end:].view(np.uint32)
-    if width == 16:  # No field crosses words: loops over the values of a block become vector instructions.
+    if width == 16:  # No field crosses a word's end, so loops over a block become vector instructions.
         fields, done = stored[end:].view(np.uint16), 0
         while done < count:
             block, place = (at + done) // 32, (at + done) % 32
@@ -127,13 +127,13 @@ _DECODERS = {
 
 @numba.extending.overload(decode, prefer_literal=True, jit_options={"forceinline": True})  # type: ignore[untyped-decorator, unused-ignore]
 def _decoder(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Return the one decoder that a loop needs: compiling all of them takes longer than the rest of the loop."""
+    """Return the decoder of one storage; compiling all of them would take longer than compiling the rest of a loop."""
     return _DECODERS[kind.literal_value]
 
 
 @inlined
 def _scale_back(value, row_exponents, row):  # type: ignore[no-untyped-def]
-    """Return a row's sum without the power of two that its values were stored with."""
+    """Return a row's sum divided by the power of two by which its stored values are scaled."""
     return value * u64((1023 - row_exponents[row]) << 52).view(np.float64)
 
 
@@ -141,8 +141,8 @@ def _scale_back(value, row_exponents, row):  # type: ignore[no-untyped-def]
 def end_rows(sums, begin, count, order, out, scalars, row_exponents, add, dot):  # type: ignore[no-untyped-def]
     """Write rows of a product, given their sums and the place of the first; return their part of the dot product.
 
-    ``order`` has the row at each place, or is empty. Rows are passed many at a time: Numba counts references to arrays
-    in each call, which takes longer than a row.
+    ``order`` has the row at each place, or is empty if these are equal. A call writes many rows, since Numba counts
+    references to arrays in each call, which takes longer than a row.
     """
     alpha, beta, factor = scalars
     scales, adds, dots = len(row_exponents) > 0, len(add) > 0, len(dot) > 0
@@ -163,11 +163,21 @@ def end_rows(sums, begin, count, order, out, scalars, row_exponents, add, dot): 
 
 @cache
 def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Return the product of rows ``low`` to ``high`` in CSR; it returns their part of the epilogue's dot product.
+    """Return the kernel of products of rows ``low`` to ``high`` in CSR.
 
-    ``spec`` is (kind, ...): (2, read, block, units) for segments, with block 0 for planes, and (3, exponent bits,
-    mantissa bits, 0) for packed floats; ``segment_units`` are the segments' widths in units. ``real`` is an empty array
-    of the type in which is computed.
+    Parameters
+    ----------
+    spec : tuple of int
+        Storage of the values: a kind and its numbers. These are the segments that are read, the values of a block or 0
+        for planes, and the units of a value for `SEGMENTS`; bits of exponent and mantissa for `PACKED`; and bits of a
+        value for `BLOCKS`.
+    segment_units : tuple of int
+        Widths of segments in units.
+
+    Notes
+    -----
+    The kernel returns its rows' part of the epilogue's dot product. Of its arguments, ``scalars`` are alpha, beta and
+    the epilogue's factor, and ``real`` is an empty array of the type of products and sums.
     """
     kind = spec[0]
 
@@ -187,7 +197,7 @@ def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                 row = first + i
                 k, end = u64(starts[row]), u64(starts[row + 1])
                 a = b = real.dtype.type(0)
-                # Values that need no decoding have a loop of their own: rows are short, and each instruction counts.
+                # Plain values have a loop of their own, without tests for tiles: most rows are short.
                 if kind == NATIVE:
                     while k + u64(2) <= end:
                         a += real.dtype.type(values[k]) * real.dtype.type(x[columns[k]])
@@ -231,7 +241,10 @@ def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
 
 @cache
 def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Return the product of rows at places ``low`` to ``high`` in ELL or SELL, ``block`` of them at a time."""
+    """Return the kernel of products of rows at places ``low`` to ``high`` in ELL or SELL, ``block`` rows at a time.
+
+    Arguments, here and of the kernel, are those of `csr_kernel`, with ``order`` as in `end_rows`.
+    """
     kind = spec[0]
 
     @compiled(error_model="numpy")
@@ -254,7 +267,7 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
                     tile = values[slot : slot + block]
                 else:
                     if slot >= tile_end:
-                        # The columns of a short slice follow one another, those of a long one are apart.
+                        # A slice of one block is contiguous; in a longer one, blocks of a column are apart.
                         count = min(TILE, end - slot) if block == slice_rows else block
                         decode(values, slot, count, length, buffer, segment_units, kind, spec)
                         tile_begin, tile_end = slot, slot + count
@@ -271,7 +284,10 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
 
 @cache
 def coo_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Return the product of entries ``begin`` to ``end`` of rows ``low`` to ``high`` in COO."""
+    """Return the kernel of products of entries ``begin`` to ``end`` in COO, which are those of rows ``low`` to ``high``.
+
+    Other arguments are those of `csr_kernel`.
+    """
     kind = spec[0]
 
     @compiled(error_model="numpy")
@@ -301,7 +317,10 @@ def coo_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
 
 @cache
 def rows_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Return the product of rows with a block of vectors, shape (columns, k), in CSR and COO: values are read once."""
+    """Return the kernel of products of rows with a block of vectors, shape (columns, k), in CSR and COO.
+
+    The matrix is read once for all vectors.
+    """
     kind = spec[0]
 
     @compiled(error_model="numpy")
@@ -339,7 +358,10 @@ def rows_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) 
 
 @cache
 def slices_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Return the product of places ``low`` to ``high`` in ELL or SELL with a block of vectors; values are read once."""
+    """Return the kernel of products of places ``low`` to ``high`` in ELL or SELL with a block of vectors.
+
+    The matrix is read once for all vectors.
+    """
     kind = spec[0]
 
     @compiled(error_model="numpy")
@@ -379,7 +401,7 @@ def slices_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]
 
 @compiled()
 def update(y, alpha, x, low, high):  # type: ignore[no-untyped-def]
-    """Do ``y += alpha x`` in a range; return the sum of sizes, of squares, and the largest size of the new values."""
+    """Do ``y += alpha x`` in a range; return the sums of absolute values and squares of y, and its largest one."""
     sizes = squares = largest = 0.0
     for i in range(low, high):
         y[i] = np.float64(y[i]) + alpha * np.float64(x[i])

@@ -1,16 +1,18 @@
-"""Sweeps of method ``refine`` on processors; sums are float64 throughout.
+"""Compiled outer steps of method ``refine`` on processors; `cpms.solvers.refine` has the equations.
 
-A residual sweep computes r = b - A x in float64. Inner sweeps iterate on the correction with z = Q(r / degree), and
-Anderson's method extrapolates them (Walker and Ni, 2011). A call makes several outer steps, so that threads start once.
+A residual sweep computes r = b - A x in float64. Inner sweeps iterate on the correction with z = Q(r / degree), which
+edges read in few bits, and Anderson's method extrapolates them (Walker and Ni, 2011). Sums are float64 throughout. A
+sweep reads the pattern of the matrix and gathers one value an edge. A call does several outer steps, so that threads
+start once.
 
 The rules of `cpms.backends.cpu.sweep_loops` for captured integers and unsigned indices hold here, too. A thread has
-whole ranges of rows (``bounds``) and writes the sums of each range to a line of ``sums``. These are added in the order
-of the ranges, so results are the same for any number of threads. Loops without a branch over the rows of a block become
-vector instructions.
+whole ranges of rows (``bounds``), and writes the sums of each range to a place of their own in ``sums``. These are
+added in the order of the ranges, so results are the same for any number of threads. Loops over the rows of a block that
+have no branch become vector instructions.
 
-Each pass is compiled on its own, and the loop of passes calls it at its address (`cpms.base.jit.called_at`): only inner
-sweeps depend on a format Q, so the second format of a process takes a third of the first one's time. Helpers are
-inlined in few places, and views of arrays are few, since the time of compilation grows with both.
+Each pass is compiled on its own, and the loop of passes calls it at its address (`cpms.base.jit.called_at`). Only inner
+sweeps depend on the format Q, so for a second format of a process they alone are compiled. Helpers are inlined in few
+places, and views of arrays are few, since the time of compilation grows with both.
 """
 
 from __future__ import annotations
@@ -47,25 +49,30 @@ types: Any = numba.core.types
 _compiled: Any = compiled(error_model="numpy", _nrt=False)
 _inner_tolerance, _coefficients, _is_worthwhile = linked(inner_tolerance), linked(coefficients), linked(is_worthwhile)
 _ONE_IN_BITS = 1 << 52
-"""As the number 2.0**52, added to a float64 that is an integer below it: the low bits are then that integer."""
+"""2**52. The float64 2.0**52 plus an integer below it has that integer as its low bits."""
 _SIZE_BITS = (1 << 63) - 1
+CORRECTIONS, RESIDUALS, COMBINATIONS = 2, 3, 4
+"""First index into ``sums`` for the passes that add c, compute r, and quantise a combination.
+
+Inner sweeps have 0 and 1 in turn, so that none of them overwrites sums that another thread still reads.
+"""
 L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
-"""The sums of a residual sweep: norms of r, mass of x, sum of r, largest |r| / degree."""
+"""Columns of the sums of a residual sweep: norms of r, sum of x, sum of r, largest |r| / degree."""
 LOST = MASS
-"""Place of the mass of r lost to Q and dangling nodes; inner sweeps report it in place of the mass of x.
+"""Column of the sum of r that is lost to Q and dangling nodes; inner sweeps have it in place of the sum of x.
 
 Their SQUARES are below 0.
 """
 KEPT = SQUARES
-"""Place of the sum of the rest of r, in passes that quantise a combination."""
+"""Column of the sum of the rest of r, in passes that quantise r."""
 COLUMNS = 6
 ENDED = COLUMNS
-"""Column of the report after the sums: the seconds after which a sweep ended, NaN where the system has no
-clock for it."""
+"""Column of the report after the sums: the time at which a sweep ended, in seconds since the call.
 
-
+It is NaN where the system has no clock for compiled code.
+"""
 LARGESTS, SUMS, TO_REAL, WEIGHTS, HISTORY_ROWS = range(5)
-"""Places of the numbers that a thread keeps of each z in the history."""
+"""Rows of ``history``, which has a column for each stored z: largest |r| / degree, sum of r, factor, and weight."""
 
 
 @_instruction
@@ -152,7 +159,7 @@ def _loaded(context: Any, builder: Any, kinds: Any, arrays: Any, k: Any) -> Any:
 
 @_instruction
 def _gathered(typing_context, z, sources, k, shift, mask, by_floats):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Return the value that entry ``k`` gathers."""
+    """Return the value that entry ``k`` gathers, as float64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         number = _loaded(context, builder, signature.args[:2], arguments[:2], arguments[2])
@@ -163,9 +170,9 @@ def _gathered(typing_context, z, sources, k, shift, mask, by_floats):  # type: i
 
 @_instruction
 def _add_eight(typing_context, totals, i, z, sources, k, shift, mask, by_floats):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Add to ``totals[i : i + 8]`` the values that entries from ``k`` on gather, by vector instructions.
+    """Add to ``totals[i : i + 8]`` the values that eight entries from ``k`` on gather, by vector instructions.
 
-    Numba would need seconds for as many indices and numbers.
+    It is written in LLVM's instructions, since Numba would compile as many indices and numbers for seconds.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -233,7 +240,7 @@ def _gather(lengths, starts, sources, z, block, begin, size, totals, shift, mask
 
 @inlined
 def _contribution(r, count, of_dangling):  # type: ignore[no-untyped-def]
-    # r / degree. No edge gathers that of a dangling node, but extrapolation needs it.
+    # r / degree. No edge gathers the value of a dangling node, but extrapolation needs it.
     return r / (count if count > 1.0 else 1.0) if count > 0.0 or of_dangling else 0.0
 
 
@@ -282,7 +289,7 @@ def _quantise(  # type: ignore[no-untyped-def]
 
 @summed
 def _sums(r, loss, count):  # type: ignore[no-untyped-def]
-    # The compiler orders these sums once, in vectors of partial sums: the order is the same at every call.
+    # The compiler reorders these sums into vectors of partial sums, in the same order at every call.
     size = total = lost = 0.0
     for i in range(count):
         size += abs(r[i])
@@ -304,7 +311,7 @@ def _residual_sums(r, y):  # type: ignore[no-untyped-def]
 
 @inlined
 def _largest(values, count):  # type: ignore[no-untyped-def]
-    # Absolute values of float64 compare like their bits as integers, and NaN is above all.
+    # Absolute values of float64 compare like their bits as integers, and NaN is larger than all of them.
     most = u64(0)
     for i in range(count):
         bits = bits_of(values[i]) & u64(_SIZE_BITS)
@@ -331,7 +338,7 @@ def _corrected(x, c, degree, internal_degree, contribution):  # type: ignore[no-
 def _correct(x, c, degree, internal_degree, contribution, bounds, first, last, sums):  # type: ignore[no-untyped-def]
     """Add c to x in some ranges of rows."""
     for row_range in range(first, last):
-        low, high, line = bounds[row_range], bounds[row_range + 1], sums[2, row_range]
+        low, high, line = bounds[row_range], bounds[row_range + 1], sums[CORRECTIONS, row_range]
         total = dangling = 0.0
         for begin in range(low, high, BLOCK_ROWS):
             end = begin + BLOCK_ROWS if begin + BLOCK_ROWS < high else high
@@ -351,7 +358,7 @@ def _find_residual(  # type: ignore[no-untyped-def]
     """Sweep over some ranges of rows in float64: x becomes A x, and r the change."""
     sink_step, teleport_step, totals = u64(len(sink) > 1), u64(len(teleport) > 1), scratch[0]
     for row_range in range(first, last):
-        low, high, line = bounds[row_range], bounds[row_range + 1], sums[3, row_range]
+        low, high, line = bounds[row_range], bounds[row_range + 1], sums[RESIDUALS, row_range]
         l1 = squares = linf = mass = total = largest = 0.0
         for begin in range(low, high, BLOCK_ROWS):
             size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
@@ -403,8 +410,8 @@ def limits(exponent_bits: int, mantissa_bits: int) -> tuple[float, float, float]
 def inner_sweep(exponent_bits: int, mantissa_bits: int, width: int, mode: int) -> Any:
     """Return the inner sweep over some ranges of rows for a format and a rounding mode.
 
-    With ``from_r`` the sweep gathers nothing: it quantises r. Widths of the format are constants of the code, since
-    shifts by variables would make a sweep a twentieth longer.
+    With ``from_r`` the sweep gathers nothing and quantises r. Widths of the format are constants of the code, which is
+    faster than shifts by variables.
     """
     largest_finite, least_normal, to_multiples = limits(exponent_bits, mantissa_bits)
     by_floats = int(exponent_bits == 8)
@@ -414,13 +421,13 @@ def inner_sweep(exponent_bits: int, mantissa_bits: int, width: int, mode: int) -
     @_compiled
     def inner(  # type: ignore[no-untyped-def]
         lengths, starts, sources, degree, internal_degree, c, r, sink, z_address, slot_in, slot_out, factor, added,
-        scale, seed, from_r, bounds, first, last, sums, line_kind, scratch,
+        scale, seed, from_r, bounds, first, last, sums, line_number, scratch,
     ):  # fmt: skip
         rows = len(r)
         z, out = _stored_vector(z_address, slot_in, rows, width), _stored_vector(z_address, slot_out, rows, width)
         totals, contribution, loss = scratch[0], scratch[1], scratch[2]
         for row_range in range(first, last):
-            low, high, line = bounds[row_range], bounds[row_range + 1], sums[line_kind, row_range]
+            low, high, line = bounds[row_range], bounds[row_range + 1], sums[line_number, row_range]
             l1 = total = lost = kept = largest = 0.0
             for begin in range(low, high, BLOCK_ROWS):
                 size = BLOCK_ROWS if begin + BLOCK_ROWS < high else high - begin
@@ -482,9 +489,10 @@ def _product(a, b, count):  # type: ignore[no-untyped-def]
 
 @cache
 def products_of_history(width: int) -> Any:
-    """Return the dot products of the differences of consecutive z, and of these with the last z, of ranges of rows.
+    """Return the pass that computes, by ranges of rows, the dot products that Anderson's method needs.
 
-    See `cpms.precision.anderson`. Loops end at lengths of arrays and not at constants, so that LLVM unrolls none.
+    They are those of the differences of consecutive z, and of these with the last z (`cpms.precision.anderson`). Loops
+    end at lengths of arrays and not at constants, so that LLVM does not unroll them.
     """
 
     @_compiled
@@ -518,7 +526,7 @@ def products_of_history(width: int) -> Any:
 
 @cache
 def combination(width: int) -> Any:
-    """Return the pass that adds the combination to c in ranges of rows, and makes r the residual after it.
+    """Return the pass that adds Anderson's combination to c, by ranges of rows, and sets r to the residual after it.
 
     See `cpms.precision.anderson`.
     """
@@ -565,12 +573,12 @@ def _shared_scale(largest, exponent_bits):  # type: ignore[no-untyped-def]
 
 
 @linked
-def _reduce(sums, kind, total):  # type: ignore[no-untyped-def]
-    # The third sum of a residual sweep and the last of any sweep are maxima.
+def _reduce(sums, line, total):  # type: ignore[no-untyped-def]
+    # Columns LINF and LARGEST are maxima, the others sums.
     for column in range(len(total)):
         found = 0.0
         for row_range in range(sums.shape[1]):
-            value = sums[kind, row_range, column]
+            value = sums[line, row_range, column]
             if column in (LINF, LARGEST):
                 found = value if value > found else found
             else:
@@ -587,7 +595,10 @@ def _report(report, count, total, seconds):  # type: ignore[no-untyped-def]
 
 @linked
 def _plan_combination(products, history, all_products, matrix, g):  # type: ignore[no-untyped-def]
-    """Find g and the weights of all z; the first slot then has the bounds of the weighted sum."""
+    """Compute the coefficients g and the weights of all z; slot 0 then describes the weighted sum.
+
+    Its LARGESTS is an upper bound.
+    """
     for k in range(len(all_products)):
         found = 0.0
         for row_range in range(len(products)):
@@ -652,9 +663,9 @@ def addresses(exponent_bits: int, mantissa_bits: int, width: int, mode: int, ind
 
 
 def head_of(exponent_bits: int, mantissa_bits: int) -> tuple[int, int, float]:
-    """Return how a stored number becomes the head of a float64: the shift, the mask of its bits, the factor to it.
+    """Return how a stored number becomes the leading bits of a float64: a shift, a mask, and a factor.
 
-    The mask is without the copies of its sign.
+    The mask removes the copies of the sign bit that sign extension makes.
 
     Examples
     --------
@@ -687,11 +698,10 @@ def outer_steps(  # type: ignore[no-untyped-def]
     """Do consecutive outer steps: a correction, a residual sweep and inner sweeps each.
 
     Each thread sweeps its own ranges, and a barrier follows each pass. All threads then add the sums of all ranges in
-    the same order, so all take the same decisions. Separate lines of ``sums`` avoid a second barrier: those of even and
-    of odd inner sweeps, of corrections, of residual sweeps and of extrapolations. Nothing is extrapolated where there
-    are two ``slots`` and not `HISTORY_VECTORS`.
+    the same order, so all take the same decisions. Consecutive passes write to different parts of ``sums``, which saves
+    a second barrier. Sweeps are extrapolated if there are `HISTORY_VECTORS` ``slots``, and not if there are two.
 
-    The first thread writes a line of ``report`` for each sweep. Another outer step follows if fewer than ``enough``
+    The first thread writes a row of ``report`` for each sweep. Another outer step follows if fewer than ``enough``
     sweeps are done, the residual is at most ``noise_tolerance`` times the predicted one, and the outer step had fewer
     than ``max_inner_sweeps`` inner sweeps. The ``norm`` is 0, 1 or 2 for l1, l2, linf. The kernel returns the number of
     sweeps.
@@ -707,7 +717,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
         _call_correct(passes[CORRECT], (x, c, degree, internal_degree, contribution, bounds, first, last, sums))
         barriers += lanes
         meet(control, barriers)
-        _reduce(sums, np.int64(2), total)
+        _reduce(sums, np.int64(CORRECTIONS), total)
         _call_residual(
             passes[RESIDUAL],
             (
@@ -718,7 +728,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         barriers += lanes
         meet(control, barriers)
-        _reduce(sums, np.int64(3), total)
+        _reduce(sums, np.int64(RESIDUALS), total)
         if lane == 0:
             _report(report, np.int64(count), total, _seconds() - entered_s)
         count += 1
@@ -732,7 +742,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
             and (count == 1 or size <= noise_tolerance * predicted_residual)
         ):
             break
-        slot_in, slot_out, kind, from_r = 0, 0, 1, True
+        slot_in, slot_out, line, from_r = 0, 0, 1, True
         scale = _shared_scale(largest, exponent_bits)
         scales[0], history[LARGESTS, 0], history[SUMS, 0] = scale, largest, total[TOTAL]
         until = _inner_tolerance(inner_reduction, tol, damping, size, found)
@@ -742,12 +752,12 @@ def outer_steps(  # type: ignore[no-untyped-def]
                 passes[INNER],
                 (
                     lengths, starts, sources, degree, internal_degree, c, r, sink, z_address, slot_in, slot_out, factor,
-                    added, scale, seed + u64(count + 1 - from_r), from_r, bounds, first, last, sums, kind, scratch,
+                    added, scale, seed + u64(count + 1 - from_r), from_r, bounds, first, last, sums, line, scratch,
                 ),
             )  # fmt: skip
             barriers += lanes
             meet(control, barriers)
-            _reduce(sums, np.int64(kind), total)
+            _reduce(sums, np.int64(line), total)
             if not from_r:
                 if lane == 0:
                     _report(report, np.int64(count), total, _seconds() - entered_s)
@@ -758,7 +768,7 @@ def outer_steps(  # type: ignore[no-untyped-def]
                     total[LARGEST],
                     total[TOTAL],
                 )
-            lost = history[SUMS, 0] - total[KEPT] if kind == 4 else total[LOST]
+            lost = history[SUMS, 0] - total[KEPT] if line == COMBINATIONS else total[LOST]
             if not (size > until and count < max_sweeps and count - inner_begin < max_inner_sweeps):
                 break
             from_r = slot_in == depth
@@ -778,14 +788,14 @@ def outer_steps(  # type: ignore[no-untyped-def]
                     (z_address, history, g, c, degree, r, bounds, first, last, vectors, scratch, *head),
                 )
                 slots = depth + 1 if _is_worthwhile(all_products, g) else 2
-                slot_in, slot_out, kind = 0, 0, 4
+                slot_in, slot_out, line = 0, 0, COMBINATIONS
                 scale = _shared_scale(history[LARGESTS, 0], exponent_bits)
                 scales[0] = scale
             else:
-                slot_out, kind = slot_in + 1 if slot_in + 1 < slots else 0, parity
+                slot_out, line = slot_in + 1 if slot_in + 1 < slots else 0, parity
                 scale = _shared_scale(history[LARGESTS, slot_in], exponent_bits)
                 factor, added = damping * math.ldexp(1.0, -scales[slot_in]), damping * lost
-        # Combinations overshoot; rounding does not.
+        # A combination may reduce r further than its target, but the residual sweep may not confirm that.
         least = inner_reduction * residual_l1
         predicted_residual = least if least > size else size
         if count >= max_sweeps or count >= enough or count - inner_begin >= max_inner_sweeps:

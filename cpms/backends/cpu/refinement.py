@@ -1,7 +1,8 @@
 """Mixed-precision iterative refinement on processor threads, with inner Richardson sweeps.
 
-All sweeps of an outer step run in one call into compiled code, in which threads meet at barriers. The matrix has fixed
-ranges of rows whose sums are added in order, so that results are bitwise the same for any number of threads.
+All sweeps of an outer step run in one call into compiled code, where threads wait for each other at barriers. The sums
+of fixed ranges of rows are added in their order, so results are bitwise the same for any number of threads. A sweep
+costs one read of the pattern, and one gather an edge: of float64 in a residual sweep, of few bits in an inner sweep.
 """
 
 from __future__ import annotations
@@ -34,20 +35,22 @@ from cpms.sparse.jagged import BLOCK_ROWS
 from cpms.storage.segment_layout import ROUNDING_MODES
 
 _ROW_COST = 4
-"""The cost of a row beside its entries, in entries."""
+"""Cost of a row besides its entries, in entries."""
 _RANGE_COST = 5_000
-"""The least entries and rows of a range, so that a sweep over it costs far more than a barrier."""
+"""Least cost of a range, in entries, for which a sweep over it costs far more than a barrier."""
 _MAX_RANGES = 64
 _THREAD_COST = 60_000
-"""The entries and rows for which another thread is worthwhile, since threads wait for each other at barriers."""
+"""Cost of a sweep, in entries, for each thread: with less, a further thread costs more at barriers than it saves."""
 _MOST_SWEEPS = 10_000
-"""The largest number of sweeps of a call, which is the length of its report. The interpreter takes about as long
-between so many sweeps as the loop of passes takes to compile."""
+"""Most sweeps of a call, which is the length of its report.
+
+After so many sweeps, interpreting the loop of passes has taken about as long as compiling it.
+"""
 _NODES_OF_FEW_BITS = 1 << 17
-"""The nodes from which 16 bits are worthwhile: their 32-bit values fill half of a core's own cache."""
+"""Least number of nodes for residuals in 16 bits: so many values in 32 bits fill half of a core's own cache."""
 _NORMS: dict[Norm, int] = {"l1": 0, "l2": 1, "linf": 2}
 _CALL_COST = 500_000_000
-"""The entries and rows of sweeps after which a call returns with its outer step, so that Ctrl-C takes effect."""
+"""Cost of sweeps, in entries, after which a call returns at the end of its outer step, so that Ctrl-C takes effect."""
 
 
 def residual_format(nodes: int) -> FloatFormat | None:
@@ -56,10 +59,10 @@ def residual_format(nodes: int) -> FloatFormat | None:
 
 
 class CpuRefinement(Refinement):
-    """The pattern in main memory, in ranges of rows, and the vectors of a refinement.
+    """The pattern of the matrix in main memory, in ranges of rows, and the vectors of a refinement.
 
-    Vectors have the row order of the matrix (`cpms.sparse.jagged`). The correction is stored in float32; the next
-    residual sweep includes its rounding error, as it includes that of the quantised residual.
+    Vectors have the row order of the matrix (`cpms.sparse.jagged`). The correction is stored in float32. The next
+    residual sweep measures its rounding error, as it measures that of the quantised residual.
 
     Parameters
     ----------
@@ -100,7 +103,7 @@ class CpuRefinement(Refinement):
 
     @property
     def default_residual_format(self) -> FloatFormat | None:
-        """16 bits if 32-bit gathers would exceed a core's own cache."""
+        """`residual_format` for the number of nodes."""
         return residual_format(len(self._x))
 
     def set_teleport(self, teleport: Floats | None) -> bool:
@@ -110,7 +113,7 @@ class CpuRefinement(Refinement):
         return True
 
     def start(self, values: Floats) -> None:
-        """Set the initial guess to a copy of the values."""
+        """Begin at a copy of the values, shape (nodes,)."""
         np.take(values, self._matrix.nodes, out=self._x, mode="clip")
         self._c[:] = 0.0
         self._sweeps = 0
@@ -194,9 +197,9 @@ class CpuRefinement(Refinement):
 
 
 def _as_outer_steps(report: Floats, call_s: float) -> Iterator[OuterStep]:
-    """Split the report of compiled code into outer steps, at residual sweeps.
+    """Split the report of compiled code into outer steps, each of which begins with a residual sweep.
 
-    On systems without a clock in compiled code, the end of the call is the time of every sweep.
+    On systems without a clock in compiled code, every sweep gets the time of the whole call.
     """
     ended_s = np.where(np.isnan(report[:, kernels.ENDED]), call_s, report[:, kernels.ENDED])
     splits = [*np.flatnonzero(~(report[:, kernels.SQUARES] < 0.0)), len(report)]

@@ -1,9 +1,10 @@
 """Compiled products of slices of 32 rows (SELL) whose values are decoded in registers.
 
-Eight rows have their sums in registers for all columns of a slice, whose lines lie in the first cache by then: this is
-the loop order of Kreutzer et al. (SIAM J. Sci. Comput. 36, 2014) for one vector register. A value takes an instruction
-or a few, and no buffer, whose traffic would cost more than the bytes that few bits save. Formats of several segments,
-and block floats, are decoded by tiles in `product_loops`.
+The sums of eight rows are in registers while a loop goes over the columns of a slice. This is the loop order of
+Kreutzer et al. (SIAM J. Sci. Comput. 36, 2014) for one vector register. A slice is passed four times, and its cache
+lines are in the first cache after the first time. A value is decoded by a few instructions and without a buffer, whose
+traffic would cost more than the bytes that few bits save. Formats of several segments, and block floats, are decoded by
+tiles in `product_loops`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ inlined: Any = inlined_in_loops()
 
 
 def decodes(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> bool:
-    """Return whether values of a kind are decoded in registers; arguments are those of `slices_kernel`.
+    """Return whether values of a format are decoded in registers; arguments are those of `slices_kernel`.
 
     Examples
     --------
@@ -34,12 +35,12 @@ def decodes(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> bool:
 @inlined
 def _value(stored, table, k, kind, first, second, third):  # type: ignore[no-untyped-def]
     """Return value ``k`` as float64."""
-    if kind == 1:
+    if kind == NATIVE:
         return np.float64(stored[k])
-    if kind == 2:
+    if kind == SEGMENTS:
         at = k if second == 0 else k // u64(second) * u64(second * third) + k % u64(second)
         return u64(u64(stored[at]) << u64(64 - 64 // third)).view(np.float64)
-    if kind == 4:
+    if kind == CODES:
         return np.float64(table[u64(stored[u64(2048) + k])])
     raw = u64(stored[k])
     size = (raw & u64((1 << (first + second)) - 1)) << u64(52 - second)
@@ -49,10 +50,10 @@ def _value(stored, table, k, kind, first, second, third):  # type: ignore[no-unt
 
 @cache
 def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:  # noqa: ARG001
-    """Return the product of rows at places ``low`` to ``high`` in SELL; it returns their part of the dot product.
+    """Return the kernel of products of rows at places ``low`` to ``high`` in SELL.
 
-    Arguments, here and of the kernel, are those of `cpms.backends.cpu.product_loops.slices_kernel` but the sizes of
-    slices and blocks, which are 32.
+    The kernel returns these rows' part of the dot product. Arguments, here and of the kernel, are those of
+    `cpms.backends.cpu.product_loops.slices_kernel`, except for the sizes of slices and blocks, which are 32.
     """
     kind = spec[0]
 
@@ -61,7 +62,7 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
         starts, columns, values, order, rows, x, out, scalars, row_exponents, add, dot, real, low, high
     ):
         sums = np.empty(32, real.dtype)
-        table = values[:2048].view(np.float64) if kind == 4 else np.empty(0, np.float64)
+        table = values[:2048].view(np.float64) if kind == CODES else np.empty(0, np.float64)
         alpha, beta, _ = scalars
         is_plain = len(order) + len(row_exponents) + len(add) + len(dot) == 0 and beta == 0.0
         dotted = 0.0

@@ -1,6 +1,7 @@
 """Operations on vectors in main memory, plain or in a storage format, on the processor's threads.
 
-Partial sums belong to ranges of values whose number does not depend on threads, so that results do not either.
+Each operation works on ranges of values, which do not depend on the number of threads, so results do not either. An
+operation costs one read of each stored vector, in the segments asked for.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ _MOST_RANGES = 64
 _PLAIN = (np.float64, np.float32)
 """Types of plain vectors that kernels read; others are converted."""
 _AS_IS: Any = (product_loops.NATIVE, 0, 0, 0), (1,)
+"""What kernels are compiled for by plain vectors."""
 
 
 class _Readable(NamedTuple):
-    """A vector as kernels read it: its length, where its numbers are, how many, and of which type.
+    """A vector as kernels read it.
 
-    Kernels are compiled for ``spec``; values times ``back`` are the real ones. ``held`` keeps memory of its own.
+    ``length`` is the number of its values; ``address``, ``size`` and ``dtype`` are those of the array that holds them.
+    Kernels are compiled for ``spec``. Decoded values times ``back`` are the real ones. ``held`` is a converted copy, if
+    there is one, which must live as long as its address is used.
     """
 
     length: int
@@ -48,11 +52,14 @@ class _Readable(NamedTuple):
 
 
 _prepared: dict[tuple[int, int | None], _Readable] = {}
-"""Vectors that live as kernels read them, by identity and level: a basis is read hundreds of times."""
+"""Vectors that kernels read without a copy, by identity and level: a basis is read hundreds of times."""
 
 
 def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return what kernels of `cpms.backends.cpu.product_loops` are compiled for, by format and segments read.
+    """Return the storage that kernels of `cpms.backends.cpu.product_loops` are compiled for.
+
+    It is ``spec`` and ``segment_units`` of `cpms.backends.cpu.product_loops.csr_kernel`, for a format and the segments
+    that are read.
 
     Examples
     --------
@@ -74,9 +81,9 @@ def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...]
 
 
 def native(stored: Any, read: int | None = None) -> Any:
-    """Return the array that a kernel reads: numbers of float64 or float32, units of segments, or all memory.
+    """Return the array that a kernel reads: float64 or float32, units of segments, codes, or the memory of blocks.
 
-    For formats of the protocol these are decoded values.
+    Kernels cannot decode formats with a codec of their own, which are decoded here.
     """
     if not isinstance(stored, SegmentedArray):
         return stored.memory
@@ -95,11 +102,11 @@ class CpuVectors(LinearOperator):
     """The vector operations of `LinearOperator` in main memory."""
 
     def to_memory(self, values: Any) -> Floats:
-        """Return a copy."""
+        """Return a copy in float64."""
         return np.array(host_float64(values), np.float64)
 
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Floats:
-        """Return the dot products with each vector of a block, in one pass over ``w`` for each of their formats."""
+        """Return the dot product of each vector of a block with ``w``, in one pass over ``w`` for each format."""
         w, total = plain(w), np.zeros(len(V))
         groups = _groups(V, levels, len(w))
 
@@ -129,7 +136,7 @@ class CpuVectors(LinearOperator):
             w.write(out)
 
     def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
-        """Add a multiple of a vector; return norms of the sum as it is stored."""
+        """Do ``y += alpha x``; return norms of the new y as it is stored."""
         out, added = plain(y), plain(x)
         if len(out) != len(added):
             raise InputError(f"vectors of {len(out)} and {len(added)} values cannot be added")
@@ -141,7 +148,7 @@ class CpuVectors(LinearOperator):
         return Norms(float(sizes.sum()), float(np.sqrt(squares.sum())), float(largest.max(initial=0.0)))
 
     def multiply(self, x: Any, factors: Any, out: Any) -> None:
-        """Multiply in one pass."""
+        """Do ``out = x * factors`` in one pass."""
 
         def part(here: tuple[int, int]) -> None:
             block = slice(*here)
@@ -150,7 +157,7 @@ class CpuVectors(LinearOperator):
         threads.each(part, _ranges(len(out)))
 
     def scale(self, x: Any, factor: float, level: int | None = None) -> None:
-        """Multiply by a factor."""
+        """Do ``x *= factor``."""
         if isinstance(x, STORED):
             x.write(x.decode(level) * factor, segments=level)
         else:
@@ -172,7 +179,11 @@ def _levelled(V: Sequence[Any], levels: Sequence[int | None] | None) -> list[tup
 
 
 class _Group(NamedTuple):
-    """Vectors of a block in one format: their places, what kernels are compiled for, read, and multiply with."""
+    """Vectors of a block that one kernel reads.
+
+    ``places`` are their indices in the block, ``spec`` is what the kernel is compiled for, ``read`` its first
+    arguments, and ``back`` the factors that make decoded values real ones. ``held`` keeps converted copies alive.
+    """
 
     places: list[int]
     spec: Any
@@ -182,7 +193,7 @@ class _Group(NamedTuple):
 
 
 def _groups(V: Sequence[Any], levels: Sequence[int | None] | None, length: int) -> list[_Group]:
-    """Return the vectors of a block by what their kernels are compiled for."""
+    """Return the vectors of a block in groups, one for each kernel and type."""
     found: dict[Any, list[tuple[int, _Readable]]] = {}
     for place, (v, level) in enumerate(_levelled(V, levels)):
         readable = _readable(v, level, length)
@@ -197,7 +208,7 @@ def _groups(V: Sequence[Any], levels: Sequence[int | None] | None, length: int) 
 
 
 def _readable(v: Any, level: int | None, length: int) -> _Readable:
-    """Return a vector as kernels read it, known from before where its memory is read as it is."""
+    """Return a vector as kernels read it; without a copy, the result is kept as long as the vector lives."""
     known = _prepared.get((id(v), level))
     if known is not None and known.length == length:
         return known

@@ -1,4 +1,8 @@
-"""Acyclic graphs: one pass over the nodes, each after those it depends on, solves the whole system."""
+"""Acyclic graphs: forward substitution in topological order solves the whole system in one pass.
+
+The matrix of an acyclic graph is triangular in that order (Davis, Direct Methods for Sparse Linear Systems, 2006,
+section 3.1). The pass reads each edge once, in float64, and replaces all sweeps. It runs on one thread.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +29,10 @@ _allocating: Any = compiled(error_model="numpy")
 
 @dataclass(frozen=True, eq=False)
 class Acyclic:
-    """A problem whose edges form no cycle but self-loops; made by `acyclic`.
+    """A problem whose edges form no cycle other than self-loops; made by `acyclic`.
 
-    ``order`` is read where ``direction`` is 0; else ascending or descending numbers are an order of substitution.
-    ``factor`` is 1 / (1 - damping loops / out-degree) where there are self-loops, else of shape (1,).
+    If ``direction`` is 1 or -1, ascending or descending numbers of nodes are a topological order; if it is 0, ``order``
+    has one. ``factor`` is 1 / (1 - damping loops / out-degree) for each node, or one number if there are no self-loops.
     """
 
     problem: Problem
@@ -43,7 +47,7 @@ class Acyclic:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that a pass reads beside the graph."""
+        """Bytes that a pass reads besides the graph."""
         return self.order.nbytes + self.inverse.nbytes + self.factor.nbytes
 
     def solve_reduced(self) -> Floats:
@@ -72,7 +76,7 @@ class Acyclic:
 
 
 def acyclic(problem: Problem) -> Acyclic | None:
-    """Return what solves a problem in one pass; None if edges form a cycle.
+    """Return a problem that one pass of substitution solves; None if edges form a cycle.
 
     Examples
     --------
@@ -123,7 +127,7 @@ def _order(indptr: npt.NDArray[Any], sources: npt.NDArray[Any]) -> npt.NDArray[A
 
 @_allocating
 def _fill_order(indptr, sources, order):  # type: ignore[no-untyped-def]
-    # Depth first along in-edges: a node is done after all it depends on; meeting an open one is a cycle.
+    # Depth-first search along in-edges: a node is done after all nodes it depends on. Reaching an open one is a cycle.
     nodes = len(order)
     state = np.zeros(nodes, np.uint8)
     at = indptr[:-1].copy()

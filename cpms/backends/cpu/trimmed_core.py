@@ -1,4 +1,4 @@
-"""Trimming: nodes upstream and downstream of all cycles are solved by substitution, sweeps cover the core between.
+"""Trimming: substitution solves the nodes upstream and downstream of all cycles, and sweeps go over the core between.
 
 Trimming removes nodes without remaining in-edges, then nodes without remaining out-edges, as in the trim step of
 algorithms for strongly connected components. A graph with long chains or many sinks has a much smaller core.
@@ -24,14 +24,16 @@ from cpms.sparse.csr import unsigned_sources
 
 _compiled: Any = compiled(error_model="numpy", _nrt=False)
 _ROW_COST = 4
-"""The cost of a row beside its entries, in entries."""
+"""Cost of a row besides its entries, in entries."""
 _WORTH = 0.8
-"""The largest cost of a sweep over the core, as a fraction of that over all nodes."""
+"""Cost of a sweep over the core, over that of a sweep over all nodes, up to which trimming is worthwhile."""
 _SMALL_CORE = 0.7
-"""A core of at most this fraction of the nodes is taken at any cost: mass that returns through acyclic or isolated
-nodes delays the convergence of sweeps over all nodes."""
+"""Fraction of the nodes up to which a core is worthwhile at any cost.
+
+Mass that returns through acyclic or isolated nodes delays the convergence of sweeps over all nodes.
+"""
 _MAX_PASSES = 32
-"""The largest number of trimming passes; nodes that later passes would trim remain in the core."""
+"""Most passes of trimming; nodes that later passes would remove remain in the core."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +41,9 @@ class Core:
     """The trimmed core of a problem, whose solution gives that of the whole; made by `core`.
 
     The core's nodes lie on cycles or between them; ``nodes`` lists them in ascending order. Its ``graph`` has the edges
-    between them, ``internal_degree[i]`` from node i; the other ones of its ``degree[i]`` edges carry mass out of the
-    core. ``entering`` lists the upstream sources of edges into the core, those of row i from ``inflow[i]`` on.
+    between them. Of the ``degree[i]`` edges from node i, ``internal_degree[i]`` are in that graph, and the others carry
+    mass out of the core. ``entering`` lists the upstream sources of edges into the core, those of row i from
+    ``inflow[i]`` on.
 
     Notes
     -----

@@ -1,8 +1,8 @@
 """Outer steps of small graphs by the interpreter: the statements of the compiled loop of passes, on one thread.
 
-That loop is a third of what a first call by `refine` compiles, and decides a few things between passes. The
-interpreter takes longer for them, but less than they take to compile. Python's numbers are those of compiled code, and
-the passes are the compiled ones, so results are the same to the last bit.
+The first call of `refine` in a process compiles the passes and the loop that calls them. The loop takes a third of that
+time, and does little work itself, so the interpreter runs it in less time than compiling it takes. Python's arithmetic
+is that of compiled code, and the passes are the compiled ones, so results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def _interpreted() -> Any:
         function(*arguments)
 
     def meet(control: Any, arrivals: int) -> None:
-        """Meet nobody."""
+        """Return at once, as there is one thread."""
 
-    # Python's function refuses NumPy's integers.
+    # math.ldexp refuses NumPy's integers.
     functions = SimpleNamespace(sqrt=math.sqrt, frexp=math.frexp, ldexp=lambda x, power: math.ldexp(x, int(power)))
     calls = ("_call_correct", "_call_residual", "_call_inner", "_call_products", "_call_combination")
     names = {**vars(loops), **dict.fromkeys(calls, call), "math": functions, "meet": meet, "_seconds": work_clock.now}

@@ -1,8 +1,8 @@
-"""Trimming, substitution and topological order of small graphs by NumPy: the slow twins of compiled loops.
+"""Trimming, substitution and topological order of small graphs by NumPy, where compiling loops would take longer.
 
-Trimming goes by levels, as in Kahn's topological sort (Comm. ACM 5, 1962): a level is all nodes whose last remaining
-edge has gone, and takes one pass over the edges. Graphs of many levels are left to the loops, which compile for seconds
-in a first process. Sums are added in the order of the loops, so that results are the same to the last bit.
+Trimming removes nodes by levels, as Kahn's topological sort does (Comm. ACM 5, 1962). A level has all nodes without a
+remaining edge, and costs one pass over the edges. Graphs of more than `MOST_LEVELS` levels are left to the compiled
+loops. Sums are added in the order of these loops, so results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MOST_LEVELS = 32
 def _levels(waiting: Ints, others: Ints, left: Ints, gone: npt.NDArray[np.bool_]) -> list[Ints] | None:
     """Return the nodes without remaining edges by levels, or None if there are more than `MOST_LEVELS`.
 
-    Edge k is one that node ``waiting[k]`` waits for until node ``others[k]`` has gone; ``left`` counts those of each
-    node. Nodes that are ``gone`` are in no level; those of the levels are added to them.
+    Edge k of node ``waiting[k]`` remains until node ``others[k]`` is removed, and ``left`` is the number of remaining
+    edges of each node. Nodes that are ``gone`` already are in no level; the nodes of all levels are marked as gone.
     """
     found: list[Ints] = []
     level = np.flatnonzero((left == 0) & ~gone)
@@ -44,7 +44,9 @@ def _joined(levels: list[Ints], kind: Any) -> Ints:
 
 
 def order(graph: Graph, kind: Any) -> tuple[Ints | None, bool]:
-    """Return a topological order of nodes but for self-loops, None where edges form a cycle, and whether that is known.
+    """Return a topological order, without regard to self-loops, and whether the result is known.
+
+    The order is None if edges form a cycle. With too many levels, the result is (None, False).
 
     Examples
     --------
