@@ -1,9 +1,9 @@
 """Arrays in a storage format: encode, decode, partial writes, conversion in place.
 
-A stored array holds the leading segments of float64 values so that a reader may use only some of them: the customized
-precision by mantissa segmentation of Grützmacher et al. (CPMS), besides packed floats of 8 to 32 bits. Reading k
-segments costs their bytes alone. NumPy arrays are converted here; `cpms.backends.cuda.arrays.codec` converts CuPy
-arrays and other device memory.
+An array in segments holds float64 values so that a reader may use the leading segments alone: the customized precision
+by mantissa segmentation (CPMS) of Grützmacher et al. Reading k segments costs their bytes alone. Other formats are
+packed floats, and those with a codec of their own. NumPy arrays are converted here; `cpms.backends.cuda.arrays.codec`
+converts CuPy arrays and other device memory.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class SegmentedArray:
         Number of values.
     format : Format
     exponent : int
-        Stored values are 2**exponent times the real ones (0 unless the format is scaled).
+        Stored values are 2**exponent times the real ones; 0 unless the format is scaled.
     shape : tuple of int, optional
-        Of the array; (length,) by default.
+        Shape of the values; (length,) by default.
     counts : Counts, optional
-        Values that overflowed, underflowed or were NaN, where `encode` was asked to treat overflow.
+        Numbers of values that overflowed, underflowed or were NaN, if `encode` was called with ``overflow``.
 
     Examples
     --------
@@ -187,8 +187,8 @@ class SegmentedArray:
 
         They are written into ``out`` where it is given.
 
-        Bits that are not read count as zero. A NaN whose payload lies in them only becomes an
-        infinity; the bound on the relative error holds for normal numbers only.
+        Bits that are not read count as zero. So a NaN whose payload lies in these bits alone becomes an infinity, and
+        the bound of the relative error holds for normal numbers only.
 
         Raises
         ------
@@ -225,14 +225,14 @@ class SegmentedArray:
         ----------
         values : array_like of float64, shape (length,)
         segments : int, optional
-            Segments to write (all by default). The format's rounding applies to the
-            remaining bits, also of long doubles and 64-bit integers, which are rounded once; a scaled
-            array keeps its exponent. Formats of the protocol are written whole.
+            Segments to write (all by default). Values are rounded to these segments as the format rounds, long doubles
+            and 64-bit integers once. A scaled array keeps its exponent. Formats with a codec of their own are written
+            whole.
 
         Raises
         ------
         InputError
-            If there is not one number a value, or the format does not have that many segments.
+            If there are more or fewer numbers than values, or the format does not have that many segments.
         """
         if on_device(self.memory):
             codec().write(self, values, segments=segments)
@@ -259,7 +259,7 @@ class SegmentedArray:
         Raises
         ------
         InputError
-            If the format is a packed float, whose memory is too small for float64 values.
+            If the format is not one of segments, whose memory alone has the size of float64 values.
 
         Examples
         --------
@@ -336,10 +336,10 @@ def encode(
 
 
 def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArray:
-    """Re-order the segments of a float64 array within its own memory.
+    """Convert a float64 array to segments within its own memory.
 
-    No second array is made: blocks pass through a buffer of 128 KiB a thread. Larger blocks (planes of long arrays)
-    need 8 additional bytes for every 16,384 segments.
+    Blocks pass through a buffer of 128 KiB a thread. Larger blocks, such as planes of long arrays, need 8 additional
+    bytes for every 16,384 units of the narrowest segment.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
     Raises
     ------
     InputError
-        If the array is not contiguous, writable float64, or the format is a packed float.
+        If the array is not contiguous, writable float64, or the format is not one of segments.
 
     Examples
     --------
@@ -383,7 +383,7 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
 
 
 def distribution_vector(length: int, format: Format) -> SegmentedArray:
-    """Return zeros in a format; entries of a distribution, of at most 1, fit without a scale of their own.
+    """Return zeros in a format, with an exponent at which values of at most 1, as of a distribution, fit the format.
 
     Examples
     --------

@@ -27,15 +27,16 @@ def load_array(
     format : Format or str, optional
         Format of the array, needed where the package has none of the name in the file.
     mapped : bool
-        Map the file into memory, read-only, and read no byte before it is used.
+        Map the file into memory, read-only, so that no byte is read before it is used. Without effect if ``read`` is
+        given.
     read : int, optional
-        Read so many first segments; the others are 0. Of an array in planes, no other bytes of the file are read. A
-        format of one's own needs ``segment_of`` for that.
+        Read the first segments alone, into memory; the others are 0. Of an array in planes, no other bytes of the file
+        are read. A format of one's own needs ``segment_of`` for that.
 
     Raises
     ------
     InputError
-        If it is no such file.
+        If the file is not one of a stored array, or its format is unknown.
 
     Examples
     --------

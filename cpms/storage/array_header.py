@@ -1,9 +1,9 @@
-"""Stored arrays in files of a documented layout, which are mapped into memory and of which the first segments are read.
+"""The layout of files of stored arrays, which can be mapped into memory, and of which the first segments can be read.
 
-A file is: 8 bytes ``CPMSARR1``; the length of the header as a little-endian uint32; the header, JSON in UTF-8 with the
-keys ``format`` (the format's name), ``length``, ``shape`` and ``exponent``, filled with spaces so that what follows
-begins at a multiple of 64 bytes; and the array's memory. Formats are found again by their names, or are given by the
-reader, so that no file runs code.
+A file has four parts: 8 bytes ``CPMSARR1``; the length of the header as a little-endian uint32; the header; and the
+array's memory. The header is JSON in UTF-8 with the keys ``format`` (the format's name), ``length``, ``shape`` and
+``exponent``. Spaces at its end let the memory begin at a multiple of 64 bytes. A reader finds the format by its name,
+or is given it, so no file can run code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_HEADER = 1 << 16
 
 
 def write_file(path: str | Path, header: dict[str, Any], memory: npt.NDArray[np.uint8]) -> None:
-    """Write a header and an array's memory, whole or not at all."""
+    """Write a header and an array's memory; an error leaves no part of a file behind."""
     if not isinstance(path, str | Path):
         raise InputError(f"path is {described(path)}; give the path of a file to write")
     text = json.dumps(header).encode()
@@ -37,7 +37,7 @@ def write_file(path: str | Path, header: dict[str, Any], memory: npt.NDArray[np.
 
 
 def read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header and where the memory begins."""
+    """Return the header, and the offset of the array's memory in the file."""
     try:
         with path.open("rb") as file:
             first = file.read(len(_MAGIC) + 4)

@@ -1,6 +1,7 @@
 """Arrays in block floating point: encode, decode, overwrite.
 
-Compiled loops convert blocks, in threads. `cpms.formats.oracle.encode_block_floats` has the same bytes value by value.
+Compiled loops convert blocks in threads, and read and write each value once. For tests,
+`cpms.formats.oracle.encode_block_floats` makes the same bytes in Python, value by value.
 """
 
 from __future__ import annotations
@@ -19,24 +20,25 @@ from cpms.storage.array import SegmentedArray
 from cpms.storage.device import block_codec, on_device
 
 _PART_BLOCKS = 1 << 10
-"""Blocks that a thread encodes at least."""
+"""Least number of blocks for a thread."""
 
 
 @dataclass(eq=False)
 class BlockFloatArray:
-    """Values in block floating point, in memory that begins with the blocks' exponents.
+    """Values in block floating point: 32 values share an exponent.
 
     Make one with `encode_blocks`.
 
     Parameters
     ----------
     memory : array of uint8, shape (format.nbytes(length),)
-        Exponents as int16, padded to whole words; then ``width`` words a block, whose fields follow one another from
-        the lowest bit on, each with its sign on top.
+        First the exponents of blocks as int16, padded to whole words of 32 bits; then ``width`` words for each block.
+        In these, the fields of values follow one another from the lowest bit on, each with its sign as highest bit.
     length : int
+        Number of values.
     format : BlockFloatFormat
     top : int
-        Largest exponent of a block.
+        Largest exponent of all blocks.
 
     Examples
     --------
@@ -75,7 +77,7 @@ class BlockFloatArray:
         return values
 
     def write(self, values: npt.ArrayLike, *, segments: int | None = None) -> None:
-        """Overwrite all values, with exponents of their own."""
+        """Overwrite all values; exponents are chosen anew."""
         self.format.checked_read(segments)
         if on_device(self.memory):
             block_codec().write(self, values)
@@ -107,7 +109,7 @@ STORED = (SegmentedArray, BlockFloatArray)
 
 
 def encode_blocks(values: npt.ArrayLike, format: BlockFloatFormat) -> BlockFloatArray:
-    """Return values in block floating point, in memory of its own where they lie.
+    """Return values in block floating point, in new memory, on the device for values that lie there.
 
     Raises
     ------

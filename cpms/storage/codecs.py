@@ -1,8 +1,8 @@
-"""Codecs that formats of the protocol bring: encoding and decoding of whole arrays, in threads where they are compiled.
+"""Formats with a codec of their own: encoding and decoding of whole arrays, in threads where the codec is compiled.
 
-The functions of `cpms.formats.protocol.Format.numba_codec` are inlined into two loops a format, which are compiled
-when they are first needed, in a second or two, and split over threads. Formats without them are encoded by their
-functions on NumPy arrays. What a codec returns is checked: another type or shape is refused by name.
+The functions of `cpms.formats.protocol.Format.numba_codec` are inlined into two loops for each format. The first use
+compiles these, in a second or two, and threads share their work. Formats without such functions are encoded by their
+functions on NumPy arrays. A codec that returns another type or shape than it should is refused, with its name.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _COMPILED_FORMATS = 64
 
 
 class Loops(NamedTuple):
-    """Compiled loops of a format: over codes or groups from ``low`` to ``high``.
+    """Compiled loops of a format, over codes or groups from ``low`` to ``high``.
 
-    ``rounded`` encodes and decodes value by value; it is None for groups, and compiled when it is first called.
+    ``rounded`` encodes and decodes value by value; its first call compiles it. It is None for formats of groups.
     """
 
     encode: Any
@@ -118,7 +118,7 @@ def compiled_loops(format: Format) -> Loops | None:
     Raises
     ------
     InputError
-        If the codec cannot be compiled, or a fact of the format is none.
+        If the codec cannot be compiled, or a property of the format is not valid.
     """
     require_facts(format)
     codec = ask(format, "numba_codec")
@@ -144,7 +144,7 @@ def compiled_loops(format: Format) -> Loops | None:
 
 
 def _try(format: Format, loops: Loops) -> None:
-    """Compile both loops, by one value or group."""
+    """Compile both loops by a call with one value or group."""
     shape = (1,) if format.group == 1 else (1, format.group)
     codes = np.zeros((1,) if format.group == 1 else (1, format.group_bytes), format.code_type)
     values = np.ones(shape)
@@ -191,7 +191,7 @@ def _loops_of_groups(jit: Any, load: Any, store: Any, format: Format) -> Loops: 
 
 
 def _grouped(values: Floats, format: Format) -> Floats:
-    """Return values in groups, the last one filled with zeros."""
+    """Return values in groups; zeros fill up the last one."""
     if format.group == 1:
         return np.ascontiguousarray(values)
     groups = -(-len(values) // format.group)
@@ -207,7 +207,7 @@ def _codes(memory: npt.NDArray[np.uint8], format: Format) -> npt.NDArray[Any]:
 def _checked(
     format: Format, name: str, given: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> npt.NDArray[Any]:
-    """Return what a codec returns, if it has this shape and type."""
+    """Call a function of a codec, and return its result if that has this shape and type."""
     found = ask(format, name, *given)
     if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype != dtype:
         what = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else described(found)
@@ -218,7 +218,7 @@ def _checked(
 
 
 def _reason(error: Exception) -> str:
-    """Return the kind of an error and its first line; of compilation, the first that says what is wrong."""
+    """Return the type of an error and its first line; of an error of compilation, the first line with the reason."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Failed in")] or lines
     return shortened(": ".join([type(error).__name__, *lines[:1]]))

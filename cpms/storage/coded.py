@@ -1,4 +1,7 @@
-"""Arrays of codes with their table of values."""
+"""Arrays of codes: a byte a value, which is an index into a table of up to 256 distinct float64.
+
+This is dictionary coding. It is lossless, and a hash table of the distinct values makes the codes in one pass.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from cpms.base.types import Floats
 from cpms.formats.codes import CODES8, TABLE_VALUES, CodeFormat
 
 LOOKED_AT = 1 << 16
-"""Values that are looked at first: most arrays of many distinct values have too many among these."""
+"""Number of first values among which most arrays that a table cannot hold already have too many distinct ones."""
 _HASH, _HASH_BITS = 0x9E3779B97F4A7C15, 10
-"""Factor of Fibonacci hashing, 2**64 over the golden ratio, and bits of a place in tables at most a quarter full."""
+"""Factor of Fibonacci hashing, 2**64 over the golden ratio, and bits of an index; a table is at most a quarter full."""
 inlined: Any = numba.njit(inline="always")
 
 
 @dataclass(frozen=True, eq=False)
 class CodedArray:
-    """Values as codes, in memory that begins with the table: 256 float64, then a byte a value.
+    """Values as codes. Memory begins with the table of 256 float64, and has a byte for each value after it.
 
     Make one with `encode_codes`.
 
@@ -53,7 +56,7 @@ class CodedArray:
         return self.format.nbytes(self.length)
 
     def decode(self, read: int | None = None) -> Floats:
-        """Return the values, of an array in main memory."""
+        """Return the values of an array in main memory."""
         self.format.checked_read(read)
         table = self.memory[: 8 * TABLE_VALUES].view(np.float64)
         decoded: Floats = table[self.memory[8 * TABLE_VALUES :]]
@@ -61,7 +64,7 @@ class CodedArray:
 
 
 def distinct_values(values: Floats) -> npt.NDArray[np.uint64] | None:
-    """Return the bits of the distinct values and of 0, ascending, or None if these are more than a table holds.
+    """Return the bits of 0 and of all distinct values, ascending; None if there are more than a table holds.
 
     Examples
     --------
@@ -79,16 +82,16 @@ def distinct_values(values: Floats) -> npt.NDArray[np.uint64] | None:
 
 
 def encode_codes(values: Floats) -> CodedArray:
-    """Return float64 values as codes; 0 has one in every table.
+    """Return float64 values as codes; every table has a code of 0, with which layouts pad rows.
 
     Raises
     ------
     InputError
-        If the values and 0 are more than 256 distinct ones.
+        If there are more than 256 distinct values, 0 included.
     """
     found = distinct_values(values)
     if found is None:
-        raise InputError("the values and 0 are more than 256 distinct ones, too many for codes8; use 'lossless'")
+        raise InputError("the values have more than 256 distinct ones, 0 included, too many for codes8; use 'lossless'")
     memory = np.zeros(CODES8.nbytes(len(values)), np.uint8)
     memory[: 8 * len(found)].view(np.uint64)[:] = found
     bits, codes = np.ascontiguousarray(values).view(np.uint64), memory[8 * TABLE_VALUES :]
@@ -98,7 +101,7 @@ def encode_codes(values: Floats) -> CodedArray:
 
 @inlined
 def _place(keys, taken, key):  # type: ignore[no-untyped-def]
-    """Return where a key is in a hash table with free places, or would be put."""
+    """Return the index of a key in a hash table with free places, or the free index where it is to be put."""
     place = (key * np.uint64(_HASH)) >> np.uint64(64 - _HASH_BITS)
     while taken[place] >= 0 and keys[place] != key:
         place = (place + np.uint64(1)) & np.uint64((1 << _HASH_BITS) - 1)
@@ -107,7 +110,7 @@ def _place(keys, taken, key):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _distinct_in(bits, low, high):  # type: ignore[no-untyped-def]
-    """Return the distinct numbers of a part in the order of their first places; the first 257 of more than 256."""
+    """Return the distinct numbers of a part in the order in which they first occur, at most 257 of them."""
     keys, taken = np.zeros(1 << _HASH_BITS, np.uint64), np.full(1 << _HASH_BITS, -1, np.int16)
     found, count = np.zeros(TABLE_VALUES + 1, np.uint64), 0
     for i in range(low, high):
@@ -122,7 +125,7 @@ def _distinct_in(bits, low, high):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _encode(bits, table, codes, low, high):  # type: ignore[no-untyped-def]
-    """Write the place in a table of each number of a part; all are in it."""
+    """Write the code of each number of a part, which is its index in a table that has all of them."""
     keys, taken = np.zeros(1 << _HASH_BITS, np.uint64), np.full(1 << _HASH_BITS, -1, np.int16)
     for code in range(len(table)):
         place = _place(keys, taken, table[code])

@@ -1,9 +1,9 @@
-"""Corner patterns of a format: special values, and the values next to which its rounding changes.
+"""Corner patterns of a format, for tests: special values, and the values beside which its rounding changes.
 
 Random patterns hit a NaN with a full payload, or the neighbour of a tie between two subnormal numbers, too seldom to
-find a fault there. Where a format's own rounding changes its answer is found by bisection on the bits of float64, so
-that nothing has to be known of its codes: that is where its errors are largest. The exact ties between the two answers,
-and the neighbours of all of these, come on top.
+find a fault there. Bisection on the bits of float64 finds two neighbouring numbers that the format rounds to different
+results, where its errors are largest. It needs to know nothing of the format's codes. The exact ties between the two
+results, and the neighbours of all these numbers, are corner patterns, too.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from cpms.storage.array import SegmentedArray, encode
 
 _INFINITY, _ONES = 0x7FF << 52, (1 << 52) - 1
 _ALL_CODES = 12
+"""Most bits of a code with which bisection begins at all numbers of the format."""
 _MOST_STARTS = 1536
+"""About the number of values at which bisection begins otherwise."""
 _MOST_VALUES = 1 << 16
-"""Most values of an array in which each corner pattern has a group of its own."""
+"""About the most values of an array in which each corner pattern has a group of its own."""
 _FIRST = 32
-"""Special values of a group format that are tried in any case."""
+"""Special values of a group format that are always tried; of the others it is a sample."""
 _LARGEST = _INFINITY - 1
 """Bits of the largest float64."""
 Bits = npt.NDArray[np.uint64]
@@ -32,10 +34,10 @@ Quantised = Callable[[Floats], Floats]
 
 
 def special_values() -> Floats:
-    """Return values that any format meets: NaN, infinities, zeros, subnormal numbers, powers of two and neighbours.
+    """Return NaN, infinities, zeros, subnormal numbers, and powers of two with their neighbours, for any format.
 
-    NaN come with each payload of one bit, and with each whose leading bits are ones: rounding carries into the exponent
-    of these, and the former become infinities where their bit is cut off. Those that matter most come first.
+    NaN have each payload of one bit, which becomes an infinity where that bit is cut off, and each payload of leading
+    ones, where rounding carries into the exponent. The values that matter most come first.
 
     Examples
     --------
@@ -48,7 +50,9 @@ def special_values() -> Floats:
 
 
 def special_sizes() -> tuple[Bits, Bits, Bits, Bits]:
-    """Return the bits of `special_values` without signs: those that matter most, NaN, subnormals, powers of two.
+    """Return the bits of `special_values` without signs, in four groups.
+
+    These are the values that matter most, NaN, subnormal numbers, and powers of two with their neighbours.
 
     Examples
     --------
@@ -68,7 +72,9 @@ def special_sizes() -> tuple[Bits, Bits, Bits, Bits]:
 
 
 def fitting(storage: Format, values: Floats) -> Floats:
-    """Return the values that a format can store: no NaN where it has none, and in groups no infinity then.
+    """Return the values that a format can store.
+
+    A format without NaN stores no NaN, and no infinity either if it stores numbers in groups.
 
     Examples
     --------
@@ -81,11 +87,11 @@ def fitting(storage: Format, values: Floats) -> Floats:
 
 
 def corner_arrays(storage: Format) -> Iterator[Floats]:
-    """Yield arrays of the corner patterns of a format: special values, and those where its rounding changes.
+    """Yield arrays of the corner patterns of a format: special values, and those beside which its rounding changes.
 
-    Each special value is in a group of its own, where numbers share a group. A number of a group is rounded by the
-    largest one there, and an array may be scaled by its largest: arrays therefore come with the largest numbers that
-    they were found with.
+    In a format of groups, each special value has a group of its own. The largest number of a group decides how the
+    others are rounded, and the largest of an array may decide its scale. So an array contains the largest number with
+    which bisection found its patterns.
 
     Examples
     --------
@@ -132,7 +138,10 @@ def _sizes(storage: Format, count: int) -> Floats:
 
 @np.errstate(all="ignore")
 def _starts(storage: Format) -> Floats:
-    """Return finite values to begin at: all of a format of few codes, else some of each size, and ends of ranges."""
+    """Return finite values at which bisection begins, and the ends of the format's ranges.
+
+    They are all numbers of a format of few codes, else random ones of every binade.
+    """
     if storage.group == 1 and storage.levels == 1 and storage.bits() <= _ALL_CODES:
         codes = np.arange(2 ** storage.bits()).astype(storage.code_type)
         values = SegmentedArray(codes.view(np.uint8), len(codes), storage).decode()
@@ -149,7 +158,7 @@ def _starts(storage: Format) -> Floats:
 
 
 def _beside(storage: Format, read: int, most: float, values: Floats) -> Floats:
-    """Return values as they are stored beside a number: in its groups, or in an array that ends with it."""
+    """Return values rounded in groups that contain a number, or in an array that ends with it."""
     given = _with_largest(values, most, storage.group)
     stored = _stored(storage, given, read)
     return stored[: len(values)] if storage.group == 1 else _without_largest(stored, len(values), storage.group)
@@ -185,7 +194,7 @@ def _alone(values: Floats, group: int) -> Floats:
 
 @np.errstate(all="ignore")
 def _corners(quantised: Quantised, starts: Floats) -> Floats:
-    """Return the values around each start where its rounding changes, the ties there, and neighbours of both."""
+    """Return the values near each start beside which the rounding changes, the ties there, and neighbours of all."""
     last, following = _changes(quantised, starts)
     lower, upper = quantised(last), quantised(following)
     ties = lower + (upper - lower) / 2.0
@@ -196,7 +205,7 @@ def _corners(quantised: Quantised, starts: Floats) -> Floats:
 
 
 def _changes(quantised: Quantised, starts: Floats) -> tuple[Floats, Floats]:
-    """Return the largest value that is stored as the same number as each start, in size, and the float64 after it."""
+    """Return the value of largest size that is stored as the same number as each start, and the float64 after it."""
     bits = starts.view(np.uint64)
     sign: Bits = bits & np.uint64(1 << 63)
     low: Bits = bits & np.uint64((1 << 63) - 1)

@@ -18,7 +18,7 @@ from cpms.base.types import Floats
 
 
 def host_float64(values: Any) -> Any:
-    """Return host arrays as they are, and a host copy of a device vector, converted to float64.
+    """Return a float64 copy in main memory of a device vector; all other values are returned as they are.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def copy_to_host(values: Any) -> Floats:
 
 
 def to_device(values: Any) -> Any:
-    """Return values on the current device, as they are if they are there."""
+    """Return values on the current device, without a copy if they lie there."""
     return device_module("current").current().upload(values)
 
 
@@ -49,12 +49,12 @@ def uniform_on_device(length: int) -> Floats:
 
 
 def free_unused() -> None:
-    """Return device memory that no array uses to the device, from the pool that keeps it for later arrays."""
+    """Give memory of the pool that no array uses back to the device."""
     device_module("current").current().free_unused()
 
 
 def emulated() -> bool:
-    """Return whether tests have sent device code to this machine's processor, where its arrays are NumPy's."""
+    """Return whether device code runs in emulation on the processor, as in tests, where device arrays are NumPy's."""
     return bool(device_module("current").chosen())
 
 

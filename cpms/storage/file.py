@@ -1,6 +1,6 @@
-"""Segmented arrays in files: ``.npz`` with the format beside the bytes, ``.npy`` for plain float64.
+"""Stored arrays in files of NumPy: ``.npz`` with the format besides the bytes, and ``.npy`` for plain float64.
 
-Files are NumPy's own, read without pickle, and every field is checked against the others before an array is made.
+Files are read without pickle, and fields are checked against each other before an array is made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_EXPONENT = 2200
 
 
 def save(path: Path, stored: SegmentedArray) -> None:
-    """Write a stored array with its format as ``.npz``, whole or not at all.
+    """Write a stored array of one dimension with its format as ``.npz``; an error leaves no part of a file behind.
 
     Examples
     --------

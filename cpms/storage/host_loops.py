@@ -1,10 +1,11 @@
 """Compiled loops that convert values between float64 and storage formats, block by block.
 
-They implement the layout of the CPMS paper, section IV.A (see `cpms.formats.formats.SegmentFormat`). A segmented array
-is addressed in units that all widths are multiples of. In a block of ``m`` values whose first value is ``f``, segment k
-of value ``f + l`` is the ``segment_units[k]`` units from ``f * units + m * offset[k] + l * segment_units[k]`` on, low
-unit first; ``units`` is 64 bits in units, and ``offset`` the exclusive prefix sum of ``segment_units``. Blocks pass
-through a small buffer, so source and destination may be the same memory. Each value is read and written once.
+They implement the layout of the CPMS paper, section IV.A (see `cpms.formats.formats.SegmentFormat`). Addresses count
+units whose width divides that of every segment, and ``units`` of them are 64 bits. Consider a block of ``m`` values
+whose first has the index ``f``. Segment k of value ``f + l`` is the ``segment_units[k]`` units from
+``f * units + m * offset[k] + l * segment_units[k]`` on, low unit first, ``offset`` being the exclusive prefix sum of
+``segment_units``. Blocks pass through a small buffer, so source and destination may be the same memory. Each value is
+read and written once.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def _to_nearest(bits, dropped):  # type: ignore[no-untyped-def]
 def encode_blocks(bits, out, segment_units, written, nearest_drop, block, first, last):  # type: ignore[no-untyped-def]
     """Write the first ``written`` segments of ``bits[first:last]``; ``first`` begins a block.
 
-    ``nearest_drop`` is the number of low bits to round away to nearest, or 0 to cut them.
-    ``bits`` and ``out`` may be the same memory.
+    With ``nearest_drop`` above 0, values are rounded to nearest, and so many low bits are dropped; with 0, they are
+    truncated. ``bits`` and ``out`` may be the same memory.
     """
     unit_bits = 8 * out.itemsize
     units = 64 // unit_bits
@@ -138,7 +139,7 @@ def decode_range(stored, bits, segment_units, read, begin, size, first, last):  
 
 @jit
 def permute_chunks(memory, chunk, segment_units, blocks, inverse):  # type: ignore[no-untyped-def]
-    """Permute ``blocks`` equal blocks into planes (or back), in place, along the cycles of the permutation.
+    """Permute ``blocks`` equal blocks into planes in place, along the cycles of the permutation; or back (``inverse``).
 
     Memory is ``blocks * units`` chunks of ``chunk`` units; segment k of block b is the chunks
     from ``b * units + offset[k]`` on, and its target is ``blocks * offset[k] + b * segment_units[k]``.
@@ -173,7 +174,7 @@ def permute_chunks(memory, chunk, segment_units, blocks, inverse):  # type: igno
 
 @inlined
 def _values_of(fields, digits, unit, values):  # type: ignore[no-untyped-def]
-    """Read the fields of a block, whose sign is above their digits."""
+    """Decode the fields of a block, in which the sign is the bit above the digits."""
     for i in range(len(values)):
         size = np.float64(np.int32(fields[i] & digits)) * unit
         values[i] = -size if fields[i] > digits else size
@@ -183,7 +184,7 @@ def _values_of(fields, digits, unit, values):  # type: ignore[no-untyped-def]
 def encode_block_floats(values, exponents, words, width, least, first, last):  # type: ignore[no-untyped-def]
     """Write blocks ``first`` to ``last`` of 32 values in block floating point; see `cpms.formats.block_float`.
 
-    Sizes are rounded to even by adding and subtracting 2**52, above which float64 holds integers alone.
+    Adding and subtracting 2**52, above which float64 holds integers alone, rounds absolute values to nearest even.
     """
     fields, magic = np.zeros(33, np.uint64), 2.0**52
     most = 2.0 ** (width - 1) - 1.0
@@ -247,10 +248,10 @@ def decode_block_floats(exponents, words, values, width, first, last):  # type: 
 
 @inlined
 def random_bits(seed, index):  # type: ignore[no-untyped-def]
-    """Return the bits that stochastic rounding adds to the value at an index.
+    """Return 64 random bits for stochastic rounding of the value at an index.
 
-    They are those of a counter in the splitmix64 generator (Steele, Lea and Flood, OOPSLA 2014), so that they do not
-    depend on threads.
+    They are number ``index`` of the splitmix64 generator (Steele, Lea and Flood, OOPSLA 2014), which needs none of the
+    numbers before, so they do not depend on threads.
     """
     z = np.uint64(seed) + (np.uint64(index) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -260,7 +261,7 @@ def random_bits(seed, index):  # type: ignore[no-untyped-def]
 
 @jit
 def pack_floats(bits, out, exponent_bits, mantissa_bits, mode, seed, first, last):  # type: ignore[no-untyped-def]
-    """Write ``bits[first:last]`` as packed floats; mode 0 cuts, 1 rounds to nearest, 2 is stochastic."""
+    """Write ``bits[first:last]`` as packed floats; mode 0 truncates, 1 rounds to nearest, 2 stochastically."""
     one = np.uint64(1)
     bias = (1 << (exponent_bits - 1)) - 1
     top = np.uint64(((1 << exponent_bits) - 1) << mantissa_bits)
@@ -312,11 +313,13 @@ def unpack_floats(stored, values, exponent_bits, mantissa_bits, first, last):  #
 
 @jit
 def round_floats(values, out, factor, dropped, least, magic, top, beyond, nearest):  # type: ignore[no-untyped-def]
-    """Round values times a factor to packed floats, as their numbers over the factor, without a branch.
+    """Round values times a factor to a packed float, and divide by the factor again; the loop has no branch.
 
-    In the normal range the last ``dropped`` bits are rounded away; below ``least`` adding and subtracting ``magic``,
-    whose unit in the last place is the format's step, rounds to the nearest, and the same bits are cut otherwise.
-    ``top`` are the bits of the largest number, and ``beyond`` those of what exceeds it; all are without signs.
+    In the normal range, the last ``dropped`` bits are removed, with rounding to nearest if ``nearest``. Below it,
+    adding and subtracting ``magic`` rounds to nearest, since the unit in the last place of ``magic`` is the format's
+    step; if values are to be truncated, a result that is too large is then reduced by a step. ``least``, ``top`` and
+    ``beyond`` are bits of float64 without signs: of the least normal number, of the largest number, and of the result
+    for values that exceed it.
     """
     one, shift = np.uint64(1), np.uint64(dropped)
     kept = ~((one << shift) - one)
@@ -338,9 +341,9 @@ def round_floats(values, out, factor, dropped, least, magic, top, beyond, neares
 
 @jit
 def round_by_rule(values, out, first, factor, rule):  # type: ignore[no-untyped-def]
-    """Round values times a factor by a rule of `cpms.formats.rounding_rules`, as numbers over the factor.
+    """Round values times a factor by a rule of `cpms.formats.rounding_rules` for floats, and divide by the factor.
 
-    ``first`` is the index of the first value, on which stochastic rounding depends; ``rule`` is of floats.
+    ``first`` is the index of the first value, on which stochastic rounding depends.
     """
     top, beyond, infinite, seed, step, dropped, least, saturates, signless, mode = rule
     one, infinity = np.uint64(1), np.uint64(0x7FF0000000000000)

@@ -1,4 +1,7 @@
-"""Arrays of any library as NumPy's or CuPy's, and results as arrays of that library, without needless copies."""
+"""Exchange with other array libraries: their arrays as ones of NumPy or CuPy, and results as arrays of theirs.
+
+DLPack and the CUDA array interface share memory, so values are copied only to change their type or their memory.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def received(name: str, values: Any, memory: Memory) -> tuple[Any, Callable[[Any
     Parameters
     ----------
     name : str
-        What errors call the values.
+        The name of the values in error messages.
     values : array_like, array in device memory, any object with ``__dlpack__``, or stored array
     memory : {"main", "device"}
 
@@ -100,7 +103,7 @@ def _same(found: Any) -> Any:
 
 
 def _importer(values: Any) -> Callable[[Any], Any]:
-    """Return the function that makes arrays of the library that ``values`` belong to, sharing memory."""
+    """Return the ``from_dlpack`` of the library of ``values``, which makes arrays that share memory."""
     if hasattr(values, "__array_namespace__"):
         return getattr(values.__array_namespace__(), "from_dlpack", _same)
     return getattr(import_module(type(values).__module__.split(".")[0]), "from_dlpack", _same)

@@ -1,8 +1,9 @@
 """Rounding of arrays to a format without storing them.
 
-An array is read once and written once: packed floats are rounded on the bits of float64, as CPFloat does it (Fasi and
-Mikaitis, ACM Trans. Math. Softw. 49, 2023), and formats of the protocol by their compiled codec, value by value. The
-result equals ``encode(x, format).decode()``. Arrays in device memory are rounded there, in one pass, too.
+The result equals ``encode(x, format).decode()``, but an array is read once and written once. Packed floats are rounded
+on the bits of float64, as in CPFloat (Fasi and Mikaitis, ACM Trans. Math. Softw. 49, 2023). Formats with a codec of
+their own are rounded by their compiled codec, value by value. Arrays in device memory are rounded there, also in one
+pass.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ def quantize(
     seed : int
         Seed of stochastic rounding; results depend on it and on a value's index alone, in main memory and on a GPU.
     overflow : {"raise", "saturate", "inf"}, optional
-        As in `cpms.encode`, whose array counts, too.
+        As in `cpms.encode`; `cpms.encode_counted` returns counts, too.
 
     Raises
     ------
     InputError
-        If the values are no real numbers, or one is beyond the range and to be refused.
+        If the values are not real numbers, or one is beyond the range and is to be refused.
     UnsupportedError
-        If the format does not round so.
+        If the format has no such rounding.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def quantize(
 
 
 def _rounded(format: Format, rounding: Rounding | None, seed: int) -> tuple[Format, Rounding, int]:
-    """Return a format, how it rounds, and the seed; refuse what it does not do."""
+    """Return a format, its rounding mode, and the seed; refuse a mode that it does not have."""
     if rounding is None:
         own: Rounding = format.rounding if isinstance(format, FloatFormat | SegmentFormat) else "nearest"
         return format, own, format.seed if isinstance(format, FloatFormat) else seed
@@ -121,7 +122,7 @@ def _on_host(
 
 
 def _rounding(format: Format, values: npt.NDArray[Any]) -> Rounded | None:
-    """Return the compiled rounding of values, each by itself, into another array; None if the format has none."""
+    """Return a function that rounds values into another array, value by value; None if the format has none."""
     if isinstance(format, FloatFormat):
         return _float_rounding(format, values)
     if isinstance(format, SegmentFormat):
@@ -150,7 +151,7 @@ def _float_rounding(format: FloatFormat, values: npt.NDArray[Any]) -> Rounded | 
         assert rule is not None  # noqa: S101  # It is of a float.
         return _rule_rounding(rule, 2.0**exponent)
     top, least = (bits_of(number) for number in (format.max_finite, format.min_normal))
-    # With the exponents of float64, subnormal numbers are rounded as the others are.
+    # A format with the exponents of float64 needs no other step for subnormal numbers.
     step = format.min_normal * 2.0**-format.mantissa_bits if format.exponent_bits < _DOUBLE_EXPONENT_BITS else 0.0
     bits = np.array([least if step else 0, top, _INFINITE if nearest else top], np.uint64)
     known = 2.0**exponent, 52 - format.mantissa_bits, bits[0], step * 2.0**52, bits[1], bits[2], nearest
@@ -182,15 +183,15 @@ def _by_rule(
 
 
 def _factor(format: Format, values: npt.NDArray[Any]) -> float | None:
-    """Return the power of two with which an array is stored; None for one that is no normal number."""
+    """Return the power of two by which an array is scaled; None if it, or its inverse, is not a normal number."""
     exponent = array_exponent(values, format)
     return 2.0**exponent if abs(exponent) <= _MOST_EXPONENT else None
 
 
 def _by_tiles(values: npt.NDArray[Any], rounded: Rounded) -> npt.NDArray[Any]:
-    """Return values rounded in threads; those of float32 pass through tiles of float64 in a core's cache."""
+    """Return values rounded in threads; float32 values are converted to float64 by tiles in a core's cache."""
     found = np.empty(len(values), values.dtype)
-    rounded(np.zeros(0), np.zeros(0), 0)  # Compiles before threads begin.
+    rounded(np.zeros(0), np.zeros(0), 0)  # Compile before threads begin.
 
     def round_tiles(part: tuple[int, int]) -> None:
         if values.dtype == np.float64:

@@ -1,9 +1,9 @@
-"""Ranges of formats: powers of two with which arrays fit them, and counts of the values that do not.
+"""Ranges of formats: a power of two that brings an array into the range, and counts of the values beyond it.
 
 A shared power of two is the scalar scaling of Higham, Pranesh and Zounon (SIAM J. Sci. Comput. 41, 2019). Overflow and
-underflow are those of IEEE 754, section 7, for each value by itself: a finite value whose rounding is no finite number
-overflows, as does one beyond the range of a format that saturates; one other than 0 that becomes 0 underflows. Counting
-costs a decoding and some passes over the values.
+underflow are those of IEEE 754, section 7, for each value by itself. A finite value overflows if it is not rounded to a
+finite number, or if it lies beyond the range of a format that saturates. A value other than 0 underflows if it becomes
+0. Counting decodes the array and takes some passes over the values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat
 from cpms.formats.protocol import ask, described_format
 
 MOST_EXPONENT = 1 << 12
-"""Largest size of the exponent of an array, whose values are stored times 2**exponent."""
+"""Largest absolute value of the exponent of an array, whose values are stored times 2**exponent."""
 Overflow: TypeAlias = Literal["raise", "saturate", "inf"]
 """Treatment of values beyond the range: an error, the largest number, or an infinity."""
 
@@ -47,12 +47,12 @@ class Counts(NamedTuple):
 
 
 def distribution_exponent(format: Format) -> int:
-    """Return the power of two with which a distribution is stored, whose largest value may become 1."""
+    """Return the exponent of an array for a distribution, any value of which may become 1."""
     return array_exponent(np.ones(1), format)
 
 
 def array_exponent(values: Floats, format: Format) -> int:
-    """Return e of an array, whose values are stored times 2**e: 0 unless the format is scaled."""
+    """Return the exponent e of an array whose values are stored times 2**e; it is 0 unless the format is scaled."""
     if isinstance(format, FloatFormat):
         return shared_exponent(values, format) if format.scaled else 0
     if isinstance(format, SegmentFormat):
@@ -65,7 +65,7 @@ def array_exponent(values: Floats, format: Format) -> int:
 
 
 def shared_exponent(values: Floats, format: FloatFormat) -> int:
-    """Return the power of two that brings the largest finite size just below the format's largest binade.
+    """Return the exponent e for which the largest finite value times 2**e lies one binade below the format's largest.
 
     Examples
     --------
@@ -80,12 +80,12 @@ def shared_exponent(values: Floats, format: FloatFormat) -> int:
 
 
 def require_overflow(overflow: object) -> None:
-    """Refuse all but the ways to treat values that are beyond the range of a format."""
+    """Refuse anything but one of `Overflow`."""
     require_one_of("overflow", overflow, get_args(Overflow))
 
 
 def counted(stored: Any, given: Floats, written: int, overflow: Overflow) -> Counts:
-    """Return what a stored array did not keep of the given values; treat those that overflow as asked, in place.
+    """Return how many of the given values a stored array did not keep; store those that overflow again, as requested.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def counted(stored: Any, given: Floats, written: int, overflow: Overflow) -> Cou
     Raises
     ------
     InputError
-        If a value is to be refused, or the format has neither infinities nor NaN to stand for it.
+        If a value overflows and is to be refused, or is to become an infinity where the format has none and no NaN.
     """
     format, most = stored.format, _largest(stored, written)
     found, saturates = stored.decode(written).reshape(-1), _saturates(stored, most)
@@ -112,7 +112,7 @@ def counted(stored: Any, given: Floats, written: int, overflow: Overflow) -> Cou
 
 
 def _largest(stored: Any, written: int) -> float:
-    """Return the largest number that an array can hold, with so many segments written."""
+    """Return the largest number that an array can hold in its first ``written`` segments."""
     if isinstance(stored.format, SegmentFormat):
         dropped = np.uint64(DOUBLE_BITS - stored.format.bits(written))
         bits = np.array([np.finfo(np.float64).max]).view(np.uint64) >> dropped << dropped
@@ -122,7 +122,7 @@ def _largest(stored: Any, written: int) -> float:
 
 
 def _saturates(stored: Any, most: float) -> bool:
-    """Return whether the format turns twice its largest number into that number, or one beside it."""
+    """Return whether the format stores twice its largest number as its largest number."""
     if isinstance(stored.format, SegmentFormat) or math.isinf(2.0 * most):
         return False
     probe = replace(stored, memory=np.zeros(stored.format.nbytes(1), np.uint8), length=1, shape=())
@@ -133,7 +133,7 @@ def _saturates(stored: Any, most: float) -> bool:
 def _overflowing(
     given: Floats, found: Floats, format: Format, most: float, *, saturates: bool
 ) -> npt.NDArray[np.bool_]:
-    """Return which values overflow, from what the format made of them."""
+    """Return which values overflow, given the values as they are stored."""
     finite, sizes = np.isfinite(given), np.abs(given)
     beyond: npt.NDArray[np.bool_] = finite & (sizes > most)
     if format.group > 1:  # A group may be NaN as a whole where one of its values is.
@@ -141,14 +141,14 @@ def _overflowing(
     if not saturates:
         infinite: npt.NDArray[np.bool_] = finite & ~np.isfinite(found)
         return infinite
-    # Two's complement has a negative number more, one step beyond the others: values are rounded to it, too.
+    # Two's complement has one more negative number, a step below the others; values that round to it fit, too.
     step = np.abs(found) - most
     rounded: npt.NDArray[np.bool_] = beyond & ~((step > 0.0) & (2.0 * np.abs(sizes - np.abs(found)) <= step))
     return rounded
 
 
 def _replaced(given: Floats, beyond: npt.NDArray[np.bool_], format: Format, most: float, overflow: Overflow) -> Floats:
-    """Return the values with those beyond the range as the largest number, or as an infinity, which may be NaN."""
+    """Return the values with those beyond the range replaced by the largest number, an infinity, or NaN."""
     if overflow == "raise":
         at = int(np.argmax(beyond))
         refuse_overflow(format, at, float(given[at]), most)
@@ -167,6 +167,6 @@ def refuse_overflow(format: Format, at: int, value: float, most: float) -> None:
 
 
 def refuse_infinity(format: Format) -> None:
-    """Refuse formats without infinity and NaN, one of which would stand for values beyond the largest number."""
+    """Refuse a format that has neither an infinity nor a NaN for values beyond its largest number."""
     if not (format.has_infinity or format.has_nan):
         raise InputError(f"{shortened(format.name)} has no infinity and no NaN; give overflow='saturate' or 'raise'")

@@ -1,9 +1,9 @@
-"""Layout of values in a storage format: conversion of blocks, planes and packed floats, split over threads.
+"""Conversion of arrays between float64 and segments or packed floats, split over threads.
 
-Blocks that fit a buffer are converted through it, so conversion may be in place. A larger block, such as a plane of a
-long array, is converted in blocks of the buffer's size first, and these are then permuted into place along the cycles
-of the permutation (Knuth, The Art of Computer Programming 1, section 1.3.3), which needs an index a chunk and no
-second array.
+Blocks that fit into a buffer are converted through it, so conversion may be in place. A larger block, such as the whole
+of a long array in planes, is first converted in blocks of the buffer's size. These are then permuted in place along the
+cycles of the permutation (Knuth, The Art of Computer Programming 1, section 1.3.3), which needs one index for each
+chunk of memory and no second array.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BUFFER_VALUES = 16384
 """Values in the buffer of conversion in place: 128 KiB, which fits a core's second-level cache."""
 _PART_VALUES = 1 << 16
 _DOUBLE_EXPONENTS = 1024
-"""All finite float64 are below 2 to this power."""
+"""Exponent of a power of two above all finite float64."""
 ROUNDING_MODES = {"zero": 0, "nearest": 1, "stochastic": 2}
 
 
@@ -47,7 +47,10 @@ def within_buffer(format: SegmentFormat) -> SegmentFormat:
 
 
 def conversion_parts(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> list[tuple[npt.NDArray[np.uint64], bool]]:
-    """Return each block that exceeds the buffer, with True; or the whole array, with False, if blocks fit."""
+    """Return the parts of an array that are converted one by one, each with whether it exceeds the buffer.
+
+    If blocks fit into the buffer, the only part is the whole array; otherwise each block is a part.
+    """
     block = _block(format, len(bits))
     if block <= BUFFER_VALUES or format.segments == 1:
         return [(bits, False)]
@@ -55,7 +58,7 @@ def conversion_parts(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> lis
 
 
 def write_segments(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format: SegmentFormat, written: int) -> None:
-    """Write the first segments of float64 values, given by their bits; both may be the same memory."""
+    """Write the first segments of float64 values, which are given by their bits; both may be the same memory."""
     if format.segments == 1:
         _copy(bits, units.view(np.uint64))
         return
@@ -90,7 +93,7 @@ def read_segments(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format:
 
 
 def _each_block(length: int, block: int, whole: Callable[..., object], part: Callable[..., object]) -> None:
-    """Call ``whole(block, low, high)`` for ranges of blocks; of larger ones ``part(begin, size, low, high)``."""
+    """Call ``whole(block, low, high)`` for ranges of blocks, or ``part(begin, size, low, high)`` within large ones."""
     if block <= BUFFER_VALUES:
         blocks = threads.ranges(-(-length // block), at_least=max(1, _PART_VALUES // block), parts=64)
         threads.each(lambda own: whole(block, own[0] * block, min(own[1] * block, length)), blocks)
@@ -107,12 +110,12 @@ def _each_part(work: Callable[[int, int], object], length: int) -> None:
 
 
 def _copy(given: npt.NDArray[np.uint64], out: npt.NDArray[np.uint64]) -> None:
-    """Copy by all threads: a single segment is float64 itself, for which no loop need be compiled."""
+    """Copy by all threads; a single segment is float64 itself, so that no loop has to be compiled."""
     _each_part(lambda low, high: np.copyto(out[low:high], given[low:high]), len(given))
 
 
 def pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent: int) -> None:
-    """Write values times a power of two as packed floats, in threads."""
+    """Write values times 2**exponent as packed floats, in threads."""
     from cpms.storage import host_loops
 
     scaled = times_power_of_two(clip_to_range(values, format, exponent), exponent)
@@ -122,7 +125,7 @@ def pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent:
 
 
 def unpack(units: npt.NDArray[Any], values: Floats, format: FloatFormat) -> None:
-    """Read packed floats; the power of two remains in the values."""
+    """Read packed floats, without dividing by the array's power of two."""
     from cpms.storage import host_loops
 
     split = format.exponent_bits, format.mantissa_bits
@@ -130,9 +133,9 @@ def unpack(units: npt.NDArray[Any], values: Floats, format: FloatFormat) -> None
 
 
 def largest_finite(format: FloatFormat, exponent: int) -> float | None:
-    """Return the largest value that a scaled format may store at this exponent; None if its own range is the limit.
+    """Return the largest value that a scaled format may store at an exponent; None if the format's range is the limit.
 
-    Where the range of float64 is the limit, the format would round the largest float64 up to 2**1024.
+    Otherwise the range of float64 is the limit, as the format would round the largest float64 up to 2**1024.
 
     Examples
     --------
@@ -204,7 +207,10 @@ def _move_bytes(array: npt.NDArray[Any], source: int, target: int, count: int) -
 
 
 def to_be_rounded(values: Any, format: Format, written: int) -> Floats:
-    """Return values as float64 whose rounding to the format equals that of the values themselves."""
+    """Return float64 values that round to the same numbers of the format as the given values do.
+
+    Long doubles and 64-bit integers are rounded to odd, so that the second rounding does no harm.
+    """
     if isinstance(format, FloatFormat):
         return rounded_to_odd("values", values, overflows=format.rounding != "zero")
     if not isinstance(format, SegmentFormat):
@@ -217,7 +223,7 @@ def to_be_rounded(values: Any, format: Format, written: int) -> Floats:
 
 
 def flat(values: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array of this shape in one dimension; all else as it is."""
+    """Return an array of this shape with one dimension, and anything else as it is."""
     if len(shape) > 1 and np.shape(values) == shape:
         return np.asarray(values).reshape(-1)
     return values
@@ -231,7 +237,7 @@ def bytes_of(memory: Any) -> int:
 
 
 def takes_values(out: Any, shape: tuple[int, ...]) -> bool:
-    """Return whether an array in any memory can be filled with values that were decoded.
+    """Return whether decoded values can be written into an array, in main or device memory.
 
     Examples
     --------

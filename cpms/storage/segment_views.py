@@ -1,4 +1,4 @@
-"""Where segments and ranges of values lie in a stored array: views of a segment, and the part that holds a range."""
+"""Addresses in a stored array: views of a segment, and the bytes that hold a range of values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from cpms.formats.formats import Format, SegmentFormat
 def segment_view(units: Any, format: Format, length: int, k: int) -> Any:
     """Return segment k, from 0 on, of each value: a view where one array can be one, else a copy.
 
-    A plane, or the codes of a packed float, have shape (length,); whole blocks have shape (blocks, values of a block).
-    Where the last block is shorter, the segments are copied. Segments of several units have a last axis of them. Of
-    formats whose numbers are stored in groups the groups are whole; see `cpms.Format.segment_of`.
+    A plane, or the codes of a packed float, have shape (length,); blocks have shape (blocks, values of a block). If the
+    last block is shorter than the others, segments are copied into shape (length,). Segments of several units have one
+    more axis, of these units. Formats that store numbers in groups return what their own ``segment_of`` returns for
+    whole groups; see `cpms.Format.segment_of`.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def segment_view(units: Any, format: Format, length: int, k: int) -> Any:
 
 
 def segment_parts(format: SegmentFormat, length: int, read: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of bytes that hold the first segments of an array's values.
+    """Yield the ranges of bytes that hold the first ``read`` segments of an array's values.
 
     Examples
     --------
@@ -64,9 +65,9 @@ def segment_parts(format: SegmentFormat, length: int, read: int) -> Iterator[tup
 
 
 def covering(format: Format, length: int, low: int, high: int) -> tuple[int, int, int, int] | None:
-    """Return the first and last byte, the first value and the number of values of the blocks around a range of values.
+    """Return the blocks that contain a range of values: bytes from, bytes to, first value, and number of values.
 
-    None for planes and other blocks that are the whole array.
+    None is returned where a block is the whole array, as a plane is.
     """
     block = (format.block or length) if isinstance(format, SegmentFormat) and format.levels > 1 else format.group
     if block >= length:

@@ -284,7 +284,7 @@ def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
 
 @cache
 def coo_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
-    """Return the kernel of products of entries ``begin`` to ``end`` in COO, which are those of rows ``low`` to ``high``.
+    """Return the kernel of products of rows ``low`` to ``high`` in COO, whose entries are ``begin`` to ``end``.
 
     Other arguments are those of `csr_kernel`.
     """
