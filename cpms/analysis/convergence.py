@@ -1,7 +1,6 @@
 """The history of a solve as a figure: residual against iteration, each point in the colour of the bits that were read.
 
-The panel is one column of a journal wide, so that it prints as it is. The cost is that of Matplotlib, which is loaded
-when a figure is drawn.
+The panel has the width of one column of a journal. Matplotlib is loaded when a figure is drawn.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ def plot_residuals(
     steps : iterable of (int, float, int)
         Iteration, residual and bits read.
     tol : float
-        Drawn if it is positive.
+        The tolerance, which is drawn if it is positive.
     label : str
-        Of the vertical axis.
+        Label of the vertical axis.
     axes : matplotlib.axes.Axes, optional
         The panel to draw into; by default that of a new figure.
 

@@ -13,7 +13,7 @@ from cpms.base.types import Floats
 from cpms.base.validation import whole
 
 _TIED = 1e-9
-"""Relative distance of scores that count as equal."""
+"""Relative difference up to which scores count as equal."""
 
 
 def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
@@ -42,10 +42,10 @@ def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
 
 
 def top_k_overlap(a: Floats, b: Floats, k: int) -> float:
-    """Return the share of the top ``k`` of ``b`` that may be among the top ``k`` of ``a``.
+    """Return the fraction of the top ``k`` of ``b`` that are among the top ``k`` of ``a``, or tie with the last there.
 
-    A node counts if its score in ``a`` is at least the k-th largest, less one part in 10^9, since rounding decides the
-    order of equal scores.
+    A node counts if its score in ``a`` is at least the k-th largest less 1e-9 of that, since rounding decides the order
+    of equal scores.
 
     Examples
     --------

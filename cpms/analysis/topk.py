@@ -1,7 +1,7 @@
 """Top-k selection: the k largest values with their indices, by a reduction over sorted lists of candidates.
 
-Each thread filters its range of values by the least candidate so far, so most values cost one comparison. The order is
-total (ties by index, NaN last), so the result is bitwise the same for any number of threads and on GPUs.
+Each thread compares its range of values with the least candidate so far, so most values cost one comparison. The order
+is total (ties by index, NaN last), so the result is bitwise the same for any number of threads and on GPUs.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ Values = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 
 _FEW_VALUES = 1 << 16
-"""Fewer values are faster by NumPy than the time to load compiled loops."""
+"""Number of values below which NumPy takes less time than loading the compiled loops."""
 _VALUES_EACH = 128
-"""Least values for each of the k: with fewer most values would be candidates."""
+"""Least number of values for each of the k; with fewer, most values would be candidates."""
 
 
 def topk(values: npt.ArrayLike, k: int) -> Largest:
     """Return the ``k`` largest values with their indices, largest first, ties by smaller index.
 
-    The result is that of ``numpy.argsort(-values, kind="stable")[:k]``, whatever the number of threads
-    or blocks, and bit for bit the same on processors and on GPUs. Zeros of both signs tie, and NaN
-    is last, after -inf. Most values are compared once,
-    with a bound that the best so far must pass; lists of candidates are merged without branches, after
-    an idea in https://github.com/ilgazer/PageRank_Thrust.
+    The indices are those of ``numpy.argsort(-values, kind="stable")[:k]`` for any number of threads or blocks, on
+    processors and on GPUs. Zeros of both signs tie, and NaN is last, after -inf. Most values are compared once, with
+    the least candidate so far. Sorted lists of candidates are merged without branches, an idea of
+    https://github.com/ilgazer/PageRank_Thrust.
 
     Parameters
     ----------
@@ -40,7 +39,7 @@ def topk(values: npt.ArrayLike, k: int) -> Largest:
         A NumPy array (one that is not contiguous is copied), or an array in device memory (CuPy's, or
         any with ``__cuda_array_interface__`` or DLPack), which is not copied to the host.
     k : int
-        From 0 to n. On a device, of more than 1024 the whole array is sorted.
+        From 0 to n. On a device, the whole array is sorted if k is more than 1024.
 
     Returns
     -------
@@ -71,7 +70,7 @@ def topk(values: npt.ArrayLike, k: int) -> Largest:
 
 
 def _by_partition(values: Values, k: int) -> Places:
-    """Find the indices with NumPy alone."""
+    """Return the indices by NumPy's partition, and a stable sort of the k largest values."""
     if k == 0:
         return np.zeros(0, np.int64)
     negated = -values
@@ -83,7 +82,7 @@ def _by_partition(values: Values, k: int) -> Places:
 
 
 def _by_reduction(values: Values, k: int) -> Places:
-    """Find the largest of each range by a thread, and merge the lists of candidates."""
+    """Return the indices by a merge of the sorted lists that threads make of their ranges."""
     from cpms.analysis import topk_loops as kernels
 
     parts = threads.ranges(len(values), at_least=_FEW_VALUES, parts=threads.available())

@@ -27,7 +27,7 @@ class Largest(NamedTuple):
 
 
 def checked(values: Any, k: int) -> int:
-    """Return k as an int; raise `InputError` if values or k are of a kind that has no top k."""
+    """Return k as an int; raise `InputError` for values of another type or shape, or k beyond their number."""
     k = whole("k", k)
     if values.dtype not in (np.float64, np.float32):
         raise InputError(f"the largest of {values.dtype} values cannot be found; convert them to float64 or float32")

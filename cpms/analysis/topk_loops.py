@@ -1,7 +1,7 @@
 """Compiled loops that find the largest values of a range, and the merge of two sorted lists.
 
-Values are compared as unsigned integers in the same order, in which both zeros are alike and NaN
-comes below all numbers; ``kernels/cuda/topk/bitonic_merge.cuh`` has the same for GPUs.
+A value is compared by its key, an unsigned integer. Keys have the order of the values, with one key for both zeros, and
+that of NaN below those of all numbers. ``kernels/cuda/topk/bitonic_merge.cuh`` has the same keys for GPUs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ jit: Any = compiled()
 _TILE = 4096
 _SIGN = np.uint64(1 << 63)
 _NOTHING, _LOWEST = np.uint64(0), np.uint64(0x000FFFFFFFFFFFFF)
-"""Keys of NaN and of absent values, and of -inf."""
+"""Key of NaN and of places without a value, and key of -inf."""
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
@@ -44,7 +44,7 @@ def _beats(key, place, other_key, other_place):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
 def _replace_last(keys, places, size, key, place):  # type: ignore[no-untyped-def]
-    """Put an entry in place of the first of a heap, whose first is the least, and mend the heap."""
+    """Replace the root of a heap, which is its least entry, and restore the order of the heap."""
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
@@ -59,7 +59,7 @@ def _replace_last(keys, places, size, key, place):  # type: ignore[no-untyped-de
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
 def _stride(tiles):  # type: ignore[no-untyped-def]
-    """Return a number without a divisor in common with ``tiles``, near the golden section of it."""
+    """Return a number that is coprime to ``tiles``, near 0.618 times it."""
     stride = max(1, int(tiles * 0.6180339887498949))
     while True:
         a, b = stride, tiles
@@ -72,10 +72,10 @@ def _stride(tiles):  # type: ignore[no-untyped-def]
 
 @jit
 def select(values, first, last, k):  # type: ignore[no-untyped-def]
-    """Return keys and places of the ``k`` largest of ``values[first:last]``, best first.
+    """Return the keys and places of the ``k`` largest of ``values[first:last]``, largest first.
 
-    Tiles are read by strides, so that few of ascending values enter the list. Entries without a value have the largest
-    possible place.
+    Tiles are read by a stride, so that few values of an ascending array become candidates. Entries without a value have
+    the largest possible place.
     """
     keys = np.full(k, _NOTHING)
     places = np.full(k, np.iinfo(np.int64).max)
@@ -105,7 +105,7 @@ def select(values, first, last, k):  # type: ignore[no-untyped-def]
 
 @jit
 def merge(a_keys, a_places, b_keys, b_places):  # type: ignore[no-untyped-def]
-    """Return the best of two sorted lists of one length, without a branch."""
+    """Return the largest entries of two sorted lists of one length, as many as each has, without a branch."""
     keys, places = np.empty_like(a_keys), np.empty_like(a_places)
     a = b = 0
     for i in range(len(keys)):

@@ -1,8 +1,8 @@
 """Laws of formats, engines, answers and products, to be run on one's own plug-ins.
 
-Each law returns None where it holds and raises `LawError`, whose sentence names the value that
-breaks it. What is *not* a law: a NaN whose payload lies in bits that are not read becomes an
-infinity, and the bound on the relative error does not hold for subnormal numbers.
+Each law returns None if it holds, and otherwise raises `LawError`, whose sentence names the value that violates it. Two
+properties are *not* laws: a NaN whose payload lies in bits that are not read becomes an infinity, and the bound of the
+relative error does not hold for subnormal numbers.
 
 Examples
 --------
@@ -89,18 +89,19 @@ __all__ = [
 ]
 
 _SUM_ERROR = 1e-12
-"""Relative difference between float64 sums in different orders."""
+"""Allowed relative difference between float64 sums in different orders."""
 _MASS_ERROR = 1e-14
+"""Allowed difference of a vector's sum from 1 after it was scaled, besides the rounding of rows."""
 
 
 def sweeps_agree(engine: Engine | str, problem: Problem, storage: Format | str, layout: str, level: Level) -> None:
     """Check an engine's sweeps at one level against those of the reference engine.
 
-    Three sweeps each from the uniform distribution and from a random one; each is compared with a
-    reference sweep of what the engine reads. A value may differ by one unit in the last place
-    written, since sums in another order can cross a rounding boundary; in an engine that sums rows more
-    roughly than in float64, and says so, by what these sums lose. The norms and the mass must be those
-    of the vectors that the engine itself reads back.
+    The engine does three sweeps from the uniform distribution, and three from a random one. Each is compared with a
+    reference sweep of the same input. A value may differ by one unit in the last place written, since a sum in another
+    order can cross a rounding boundary. Where an engine declares that it sums rows in less than float64 (its
+    ``sum_roundoff``), a value may also differ by the error of these sums. The norms and the mass must be those of the
+    vectors that the engine itself reads back.
 
     Raises
     ------
@@ -138,9 +139,9 @@ def queued_sweeps_agree(
 ) -> None:
     """Check that a sweep enqueued before the last change is known equals one enqueued after.
 
-    Four sweeps, each begun while the one before is under way, against four that wait: the same changes and masses,
-    and the same vector in the end; in an engine that does not promise the same bits every time, to
-    what its sums lose. Engines whose sweeps always wait have nothing to keep.
+    Four sweeps are enqueued, each before the result of the one before is fetched, and compared with four that wait.
+    Changes, masses and the last vector must be equal; in an engine that is not ``repeatable``, up to the error of its
+    sums. There is nothing to check for an engine without a queue.
 
     Raises
     ------
@@ -187,10 +188,11 @@ def queued_sweeps_agree(
 def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format | str, *, low: int = 12) -> None:
     """Check the properties that method ``refine`` needs of an engine's outer steps with a format Q.
 
-    Two outer steps with ``low`` inner sweeps each, from a random distribution, and a third residual sweep. The norms of
-    each residual sweep are those of the vector that the engine reads back, by the reference; the mass is 1 after every
-    correction, by the engine and of the vector that is read back; and each inner sweep multiplies the sum of r by the
-    damping, whatever Q loses: to 1e-14 and the rounding of the longest row's sum.
+    From a random distribution, the engine does five outer steps, of which the first and the third have ``low`` inner
+    sweeps. The norms of each residual sweep must be those that the reference computes from the vector read back. The
+    mass must be 1 after every correction, as the engine reports it and in the vector read back. Each inner sweep must
+    multiply the sum of r by the damping factor, whatever Q loses. These hold up to 1e-14 and the rounding of the
+    longest row's sum.
 
     Raises
     ------
@@ -214,7 +216,7 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
     refinement = engine.codec_refinement(problem) if has_own_codec(storage) else engine.refinement(problem)
     allowed = _MASS_ERROR + UNIT * int(problem.graph.in_degree.max())
     nodes = problem.graph.nodes
-    # Sums of r are added up in blocks of rows: u for each addition that follows another one.
+    # Sums of r are added up in blocks of rows. Each addition of a chain of additions loses a roundoff.
     of_sums = allowed + UNIT * (min(nodes, ROW_BLOCK) + nodes // ROW_BLOCK)
     start = np.random.default_rng(nodes).random(nodes)
     refinement.start(start / start.sum())
@@ -247,8 +249,8 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
 def answer_is_certified(result: Result, *, personalization: Any = None, dangling: Any = "teleport") -> None:
     """Check the certificate of a result by a sweep of the reference engine.
 
-    The ranks are a distribution; the residual is the change that one more sweep makes; and the
-    status says converged only if that change, in the norm asked for, is below the tolerance.
+    The ranks must be a distribution, and the residual must be the change that one more sweep makes. The status may be
+    ``CONVERGED`` only if that change, in the requested norm, is below the tolerance.
 
     Parameters
     ----------
@@ -275,7 +277,7 @@ def answer_is_certified(result: Result, *, personalization: Any = None, dangling
     operator = REFERENCE.prepare(problem, FP64, "csr")
     out = operator.empty()
     change = operator.sweep(operator.load(ranks), out, Level(1, 1), 0)
-    # The reference adds up rows one edge after the other, which loses up to a roundoff at each.
+    # The reference adds up a row one edge after the other, and each addition loses up to a roundoff.
     allowed = _SUM_ERROR + UNIT * float((graph.in_degree + 3) @ operator.read(out, 1))
     if abs(change.l1 - result.residual_l1) > allowed:
         raise LawError(f"the residual is {change.l1!r}, but the result says {result.residual_l1!r}")
@@ -312,8 +314,8 @@ def _same_vector(engine: Engine, twin: ReferenceOperator, seen: Floats, got: Flo
     twin.sweep(x, out, level, 0)
     right = twin.read(out, level.write)
     allowed = _step(twin, level, np.maximum(np.abs(right), np.abs(got))) + _SUM_ERROR * np.abs(right)
-    # A sum of k terms, none of them negative, loses at most a roundoff of its value at each addition; three
-    # more belong to the product, damping and teleport.
+    # Each addition of a sum of terms that are not negative loses at most a roundoff of the sum. Product, damping and
+    # teleport lose three more.
     additions = twin.problem.graph.in_degree + 3
     allowed += max(engine.sum_roundoff(twin.storage), UNIT) * additions * np.abs(right)
     allowed += engine.mass_roundoff * seen.sum() * twin.problem.sink_or_scalar

@@ -19,13 +19,13 @@ _GUARD = 16
 
 
 class LawError(CpmsError, AssertionError):
-    """A law does not hold; the text names the law and the value that breaks it.
+    """A law does not hold; the text names the law and the value that violates it.
 
     Parameters
     ----------
     text : str
     value, got, expected : float, optional
-        The value that breaks a law of formats, what came of it, and what should have.
+        The value that violates a law of formats, the result for it, and the right result.
     segment : int, optional
         The last segment, from 0 on, that the law read or wrote.
     """
@@ -46,8 +46,8 @@ class LawError(CpmsError, AssertionError):
 def round_trip(format: Format | str, values: npt.ArrayLike) -> None:
     """Check that a full read returns the bits that were written.
 
-    Of a packed float, which cannot keep every float64, check instead that what it returns is stored
-    unchanged when it is written again.
+    A format that cannot keep every float64, such as a packed float, must instead store unchanged the values that it
+    returned.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def partial_read_is_mask(format: Format | str, values: npt.ArrayLike) -> None:
 def reading_more_never_moves_away(format: Format | str, values: npt.ArrayLike) -> None:
     """Check that a read of k + 1 segments is no farther from the value than one of k, for each k.
 
-    NaN has no distance and is left out; an infinity is as far from every number as from any other.
+    NaN has no distance and is left out. An infinity is infinitely far from every number.
 
     Examples
     --------
@@ -98,14 +98,14 @@ def reading_more_never_moves_away(format: Format | str, values: npt.ArrayLike) -
     for read in range(1, storage.segments + 1):
         distance = _distance(stored.decode(read), given)
         law = f"a read of {counted(read, 'segment')} is no farther from the value than one of {read - 1}"
-        # What has no infinity may store NaN for it: `specials_are_kept` has those.
+        # A format without infinities may store NaN for one, which `specials_are_kept` checks.
         closer = (distance <= nearest) | (np.isnan(distance) & (read == 1))
         _hold(law, storage, given, stored.decode(read), closer, segment=read - 1)
         nearest = distance
 
 
 def truncation_is_idempotent(format: Format | str, values: npt.ArrayLike) -> None:
-    """Check that what a write of the first k segments stored is stored unchanged by a second such write.
+    """Check that the values that a write of the first k segments stores do not change by a second such write.
 
     Examples
     --------
@@ -124,9 +124,9 @@ def truncation_is_idempotent(format: Format | str, values: npt.ArrayLike) -> Non
 def relative_error(format: Format | str, values: npt.ArrayLike) -> None:
     """Check the bounds on the relative error of each normal number, for k written and for k read segments.
 
-    With m mantissa bits in k segments, a read of k is within 2^-m of a value that was written
-    whole; a write of k is within ``format.unit_roundoff(k)``, half of that where it rounds to the
-    nearest. Neither is claimed for subnormal numbers, of float64 or of the packed format, nor for
+    With m mantissa bits in k segments, a read of k segments has an error of at most 2^-m, relative to a value that was
+    written whole. A write of k segments has an error of at most ``format.unit_roundoff(k)``, which is half of that if
+    the format rounds to nearest. The bounds do not hold for subnormal numbers, of float64 or of a packed float, nor for
     numbers that round to infinity.
 
     Examples
@@ -147,7 +147,7 @@ def relative_error(format: Format | str, values: npt.ArrayLike) -> None:
 
 
 def inplace_equals_out_of_place(format: SegmentFormat | str, values: npt.ArrayLike) -> None:
-    """Check that conversion in place gives the bytes of `cpms.encode`, touches no other, and can be undone.
+    """Check that conversion in place gives the bytes of `cpms.encode`, writes no others, and can be undone.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def inplace_equals_out_of_place(format: SegmentFormat | str, values: npt.ArrayLi
 
 
 def specials_are_kept(format: Format | str, values: npt.ArrayLike) -> None:
-    """Check that signs, zeros, NaN and infinities are stored as such, as far as the format has them.
+    """Check that signs, zeros, NaN and infinities remain such, if the format has them.
 
     Examples
     --------
@@ -255,7 +255,7 @@ FORMAT_LAWS = (
     order_is_kept,
     codecs_agree,
 )
-"""Laws of every format that rounds the same way each time; each takes a format and float64 values."""
+"""Laws of every format with deterministic rounding; each takes a format and float64 values."""
 
 
 def _given(format: Format | str, values: npt.ArrayLike) -> tuple[Any, Floats]:
@@ -299,7 +299,7 @@ def _distance(got: Floats, given: Floats) -> Floats:
 
 
 def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int, bound: float, segment: int) -> None:
-    """Hold normal numbers that stay finite to a relative error, in exact arithmetic."""
+    """Raise unless all normal numbers that remain finite have at most this relative error, in exact arithmetic."""
     least, largest = float(np.finfo(np.float64).smallest_normal), float(np.finfo(np.float64).max)
     if not isinstance(format, SegmentFormat):
         with np.errstate(over="ignore"):
@@ -308,7 +308,7 @@ def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int
     size = np.abs(given)
     relative = size
     if not isinstance(format, FloatFormat | SegmentFormat):
-        # Below the range the error is that at its end; of groups it is relative to their largest size.
+        # Below the range, the absolute error is that at its end. In a group, it is relative to the largest number.
         relative, least = np.maximum(_sizes_of_groups(size, format.group), least), 0.0
     holds = np.ones(len(given), dtype=np.bool_)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -1,7 +1,7 @@
-"""Laws of products with a stored matrix, and of the vector operations beside them.
+"""Laws of products with a stored matrix, and of the vector operations of its operator.
 
-Each takes a `cpms.StoredMatrix`. Products are compared with exact ones, in Python's fractions, of the matrix as it was
-given: the effect of storage, levels and compute precision on a product must be within the bound of the operator.
+Each law takes a `cpms.StoredMatrix`. Products are compared with exact ones of the matrix as it was given, in Python's
+fractions. The error by storage, levels and compute precision must be within the bound that the operator states.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def products_are_within_their_bound(A: StoredMatrix) -> None:
 
 
 def products_agree(A: StoredMatrix) -> None:
-    """Check what a product does besides: alpha, beta, and an epilogue's sum and dot product, against the reference.
+    """Check alpha, beta, and the sum and dot product of an epilogue against the reference engine.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def products_agree(A: StoredMatrix) -> None:
 
 
 def transposed_products_are_adjoint(A: StoredMatrix) -> None:
-    """Check that y . (A x) is (A' y) . x at each level, to what rounding of both may do.
+    """Check that y . (A x) equals (A' y) . x at each level, up to the rounding errors of both.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def transposed_products_are_adjoint(A: StoredMatrix) -> None:
         allowed = 4.0 * steps * UNIT_ROUNDOFF[A.compute] * size
         shares = isinstance(A.storage, BlockFloatFormat) or getattr(A.storage, "group", 1) > 1
         if A.operator.request.scaling == "rows" or shares:
-            # What shares a scale with a value in A does not in its transpose, where it may keep other digits.
+            # Values that share a scale in A have other neighbours in the transpose, where they may keep other digits.
             touched = float(np.abs(y) @ _exact_sizes(replace(A.source, values=None), x))
             bounds = (A.operator.error_bound(read_matrix=read, transpose=transpose) for transpose in (False, True))
             allowed += sum(bound.absolute for bound in bounds) * touched
@@ -101,9 +101,10 @@ def transposed_products_are_adjoint(A: StoredMatrix) -> None:
 
 
 def products_improve_with_levels(A: StoredMatrix) -> None:
-    """Check that a product that reads more of each value is no farther from the exact one, for x and A without signs.
+    """Check that a product that reads more segments is no farther from the exact one.
 
-    Reads cut values, so that with entries of |A| and |x| each product is below the next one, but for rounding.
+    It is checked for A and x without negative entries. Reads truncate values, so each product is at most the next one,
+    except for rounding errors. For other matrices there is nothing to check.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def products_improve_with_levels(A: StoredMatrix) -> None:
 
 
 def products_are_linear(A: StoredMatrix) -> None:
-    """Check that A (x + 2 z) is A x + 2 A z to rounding, and A (2**k x) is 2**k A x to the last bit.
+    """Check that A (x + 2 z) is A x + 2 A z up to rounding, and that A (8 x) is 8 A x to the last bit.
 
     Examples
     --------
@@ -204,12 +205,12 @@ def _levels(A: StoredMatrix) -> list[int | None]:
 
 
 def _of_vectors(A: StoredMatrix) -> VectorFormat | None:
-    """Return the format of the matrix where vectors can have it."""
+    """Return the format of the matrix if vectors can be stored in it, else None."""
     return None if A.storage is None or isinstance(A.storage, CodeFormat | MagnitudeSplit) else A.storage
 
 
 def _vectors(length: int) -> Floats:
-    """Return three vectors of either sign, some zeros among them, shape (length, 3)."""
+    """Return three random vectors with entries of both signs and some zeros, shape (length, 3)."""
     random = np.random.default_rng(length)
     vectors = random.standard_normal((length, 3))
     vectors[random.random((length, 3)) < 0.1] = 0.0

@@ -49,7 +49,7 @@ class Experiment(Strict):
     graphs_are_loaded: ClassVar[bool] = True
     """Whether ``graph`` of a cell names a file, data set or generator; else it only says what the kind makes."""
     later: ClassVar[set[str]] = set()
-    """Keys that cells leave out at their defaults, so that cells recorded without them keep their names."""
+    """Keys that a cell omits at their defaults, so that cells recorded before these keys existed keep their names."""
 
     def given_later(self) -> Cell:
         """Return the keys of `later` that are not at their defaults."""
@@ -81,7 +81,10 @@ class Repeated(Experiment):
         return self.in_rounds(cells, [{}], **fixed)
 
     def in_rounds(self, outer: Iterable[Cell], inner: Sequence[Cell], **fixed: Any) -> list[Cell]:
-        """Return cells of each outer part with all inner ones in turn, as often as they are measured."""
+        """Return cells of all pairs of an outer and an inner part, as often as they are measured.
+
+        All inner parts follow one another for each outer part and repetition.
+        """
         rounds = [(cell, {"repetition": turn}) for cell in outer for turn in range(self.repetitions)]
         return [{**cell, **part, **turn, **fixed} for cell, turn in rounds for part in inner]
 
@@ -105,16 +108,17 @@ def kind_names() -> list[str]:
 
 
 class Stateless:
-    """The context of kinds that hold nothing between cells."""
+    """The context of kinds that keep nothing between cells."""
 
     def __init__(self, config: object) -> None:
         del config
 
 
 def kind_of(name: str) -> Any:
-    """Return what defines a kind: a module of the package, or a plug-in with ``Config`` and ``Context``.
+    """Return the definition of a kind: a module of the package, or a plug-in with ``Config`` and ``Context``.
 
-    A plug-in is named as any other, or is a file as a whole.
+    A plug-in is given by its name or as ``file.py:attribute``, like all plug-ins, or as ``file.py``, which is then the
+    definition as a whole.
     """
     if name.endswith(".py"):
         return _checked(plugins.load_file(_GROUP, name))
@@ -135,7 +139,7 @@ def _checked(kind: Any) -> Any:
 
 
 def loads_graphs(kind: object) -> bool:
-    """Return whether rows of a kind name graphs that can be loaded; of an unknown kind, that they may.
+    """Return whether rows of a kind name graphs that can be loaded; True for a kind that is not the package's.
 
     Examples
     --------
@@ -167,7 +171,7 @@ def read_once(path: Path) -> tuple[Experiment, bytes]:
 
 
 def parsed(content: bytes, path: Path) -> Experiment:
-    """Return the configuration that the content of a file is.
+    """Return the configuration in the content of a file.
 
     Raises
     ------

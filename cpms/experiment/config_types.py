@@ -114,7 +114,7 @@ def storage(name: str) -> str:
     Raises
     ------
     InputError
-        If no format is called so.
+        If there is no format of this name.
     """
     format_named(name)
     return name
@@ -126,7 +126,7 @@ def storage_or_auto(name: str) -> str:
 
 
 def matrix_storage(name: str) -> str:
-    """Return the name of a storage format of matrices; ``lossless`` is found for each matrix."""
+    """Return the name of a storage format of matrices; ``lossless`` chooses one for each matrix."""
     storage_of(name, Matrix.from_dense([[1.0]]))
     return name
 

@@ -1,8 +1,8 @@
-"""PageRank of other libraries on processors: each builds its own matrix and solves; the caller tunes it.
+"""PageRank of other libraries on processors: each builds its own matrix and solves; the caller chooses its settings.
 
 The ``variants`` of a peer are the settings to try, and ``takes_tolerance`` states whether it has a stopping tolerance.
 ``solve`` measures the solve alone, without the conversion of the graph and of the ranks. A peer builds its matrix from
-edges in any order by the fastest way that its interface has.
+edges in any order in the fastest way that its interface has.
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ class Scipy(Peer):
 
 
 class Igraph(Peer):
-    """PRPACK through igraph: Gauss-Seidel, by strongly connected components where that helps; 1e-10, one thread."""
+    """PRPACK through igraph: Gauss-Seidel, by strongly connected components where that is faster.
+
+    It stops at 1e-10 and runs on one thread; its interface changes neither.
+    """
 
     name = "igraph PRPACK"
     version_of = "igraph"
@@ -108,7 +111,7 @@ class Igraph(Peer):
 
 
 class Networkit(Peer):
-    """NetworKit's PageRank on all threads, L1 norm, mass of sinks spread."""
+    """NetworKit's PageRank on all threads, with the L1 norm, and the mass of sinks spread over all nodes."""
 
     name = "NetworKit"
     version_of = "networkit"
@@ -142,7 +145,7 @@ class GraphBLAS(Peer):
         """Return the transposed pattern by rows, the damped reciprocal out-degrees, and the sinks."""
         gb = _imported("graphblas")
         gb.ss.config["nthreads"] = threads.available()
-        # Repeated edges are one entry of their number here, which (plus, times) reads and (plus, second) cannot.
+        # Repeated edges become one entry, their number. (plus, times) multiplies by it; (plus, second) ignores it.
         size = {"nrows": nodes, "ncols": nodes}
         matrix = gb.Matrix.from_coo(targets, sources, 1.0, **size)
         repeated = matrix.nvals < len(sources)
@@ -176,16 +179,17 @@ class GraphBLAS(Peer):
 
 
 class GaussSeidel(Peer):
-    """Ours, for comparison: plain float64 Gauss-Seidel in CSR, as GAP's ``pr`` does it in float32.
+    """An own implementation for comparison: plain float64 Gauss-Seidel in CSR, as in GAP's ``pr``, which has float32.
 
-    Ranks change in place, in file order or against it, on one thread or, racing as in GAP, on all.
+    Ranks change in place, in ascending or descending order of nodes, on one thread or on all. Threads then read values
+    that others are changing, as in GAP.
     """
 
     name = "Gauss-Seidel"
     variants = tuple({"threads": several, "step": step} for several in (False, True) for step in (1, -1))
 
     def build(self, graph: Graph) -> Any:
-        """Return CSR, reciprocal out-degrees and the halves of its rows."""
+        """Return CSR, reciprocal out-degrees, and a range of rows for each thread."""
         unsigned = f"uint{8 * graph.sources.itemsize}"
         inverse = np.where(graph.out_degree > 0, 1.0 / np.maximum(graph.out_degree, 1), 0.0)
         bounds = first_ranges(graph.indptr + 2 * np.arange(graph.nodes + 1), threads.available()).tolist()
@@ -193,7 +197,7 @@ class GaussSeidel(Peer):
         return indptr, graph.sources.view(unsigned), inverse, list(itertools.pairwise(bounds))
 
     def build_from_edges(self, sources: Ends, targets: Ends, nodes: int) -> Any:
-        """Return what `build` does, with our own compression."""
+        """Return what `build` does, for a graph that `cpms.Graph.from_edges` makes."""
         return self.build(Graph.from_edges(sources, targets, nodes=nodes))
 
     def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:
@@ -249,7 +253,7 @@ def _normalised(ranks: Any) -> Floats:
 
 
 def _imported(module: str) -> Any:
-    # Libraries that look for their number of threads where OpenMP does find ours.
+    # Some libraries read their number of threads from OpenMP's variable.
     os.environ.setdefault("OMP_NUM_THREADS", str(threads.available()))
     try:
         return importlib.import_module(module)

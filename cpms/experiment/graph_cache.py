@@ -1,6 +1,6 @@
-"""A cache of one graph and of its float64 solutions, and the columns that rows have of a graph.
+"""A cache of one graph and of its float64 solutions, and the columns of a row that describe its graph.
 
-Cells of one graph follow one another, so that one graph in memory is enough.
+Cells of one graph follow one another, so one graph in memory is enough.
 """
 
 from __future__ import annotations
@@ -79,19 +79,19 @@ class LastGraph:
 
 
 class OnGraphs:
-    """What a kind of experiments on graphs holds between cells: the graph of consecutive cells."""
+    """The context of kinds on graphs, which keeps the graph of consecutive cells."""
 
     def __init__(self, config: object) -> None:
         del config
         self.graph = LastGraph()
 
     def graph_of(self, cell: Cell, **options: Any) -> Graph:
-        """Return the graph of a cell, read with the options of its kind, or with its own."""
+        """Return the graph of a cell, read with the options of its kind; its own ``read_options`` have precedence."""
         return self.graph.load(cell["graph"], **{**options, **read_options(cell)})
 
 
 def graph_columns(graph: Graph) -> dict[str, Any]:
-    """Return the columns of a row that say which graph it is of.
+    """Return the columns of a row that describe its graph.
 
     Examples
     --------

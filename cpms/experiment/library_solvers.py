@@ -1,7 +1,7 @@
-"""Krylov solvers of other libraries as methods of `cpms.Solver`, which certifies their answers as it does ours.
+"""Krylov solvers of other libraries as methods of `cpms.Solver`, which certifies their answers like those of cpms.
 
-An answer above the certified tolerance is solved on from where it ended, with a tenth of the goal. CuPy's solvers are
-called as its users call them; conjugate gradients of cuSPARSE and cuBLAS are those of an expert, in
+If the certificate exceeds the tolerance, the solver continues from that answer with a tenth of the goal. CuPy's solvers
+are called as its users call them. Conjugate gradients of cuSPARSE and cuBLAS are written as an expert would, in
 `cpms.backends.cuda.product.vendor_cg`.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 from cpms.contracts.linear_solve import SolveStatus, SolveTask, norm
 
 RESTART = 100
-"""Basis vectors of GMRES."""
+"""Basis vectors of a cycle of GMRES."""
 LIBRARIES = ("scipy", "cupy", "cusparse+cublas")
-"""Names of libraries where others name an engine."""
+"""Names of libraries, which contestants have in place of an engine."""
 
 
 def of_device(library: str, method: str) -> Callable[[SolveTask, Any], SolveStatus]:

@@ -24,7 +24,7 @@ class SystemsConfig(Repeated):
     @field_validator("matrices")
     @classmethod
     def known_matrices(cls, names: list[str]) -> list[str]:
-        """Refuse names of nothing."""
+        """Refuse names that are neither of a generator or data set nor of a file."""
         for name in names:
             if matrices.is_name(name):
                 matrices.checked(name)

@@ -1,4 +1,4 @@
-"""Memory of a solve: the bytes of all arrays that an engine's objects reach, and those that sweeps move at least."""
+"""Memory of a solve: the bytes of all arrays that an engine's objects refer to, and the least traffic of sweeps."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def least_bytes_by_bits(nodes: int, edges: int, layout: str, sweeps: Mapping[int
 
 
 def least_bytes_of_solve(graph: Graph, storage: Format, layout: str, sweeps: Mapping[int, int]) -> int | None:
-    """Return the minimum traffic of all sweeps of a solve; None for other layouts.
+    """Return the minimum traffic of all sweeps of a solve, in bytes; None for a layout that `least_bytes` lacks.
 
     Parameters
     ----------
     graph : Graph
     storage : Format
-        Sweeps of a number of bits that no level of it has are in plain float64.
+        A sweep that reads a number of bits other than those of a level of this format is one in plain float64.
     layout : str
     sweeps : mapping of int to int
         Number of sweeps by the bits that they read.

@@ -1,9 +1,9 @@
-"""Personalised PageRank with values, products and sums in one native float, edge by edge: half precision as once tried.
+"""Personalised PageRank with values, products and sums in one native float, for a comparison with published results.
 
 Belotti and Izzo report that half precision gave poor scores. Their kernels add the product of an edge to its row by an
 atomic addition in the type of the vectors, so every addition rounds. NumPy's `add.at` does the same in the order of the
-edges. The engines of `cpms.engines` sum in float32 or float64 and would not show it. Slow: about 0.1 s for a million
-edges and an iteration.
+edges. The engines of `cpms.engines` sum in float32 or float64, and so cannot reproduce that. `add.at` is slow, as it
+adds one edge at a time.
 """
 
 from __future__ import annotations
@@ -95,6 +95,6 @@ class NativeSums:
         sums = np.zeros(self._graph.nodes, self._real)
         np.add.at(sums, self._targets, self._values * x[self._graph.sources])
         dangling = x[self._graph.dangling_nodes].sum(dtype=self._real)
-        # The number of nodes need not be a number of the type.
+        # The type may not be able to represent the number of nodes.
         spread = self._real(float(self._damping) * float(dangling) / self._graph.nodes)
         return self._damping * sums + spread + (self._real(1) - self._damping) * self._teleport

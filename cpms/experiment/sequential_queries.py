@@ -1,7 +1,7 @@
 """Personalised PageRank of single queries, one solve after another on one prepared matrix.
 
-The baseline of batches: a new teleport distribution is written into the prepared engine where it can be, so that a
-query costs no preparation.
+This is the baseline of batches. Where an engine allows it, a new teleport distribution is written into the prepared
+matrix, so that a query costs no preparation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cpms.solvers.refine import outer_iteration
 
 
 class OneQuery:
-    """A cell's engine, prepared once; its teleport distribution is replaced in place where the engine can do that.
+    """A cell's engine, prepared once; its teleport distribution is replaced in place where the engine allows it.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class OneQuery:
     cell : dict
         ``engine``, ``storage``, ``layout``, ``method``, ``damping``, ``dangling``, ``tol``, ``norm`` and
         ``max_iterations``.
-    first : ndarray of float64, shape (nodes,)
+    initial : ndarray of float64, shape (nodes,)
         The initial guess of each solve.
     """
 
@@ -77,7 +77,7 @@ class OneQuery:
         if self._cell["method"] == "refine":
             policy = default_policy(self._storage)
             return outer_iteration(self._prepared, self._initial, policy, self._stopping, answer=_x_of)
-        # A packed float stays what it is: what it cannot hold is what is looked for.
+        # A packed float is not widened, since the experiment measures what it loses.
         rule = default_controller(self._storage) if self._storage.exact else Fixed()
         return power(self._prepared, self._initial, rule, self._stopping, answer=_read)
 
@@ -93,7 +93,10 @@ class OneQuery:
         return self._engine.prepare(problem, self._storage, self._cell["layout"])
 
     def _device_teleport(self) -> tuple[Any, Any | None] | None:
-        """Return the teleport distribution in device memory, and the place of each node in it (None: its own)."""
+        """Return the teleport distribution in device memory, and the index of each node there, None if it is its own.
+
+        None is returned where there is no such vector.
+        """
         if self._cell["dangling"] != "uniform" or not self._engine.takes_device_arrays:
             return None
         holder = self._prepared

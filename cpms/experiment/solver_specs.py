@@ -44,7 +44,7 @@ _SINCE_FIRST_ROWS = (
     *("error_feedback", "convergence_estimate"),
 )
 _TIMEOUT_S = 600.0
-"""The limit of a solve by ranks; one that takes longer is recorded as a failure."""
+"""Time limit of a solve by ranks; a longer one is recorded as a failure."""
 
 
 class Contestant(Strict):
@@ -208,7 +208,7 @@ class Solver:
         spent_s = work_clock.now() - began
         if found is not None:
             steps = found[2]
-            # A direct solve has no step, and so no time of its own.
+            # A direct solve has no step whose time could be taken.
             spent_s, bits = (steps[-1].seconds, [step.bits for step in steps]) if steps else (spent_s, [DOUBLE_BITS])
             ranks = found[0] if on_device else host_float64(found[0])
             return Solved(ranks, found[1], bits, [spent_s], spent_s, {} if on_device else _sizes(refinement))

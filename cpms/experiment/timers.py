@@ -1,8 +1,7 @@
 """Times of work in main memory by the host's clock, and of work on a device by CUDA events.
 
-Short work on a device is launched several times between two events. Events exclude the host, whose launches would
-dominate work below a millisecond. ``ceilings`` measures the two limits that sweeps are compared with: copy bandwidth
-and random gathers.
+Events exclude the time of the host, whose launches would dominate work below a millisecond. Short work is launched
+several times between two events. ``ceilings`` measures the two limits of sweeps: copy bandwidth, and random gathers.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ class Timer:
     work : callable
         Launches the work on the current device.
     same : bool
-        Whether the launches and their memory are always the same, without allocation. Those of short work are then
-        captured in one CUDA graph, which removes the host's time.
+        Whether all calls make the same launches on the same memory, and allocate none. The launches of short work are
+        then captured in one CUDA graph, which removes the host's time.
     """
 
     def __init__(self, work: Work, *, same: bool = False) -> None:
@@ -157,9 +156,9 @@ _COPIED_IN_MAIN_MEMORY = 1 << 24
 
 
 def host_copy_bandwidth() -> float:
-    """Return the bytes that a copy in main memory reads and writes a second, in GB/s, on all threads that may be used.
+    """Return the bytes that a copy in main memory reads and writes a second, in GB/s, on all available threads.
 
-    It is measured once a process and number of threads.
+    It is measured once for each number of threads in a process.
     """
     return _copy_on(threads.available())
 

@@ -150,6 +150,15 @@ def test_a_changed_graph_is_measured_again_and_one_of_the_same_content_is_not(he
     assert said_by_run() == "0 cells run; 1 held already"
 
 
+def test_a_changed_file_is_read_with_the_options_of_its_graph(here):
+    config = Path("x.toml").read_text()
+    Path("x.toml").write_text(config.replace('"g.txt"', '{path = "g.txt", symmetric = "expand"}'))
+    said_by_run()
+    Path("g.txt").write_text("# the same graph\n" + TRIANGLE)
+    assert said_by_run() == "0 cells run; 1 held already"
+    assert [row["edges"] for row in recorded()] == [6]
+
+
 def test_the_graph_that_a_path_leads_to_from_another_folder_is_another_one(here, monkeypatch):
     said_by_run(here / "out")
     other = here / "other"

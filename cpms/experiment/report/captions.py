@@ -1,7 +1,8 @@
-"""Captions, alternative texts and names of graphs of figures, from rows: machine, commit, repetitions and spread.
+"""Texts of figures from rows: captions with machine, commit, repetitions and spread, and short names of graphs.
 
-The spread is the interquartile range of the samples of a result over their median, or, where rows hold the least and
-the most alone, the distance of these; a caption gives its median over all results. The cost is one pass over the rows.
+The spread is the interquartile range of a result's samples over their median. Where rows have the least and the largest
+sample alone, it is the difference of these. A caption gives the median spread of all results. The cost is one pass over
+the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from cpms.experiment.rows.series import MEASURED, results_of
 from cpms.experiment.rows.standing import commit_text
 
 _SAMPLED = ("solve", "solves", "run", "query", "road", "old_road", "call", "prepared", "device_road", "device_prepared")
-"""Names of the times of which rows hold samples."""
+"""Names of the times that have samples in rows."""
 _ENDS = (
     ("least_us", "most_us", "sweep_us"),
     ("least_ms", "most_ms", "median_ms"),
@@ -51,10 +52,10 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed:
     ----------
     rows : sequence of dict
     drawn : pandas.DataFrame, optional
-        The observations that are drawn: machines are theirs alone. Their samples count where rows hold none, since
-        there each sample is a row of its own.
+        The observations that are drawn, whose machines alone are named. Their samples are used if rows have none, since
+        then each sample is a row of its own.
     timed : bool
-        False for counts, such as iterations: these have no spread, whatever that of the rows' times is.
+        False for figures of counts, such as iterations, which have no spread.
 
     Examples
     --------
@@ -85,14 +86,14 @@ def machines_of(rows: Iterable[Row]) -> list[str]:
 
 
 def devices(result: dict[str, Any]) -> list[str]:
-    """Return the names of the devices of a result that has the columns of its row, too."""
+    """Return the names of the devices of a result, which must also have the columns of its row."""
     threads = f", {counted(result['threads'], 'thread')}" if "threads" in result else ""
     names = {"cpu": f"{result.get('cpu', 'unknown')}{threads}", "gpu": str(result.get("gpu"))}
     return [names[kind] for kind in _kinds_of_devices(result)]
 
 
 def devices_are_processors(result: dict[str, Any]) -> bool:
-    """Return whether a result is of processors alone.
+    """Return whether a result was measured on processors alone.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def devices_are_processors(result: dict[str, Any]) -> bool:
 
 
 def _kinds_of_devices(result: dict[str, Any]) -> list[str]:
-    """Return the kinds of devices of a result; of engines that are not known, all that its machine has."""
+    """Return the kinds of devices of a result; for an unknown engine, all kinds that its machine has."""
     if not result.get("gpu"):
         return ["cpu"]
     if result.get("status", "ok") not in MEASURED:
@@ -111,7 +112,7 @@ def _kinds_of_devices(result: dict[str, Any]) -> list[str]:
     device, engine = str(result.get("device") or ""), str(result.get("engine") or "")
     if device.startswith(("cpu", "pthread")) or engine in _ON_CPU:
         return ["cpu"]
-    if "old_road_s" in result:  # The graph is built, and the ranks are checked, on processors, too.
+    if "old_road_s" in result:  # Processors build the graph and check the ranks.
         return ["cpu", "gpu"]
     return ["gpu"] if not engine or device or engine.startswith(_ON_GPU) else ["cpu", "gpu"]
 
@@ -151,9 +152,9 @@ def _spread_of(sampled: Sequence[Sequence[float]]) -> str:
 def ends(
     table: pd.DataFrame, column: str, names: Sequence[str], what: str, unit: str = "", *, drawn: str = "points"
 ) -> str:
-    """Return the least and the most of a column as a sentence, with their names: the text for who cannot see a figure.
+    """Return a sentence with the least and the largest value of a column and their names, as an alternative text.
 
-    Values are ``drawn`` as points, marks or bars.
+    ``drawn`` is what the values are in the figure: points, marks or bars.
 
     Examples
     --------
@@ -173,7 +174,7 @@ def ends(
 
 
 def three_digits(value: float) -> str:
-    """Return a number in three digits, without an exponent where it has few zeros.
+    """Return a number in three digits, without an exponent if it is neither large nor small.
 
     Examples
     --------
@@ -184,7 +185,7 @@ def three_digits(value: float) -> str:
 
 
 def some(names: Iterable[str]) -> str:
-    """Return names with commas between them; of many, the first ones and the number of the others.
+    """Return names with commas between them; if there are many, the first ones and the number of the others.
 
     Examples
     --------
@@ -272,7 +273,9 @@ def shortened(name: str) -> str:
 
 
 def without_units(names: Sequence[str], most: int) -> list[str]:
-    """Return short names of graphs; where one is longer than ``most``, its kind of size is left out of all names.
+    """Return short names of graphs without the word after a size, such as "nodes", if a name with it is too long.
+
+    A word that makes one name longer than ``most`` is omitted in all names.
 
     Examples
     --------
@@ -321,7 +324,7 @@ def case_label(graph: object, problem: str, most: int = 60) -> str:
 
 
 def case_labels(cases: Sequence[tuple[object, str]], most: int = 60) -> list[str]:
-    """Return the labels of cases; those that are alike, with a parameter of their graph that the others lack.
+    """Return the labels of cases; equal ones get a parameter of their graph that distinguishes them.
 
     Examples
     --------
@@ -342,7 +345,7 @@ def case_labels(cases: Sequence[tuple[object, str]], most: int = 60) -> list[str
 
 
 def in_words(columns: Iterable[str]) -> str:
-    """Return the different columns of errors and of bytes in words.
+    """Return the names of columns of errors or bytes in words, each once.
 
     Examples
     --------

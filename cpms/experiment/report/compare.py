@@ -1,10 +1,10 @@
 """The comparison of two runs: the ratio of each series with an interval, a rank test and a conclusion.
 
-Samples of time are positive and skewed, so all is done on their logarithms. Outliers (Hampel's identifier, see
-`cpms.experiment.rows.outliers`) are set aside. The ratio is the Hodges-Lehmann estimate, the median of all ratios of a
-sample of one run to a sample of the other; its interval is that of Moses. A difference counts if the Mann-Whitney test
-rejects that the ratio lies within a margin about 1. See Hollander, Wolfe and Chicken, Nonparametric Statistical
-Methods, 3rd edition, chapter 4. The cost is the product of the numbers of samples.
+Samples of time are positive and skewed, so all methods use their logarithms. Outliers are set aside by Hampel's
+identifier (`cpms.experiment.rows.outliers`). The ratio is the Hodges-Lehmann estimate: the median of the ratios of all
+pairs of a sample of each run. Its interval is that of Moses. A difference is reported if the Mann-Whitney test rejects
+the hypothesis that the ratio lies within a margin about 1. See Hollander, Wolfe and Chicken, Nonparametric Statistical
+Methods, 3rd edition, chapter 4. The cost is the product of the two numbers of samples.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from cpms.experiment.rows.series import Series
 
 Conclusion = Literal["slower", "faster", "no difference", "too few samples"]
 LEAST_SAMPLES = 5
-"""Least samples of a side: with fewer no rank test can reject at the usual levels."""
+"""Least number of samples of a run; with fewer, a rank test cannot reject at the usual levels."""
 ALPHA = 0.02
+"""Level of each test, unless a caller gives another one."""
 MARGIN = 0.001
-"""Ratios between 1 / (1 + MARGIN) and 1 + MARGIN are no difference."""
+"""Ratios from 1 / (1 + MARGIN) to 1 + MARGIN do not count as a difference."""
 _RESAMPLES = 2000
 
 
@@ -36,11 +37,11 @@ class Comparison(NamedTuple):
     ----------
     before, after : Series
     ratio : float
-        Time of ``after`` over that of ``before``, of rates the inverse: above 1 is slower.
+        Time of ``after`` over that of ``before``, or the inverse for rates: above 1 is slower.
     low, high : float
         Interval of the ratio, of confidence 1 - alpha; NaN with too few samples.
     p_value : float
-        Of the test for the conclusion, two-sided; NaN with too few samples.
+        That of the two-sided test for the conclusion; NaN with too few samples.
     conclusion : str
     outliers : int
         Samples of both series that were set aside.
@@ -60,7 +61,7 @@ class Comparison(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The conclusion; of too few samples, how many each run has left.
+        """The conclusion; with too few samples, also how many each run has left.
 
         Examples
         --------
@@ -92,7 +93,7 @@ def compare(
     alpha : float
         The level of each test, in (0, 1).
     margin : float
-        The relative difference that does not count, at least 0.
+        The relative difference that does not count, at least 0 and below 1.
 
     Raises
     ------
@@ -138,7 +139,7 @@ def _compared(before: Series, after: Series, alpha: float, margin: float) -> Com
 
 
 def _kept_logs(samples: Sequence[float]) -> Floats:
-    """Return the logarithms of the samples that are no outliers."""
+    """Return the logarithms of the samples that are not outliers."""
     logs: Floats = np.log(np.array(samples)[are_kept(samples)])
     return logs
 
@@ -146,7 +147,7 @@ def _kept_logs(samples: Sequence[float]) -> Floats:
 def significant(found: Sequence[Comparison], conclusion: Conclusion, *, alpha: float = ALPHA) -> list[Comparison]:
     """Return the comparisons with a conclusion that remain after Holm's correction for the number of tests.
 
-    The chance that any of them is a false alarm is then at most ``alpha``, however many series a run has.
+    The probability of any false rejection is then at most ``alpha`` for any number of series.
     """
     tested = sorted((each for each in found if not math.isnan(each.p_value)), key=lambda each: each.p_value)
     kept: list[Comparison] = []

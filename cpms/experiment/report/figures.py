@@ -1,4 +1,4 @@
-"""Files of figures: every text is escaped for mathtext and abbreviated; no other module saves figures."""
+"""Figures as files: every text is escaped for Matplotlib's mathtext and abbreviated. No other module saves figures."""
 
 from __future__ import annotations
 
@@ -20,26 +20,24 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 _ENDINGS: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
-"""File types of a figure, with metadata that hold no time."""
+"""File types of a figure, with metadata that leave out the time, so that equal figures are equal files."""
 ENDINGS = tuple(_ENDINGS)
 _DESCRIPTION = {".pdf": "Subject", ".svg": "Description", ".png": "Description"}
-"""The name that each type has for alternative text."""
+"""The metadata field of each type for the alternative text."""
 _LONGEST_NAME = 44
-"""The longest name at a tick, in characters."""
+"""Most characters of a name at a tick."""
 _LONGEST_ENTRY = 52
-"""The longest title or entry of a legend, in characters."""
+"""Most characters of a title or an entry of a legend."""
 _LONGEST_LABEL = 160
-"""The longest label of an axis or of a figure, in characters."""
+"""Most characters of a label of an axis or of a figure."""
 
 
 def save(figure: Figure, stem: Path, endings: Sequence[str] = ENDINGS) -> list[Path]:
-    """Write a figure as ``.pdf``, ``.svg`` and ``.png``, or some of these, close it and return the paths.
+    """Write a figure as ``.pdf``, ``.svg`` and ``.png``, or some of these, close it, and return the paths.
 
-    The label of the figure is the alternative text in the metadata of the files.
-
-    All texts are plain: dollars and other characters are no markup, and long names are abbreviated.
-
-    A figure with an empty panel is not written, and there are no paths.
+    The label of the figure becomes the alternative text in the metadata of the files. Texts are shown as they are: no
+    character of them is markup, and long names are abbreviated. A figure with an empty panel is not written, and the
+    list of paths is then empty.
     """
     import matplotlib.pyplot as plt
 
@@ -63,7 +61,7 @@ def save(figure: Figure, stem: Path, endings: Sequence[str] = ENDINGS) -> list[P
 
 
 def svg(figure: Figure) -> str:
-    """Return a figure as SVG with texts as texts, close it; empty for a figure with an empty panel."""
+    """Return a figure as SVG with text elements, and close it; the result is empty if a panel is."""
     import matplotlib
     import matplotlib.pyplot as plt
 
@@ -104,7 +102,7 @@ def _escape(figure: Figure) -> None:
 
 
 def _centre(figure: Figure) -> None:
-    """Move the label below all panels under their middle, as far as the figure has room."""
+    """Move the common label below the panels to their middle, as far as it remains within the figure."""
     label = next((text for text in figure.texts if text.get_text() and text.get_text() == figure.get_supxlabel()), None)
     if label is None:
         return

@@ -1,9 +1,9 @@
 """A report of rows as one HTML page that needs no network: figures, tables that sort and filter, provenance of numbers.
 
-Figures are SVG within the page, tables are plain HTML with the numbers of the rows in full, and the provenance of every
-row is JSON that a click on its line shows; what many rows have in common is in it once. Every text of rows is escaped
-once, as the last step. Cells and lines of tables have no end tags, which HTML does not need. Without JavaScript the
-page is complete but does not sort or filter. The cost is that of the figures.
+Figures are SVG within the page, and tables are plain HTML with the full numbers of the rows. A click on a line shows
+the provenance of its row, which the page has as JSON, with what many rows have in common stored once. Every text of
+rows is escaped once, as the last step. Cells and lines of tables have no end tags, which HTML does not need. Without
+JavaScript the page has all its content, but does not sort or filter. The cost is that of the figures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NUMBERS = (
     *("iterations", "bits", "error_l1", "error", "residual_l1", "residual", "error_bound"),
     *("matrix_bytes", "least_bytes", "bytes", "prepare_s", "nodes", "edges"),
 )
-"""Columns of numbers in the tables of the page; those that an experiment's rows lack are left out."""
+"""Columns of numbers in the tables of the page; columns that the rows of an experiment lack are omitted."""
 TEXTS = ("graph", "contestant", "status")
 _PROVENANCE = (
     *("time_utc", "gpu", "cpu", "git_commit", "git_dirty", "code_digest", "config_sha256", "cpms_version"),
@@ -52,7 +52,7 @@ _PROVENANCE = (
     ),
 )
 _OF_ROWS = ("time_utc", "config_sha256", "samples", "rounds", "repetition", "reason")
-"""The provenance that differs from row to row; all else is common to many."""
+"""The part of provenance that differs from row to row; the rest is common to many rows."""
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _STYLED = re.compile(r'(<[^<>]*) style="([^"]*)"')
 _NAME = re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
@@ -66,8 +66,8 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
     rows : sequence of dict
     title : str
     baseline : str, optional
-        The contestant that speed-ups are over, see `cpms.experiment.report.templates.drawings`; experiments without
-        such a one have their own.
+        The contestant over which speed-ups are computed, see `cpms.experiment.report.templates.drawings`. Experiments
+        without it have another one.
 
     Raises
     ------
@@ -115,12 +115,12 @@ def _baselines(of: dict[str, list[Row]], baseline: str) -> dict[str, str]:
 
 
 def _filled(page: str, **parts: str) -> str:
-    """Fill the places of a page in one pass, so that no text of a row is taken for a place."""
+    """Replace the placeholders of a page in one pass, so that no text of a row is taken for a placeholder."""
     return re.sub(r"\{\{([A-Z]+)\}\}", lambda place: parts[place[1]], page)
 
 
 def _classed(tag: re.Match[str], styles: dict[str, str]) -> str:
-    """Return a tag of a figure with a class in place of its style: a page has few styles, each thousands of times."""
+    """Return a tag of a figure with a class in place of its style, since a page repeats few styles many times."""
     return f'{tag[1]} class="{styles.setdefault(tag[2], f"s{len(styles):x}")}"'
 
 
@@ -134,9 +134,10 @@ def _anchor(name: str) -> str:
 
 
 def provenance(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the provenance of rows: ``common`` to many, and of each of the ``cells`` the rest.
+    """Return the provenance of rows: ``common`` to many rows, and the rest for each of the ``cells``.
 
-    A cell is its name, the place of what it has in common, and its own values. The last row of a cell counts.
+    An entry of ``cells`` is the name of a cell, the index into ``common``, and the cell's own values. Of several rows
+    of a cell, the last one is used.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Intervals of ratios, medians and means: percentile bootstrap of 95 percent, or ranges of few samples.
 
-Samples of a result are drawn anew with replacement, and, for means, the graphs too (Efron and Tibshirani, An
-Introduction to the Bootstrap, 1993, chapter 13); the seed is fixed, so that the same rows give the same figure. The
-cost is 400 medians a result. Fewer than `FEWEST` samples have no interval of 95 percent: the range is given instead,
-and `interval_text` says so in a caption.
+The bootstrap draws samples of a result again, with replacement, and for means also the graphs (Efron and Tibshirani, An
+Introduction to the Bootstrap, 1993, chapter 13). The seed is fixed, so that the same rows give the same figure. It
+costs 400 medians for each result. Fewer than `FEWEST` samples have no interval of 95 percent. Their range is given
+instead, and `interval_text` says so in a caption.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 FEWEST = 5
-"""Samples, or graphs, from which on an interval of 95 percent is given."""
+"""Least number of samples, or of graphs, for an interval of 95 percent."""
 UNSEEN = " (where none shows, it is shorter than the mark)"
-"""What captions say behind the name of intervals that some marks hide."""
+"""Words of a caption after the name of intervals of which some are hidden by their marks."""
 _DRAWS = 400
 _SHARES = (0.025, 0.975)
+"""Quantiles of the ends of an interval."""
 
 
 def bootstrap(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[float, float, float]:
@@ -45,7 +46,9 @@ def bootstrap(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple
 
 
 def bootstrap_or_range(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[float, float, float, bool]:
-    """Return the mean and the ends of `bootstrap`, and whether they are those of a range: few samples on few graphs.
+    """Return the mean and the ends of an interval, and whether these are the ends of a range.
+
+    It is the interval of `bootstrap`, or a range if there are few samples on few graphs.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def median_ends(samples: Any) -> tuple[float, float]:
 
 
 def is_range(*samples: Any) -> bool:
-    """Return whether `ratio_ends` or `median_ends` of samples are those of a range.
+    """Return whether `ratio_ends` or `median_ends` of samples are the ends of a range.
 
     Examples
     --------
@@ -113,16 +116,16 @@ def is_range(*samples: Any) -> bool:
 
 
 def interval_text(rows: pd.DataFrame, *keys: str, capped: bool = False) -> str:
-    """Return what the lines of `ratio_ends` and `median_ends` are, as words for a caption.
+    """Return the words of a caption for the lines of `ratio_ends` and `median_ends`.
 
     Parameters
     ----------
     rows : DataFrame
-        With the results of each row.
+        Its column ``results`` has the results of each row.
     *keys : str
-        The samples of a result; ``solve_samples_s`` by default.
+        Columns of a result with its samples; ``solve_samples_s`` by default.
     capped : bool
-        Whether ranges have caps where there are intervals, too.
+        Whether ranges are drawn with caps in a figure that has intervals, too.
 
     Examples
     --------
@@ -142,7 +145,7 @@ def interval_text(rows: pd.DataFrame, *keys: str, capped: bool = False) -> str:
 
 
 def geometric(ratios: Iterable[float]) -> dict[str, float]:
-    """Return geometric mean of ratios, its bootstrap interval over them, their median and the least.
+    """Return the geometric mean of ratios, its bootstrap interval over the ratios, their median and their least.
 
     Examples
     --------
@@ -188,5 +191,5 @@ def _held(samples: Any) -> bool:
 
 
 def _medians(random: np.random.Generator, samples: Sequence[float]) -> Any:
-    """Return logarithms of the medians of resampled samples."""
+    """Return the logarithms of the medians of `_DRAWS` resamples."""
     return np.log(np.median(random.choice(samples, (_DRAWS, len(samples))), axis=1))

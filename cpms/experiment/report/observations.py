@@ -1,9 +1,9 @@
 """Observations: one line a contestant and graph, with seconds, bits, error and traffic, of rows of any kind.
 
-Kinds name their time, their error and their traffic differently; figures that fit every kind need one name for each.
-Parameters of a problem, such as a tolerance that one contestant has several of, are kept apart from those of
-contestants, since times of different problems cannot be compared. Repetitions of a contestant on a graph are joined,
-and their samples kept: medians and intervals are of all of them. The cost is one pass over the flattened rows.
+Kinds have different names for time, error and traffic, and figures for every kind need one name for each. Parameters of
+a problem are separated from those of contestants, since times of different problems cannot be compared; a tolerance is
+one if a contestant has several values of it. Repetitions of a contestant on a graph are joined, so that medians and
+intervals are of all samples. The cost is one pass over the flattened rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cpms.experiment.rows.series import MEASURED, PARAMETERS
 from cpms.formats.formats import format_named
 
 _TIMES = {"solve_s": 1.0, "solves_s": 1.0, "run_s": 1.0, "query_s": 1.0, "sweep_us": 1e-6, "median_ms": 1e-3}
-"""Columns of the time of a result, with the factor to seconds; the first that is there counts."""
+"""Columns of the time of a result, with the factor to seconds; the first that a result has is used."""
 _ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
 _RESIDUALS = ("residual_l1", "residual")
 _TRAFFIC = ("bytes_read", "least_bytes", "bytes", "matrix_bytes", "received_bytes")
@@ -46,19 +46,21 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``graph`` and ``contestant`` (the parameters that differ within the rows). Times are comparable within a
-        ``case``: a graph and the ``problem`` that is solved on it, such as a tolerance, where a contestant has several.
-        ``called`` is the contestant without its problem and without what is chosen for each graph, ``named_by`` lists
-        what it names, and ``named`` is its name for a caption where there is no other. ``kind`` of the experiment;
-        ``engine``, ``layout``, ``method`` and ``machines``, the devices;
-        ``tol``, the tolerance of a solve, and ``besides``, the problem without it;
-        ``seconds`` (median), ``samples`` (list), and their ``least`` and ``most``; ``by_bits``, seconds by bits read;
-        ``bits``, their mean over the iterations, and ``fewest_bits``; ``stored``, the format, or the fewest bits;
-        ``error`` and ``error_name``; ``flaw``, why the time counts for nothing; ``traffic`` in bytes and
-        ``traffic_name``; ``moved``, the bytes read and written in ``seconds``, and ``copy_gbps``, the rate of a copy on
-        the device; ``timelines``, of each repetition the pairs of a residual and the seconds at which it was reached;
-        ``iterations`` and certified ``residual``; ``history``, pairs of a residual and bits, and its
-        ``norm``. Missing numbers are NaN.
+        Missing numbers are NaN. The columns are:
+
+        - ``graph``; ``contestant``, the parameters that differ within the rows; and ``case``, within which times are
+          comparable: the graph with the ``problem`` on it, such as a tolerance.
+        - ``called``, the contestant without its problem and without parameters that are chosen for each graph;
+          ``named_by``, the names of the parameters in it; and ``named``, a name for a caption where there is no other.
+        - ``kind`` of the experiment, ``engine``, ``layout``, ``method``, and ``machines``, the devices.
+        - ``tol``, the tolerance of a solve, and ``besides``, the problem without it.
+        - ``seconds`` (median), ``samples`` (list), their ``least`` and ``most``, and ``by_bits``, seconds by bits read.
+        - ``bits``, the mean over iterations, ``fewest_bits``, and ``stored``, the format or the fewest bits.
+        - ``error`` and ``error_name``; ``flaw``, why the time must not be compared.
+        - ``traffic`` in bytes and ``traffic_name``; ``moved``, the bytes read and written in ``seconds``; and
+          ``copy_gbps``, the rate of a copy on the device.
+        - ``iterations`` and certified ``residual``; ``history``, iterations with residual and bits, and its ``norm``;
+          and ``timelines``, for each repetition the residuals with the seconds at which they were reached.
 
     Examples
     --------
@@ -118,7 +120,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 class Names:
-    """Names of contestants for people, as figures have them, of the text that `cpms.experiment.rows.series` keeps.
+    """The names of contestants that figures show, given the text that `cpms.experiment.rows.series` has for them.
 
     Parameters
     ----------
@@ -144,7 +146,7 @@ class Names:
                 held.add((line["called"], line["problem"]))
 
     def of(self, experiment: str, graph: str, parameters: str) -> tuple[str, str]:
-        """Return the case and the contestant; as they are given if rows measured nothing of them."""
+        """Return the names of case and contestant; the arguments themselves if the rows have no measurement of them."""
         found = self._found.get((experiment, parameters), set())
         if len(found) != 1:
             return graph, parameters
@@ -208,7 +210,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _samples(line: dict[str, Any]) -> list[float]:
-    """Return the samples of a result in seconds; of conversions, the time of their bytes at the measured rate."""
+    """Return the samples of a result in seconds; for a conversion, the time of its bytes at the measured rate."""
     for name, factor in _TIMES.items():
         sampled = line.get(f"{name.removesuffix('_s')}_samples_s_json")
         if sampled:
@@ -226,7 +228,7 @@ def _converted_s(line: dict[str, Any], rate: str) -> float:
 
 
 def _queries_of_batches(line: dict[str, Any], batches: int) -> list[int]:
-    """Return how many queries each sample is of: one, or as many as a batch has, of which the last may have fewer."""
+    """Return the number of queries of each sample: one, or the size of a batch, of which the last may be smaller."""
     size = int(line.get("batch", 0))
     if size < 1:
         return [1] * batches
@@ -234,7 +236,7 @@ def _queries_of_batches(line: dict[str, Any], batches: int) -> list[int]:
 
 
 def _ends(line: dict[str, Any], samples: list[float], seconds: float) -> dict[str, float]:
-    """Return the least and the most of the samples in seconds; of a result without samples, as the row states them."""
+    """Return the least and the largest sample in seconds; for a result without samples, those that the row states."""
     if len(samples) > 1:
         return {"least": min(samples), "most": max(samples)}
     for unit, factor in (("us", 1e-6), ("ms", 1e-3)):
@@ -246,9 +248,9 @@ def _ends(line: dict[str, Any], samples: list[float], seconds: float) -> dict[st
 
 
 def _iterations(line: dict[str, Any]) -> dict[int, float]:
-    """Return iterations by bits read; of a result without iterations, one at the bits of its values.
+    """Return the number of iterations by bits read; for a result without iterations, one at the bits of its values.
 
-    Results that name no storage are in float64, which engines store by default.
+    A result without a storage is in float64, the default of engines.
     """
     counted = json.loads(line.get("iterations_by_bits_json", line.get("bits_json", "{}")))
     if isinstance(counted, list):
@@ -267,7 +269,7 @@ def _iterations(line: dict[str, Any]) -> dict[int, float]:
 
 
 def _seconds_by_bits(line: dict[str, Any], counts: dict[int, float], seconds: float) -> dict[int, float]:
-    """Return the time of a result by bits read; nothing where several were read and their times are not recorded."""
+    """Return the time of a result by bits read; empty if it read several numbers of bits and did not record times."""
     if "seconds_by_bits_s_json" in line:
         return {int(bits): float(value) for bits, value in json.loads(line["seconds_by_bits_s_json"]).items()}
     steps, bits = json.loads(line.get("step_s_json", "[]")), json.loads(line.get("bits_json", "[]"))
@@ -278,14 +280,14 @@ def _seconds_by_bits(line: dict[str, Any], counts: dict[int, float], seconds: fl
 
 
 def _split_by_bits(parts: list[dict[int, float]], seconds: float) -> dict[int, float]:
-    """Return a time split by bits read, as the repetitions' times by bits are in the mean."""
+    """Return a time split by bits read, in the mean proportions of the repetitions."""
     shares = [{bits: each / sum(part.values()) for bits, each in part.items()} for part in parts if sum(part.values())]
     read = {bits for share in shares for bits in share}
     return {bits: seconds * sum(share.get(bits, 0.0) for share in shares) / len(shares) for bits in sorted(read)}
 
 
 def _moved(line: dict[str, Any], traffic: str) -> float:
-    """Return the bytes read and written in the time of a result; NaN where rows hold the size of something alone."""
+    """Return the bytes read and written in the time of a result; NaN if its row has no traffic, but only a size."""
     if traffic in ("bytes_read", "least_bytes") or (traffic == "bytes" and line.get("kind") == "sweeps"):
         return float(line[traffic])
     return 2.0 * line.get("bytes", np.nan) if line.get("kind") == "conversion" else np.nan
@@ -299,7 +301,7 @@ def _copy_gbps(line: dict[str, Any]) -> float:
 
 
 def _timeline(line: dict[str, Any]) -> list[tuple[float, float]]:
-    """Return residual and seconds since the start of each recorded iteration; nothing where rows lack either."""
+    """Return residual and seconds since the start for each recorded iteration; empty if the row lacks one of them."""
     recorded, steps = json.loads(line.get("history_json", "[]")), json.loads(line.get("step_s_json", "[]"))
     if recorded and "used" in line:
         return [(float(step[1]), float(end)) for step, end in zip(recorded, steps, strict=False)]
@@ -307,7 +309,7 @@ def _timeline(line: dict[str, Any]) -> list[tuple[float, float]]:
 
 
 def _history(line: dict[str, Any]) -> list[tuple[int, float, int]]:
-    """Return iteration, residual and bits of each recorded iteration."""
+    """Return number, residual and bits of each recorded iteration."""
     recorded = json.loads(line.get("history_json", "[]"))
     if "ways_found" in line or (recorded and "used" in line):
         return [(int(number), float(residual), int(bits)) for number, residual, bits, *_ in recorded]

@@ -25,8 +25,8 @@ MARKERS = {
     "coo": "^",
     "coo_exchange": "v",
 }
-"""Markers by engine or layout; a figure has those of one of both."""
+"""Markers by engine or by layout; a figure uses one of both meanings."""
 CUT = "cut"
-"""Name of arrows at the end of an axis that is shorter than intervals; they are no marks of values."""
+"""Name of the arrows where an axis ends before an interval does; they do not mark values."""
 NEUTRAL = "#666666"
-"""Colour of marks that mean no number of bits."""
+"""Colour of marks that belong to no number of bits."""

@@ -1,8 +1,8 @@
-"""Panels of figures for one column and for two: grids, axes of names, intervals, ticks and legends.
+"""Panels of figures for one column of a journal and for two: grids, axes of names, and marks with intervals.
 
-A column of 3.3 inches has room for one panel with names beside it, or for two without; panels are stacked there, and
-side by side in two columns. Marks have the colour of their bits, and an interval is a line through its mark. Programs
-find here what they need of ticks and legends, too.
+A column of 3.3 inches is wide enough for one panel with names beside it, or for two without names. Panels are stacked
+in one column, and side by side in two. Marks have the colour of their bits, and an interval is a line through its mark.
+Programs also import ticks and legends from here.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ FILLED: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "mar
 HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 """The entry of hollow marks in a legend."""
 _MOST_CUT = 3
-"""Intervals beyond an axis whose ends are written."""
+"""Most intervals beyond the end of an axis whose ends are written as numbers."""
 _LEAST_APART = 0.5
-"""Rows between two ends that are written."""
+"""Least distance of two such numbers, in rows."""
 _LEAST_IN = 0.7
-"""Height of a panel of few names, below which labels leave it no room."""
+"""Least height of a panel with names, in inches, beside its labels."""
 
 
 def grid(
@@ -76,7 +76,7 @@ def grid(
 
 
 def entry_of(bits: float) -> dict[str, Any]:
-    """Return the entry in a legend of marks of so many bits, hollow below 64: colours alone are alike in grey print."""
+    """Return the legend's entry for marks of a number of bits, hollow below 64, as grey print has no colours."""
     return {**FILLED, "color": colour(bits), "markerfacecolor": colour(bits) if bits >= 64 else "white"}
 
 
@@ -108,7 +108,7 @@ def label_below(axes: Axes, text: str, width: float, names: Sequence[str]) -> No
 def state_small(
     axes: Axes, ends: Sequence[float], places: Sequence[float], *, share: float = 0.015, digits: int = 2
 ) -> None:
-    """Write the lengths of bars below a share of the longest, which are too short to be seen, beside them."""
+    """Write the length of each bar that is too short to be seen, below a share of the longest, beside it."""
     longest = max(ends, default=0.0)
     for end, place in zip(ends, places, strict=True):
         if 0 < end < share * longest:
@@ -123,19 +123,19 @@ def state_small(
 
 
 def note(axes: Axes, place: float, text: str) -> None:
-    """Write what a row has in place of marks, or beside them, at its right end, on white so that no line crosses it."""
+    """Write a text at the right end of a row, on white so that no line crosses it."""
     written = axes.text(
         0.99, place, text, fontsize=7, color=NEUTRAL, transform=axes.get_yaxis_transform(), ha="right",
         va="center_baseline", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
     )  # fmt: skip
-    written.set_in_layout(False)  # Beside long names it would leave the axes no width.
+    written.set_in_layout(False)  # With long names, the layout would leave the axes no width.
 
 
 def cut(axes: Axes, limit: float, places: Sequence[float], ends: Sequence[float]) -> list[float]:
-    """End a horizontal axis before the longest intervals and return where these end.
+    """End a horizontal axis before the longest intervals, and return the ends of these.
 
-    Few of them have their end written at the right; many, and those of one row, have an arrow alone, and a caption may
-    state the longest.
+    If there are few of them and on different rows, their ends are written at the right. Otherwise they have an arrow
+    alone, and a caption may state the longest.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def cut(axes: Axes, limit: float, places: Sequence[float], ends: Sequence[float]
 
 
 def rows_height(names: Sequence[str], each: float, more: float = 0.75) -> float:
-    """Return the height of a panel with names, and of what is above and below it, in inches."""
+    """Return the height of a figure of one panel with names, in inches; ``more`` is for the parts above and below."""
     return more + max(each * len(names), _LEAST_IN)
 
 
@@ -177,18 +177,18 @@ def point(
     axes : matplotlib.axes.Axes
     x, y : float
     bits : float, optional
-        None if the mark is of values of several numbers of bits: it is grey.
+        None for a value of several numbers of bits, whose mark is grey.
     marker : str
     ends : tuple of two float, optional
-        Of the interval; its ends are moved to the mark where they lie beyond it.
+        Ends of the interval, which are moved to the mark if it lies outside.
     across : bool
         Whether the interval is horizontal.
     filled : bool
-        A hollow mark without an interval hides no mark below it.
+        Whether the mark is filled; a hollow one without an interval is transparent.
     size : float
-        Of the mark, in points.
+        Size of the mark, in points.
     light : bool
-        Whether the interval is from the least sample to the most, which is wide: its line is thin and pale.
+        Whether the line is thin and pale, for wide intervals from the least sample to the largest.
     capped : bool
         Whether the line has caps.
     """
@@ -217,7 +217,7 @@ def point(
 
 
 def beside(place: int, count: int, room: float = 0.7) -> float:
-    """Return the distance of one of several marks on a row from its middle, in rows.
+    """Return the offset of one of several marks from the middle of their row, in rows.
 
     Examples
     --------
@@ -228,9 +228,9 @@ def beside(place: int, count: int, room: float = 0.7) -> float:
 
 
 def abreast(values: pd.Series[float] | npt.NDArray[np.float64], place: int, count: int, factor: float) -> Any:
-    """Return places on a logarithmic axis at which one of several curves has its marks, so that none hides another.
+    """Return shifted places on a logarithmic axis for the marks of one of several curves, so that none hides another.
 
-    Neighbours lie apart by a factor.
+    The marks of neighbouring curves lie apart by a factor.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def unity(axes: Axes, *, across: bool = False) -> None:
 
 
 def headroom(axes: Axes, share: float) -> None:
-    """Raise the upper end of a vertical axis by a share of its length, to have room for a legend within."""
+    """Raise the upper end of a vertical axis by a share of its length, for a legend within the panel."""
     low, high = axes.get_ylim()
     logarithm = axes.get_yscale() == "log"
     axes.set_ylim(top=high * (high / low) ** share if logarithm else high + share * (high - low))

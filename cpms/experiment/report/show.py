@@ -148,7 +148,7 @@ def show(
 
 
 def _above(bar: Bar, echo: Callable[[str], None]) -> Callable[[str], None]:
-    """Return what prints lines above a bar, which the next step draws again."""
+    """Return a function that prints lines above a bar, which the next step draws again."""
 
     def line(text: str) -> None:
         bar.clear()
@@ -208,12 +208,12 @@ def needs_of(name: str) -> list[str]:
 
 
 def table_of(found: list[rows.Row]) -> pd.DataFrame:
-    """Return rows as a table; one none of whose contestants could take part has their ``status`` and ``reason``."""
+    """Return rows as a table; a row without measurements gets the ``status`` and ``reason`` of its contestants."""
     return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in found])
 
 
 def _chosen(name: str, source: Path) -> dict[str, Path | str]:
-    """Return the programs or configurations that a name stands for, by their own names; text is that of a plug-in."""
+    """Return the programs or configurations that a name means, by their own names; a text is the name of a plug-in."""
     shipped, path = show_programs(), Path(name)
     if path.suffix == ".toml" and path.resolve() in experiments().values():
         name, path = path.stem, Path(path.stem)
@@ -255,7 +255,7 @@ def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | 
 
 
 def _program(path: Path | str) -> Any:
-    """Return the program of a file or of a plug-in; of a configuration or a file of rows, its experiment alone."""
+    """Return the program of a file or of a plug-in; for a configuration or a file of rows, only its experiments."""
     if isinstance(path, str):
         return program_named(path)
     if path.suffix == ".toml":
@@ -284,7 +284,7 @@ def program_named(name: str) -> Any:
 
 
 def _checked(program: Any, name: str) -> Any:
-    """Return a program that has what it needs."""
+    """Return a program if it has ``NEEDS`` and ``show``, else raise `InputError`."""
     needs = getattr(program, "NEEDS", None)
     is_list = isinstance(needs, list | tuple) and needs and all(isinstance(each, str) for each in needs)
     if not is_list or not callable(getattr(program, "show", None)):

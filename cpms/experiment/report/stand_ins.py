@@ -1,7 +1,7 @@
-"""Stand-ins of a paper's graphs: what each is, their order, and sentences of captions.
+"""Stand-ins for a paper's graphs: a description of each, their order, and sentences of captions.
 
-The ten graphs of the CPMS paper are not at hand; `cpms.sources.generators.standin` makes graphs of their kind and size.
-A figure that shows one says so beside it.
+The ten graphs of the CPMS paper are not available here; `cpms.sources.generators.standin` makes graphs of their kind
+and size. A figure that shows one says so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STARRED = "*: a graph made in place of the collection's, of like kind and size"
 
 
 def of_kind(graph: object) -> str:
-    """Return what stands in for a graph of the CPMS paper; empty for another graph, or none.
+    """Return the description of the stand-in for a graph of the CPMS paper; empty for any other graph, and for None.
 
     Examples
     --------
@@ -57,7 +57,9 @@ def in_order(labels: Iterable[str]) -> list[str]:
 
 
 def too_large(rows: pd.DataFrame) -> str:
-    """Return a sentence on the graphs that a device has no memory for in the layout of their row; empty without any.
+    """Return a sentence about graphs that do not fit into a device's memory in the layout of their row.
+
+    It is empty if there are none.
 
     Examples
     --------

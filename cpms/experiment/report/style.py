@@ -1,6 +1,6 @@
-"""The look of all figures: widths of one and of two columns of a journal, and sizes of text at printed size.
+"""The common style of figures: widths for one and for two columns of a journal, and sizes of text in print.
 
-Text is 7 or 8 points at printed size, as IEEE and ACM ask. Fonts are embedded as outlines of TrueType (type 42), since
+Text has 7 or 8 points in print, as IEEE and ACM require. Fonts are embedded as TrueType outlines (type 42), since
 publishers refuse type 3.
 """
 

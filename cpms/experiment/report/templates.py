@@ -1,9 +1,10 @@
 """Figures of any experiment, drawn from its rows without a program.
 
-A colour means bits and a marker the engine or layout, in every figure. Times are medians, compared on one graph and at
-one tolerance; speed-ups are geometric means over graphs with the percentile interval of the bootstrap (Efron and
-Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13), over graphs and over the samples of each. Figures are
-as wide as one column of a journal or two, with text of at least 7 points at that size. The cost is that of Matplotlib.
+In every figure a colour means a number of bits, and a marker an engine or a layout. Times are medians, and are compared
+on one graph and at one tolerance. Speed-ups are geometric means over graphs, with the percentile interval of the
+bootstrap over graphs and over the samples of each (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
+chapter 13). Figures are as wide as one column of a journal or two, with text of at least 7 points at that size. The
+cost is that of Matplotlib.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
     "roofline": share_of_roofline,
     "error": error_by_bits,
 }
-"""The templates by name; a figure's file has the name of its experiment and of its template, but for `_called`."""
+"""The templates by name; a figure's file has the name of its experiment and of its template (see `_called`)."""
 
 _TIMED = ("time", "speedup", "tolerance", "traffic", "roofline")
 """Templates that compare times."""
@@ -89,9 +90,9 @@ def drawings(
     width : str
         ``single`` or ``double``, see `cpms.experiment.report.style.WIDTHS`.
     baseline : str, optional
-        Part of the name of the contestant that speed-ups are over; by default the first that stores float64.
+        Part of the name of the contestant over which speed-ups are computed; by default the first with float64.
     beside : iterable of dict
-        Rows of any experiments. Results on a GPU whose rows hold no rate of a copy are compared with theirs.
+        Rows of any experiments. They give the rate of a copy to results on a GPU whose own rows hold none.
 
     Raises
     ------
@@ -132,6 +133,6 @@ def table(rows: Sequence[Row]) -> tuple[pd.DataFrame, str]:
 
 
 def _called(name: str, found: pd.DataFrame) -> str:
-    """Return the name of a figure: of rows that hold no errors, the one of errors is of certified residuals."""
+    """Return the name of a figure; that of errors shows certified residuals if the rows have no errors."""
     of_residuals = found.error_name[found.error > 0].str.startswith("residual").all()
     return "residual_by_bits" if name == "error" and of_residuals else name

@@ -1,1 +1,1 @@
-"""Rows of experiments: what they hold, whether they still stand, and which commit explains them."""
+"""Rows of experiments: their columns, whether they are up to date, and the commits of their code."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from cpms.base.errors import InputError
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.graph_files import read_options
 from cpms.experiment.rows import digests
 from cpms.sources.loading import files_of, load
 from cpms.sources.readers.options import ReadOptions
@@ -18,7 +19,7 @@ _OPTIONS = {option.name for option in fields(ReadOptions)}
 
 
 def parameters(experiment: Experiment, cell: Cell) -> Any:
-    """Return a cell's resolved parameters as JSON returns them from a row."""
+    """Return a cell's resolved parameters as they are after JSON has written and read them."""
     return json.loads(json.dumps(experiment.resolved(cell)))
 
 
@@ -52,7 +53,7 @@ def why(row: dict[str, Any], experiment: Experiment, cell: Cell) -> str | None:
 
 
 def files_digest(cell: Cell) -> str | None:
-    """Return the digest of the files of a cell's graph, each read once a run; None if there are none."""
+    """Return the digest of the files of a cell's graph; None if there are none. Each file is read once a run."""
     name = cell.get("graph")
     if not isinstance(name, str):
         return None
@@ -70,12 +71,13 @@ def _of_files(stamps: tuple[tuple[Path, int, int], ...]) -> str | None:
 
 
 def _same_content(row: dict[str, Any], cell: Cell) -> bool:
-    """Return whether changed files have the same graph, as after a change of format or of a comment."""
+    """Return whether changed files still hold the same graph, as after a change of a comment."""
     recorded = row.get("graph_digest")
     if recorded is None:
         return False
     try:
-        graph = load(cell["graph"], **{option: cell[option] for option in _OPTIONS if option in cell})
+        options = {option: cell[option] for option in _OPTIONS if option in cell}
+        graph = load(cell["graph"], **{**options, **read_options(cell)})
     except InputError:  # The cell reports the error when it runs.
         return False
     return bool(digests.of_graph(graph) == recorded)

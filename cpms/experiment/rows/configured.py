@@ -17,7 +17,7 @@ from cpms.experiment.rows import commits, rows
 from cpms.experiment.rows.changed import differs, parameters
 
 _CONDITIONS = ("name", "kind", "threads", "affinity", "outliers")
-"""Keys beside the parameters of cells that a measurement depends on; rows have their ``warmup``, or had none."""
+"""Keys on which a measurement depends besides the parameters of its cell; ``warmup`` is compared with the row's."""
 
 
 def save_copy(folder: Path, name: str, content: bytes) -> None:
@@ -61,10 +61,10 @@ def digest(content: bytes) -> str:
 
 
 def is_same(row: rows.Row, path: Path, repository: Path) -> bool:
-    """Return whether a row's cell is that of a configuration, by the digest that the row has.
+    """Return whether the digest in a row is that of a configuration, or of an earlier version with the same cell.
 
-    The digest is of the file, or of a version of it in Git's history that has the same cell, with the same parameters
-    and conditions. Rows of earlier versions of cpms have the digest of the file's bytes.
+    Such a version is in Git's history, and has the cell with the same parameters and conditions. Rows of earlier
+    versions of cpms have the digest of the file's bytes.
     """
     recorded, content = row.get("config_sha256"), path.read_bytes()
     if recorded in _digests(content):

@@ -2,7 +2,8 @@
 
 Times are positive and skewed, so distances are those of logarithms. A sample is an outlier if it is farther from the
 median than six median absolute deviations, scaled to the standard deviation of normal noise (Hampel, The influence
-curve and its role in robust estimation, JASA 69 (1974)): an interrupted sample says nothing about the code.
+curve and its role in robust estimation, JASA 69 (1974)). Such a sample was interrupted, as a rule, and says nothing
+about the code.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SAMPLES, _SET_ASIDE = "_samples_s", "_set_aside_s"
 
 
 def are_kept(samples: Sequence[float]) -> list[bool]:
-    """Return for each sample of a positive quantity whether it is no outlier.
+    """Return for each sample of a positive quantity whether it is kept, as it is not an outlier.
 
     Examples
     --------
@@ -38,10 +39,10 @@ def are_kept(samples: Sequence[float]) -> list[bool]:
 
 
 def set_aside(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row, or a result, whose outliers are in a column of their own, and whose medians are of the others.
+    """Return a row, or a result, with its outliers in columns of their own and medians of the other samples.
 
-    Outliers of ``solve_samples_s`` move to ``solve_set_aside_s``. Samples whose median the row does not have, such as
-    the queries of a mean, stay together.
+    Outliers of ``solve_samples_s`` move to ``solve_set_aside_s``. Samples of which the row has no median, such as those
+    of queries, are not changed.
 
     Examples
     --------

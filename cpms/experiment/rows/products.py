@@ -1,4 +1,4 @@
-"""Contestants of rows of kind ``product``: which of them are products at all, and the fastest of a kind."""
+"""Contestants of rows of kind ``product``: those whose result is the product, and the fastest of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from cpms.experiment.rows.rows import Row
 
 LARGEST_ERROR = 2.0**-6
-"""Vectors that are off by more are not the product, to within what eight bits of mantissa explain."""
+"""Largest relative error of a result that counts as the product: a few roundings to eight bits of mantissa."""
 FAMILIES = {
     "stencils": ("stencil:",),
     "finite elements": ("elements:",),
@@ -31,16 +31,16 @@ def is_product(contestant: dict[str, Any]) -> bool:
 def fastest(
     row: Row, engine: str, layouts: Collection[str], storages: Collection[str], vectors: str, read: int | None = None
 ) -> dict[str, Any] | None:
-    """Return the contestant of the least median of those whose results are products; None where there is none.
+    """Return the contestant with the least median of those whose results are products; None if there is none.
 
     Parameters
     ----------
     row : Row
         Of kind ``product``.
     engine, layouts, storages, vectors
-        Of the contestants that are compared.
+        Parameters of the contestants that are compared.
     read : int, optional
-        Segments of values that they read; any by default.
+        Segments of values that these read; any number by default.
 
     Examples
     --------

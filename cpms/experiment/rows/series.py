@@ -1,8 +1,8 @@
-"""Series of measurements in rows: the samples of one quantity of one contestant, with a key that runs have in common.
+"""Series of measurements in rows: the samples of one quantity of one contestant, with a key that two runs share.
 
-A row holds its results in lists (``results`` or ``contestants``), or is a result itself. Samples are a column that ends
-in ``_samples_s``; a row without samples gives one value, and rows that differ in ``repetition`` alone make one series.
-Keys consist of the parameters of a row and of a result, so that two runs of one configuration have the same keys.
+A row holds its results in a list (``results`` or ``contestants``), or is a result itself. A column that ends in
+``_samples_s`` has samples; a row without such a column has one value. Rows that differ in ``repetition`` alone make one
+series. A key consists of the parameters of a row and of a result, so two runs of one configuration have the same keys.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cpms.experiment.rows.rows import Row
 RESULTS = ("results", "contestants", "ways_found")
 """Columns of a row that hold its results, the measured one first."""
 MEASURED = ("ok", "CONVERGED")
-"""Statuses of results whose times count: of contestants, and of linear systems."""
+"""Statuses of results whose times are compared: of contestants, and of linear systems."""
 PARAMETERS = (
     "name",
     "contestant",
@@ -52,7 +52,7 @@ PARAMETERS = (
     "device",
     "stage",
 )
-"""Columns that tell contestants of a cell apart."""
+"""Columns that distinguish the contestants of a cell."""
 _SAMPLES = "_samples_s"
 _UNITS = ("_s", "_ms", "_us", "_gbps")
 _NOT_COMPARED = ("cell_s", "load_s", "step_s", "check_s", "numbering_s")

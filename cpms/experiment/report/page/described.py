@@ -1,10 +1,10 @@
 """Alternative texts of figures, read from what is drawn: quantity, counts and extremes of each panel.
 
-A text for readers who cannot see a figure states for each panel the label of the axis of values, how many marks, dots,
-strokes, bars or curves each entry of the legend has, and the least and the greatest value with the picture's own names
-for their places. Everything is read from the artists, so a text names no value that is not drawn. Intervals, lines of
-two points without marks, such as a reference, and lines across a whole panel are not counted. The cost is one pass over
-the artists.
+For readers who cannot see a figure, a text states three things of each panel: the label of the axis of values; how many
+marks, dots, strokes, bars or curves each entry of the legend has; and the least and the largest value, with the names
+that the figure has for their places. Everything is read from Matplotlib's artists, so a text contains no value that is
+not drawn. Intervals, lines of two points without marks, such as a reference, and lines across a whole panel are not
+counted. The cost is one pass over the artists.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_SERIES = 6
-"""Entries of a legend that have extremes of their own; of more of them a panel has common extremes."""
+"""Most entries of a legend with extremes of their own; with more entries, a panel has common extremes."""
 _LONGEST = 60
-"""The longest name in a text, in characters."""
+"""Most characters of a name in a text."""
 _PLACES, _LABEL = "_cpms_places", "_cpms_label"
-"""Attributes of an artist: the names of the places of its points, and its own."""
+"""Attributes of an artist: the names of the places of its points, and its own name."""
 _NUMBER = re.compile("[\\s\\d.,e\u00d7+\u2212\u207a\u207b\u2070\u00b9\u00b2\u00b3\u2074-\u2079-]*")
 
 
 class Series(NamedTuple):
-    """What one entry of the legend has in a panel.
+    """The artists of one entry of the legend in a panel.
 
     Parameters
     ----------
     kind : str
         ``mark``, ``dot``, ``stroke``, ``bar`` or ``curve``.
     label : str
-        Of the entry, and of its colour.
+        Label of the entry, and of its colour.
     drawn : int
-        Number of artists of the kind.
+        Number of artists.
     values : list of float
         All values that are drawn, on the axis of values.
     places : list of str
@@ -59,13 +59,13 @@ class Series(NamedTuple):
 
 
 def name_places(artist: Any, names: Iterable[object], label: str = "") -> None:
-    """Name the places of an artist's points, where they lie beside the ticks that they belong to, and the artist."""
+    """Give an artist names for the places of its points, which need not lie at ticks, and a label of its own."""
     setattr(artist, _PLACES, [f"{name:g}" if isinstance(name, int | float) else str(name) for name in names])
     setattr(artist, _LABEL, label)
 
 
 def described(figure: Figure) -> str:
-    """Return a figure in words, a sentence a panel.
+    """Return a figure in words, one sentence for each panel.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _sentence(figure: Figure, axes: Axes) -> str:
 
 
 def _label(figure: Figure, axes: Axes, across: bool) -> str:
-    """Return the label of an axis, or of the panel that it is shared with, after that of all panels."""
+    """Return the common label of all panels and that of an axis, which may be shared with another panel."""
     of_all = figure.get_supxlabel() if across else figure.get_supylabel()
     shared = axes.get_shared_x_axes() if across else axes.get_shared_y_axes()
     own = [each.get_xlabel() if across else each.get_ylabel() for each in (axes, *shared.get_siblings(axes))]
@@ -123,7 +123,7 @@ def _at(value: float, place: str) -> str:
 
 
 def _joined(found: Iterable[Series]) -> Iterator[Series]:
-    """Yield series of one kind and label as one; of many labels, one without label whose extremes have theirs."""
+    """Join series of one kind and label; with too many labels, join all of a kind and put labels at the extremes."""
     groups: dict[tuple[str, str], list[Series]] = {}
     for series in found:
         groups.setdefault((series.kind, series.label), []).append(series)
@@ -150,7 +150,7 @@ def _pooled(kind: str, label: str, parts: Sequence[Series]) -> Series:
 
 
 def _series(figure: Figure, axes: Axes) -> Iterator[Series]:
-    """Yield what is drawn in a panel: lines with marks, curves, bars and scattered points."""
+    """Yield the series of a panel: lines with marks, curves, bars and scattered points."""
     from matplotlib.collections import PathCollection
     from matplotlib.container import ErrorbarContainer
 
@@ -208,7 +208,7 @@ def _bars(axes: Axes, names: _Names) -> Iterator[Series]:
 
 
 class _Names:
-    """Names of places and of series, from the ticks and legends of a figure."""
+    """Names of places and of series, which are read from the ticks and legends of a figure."""
 
     def __init__(self, figure: Figure, axes: Axes) -> None:
         self._across = _is_named(axes.yaxis) or _has_lying_bars(axes)
@@ -236,7 +236,7 @@ class _Names:
         return held[:, 1 - across].tolist(), places
 
     def at(self, place: float) -> str:
-        """Return the name of a place on the axis that has no values: that of its tick, or its number."""
+        """Return the name of a place on the axis across the values: that of its tick, or its number."""
         if not self._ticks:
             return self._named(three_digits(place))
         near = min(self._ticks, key=lambda tick: abs(tick - place))
@@ -246,17 +246,20 @@ class _Names:
         return f"{self._of_places} {name}".strip() if _NUMBER.fullmatch(name) else name
 
     def of_line(self, line: Any, given: str) -> str:
-        """Return the entry of a line's marks, and of their colour."""
+        """Return the labels of the legend's entries for a line's marks and for their colour."""
         own = _own(given) or getattr(line, _LABEL, "") or self._of_marks(line)
         bits = self._of_colour(line.get_color(), of_bits=True)
         return own if bits in own else ", ".join(filter(None, [own, bits]))
 
     def of_bar(self, shade: Any, given: str) -> str:
-        """Return the entry of a bar's colour: of its bits, or another, or else the label of the bar."""
+        """Return the label for a bar: of its colour's bits, else its own, else that of any entry of its colour."""
         return self._of_colour(shade, of_bits=True) or _own(given) or self._of_colour(shade, of_bits=False)
 
     def _of_marks(self, line: Any) -> str:
-        """Return the entry of marks of one look, or one that is hollow or is not, in their colour or that of all."""
+        """Return the entry of a line's marker, filled or hollow as the line's or else otherwise.
+
+        The entry has the colour of the line, or that of marks that belong to no number of bits.
+        """
         looks = [(handle, text) for handle, text in self._entries if not _is_of_bits(handle, text)]
         marker, _, is_pale = _look(line)
         for wanted in ([_look(line)], [(marker, is_hollow, is_pale) for is_hollow in (False, True)]):
@@ -268,13 +271,13 @@ class _Names:
         return ""
 
     def _of_colour(self, shade: Any, *, of_bits: bool) -> str:
-        """Return the first entry of a colour, among those that explain a colour or among all."""
+        """Return the label of the first entry of a colour, among entries of bits alone or among all entries."""
         alike = [each for each in self._entries if _shade(_colour_of(each[0])) == _shade(shade)]
         return next((text for handle, text in alike if _is_of_bits(handle, text) or not of_bits), "")
 
 
 def _is_of_bits(handle: Any, text: str) -> bool:
-    """Return whether an entry explains a colour."""
+    """Return whether an entry of a legend states the bits of a colour."""
     return text.endswith(" bits") and _shade(_colour_of(handle)) != _shade(NEUTRAL)
 
 
@@ -298,7 +301,7 @@ def _look(line: Any) -> tuple[str, bool, bool]:
 
 
 def _shade(colour: Any) -> tuple[float, ...] | None:
-    """Return a colour without its transparency; None of several colours."""
+    """Return a colour without its transparency; None for an array of colours."""
     from matplotlib.colors import to_rgb
 
     try:

@@ -1,7 +1,8 @@
-"""Markers and legends: a short bar is a colour's number of bits, a mark an engine, a layout or a contestant.
+"""Markers and legends.
 
-A legend stands above the panels or below them, in as few lines as its entries have room for. Colours and marks have
-columns of their own: no bar is taken for a mark.
+An entry with a short bar gives the number of bits of a colour, and one with a mark an engine, a layout or a contestant.
+A legend stands above the panels or below them, in as few lines as its entries need. Colours and marks have columns of
+their own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 SWATCH: dict[str, Any] = {"linestyle": "-", "linewidth": 4.0, "solid_capstyle": "butt"}
 """The entry of a colour in a legend: a short bar, unlike any marker."""
 ALL_MARKERS = "osD^vP*X<>hp"
-"""Of engines and layouts, and of histories."""
+"""Markers of engines and layouts, and of histories."""
 _ENTRY_IN = 0.3
 """Width of the mark of a legend's entry, and of the space after it."""
 
@@ -41,13 +42,13 @@ def marker(name: str) -> str:
 
 
 def kinds(found: pd.DataFrame) -> list[str]:
-    """Return the engine of each line, or its layout where all have one engine."""
+    """Return the engine of each line, or its layout if all have the same engine."""
     column = "engine" if len(set(found.engine)) > 1 else "layout"
     return [str(each) for each in found[column]]
 
 
 def markers(found: pd.DataFrame) -> list[str]:
-    """Return the marker of each line: that of its engine or layout in all figures, or one that no other has here."""
+    """Return the marker of each line: the one that its engine or layout has in all figures, or else an unused one."""
     found_kinds = kinds(found)
     free, by_kind = list(ALL_MARKERS), dict[str, str]()
     for kind in sorted(set(found_kinds), key=lambda kind: (kind not in MARKERS, kind)):
@@ -85,9 +86,9 @@ def _listed(falling: Sequence[float]) -> str:
 
 
 def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: bool = False) -> int:
-    """Explain marks above the panels or below them, in as few lines as there is room for, and return their number.
+    """Add a legend above the panels or below them, in as few lines as fit, and return their number.
 
-    An entry of more characters than ``most`` has two lines, and is abbreviated if it has more than these.
+    An entry of more than ``most`` characters has two lines, and is abbreviated if they are too short for it.
     """
     from matplotlib.lines import Line2D
 
@@ -105,9 +106,9 @@ def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: boo
 
 
 def _columns(entries: Sequence[Any], width: float) -> list[list[Any]]:
-    """Return entries in columns, colours before marks, in as few lines as a figure of so many inches has room for.
+    """Return entries in columns, colours before marks, in as few lines as fit into a figure of a width in inches.
 
-    Columns are as even as that many lines allow: entries are read downwards.
+    Columns have about equal lengths, and entries are read downwards.
     """
     colours = [entry for entry in entries if _is_swatch(entry)]
     groups = [group for group in (colours, [entry for entry in entries if entry not in colours]) if group]
@@ -135,13 +136,13 @@ def _is_swatch(entry: Any) -> bool:
 
 
 def in_lines(name: str, most: int) -> list[str]:
-    """Return a name in one line of ``most`` characters or in two, abbreviated to fit."""
+    """Return a name in one or two lines of at most ``most`` characters, abbreviated to fit."""
     first, *others = textwrap.wrap(name, most) or [""]
     return [abbreviate(first, most), *([abbreviate(" ".join(others), most)] if others else [])]
 
 
 def legend_above(axes: Axes, title: str) -> None:
-    """Explain the curves of a panel above it, an entry a line, below its title: there they hide no data."""
+    """Add a legend of a panel's curves between its title and the panel, where it hides no data, an entry a line."""
     entries = axes.legend(
         loc="lower center", bbox_to_anchor=(0.5, 1.0), handletextpad=0.4, borderaxespad=0.1, borderpad=0.1
     ).get_texts()

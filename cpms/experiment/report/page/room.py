@@ -1,7 +1,7 @@
-"""What a page has room for: names in few lines, and of too many contestants or graphs some, evenly chosen.
+"""Fitting figures to a page: names in few lines, and a sample of contestants and graphs where there are too many.
 
-A caption states how many were left out. Those that stay are comparable: each graph keeps the same contestants, the
-baseline among them. The cost is a sort of the observations.
+A caption states how many were omitted. The sample is comparable: all its graphs have the same contestants, the baseline
+among them. The cost is a sort of the observations.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_LINES = 40
-"""The most bars or points in a column of names."""
+"""Most bars or points in a column of names."""
 CHARACTER_IN = 0.054
-"""Width of a character of 7 points."""
+"""Width of a character of 7 points, in inches."""
 _PAGE_IN = 7.6
-"""Height of a page's column of names, below which axis, legend and caption have room."""
+"""Most height of a column of names, in inches, that leaves a page space for axis, legend and caption."""
 _LEAST_CASES = 4
-"""Graphs in a column of names that has no room for all."""
+"""Least number of graphs in a column of names in which not all fit."""
 
 
 def wrapped(names: Sequence[str], most: int, room: int) -> list[str]:
-    r"""Return names in as few lines of about so many characters as tell them apart.
+    r"""Return names wrapped to lines of about ``most`` characters.
 
-    Names are in up to three lines where a page has room for that; many are abbreviated to one line if they differ then.
+    Names have up to three lines if ``room`` names of that height fit on a page. Otherwise they are abbreviated to one
+    line, unless names would then be equal.
 
     Examples
     --------
@@ -53,15 +54,15 @@ def line_height(labels: Sequence[str]) -> float:
 
 
 def fitting(found: pd.DataFrame, names: Sequence[str], width: float) -> tuple[pd.DataFrame, list[str], str]:
-    """Return the lines of a table that a page has room for, evenly chosen, their names, and a text about the others.
+    """Return as many lines of a table as fit on a page, evenly chosen, their names, and a text about the others.
 
     Parameters
     ----------
     found : pandas.DataFrame
     names : sequence of str
-        Of its lines.
+        Names of the lines.
     width : float
-        Of the figure, in inches.
+        Width of the figure, in inches.
     """
     labels = wrapped(names, name_length(width), MOST_LINES)
     room = min(MOST_LINES, int(_PAGE_IN / line_height(labels)))
@@ -75,20 +76,19 @@ def fitting(found: pd.DataFrame, names: Sequence[str], width: float) -> tuple[pd
 
 
 def comparable(found: pd.DataFrame, width: float, base: str | None) -> tuple[pd.DataFrame, dict[str, str], str]:
-    """Return the lines of as many cases as a page has room for, the labels of names, and a text about the others.
+    """Return the lines of as many cases as fit on a page, the labels of contestants, and a text about the others.
 
     Each case has the same contestants, so that its bars can be compared. At least four cases are kept, from the fastest
-    to the slowest, and of contestants the baseline and those that this leaves room for, evenly chosen by their relative
-    time.
+    to the slowest. Then the baseline and as many other contestants as fit are kept, evenly chosen by relative time.
 
     Parameters
     ----------
     found : pandas.DataFrame
         Columns ``case``, ``called``, ``problem`` and ``seconds``.
     width : float
-        Of the figure, in inches.
+        Width of the figure, in inches.
     base : str or None
-        The contestant that speed-ups are over.
+        The contestant over which speed-ups are computed.
     """
     names, cases = _by_time(found)
     labels = dict(zip(names, wrapped(names, name_length(width), MOST_LINES), strict=True))
@@ -104,20 +104,21 @@ def comparable(found: pd.DataFrame, width: float, base: str | None) -> tuple[pd.
 def sample(
     found: pd.DataFrame, base: str | None, most_cases: int, most_names: int, *, full: bool = True
 ) -> tuple[pd.DataFrame, str]:
-    """Return the lines of so many cases and contestants at most, and a text about the others.
+    """Return the lines of limited numbers of cases and contestants, and a text about the others.
 
-    Cases are chosen evenly from the fastest to the slowest, contestants by their relative time; the baseline and
-    plug-ins of the user's own stay.
+    Cases are chosen evenly from the fastest to the slowest, and contestants by relative time. The baseline and a user's
+    plug-ins are always kept.
 
     Parameters
     ----------
     found : pandas.DataFrame
-        Columns ``case``, ``called``, ``problem``, ``seconds`` and, of plug-ins, ``own``.
+        Columns ``case``, ``called``, ``problem``, ``seconds`` and, for plug-ins, ``own``.
     base : str or None
-        The contestant that speed-ups are over.
+        The contestant over which speed-ups are computed.
     most_cases, most_names : int
+        Most cases, and most contestants.
     full : bool
-        Leave out cases that have less than half of the contestants that the fullest has, and would be nearly empty.
+        Omit nearly empty cases, which have less than half as many contestants as the fullest.
     """
     names, cases = _by_time(found, full)
     shown, kept = evenly(cases, most_cases), evenly(names, most_names)
@@ -140,7 +141,7 @@ def sample(
 
 
 def _by_time(found: pd.DataFrame, full: bool = True) -> tuple[list[str], list[str]]:
-    """Return contestants by their median time over the fastest of a case, and (``full``) cases by their median time."""
+    """Return contestants in the order of their median relative time, and cases in that of their median time."""
     counts = found.groupby("case").size()
     kept = found[found.case.isin(counts.index[2 * counts >= counts.max()])] if full else found
     relative = found.seconds / found.groupby("case").seconds.transform("min")
@@ -149,7 +150,7 @@ def _by_time(found: pd.DataFrame, full: bool = True) -> tuple[list[str], list[st
 
 
 def evenly(held: Sequence[Any], most: int) -> list[Any]:
-    """Return the elements of a sequence, or as many as are allowed, evenly chosen, with the first and the last.
+    """Return at most ``most`` elements of a sequence, evenly chosen, with the first and the last.
 
     Examples
     --------
@@ -162,5 +163,5 @@ def evenly(held: Sequence[Any], most: int) -> list[Any]:
 
 
 def name_length(width: float) -> int:
-    """Return the number of characters that a figure of so many inches has for a name at its left."""
+    """Return the number of characters of a name at the left of a figure, by the figure's width in inches."""
     return 26 if width < 5 else 40
