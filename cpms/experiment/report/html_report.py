@@ -208,13 +208,13 @@ def _inline(picture: str, shapes: Iterator[str]) -> str:
             short[name] = next(shapes)
     picture = _NAME.sub(lambda found: found[1] + short[found[2]], picture)
     picture = re.sub(r"<[^>]*>", _short, re.sub(r"\s*\n\s*", " ", picture)).replace("> <", "><")
-    for _ in range(2):  # Groups of one shape or of several that say nothing of them.
+    for _ in range(2):  # Groups without attributes add nothing to their shapes.
         picture = re.sub(r"<g>((?:<(?:use|path)[^>]*/>)*)</g>", r"\1", picture)
     return picture
 
 
 def _short(tag: re.Match[str]) -> str:
-    """Return a tag of SVG without the names of groups and spaces in styles, one font, coordinates of two decimals."""
+    """Return a tag of SVG without names of groups and spaces in styles, in one font, with two decimals."""
     text = re.sub(r'^<g id="[^"]*"', "<g", tag[0])
     text = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", text.replace("xlink:href", "href"))
     text = re.sub(r'style="[^"]*"', lambda found: re.sub(r"([:;]) ", r"\1", found[0]), text)
@@ -246,5 +246,5 @@ def _text(value: object) -> str:
 
 
 def _number(value: Any) -> str:
-    """Return a number in full, so that the page holds those of the rows."""
+    """Return a number with all its digits, so that the page has the numbers of the rows."""
     return "" if pd.isna(value) else escape.html(repr(value.item() if hasattr(value, "item") else value))

@@ -52,11 +52,11 @@ class Output:
     rows : sequence of dict
         The rows that are drawn.
     apart : sequence of dict
-        Those among them that no commit explains; the names of their graphs get a dagger.
+        The rows among them that no commit explains; the names of their graphs get a dagger.
     width : str
-        Of figures: ``single`` or ``double`` column.
+        Width of figures: ``single`` or ``double`` column.
     endings : sequence of str
-        Of the files of a figure.
+        Endings of the files of a figure.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class Output:
     def names(self, graphs: Iterable[str], most: int | None = None, *, of: Sequence[str] = ()) -> list[str]:
         """Return names of graphs for a figure: short, with a star for a stand-in.
 
-        Those of rows that no commit explains get a dagger if they are fewer than the others. Rows are those of the
-        experiments ``of``, by default of all.
+        Graphs of rows that no commit explains get a dagger if such rows are fewer than the others. Only rows of the
+        experiments ``of`` are considered, by default all.
         """
         most, graphs = most or (30 if self.double else 24), list(graphs)
         shorter = without_units([name.removesuffix(_STAND_IN) for name in graphs], most)
@@ -116,8 +116,8 @@ class Output:
     def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "", best: Best | None = None) -> None:
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
 
-        All texts and the caption are plain text: markup is escaped. Long names are abbreviated but in ``.csv``.
-        Rules of the best are those of `cpms.base.text.tables.is_best`.
+        Texts and caption are plain text, in which markup is escaped. Long names are abbreviated, except in ``.csv``.
+        `cpms.base.text.tables.is_best` has the rules for the best numbers.
         """
         caption = " ".join(filter(None, [caption, f"({self._note})" if self._note else ""]))
         stem = self._target / f"{self._name}{suffix}"
@@ -208,7 +208,7 @@ class Output:
         return " ".join(filter(None, [provenance(rows, timed=timed) if rows else "", f"({note})" if note else ""]))
 
     def origin(self, origins: list[dict[str, str | None]], experiments: list[str]) -> None:
-        """Write beside what a plug-in drew which one it is, into a file ``.json``, with a caption that is there."""
+        """Add to the ``.json`` of a plug-in's figure, which may have a caption already, which plug-in drew it."""
         if origins and self.written:
             path = self._target / f"{self._name}.json"
             held = json.loads(path.read_text(encoding="utf-8")) if path in self.written else {}
@@ -243,7 +243,7 @@ def _names_of(row: Row) -> tuple[str, ...]:
 
 
 def storage_of(result: Any) -> str:
-    """Return the storage of a contestant, with the most bits its sweeps read before float64, if it has such a limit.
+    """Return the storage of a contestant, with the most bits that its sweeps read before float64 if these are limited.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Solves by several ways: times with their spread and ratios to ways of reference, their means, and wrong answers."""
+"""Tables and figures of solves by several methods: times with their spread, ratios to references, and wrong answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELD_OUT = {
     "gpu_cg_preconditioned": ("diffusion:side=1000", "diffusion:side=200"),
     "gpu_gmres_time": ("diffusion:side=128", "convection:side=140"),
 }
-"""Beginnings of the names of matrices that no code or choice was tuned on, by experiment."""
+"""Beginnings of the names of matrices on which no code and no choice was tuned, by experiment."""
 ANSWERS = (
     "Random systems that a solver calls converged; wrong: those whose residual, recomputed in long double, is above "
     "the tolerance; ties: above it by a thousandth at most; worst: the largest residual over the tolerance"
@@ -25,20 +25,20 @@ ANSWERS = (
 
 
 def times(rows: pd.DataFrame, references: dict[str, int]) -> pd.DataFrame:
-    """Return one line a matrix, right-hand side and way.
+    """Return one line for each matrix, right-hand side and way, which is a solver with its settings.
 
     Parameters
     ----------
     rows : DataFrame
-        Of kind ``linear``.
+        Rows of kind ``linear``.
     references : dict of str to int
-        Ways by their place, which the others are compared with.
+        Names of the ways with which all are compared, and their places in a row.
     """
     return pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, references)])
 
 
 def means(table: pd.DataFrame, held_out: tuple[str, ...]) -> pd.DataFrame:
-    """Return geometric means of ratios over the matrices, apart over those whose names begin as one of ``held_out``."""
+    """Return geometric means of ratios over matrices: those whose names begin with one of ``held_out``, and others."""
     held = table.matrix.str.startswith(held_out)
     ratios = [column for column in table if str(column).startswith("times faster than ")]
     lines = []
@@ -60,20 +60,20 @@ def show_solves(
     Parameters
     ----------
     rows : DataFrame
-        Of kind ``linear``.
+        Rows of kind ``linear``.
     out : Output
     references : dict of str to int
-        Places of the ways that others are compared with, by their names; figures have the first.
+        Names of the ways with which others are compared, and their places in a row; figures use the first.
     title : str
-        The method, for the table.
+        The method, for the caption of the table.
     called : str
-        The first reference, for the axis.
+        The first reference, for the label of the axis.
     names : dict of str to str
-        Of the ways that are drawn, in this order.
+        Names in the figure of the ways that are drawn, in this order.
     caption : str
-        What is solved, and beside what.
+        The beginning of the figure's caption.
     more : str
-        The end of the caption.
+        The end of it.
     """
     rows = rows[rows.status == "ok"]
     table, held_out = times(rows, references), HELD_OUT[rows.experiment.iloc[0]]

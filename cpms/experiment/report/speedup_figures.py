@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DOT: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.6, "alpha": 0.9, "mew": 0.5}
-"""The entry in a legend of the dots of `mean_rows`."""
+"""The entry of a legend for the dots of `mean_rows`."""
 MEAN: dict[str, Any] = {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}
-"""The entry of its means."""
+"""The entry of a legend for the means of `mean_rows`."""
 _MOST_BEYOND, _FAR = 1.2, 1.3
-"""Of a figure whose longest interval is more than the second number beyond it, the axis ends at the first number times
-the largest median.
+"""Limits of the horizontal axis: it may end at the first number times the largest median.
+
+It does so if the longest interval reaches beyond the second number times that end.
 """
 _WITHIN = 0.9
-"""Of the intervals, which such an axis shows whole at least."""
+"""Fraction of the intervals that such an axis shows whole, at least."""
 OF_MEANS = f"lines: 95 % bootstrap intervals of means of {FEWEST} or more"
 
 
 def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "times faster") -> None:
-    """Draw ratios on named rows of a logarithmic panel: each a dot, and their geometric means.
+    """Draw ratios on named rows of a logarithmic panel: a dot for each ratio, and their geometric means.
 
-    Means that are held out lie below the others, and their dots, hollow as well, below them.
-
-    A mean of fewer than `FEWEST` ratios has no interval: its dots are its range. A single ratio is a circle.
+    Means of held-out matrices lie below the others, with their dots below them, and both are hollow. A mean of fewer
+    than `FEWEST` ratios has no interval, as its dots show the range. A single ratio is a circle.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
     table : DataFrame
-        Columns ``name``, of the row; ``held out``, of means that are hollow; ``bits``, and ``value``.
+        Columns ``name``, that of the row; ``held out``, whether the matrix is; ``bits``; and ``value``.
     names : list of str
-        Of the rows.
+        Names of the rows.
     value : str
         The column of the ratios.
     """
@@ -134,7 +134,7 @@ def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[
 
 
 def extremes(without: dict[str, Any], made: dict[str, Any]) -> dict[str, float]:
-    """Return the least and the most that the ratio of two sweeps can be, from the ends of their samples."""
+    """Return the least and the largest ratio of samples of two sweeps, from their least and largest samples."""
     return {"low": without["least_us"] / made["most_us"], "high": without["most_us"] / made["least_us"]}
 
 
@@ -251,7 +251,7 @@ def peers_figure(drawn: pd.DataFrame, ours: dict[str, str], out: Output) -> Figu
 
 
 def alone(drawn: pd.DataFrame) -> str:
-    """Return the bits that one mark alone has, with its graph, in brackets: in grey its colour is that of others.
+    """Return a text about numbers of bits that one mark alone has, with its graph, since grey print has no colours.
 
     Examples
     --------

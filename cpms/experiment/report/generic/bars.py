@@ -1,9 +1,9 @@
 """Time by precision: a bar for each contestant on each graph, stacked by the bits that its sweeps read.
 
-Times that are decades apart are dots on a logarithmic axis, since parts of a bar have no length there.
+Times that are decades apart are dots on a logarithmic axis, since stacked parts would not show their shares there.
 
-A solve that reads several numbers of bits, and whose rows lack the time of each, has the colour of the fewest, with a
-hatch that the legend explains. The whole of such a bar is an upper bound of the time at these bits.
+A solve that reads several numbers of bits without a recorded time of each has the colour of the fewest, with a hatch
+that the legend explains. The whole bar is then an upper bound of the time at these bits.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _APART = 20.0
-"""Quotient of the slowest times of graphs from which on each graph has a scale of its own."""
+"""Ratio of the slowest times of two graphs above which each graph has a scale of its own."""
 _TOO_LONG = 10.0
-"""Times of preparation over those of solves from which on these would not be seen beside it."""
+"""Time of preparation over that of a solve above which preparation is not drawn, since it would hide the solve."""
 _MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0.0}
-"""Hatching of bars whose sweeps read several numbers of bits and whose time by bits is not recorded."""
+"""Hatching of bars of several numbers of bits whose time by bits is not recorded."""
 _DECADES = 10**1.5
-"""Quotient of the longest and the shortest bar from which on dots on a logarithmic axis are drawn."""
+"""Ratio of the longest to the shortest bar above which times are dots on a logarithmic axis."""
 
 
 def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
-    """Draw the time of each contestant as a bar, stacked by the bits that were read, and its preparation, or as a dot.
+    """Draw the time of each contestant and its preparation: a bar that is stacked by the bits read, or a dot.
 
-    Where the times of graphs are far apart, each graph has a scale of its own.
+    If the times of graphs are far apart, each graph has a scale of its own.
     """
     found = found[found.seconds > 0]
     if found.empty:
@@ -81,7 +81,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
 
 
 def _swept(found: pd.DataFrame) -> set[int]:
-    """Return the bits that bars have colours of."""
+    """Return the numbers of bits whose colours bars have."""
     return {bits for each in found.by_bits for bits in each} | {*found.fewest_bits[~found.by_bits.map(bool)]}
 
 

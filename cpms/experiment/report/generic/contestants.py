@@ -9,18 +9,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
-"""Parameters that state a problem where one contestant has several of their values on one graph; a tolerance does so
-where contestants differ in it, since a looser one is no speed-up.
+"""Parameters that may belong to the problem and not to the contestant.
+
+They do if one contestant has several of their values on one graph. A tolerance does also if contestants differ in it,
+since a looser tolerance is not a speed-up.
 """
 _CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
-"""Parameters of linear solves, each with the column of what ``auto`` took, and a word before that in labels."""
+"""Parameters of linear solves, each with the column of the choice of ``auto``, and a word before it in labels."""
 _AUTO = ("auto", '["auto"]')
 
 
 def split_parameters(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tuple[list[str], list[str]]:
-    """Return the parameters that state a problem, and those of which each graph has one value for a contestant."""
+    """Return the parameters of the problem, and those that differ from graph to graph but not on one graph."""
     of_problems, of_graphs = list[str](), list[str]()
-    rounds = any(line.get("kind") == "rounding" for _, line in lines)  # A format to round to is a problem.
+    rounds = any(line.get("kind") == "rounding" for _, line in lines)  # There the format is part of the problem.
     for name in [each for each in differing if each in _OF_PROBLEMS or (rounds and each == "storage")]:
         on_graph, anywhere = dict[Any, set[str]](), dict[Any, set[str]]()
         for graph, line in lines:
@@ -35,7 +37,7 @@ def split_parameters(lines: list[tuple[Any, dict[str, Any]]], differing: list[st
 
 
 def labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[str]]) -> dict[tuple[str, ...], str]:
-    """Return contestants in words; of linear solves by ``auto``, with what it took on every graph alike."""
+    """Return the labels of contestants; for linear solves by ``auto``, with the choices that are always the same."""
     plain = {key_of(line, names): _words(line, names, chosen) for line in lines}
     taken = dict[tuple[str, ...], dict[str, set[str]]]()
     found = dict(plain)
@@ -56,7 +58,7 @@ def labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[
 
 
 def own_name(line: dict[str, Any]) -> str:
-    """Return the name of a contestant without others, which labels leave out."""
+    """Return the name of a contestant that is compared with none, whose label would be empty."""
     names = ("name", "contestant", "engine", "method", "storage", "layout")
     return " ".join(str(line[name]) for name in names if isinstance(line.get(name), str))
 
@@ -67,25 +69,28 @@ def spaced(column: str) -> str:
 
 
 def chosen_by_default(column: pd.Series[Any]) -> set[str]:
-    """Return the keys of objects that are null in some: there the choice is left to cpms, and false is another one."""
+    """Return the keys that are null in some of a column's JSON objects: null leaves the choice to cpms.
+
+    For such a key, false means that it is turned off, which a label must state.
+    """
     held = [json.loads(each) for each in column.dropna().unique() if each.startswith("{")]
     return {key for each in held for key, value in each.items() if value is None}
 
 
 def key_of(line: dict[str, Any], names: list[str]) -> tuple[str, ...]:
-    """Return the values of parameters as texts, the key of `labels`."""
+    """Return the values of parameters as texts, which are a key of the result of `labels`."""
     return tuple(str(line.get(name)) for name in names)
 
 
 def _words(line: dict[str, Any], names: list[str], chosen: dict[str, set[str]]) -> str:
-    """Return parameters as text; of linear solves with words for what is stored of the matrix and of vectors."""
+    """Return parameters as text; for linear solves, with words before the formats of matrix and vectors."""
     before = {name: word for name, (_, word) in _CHOSEN.items()} if "used" in line else {}
     words = [(before.get(name, ""), _word(name, line[name], chosen.get(name, set()))) for name in names if name in line]
     return " ".join(before + word for before, word in words)
 
 
 def _word(name: str, value: object, chosen: set[str]) -> str:
-    """Return a parameter as text; of an object, the names of what is set, and of what is off where cpms may choose."""
+    """Return a parameter as text; for a JSON object, its keys that are set, and those that are off (``chosen``)."""
     if isinstance(value, str) and name.endswith("_json"):
         held = json.loads(value)
         if not isinstance(held, dict):
@@ -94,7 +99,7 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
         rule = [str(held.pop("rule"))] if held.get("rule") else []
         parts = [*rule, *(key if each is True else f"{key}={_brief(each)}" for key, each in held.items() if each)]
         return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
-    if name == "device":  # PoCL names the processor and its instructions, too.
+    if name == "device":  # PoCL's name also contains the processor and its instructions.
         return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
     return value if isinstance(value, str) else f"{name}={value}"
 

@@ -1,7 +1,7 @@
 """Residual against iteration: a curve for each solve, in the colour of the bits that were read.
 
-Curves of one graph nearly coincide where storages differ alone, and those of several graphs cannot be told apart then.
-So one graph is drawn, the one that takes the most iterations, and each curve is thinner than those below it.
+Curves of one graph nearly coincide if contestants differ in storage alone, and those of several graphs could not be
+distinguished. So only the graph with the most iterations is drawn, and each curve is thinner than those below it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from cpms.experiment.report.palette import colour
 
 _MOST_HISTORIES = 6
 _WIDEST_PT, _THINNEST_PT = 2.6, 0.8
-"""Widths of the curves, from the lowest to the uppermost."""
+"""Widths of curves, from the one that is drawn first to the last."""
 _NORMS = {"l1": "residual, 1-norm", "l2": "residual, 2-norm", "linf": "residual, largest entry"}
 _MARKS_OF_HISTORY = 10
-"""About so many marks tell a history from others; more would cover each other."""
+"""About the number of marks of a curve; more would cover each other."""
 
 
 def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
-    """Draw residual against iteration, each stretch in the colour of the bits that were read."""
+    """Draw residual against iteration, each part of a curve in the colour of the bits that were read."""
     del baseline
     held = found[found.history.map(bool)]
     if held.empty:

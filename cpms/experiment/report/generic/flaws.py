@@ -1,6 +1,6 @@
-"""Results whose times count for nothing: solves that did not converge, and wrong answers.
+"""Results whose times must not be compared: solves that did not converge, and wrong answers.
 
-They are neither timed against others nor ranked, and the caption names them with the reason.
+Figures of times omit them, and the caption names them with the reason.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WRONG_WAYS = ("add_plainly", "add_nothing")
-"""Ways to add that measure the cost of atomic additions and give wrong ranks."""
+"""Variants of sums that measure the cost of atomic additions and give wrong ranks."""
 _WRONG_PRODUCT = 1.0
-"""Largest relative error of a product from which on it has no right digit."""
+"""Relative error at which a product has no right digit."""
 _MEASURED = ("CONVERGED", "UNSUPPORTED")
-"""Statuses of linear solves that are no failure to converge."""
+"""Statuses of linear solves that are not failures to converge."""
 
 
 def flaw(lines: Sequence[dict[str, Any]]) -> str:
-    """Return why the time of a result counts for nothing, given its repetitions as flattened; empty if it counts.
+    """Return why the time of a result must not be compared, given its flattened repetitions; empty if it may be.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def _flaw(line: dict[str, Any]) -> str:
 
 
 def fair(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the observations whose times count, and a text about the others.
+    """Return the observations whose times may be compared, and a text about the others.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def fair(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def _joined(flaws: Iterable[str]) -> str:
-    """Return the flaws of a contestant; those that begin with a number and are alike otherwise, with their range."""
+    """Return the flaws of a contestant; flaws that differ in a leading number alone become one with its range."""
     by_rest: dict[str, list[str]] = {}
     for each in dict.fromkeys(flaws):
         number, space, rest = each.partition(" ")
@@ -83,7 +83,7 @@ def _joined(flaws: Iterable[str]) -> str:
 
 
 def unconverged(rows: Iterable[Row]) -> str:
-    """Return a text about results of linear solves that did not converge, of which there are no observations.
+    """Return a text about linear solves that did not converge, for which there are no observations.
 
     Examples
     --------

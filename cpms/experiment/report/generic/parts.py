@@ -1,4 +1,4 @@
-"""What templates share: names of contestants and graphs, panels of names, legends, and the range as a sentence."""
+"""Common parts of templates: names of contestants and graphs, panels of names, legends, and ranges as sentences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
 
 
 def fewest(found: pd.DataFrame) -> str:
-    """Return a text for captions about what colours are."""
+    """Return a text for captions about the meaning of colours."""
     bits = bits_in_words(found)
     if bits == "read":
         return "; colour: fewest bits that a sweep reads"
@@ -34,7 +34,7 @@ def fewest(found: pd.DataFrame) -> str:
 
 
 def range_of(found: pd.DataFrame, column: str, what: str, unit: str) -> str:
-    """Return the least and the most of a column as a sentence, with their names."""
+    """Return a sentence with the least and the largest value of a column, and their names."""
     ordered: list[Any] = [each for _, each in found.sort_values(column).iterrows()]
     least, most = ordered[0], ordered[-1]
     texts = [f"{each[column]:.3g} {unit}".strip() + f" ({_named(each)})" for each in (least, most)]
@@ -53,7 +53,7 @@ def _named(line: Any) -> str:
 
 
 def baseline_of(found: pd.DataFrame, baseline: str | None) -> str | None:
-    """Return the contestant that speed-ups are over; None if there is one contestant alone."""
+    """Return the contestant over which speed-ups are computed; None if there is only one contestant."""
     names: list[str] = list(dict.fromkeys(found.called))
     if baseline is not None:
         match = next((name for name in names if name == baseline), None)
@@ -68,7 +68,7 @@ def baseline_of(found: pd.DataFrame, baseline: str | None) -> str | None:
 
 
 def lines_of_names(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, pd.DataFrame, str]:
-    """Return a panel with contestants along its vertical axis, those that it has room for, and a text about others."""
+    """Return a panel with as many contestants along its vertical axis as fit, these, and a text about the others."""
     found, labels, some = room.fitting(found, short_names(found), width)
     figure, (axes,) = panels.grid(width, 1, 0.9 + room.line_height(labels) * len(found))
     axes.set_yticks(range(len(found)), labels)
@@ -77,7 +77,7 @@ def lines_of_names(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, pd.
 
 
 def short_names(found: pd.DataFrame) -> list[str]:
-    """Return contestants and graphs as one text each, without that of both which all have in common."""
+    """Return a text of contestant and graph for each line; a contestant or graph that all share is omitted."""
     cases = list(dict.fromkeys(zip(found.graph, found.problem, strict=True)))
     by_case = dict(zip(cases, captions.case_labels(cases), strict=True))
     graphs = [by_case[each] for each in zip(found.graph, found.problem, strict=True)]
@@ -92,10 +92,10 @@ def short_names(found: pd.DataFrame) -> list[str]:
 def explain_bits(
     figure: Figure, found: pd.DataFrame, *, marked: bool = True, swept: Iterable[float] = (), others: Sequence[Any] = ()
 ) -> None:
-    """Explain colours and, where there are several, markers, below the panel.
+    """Add a legend of colours, and of markers if there are several, below the panel.
 
-    Colours are of the bits that were ``swept``, or by default of the fewest bits of each contestant; ``others`` are
-    more entries.
+    Colours are those of the bits in ``swept``, by default of the fewest bits of each contestant; ``others`` are further
+    entries.
     """
     bits = sorted({*(list(swept) or found.fewest_bits)}, reverse=True)
     kinds = dict(zip(panels.kinds(found), panels.markers(found), strict=True))
@@ -112,7 +112,7 @@ def explain(figure: Figure, entries: list[Artist]) -> None:
 
 
 def marks_of(found: pd.DataFrame) -> dict[str, str]:
-    """Return the marker of each contestant: that of its engine or layout, or one that no other has in its colours."""
+    """Return the marker of each contestant: that of its engine or layout, or one that is unused in its colours."""
     wanted = dict(zip(found.called, panels.markers(found), strict=True))
     shades = {name: {*map(nearest, part.fewest_bits)} for name, part in found.groupby("called")}
     chosen = dict[str, str]()
@@ -123,7 +123,7 @@ def marks_of(found: pd.DataFrame) -> dict[str, str]:
 
 
 def key_of_contestants(found: pd.DataFrame, marks: dict[str, str]) -> tuple[list[Artist], bool]:
-    """Return the entries of a legend for contestants, and whether some are open, since they have several colours."""
+    """Return the entries of a legend for contestants, and whether some are hollow, as they have several colours."""
     lines = {}
     for name, part in found.groupby("called", sort=False):
         shades = {colour(bits) for bits in part.fewest_bits}
@@ -134,5 +134,5 @@ def key_of_contestants(found: pd.DataFrame, marks: dict[str, str]) -> tuple[list
 
 
 def unit(value: float, units: dict[str, float]) -> str:
-    """Return the largest unit that a value is not below; the smallest if there is none."""
+    """Return the largest unit that is at most a value; the smallest unit if there is none."""
     return next((name for name, size in units.items() if value >= size), [*units][-1])

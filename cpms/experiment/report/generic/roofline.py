@@ -1,8 +1,8 @@
-"""Share of the roofline: the bytes that a result moves over its time, beside the rate of a copy on the same device.
+"""Share of the roofline: the bytes that a result moves a second, over the rate of a copy on the same device.
 
-Work that memory bounds cannot move bytes faster than a copy does, unless a cache holds some of them (Williams, Waterman
-and Patterson, Roofline, Communications of the ACM 52 (2009)). Results without bytes, or without the rate of a copy on
-their device, have no share; the caption counts them. The cost is that of the panel.
+Work that is bound by memory cannot move bytes faster than a copy does, unless a cache holds some of them (Williams,
+Waterman and Patterson, Roofline, Communications of the ACM 52 (2009)). Results without bytes, or without the rate of a
+copy on their device, have no share; the caption counts them. The cost is that of the panel.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Time against bytes, and error against bits: points that are named, each by its graph and by its contestant.
+"""Time against bytes, and error against bits, as points with the names of their graphs and contestants.
 
-A graph's name, or a number that the legend explains, is beside each group of its points, or beside one of them where
-lines join them (`cpms.experiment.report.page.labels`). The legend names the contestants by their marks. Of more graphs
-and contestants than a column has room for some are shown, evenly chosen, and the caption states how many.
+The name of a graph, or a number that the legend explains, stands beside each group of its points, or beside one of them
+if lines join them (`cpms.experiment.report.page.labels`). The legend gives the marks of contestants. If there are more
+graphs and contestants than fit, a sample is drawn, and the caption states how many.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST = {False: (6, 6, 18), True: (9, 8, 32)}
-"""Graphs, contestants and points that are drawn, in one column of a journal and in two."""
+"""Most graphs, contestants and points, in one column of a journal and in two."""
 _NAME = {False: 20, True: 30}
-"""Characters of a line of a graph's name beside a point, in one column of a journal and in two."""
+"""Most characters of a line of a graph's name beside a point, in one column of a journal and in two."""
 _MARK_PT, _SHARE_OF_PANEL, _HEIGHT_PT = 4.0, 0.75, 120.0
 """Width of a mark in points; width of a panel over that of its figure, and about its height in points."""
 _LEAST_SPREAD = 1.1
-"""Least ratio of the most bytes to the fewest: among nearly equal bytes differences mean nothing."""
+"""Least ratio of the most bytes to the fewest for a figure; smaller differences of bytes are not significant."""
 _TOGETHER = 2
 """Points of several graphs that may coincide."""
 _MOST_JOINED = 3
-"""Graphs whose points lines join: those of more would cross."""
+"""Most graphs whose points are joined by lines; the lines of more graphs would cross."""
 _GROUP, _MOST_NAMES = 2.2, 6
-"""Marks' widths below which points of one graph have one name, and names of which more are numbers."""
+"""Distance in widths of a mark below which points of a graph share a name, and most names that are not numbers."""
 _DECADE = 10.0
-"""Quotient of residuals below which they are within their tolerance by chance: a solve ends with the first below it."""
+"""Ratio of residuals below which their differences mean nothing, as a solve ends with the first below its tolerance."""
 _WRONG = 1.0
-"""Relative error from which on a result is wrong."""
+"""Relative error at which a result is wrong."""
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 
 
@@ -102,15 +102,15 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
 
 
 def _is_of_tolerances(found: pd.DataFrame) -> bool:
-    """Return whether errors are residuals that tolerances decide: on each graph all are within a decade."""
+    """Return whether errors are residuals that only show the tolerance: on each graph, all are within a decade."""
     errors = found.groupby("case").error
     return bool(found.error_name.str.startswith("residual").all() and (errors.max() < _DECADE * errors.min()).all())
 
 
 def _exact(found: pd.DataFrame) -> str:
-    """Return a text about the products without an error, which a logarithmic axis has no place for.
+    """Return a text about products without an error, which a logarithmic axis cannot show.
 
-    Of other results an error of zero is one that was not measured.
+    In other results, an error of zero is one that was not measured.
     """
     exact = found[(found.kind == "product") & ~(found.error > 0)]
     names = [f"{name} ({len(part)})" for name, part in exact.groupby("called", sort=False)]
@@ -295,7 +295,7 @@ def _cross(one: Any, other: Any) -> bool:
 
 
 def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: list[Artist], width: float) -> None:
-    """Write names of graphs beside their points, or numbers that the legend explains, and the legend."""
+    """Write names of graphs, or numbers that the legend explains, beside their points; and write the legend."""
     figure: Any = axes.figure
     given = [(*str(part.graph.iloc[0]).partition(", ")[::2], part.problem.iloc[0]) for part in parts]
     graphs = captions.case_labels([(graph, "") for graph, *_ in given])
@@ -329,7 +329,7 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: 
 
 
 def _groups(points: Sequence[Any], axes: Axes, width: float) -> list[list[Any]]:
-    """Return of each graph the groups of its points that are near each other."""
+    """Return for each graph the groups of its points that are near each other."""
     from scipy.sparse.csgraph import connected_components
 
     scale = np.log10 if axes.get_xscale() == "log" else np.asarray

@@ -1,7 +1,7 @@
 """Speed-up of each contestant over a baseline: geometric means over graphs, with bootstrap intervals.
 
-All means of a figure are over the same graphs, those that every ranked contestant has: means over different graphs do
-not tell contestants apart. Contestants that would leave too few graphs are not ranked, and the caption names them.
+All means of a figure are over the same graphs, those of every ranked contestant, since means over different graphs
+cannot be compared. Contestants with which too few common graphs remain are not ranked, and the caption names them.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 _MEDIAN: dict[str, Any] = {"color": "#222222", "marker": "|", "markersize": 7, "linestyle": ""}
 """The stroke at the median of the ratios of which a mean is drawn."""
 _MOST_STORED = 4
-"""Contestants whose formats a caption states."""
+"""Most contestants whose formats a caption states."""
 _SAME_ERROR = 2.0
-"""Quotient of errors from which on a caption states it."""
+"""Ratio of errors above which a caption states it."""
 
 
 def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str, Any]]:

@@ -10,14 +10,15 @@ from cpms.experiment.report.generic.words import bits_in_words
 
 
 def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the table of observations, and what it holds, as text of a caption; empty if they hold no times.
+    """Return the table of observations, and its content as the text of a caption; both empty without times.
 
-    The spread is the quartiles of the samples; of rows that hold no samples, their least and most if these are there.
+    The spread is from the lower to the upper quartile of the samples; in rows without samples, it is from the least to
+    the largest sample, if these are recorded.
 
     Parameters
     ----------
     found : DataFrame
-        Of `cpms.experiment.report.observations.observations`.
+        The result of `cpms.experiment.report.observations.observations`.
 
     Examples
     --------

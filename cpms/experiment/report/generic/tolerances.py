@@ -1,8 +1,8 @@
-"""Time to a tolerance: of solves to several tolerances, or of solves whose rows hold when each iteration ended.
+"""Time to a tolerance: from solves to several tolerances, or from solves with a recorded end of each iteration.
 
-Of the latter a tolerance's time is that at which the solver's residual was first below it, at each power of ten that
-the solve reached. A curve is a contestant, and a panel a graph; a point is the median of the samples. The cost is one
-pass over the recorded iterations.
+In the latter, the time to a tolerance is that at which the solver's residual was first below it, at each power of ten
+that the solve reached. A curve is a contestant, and a panel a graph; a point is the median of the samples. The cost is
+one pass over the recorded iterations.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from cpms.experiment.report.palette import colour
 from cpms.experiment.report.stand_ins import STARRED
 
 _MOST = {False: (2, 6), True: (4, 8)}
-"""Graphs and contestants that are drawn, in one column of a journal and in two."""
+"""Most graphs and contestants, in one column of a journal and in two."""
 _LEAST_TOLERANCES = 3
-"""Tolerances of a curve; a point at one tolerance is in the figure of times."""
+"""Least number of tolerances of a curve; times at fewer are in the figure of times."""
 _APART = 1.3
-"""Quotient of the places of neighbouring contestants at one tolerance, so that no mark hides another."""
+"""Ratio of the places of neighbouring contestants at one tolerance, by which no mark hides another."""
 
 
 def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -> Made:

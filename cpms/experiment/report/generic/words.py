@@ -1,4 +1,4 @@
-"""Words for what observations have in common: what their bits are of, and what contestants are compared on."""
+"""Words of captions for properties that all observations share: the objects that bits and comparisons refer to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BITS = {
     "rounding": "of the format rounded to",
     "topk": "of an array's value",
 }
-"""Kinds whose bits are not those that sweeps read of the values of a matrix."""
+"""Kinds in which "bits" does not mean those that sweeps read of a matrix's value, and the words for these."""
 
 
 def of_systems(found: pd.DataFrame) -> bool:
@@ -24,13 +24,13 @@ def of_systems(found: pd.DataFrame) -> bool:
 
 
 def bits_in_words(found: pd.DataFrame) -> str:
-    """Return a word for what the bits of observations are of, after a number of them or after "bits"."""
+    """Return the words that follow "bits" in a caption and say what has these bits."""
     kinds = set(found.kind) if "kind" in found else set()
     return _BITS.get(kinds.pop(), "read") if len(kinds) == 1 else "read"
 
 
 def case_in_words(found: pd.DataFrame) -> str:
-    """Return a word for what contestants have in common: a graph, an array of values, or a matrix."""
+    """Return the word for the object on which contestants are compared: a graph, an array, or a matrix."""
     if of_systems(found):
         return "matrix"
     arrays = "kind" in found and set(found.kind) <= _OF_ARRAYS and any(found.kind)

@@ -1,8 +1,8 @@
-"""Marks that would cover each other, set apart by at most their width.
+"""Separation of marks that would cover each other, by moving each by at most its width.
 
 Marks that are nearer than their width repel each other until they touch, as in force-directed layouts (Fruchterman and
-Reingold, Software: Practice and Experience 21, 1991); none is moved by more than its width from its place, so that many
-in one place still overlap. The cost is a few hundred times the square of the number of marks.
+Reingold, Software: Practice and Experience 21, 1991). As none is moved by more than its width, many marks at one place
+still overlap. The cost is a few hundred times the square of the number of marks.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _STEPS = 300
 
 
 def apart(places: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the places of marks that are set apart, in units of a mark's width, as they are given.
+    """Return the places of separated marks; these and the given ones are in units of a mark's width.
 
-    Two in one place are side by side, more of them on a circle.
+    Two marks at one place become neighbours, and more of them begin on a circle.
 
     Parameters
     ----------

@@ -1,13 +1,15 @@
-"""Labels beside points: each as near to one of its points as it can be without touching marks, labels or the edge.
+"""Labels beside points: each as near to one of its points as possible, without touching marks, labels or the edge.
 
-A greedy search over candidate places, as in map labelling (Christensen, Marks and Shieber, ACM Transactions on Graphics
-14, 1995, section 3): around each point of a label there are places in twelve directions at a few distances; the
-cheapest free one is taken, those with the most crowded points first. A label that finds none, or has a leader across
-another, becomes the first, and the search begins anew, a few times; the cheapest placement of all is drawn. A label
-that is not at its point has a leader, a thin line to it; one without has one of its own points nearest, so that it is
-not read as another's. Places on other labels, leaders and marks or beyond the panel are refused, and so are those on
-lines of the figure; leaders over marks or over another leader cost.
-The cost is that of one layout of the figure and some thousand comparisons of rectangles a label.
+The method is a greedy search over candidate places, as in map labelling (Christensen, Marks and Shieber, ACM
+Transactions on Graphics 14, 1995, section 3). Around each point of a label there are candidates in twelve directions at
+a few distances. Labels with the most crowded points choose first, and each takes the cheapest free candidate. A
+candidate is not free if it covers a mark, another label, a leader or a line of the figure, or leaves the panel. A label
+at a distance from its point has a leader, a thin line to it. Leaders over marks or other leaders add to the cost. A
+label without a leader must be nearer to one of its own points than to others, so that it is not read as theirs.
+
+If a label has no free candidate, or its leader crosses another, the search is repeated with that label first, a few
+times, and the cheapest placement is drawn. The cost is one layout of the figure, and some thousand comparisons of
+rectangles for each label.
 """
 
 from __future__ import annotations
@@ -28,20 +30,20 @@ if TYPE_CHECKING:
 Points = npt.NDArray[np.float64]
 """Pairs of coordinates, one a line."""
 _SIZE = 7.0
-"""Of texts, in points."""
+"""Size of labels, in points."""
 _MARK = 2.6
-"""Half of the width of a mark, in points, with its edge."""
+"""Half of the width of a mark with its edge, in points."""
 _DISTANCES = (3.0, 5.0, 8.0, 12.0, 17.0, 23.0, 30.0, 40.0)
-"""Of a label's nearest edge from its point, in points."""
+"""Distances of a label's nearest edge from its point, in points."""
 _LEADER = 6.0
-"""Distance from which on a label has a line to its point, in points."""
+"""Distance above which a label has a leader, in points."""
 _DIRECTIONS = 12
 _ORDERS = 6
-"""Of labels that are tried."""
+"""Most searches, each with another order of labels."""
 _ON_MARK = 8.0
-"""Cost in points of a mark below a leader."""
+"""Cost of a mark below a leader, in points."""
 _CROSSING, _SAMPLES = 30.0, 2.0
-"""Cost in points of a leader that crosses others, and the distance of the points by which leaders are known."""
+"""Cost of a leader that crosses others, and the distance of the sample points of a leader, in points."""
 
 
 class _Place(NamedTuple):
@@ -56,21 +58,21 @@ def place(
     axes: Axes, texts: Sequence[str], points: Sequence[Points], *, others: npt.ArrayLike = (),
     lines: Sequence[Points] = (), all_or_none: bool = True,
 ) -> bool:  # fmt: skip
-    """Write each text beside one of its points and return whether there was room; if not for all, none is written.
+    """Write each text beside one of its points; return False if one had no free place, and then write none.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        With its marks, and a figure that has its legend.
+        The panel, which has its marks; its figure has its legend.
     texts : sequence of str
     points : sequence of array
-        Of each text, in the coordinates of the panel; other texts avoid them.
+        The points of each text, in the coordinates of the panel; other texts avoid them.
     others : array_like
-        More marks, without a text.
+        Further marks, without a text.
     lines : sequence of array
-        Both ends of each straight line that no text may lie on.
+        Both ends of each straight line that no text may cover.
     all_or_none : bool
-        False for texts of which those without room may be left out.
+        If False, texts without a free place are omitted and the others written.
     """
     if not texts:
         return True
@@ -119,7 +121,7 @@ def place(
 
 
 def _rank(found: dict[int, _Place]) -> tuple[int, float]:
-    """Return what orders placements: most labels first, then the least cost."""
+    """Return the key by which placements are compared: most labels first, then least cost."""
     return -len(found), sum(place.cost for place in found.values())
 
 
@@ -135,10 +137,10 @@ def _extent(axes: Axes, text: str) -> tuple[float, float]:
 
 @contextmanager
 def _as_they_are(figure: Any) -> Iterator[None]:
-    """Lay out texts without markup and whatever their characters are: names are escaped when a figure is saved."""
+    """Lay out texts without markup and without warnings about characters, as names are escaped only when saved."""
     from matplotlib.text import Text
 
-    own = r"$\mathdefault"  # With which Matplotlib writes numbers.
+    own = r"$\mathdefault"  # Matplotlib's markup of numbers.
     marked_up = [text for text in figure.findobj(Text) if text.get_parse_math() and own not in text.get_text()]
     for text in marked_up:
         text.set_parse_math(False)
@@ -152,7 +154,7 @@ def _as_they_are(figure: Any) -> Iterator[None]:
 
 
 def _nearest(point: npt.ArrayLike, box: Sequence[float]) -> tuple[float, float]:
-    """Return the place of a label's box that is nearest to its point."""
+    """Return the point of a label's box that is nearest to a point."""
     across, up = np.clip(point, np.array(box[:2]), np.array(box[2:]))
     return float(across), float(up)
 

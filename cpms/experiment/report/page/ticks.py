@@ -1,11 +1,11 @@
-"""Ticks of logarithmic axes: from three to a few of them, in one notation, with as many labels as have room.
+"""Ticks of logarithmic axes: three or a few more, in one notation, with as many labels as fit.
 
-Of the usual sequences the finest that fits is taken: every k-th decade, the digits 1, 2, 5 (Lewart, 1973, as in most
-plotting libraries), finer digits where the axis spans about a decade or less, and of an axis much shorter than that
-multiples of a round step. Two labelled ticks leave the scale open, since two numbers lie on a linear axis and on a
-logarithmic one alike. The unlabelled ticks of such short axes are multiples of a round step, too, so that between 1 and
-2 there are more of them. Numbers with many zeros are written like 1e-6, on all ticks of an axis or on none: raised
-digits would be smaller than 7 points. The cost is a few comparisons a figure.
+The finest of the usual sequences that fits is chosen: every k-th decade; the digits 1, 2, 5 (Lewart, 1973, as in most
+plotting libraries); finer digits if the axis spans about a decade or less; and multiples of a round step if it is much
+shorter. At least three ticks have labels, since two numbers do not show that an axis is logarithmic. The unlabelled
+ticks of such short axes are multiples of a round step, too, so that there are more of them between 1 and 2. Numbers
+with many zeros are written like 1e-6, on all ticks of an axis or on none, since raised digits would be smaller than 7
+points. The cost is a few comparisons for a figure.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEAST_TICKS = 3
-"""Labelled ticks of a logarithmic axis."""
+"""Least number of labelled ticks of an axis."""
 _DIGITS = ((1.0, 2.0, 5.0), (1.0, 3.0))
 _FINE_DIGITS = ((1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
-"""First digits of ticks, from few to many: of any axis, and of those that span about a decade or less."""
+"""First digits of ticks, from few to many: for any axis, and for those that span about a decade or less."""
 _STEPS = (5.0, 2.0, 1.0)
 """First digits of the steps between ticks of an axis that is nearly linear."""
 _EDGE = 1e-9
-"""Part of a number by which rounding may move a tick out of the axis."""
+"""Relative distance by which rounding may move a tick beyond the end of the axis."""
 _SHORT = 30.0
-"""Quotient of the ends of an axis up to which ticks divide the part from 1 to 2."""
+"""Ratio of the ends of an axis up to which ticks divide the part from 1 to 2."""
 _LINEAR = 4.0
-"""Quotient of the ends of an axis up to which ticks may be multiples of a round step."""
+"""Ratio of the ends of an axis up to which ticks may be multiples of a round step."""
 _MOST_BETWEEN = 31
-"""Ticks without labels of such an axis."""
+"""Most unlabelled ticks of such an axis."""
 _GAP_IN, _LINE_IN = 0.05, 0.16
-"""Least distance between labels side by side, and of the middles of those one above the other, in inches."""
+"""Least gap between labels side by side, and least distance of lines of labels one above the other, in inches."""
 _BETWEEN_IN = 0.02
-"""Least distance of ticks without labels, in inches: nearer ones fuse in print."""
+"""Least distance of unlabelled ticks, in inches; nearer ones merge in print."""
 _PLAIN = (1e-3, 1e5)
-"""Numbers from the first to below the second are written plainly."""
+"""Range of the numbers that are written without an exponent, the upper end excluded."""
 
 
 def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
-    """Make an axis logarithmic, with numbers in one notation at as many ticks as have room.
+    """Make an axis logarithmic, with numbers in one notation at as many ticks as fit.
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
     which : str
         ``x`` or ``y``.
     most : int
-        Number of ticks.
+        Most labelled ticks.
     """
     from matplotlib.ticker import Formatter, Locator, NullFormatter
 
     class Few(Locator):
-        """Ticks of the axis as it is when the figure is drawn."""
+        """Labelled ticks, for the length that the axis has when the figure is drawn."""
 
         def __call__(self) -> Any:
             return self.tick_values(*axis.get_view_interval())
@@ -70,7 +70,7 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
             return chosen_ticks(low, high, most=allowed)
 
     class Fine(Few):
-        """Unlabelled ticks, of an axis that has room for them."""
+        """Unlabelled ticks, fewer if they would be too near."""
 
         def tick_values(self, vmin: float, vmax: float) -> Any:
             low, high = min(vmin, vmax), max(vmin, vmax)
@@ -88,7 +88,7 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
             return numbers(values)
 
     def _apart(ticks: Sequence[float]) -> Any:
-        """Return the distances of ticks on the axis, as long as it is now, in inches."""
+        """Return the distances of neighbouring ticks at the present length of the axis, in inches."""
         figure: Any = axes.figure
         inches = axes.get_window_extent().size / figure.dpi
         places = axis.get_transform().transform(np.asarray(ticks))
@@ -96,7 +96,7 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
         return np.diff(places) / (high - low) * inches[int(which == "y")]
 
     def _fit(ticks: Sequence[float]) -> bool:
-        """Return whether the labels of ticks lie apart on the axis, as long as it is now."""
+        """Return whether the labels of ticks do not touch at the present length of the axis."""
         apart = _apart(ticks)
         if which == "y":
             return bool((apart >= _LINE_IN).all())
@@ -112,14 +112,14 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
 
 
 def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
-    """Return the ticks of a logarithmic axis: three or more, as long as its ends differ by more than rounding.
+    """Return the labelled ticks of a logarithmic axis: three or more, unless its ends differ by rounding alone.
 
     Parameters
     ----------
     low, high : float
-        Ends of the axis; a figure without positive numbers has no ticks.
+        Ends of the axis; without positive numbers there are no ticks.
     most : int
-        Number of ticks.
+        Most ticks.
 
     Examples
     --------
@@ -141,9 +141,9 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
 
 
 def between_ticks(low: float, high: float, *, tenths: bool = True) -> list[float]:
-    """Return the ticks of a logarithmic axis that have no labels; none where they would be too many.
+    """Return the unlabelled ticks of a logarithmic axis; none if they would be too many.
 
-    Tenths between 1 and 2 are for axes of less than about a decade that have room for them.
+    With ``tenths``, an axis of about a decade or less has ticks at tenths between 1 and 2.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def between_ticks(low: float, high: float, *, tenths: bool = True) -> list[float
 
 
 def _usual(low: float, high: float) -> Iterator[list[float]]:
-    """Yield sequences of decades and of first digits, in the order of preference among those of one length."""
+    """Yield sequences of decades and of first digits; of those with equally many ticks, the preferred first."""
     first, last = int(np.ceil(np.log10(low) - _EDGE)), int(np.floor(np.log10(high) + _EDGE))
     for step in range(1, max(2, last - first)):
         start = -(-first // step) * step
@@ -173,7 +173,7 @@ def _usual(low: float, high: float) -> Iterator[list[float]]:
 
 
 def _with_digits(low: float, high: float, digits: Sequence[float]) -> list[float]:
-    """Return the numbers of some first digits within an axis."""
+    """Return the numbers within an axis that have these first digits."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     found = (_tick(digit, power) for power in powers for digit in digits)
     return [tick for tick in found if low * (1 - _EDGE) <= tick <= high * (1 + _EDGE)]
@@ -193,7 +193,7 @@ def _tick(digit: float, power: int) -> float:
 
 
 def number(value: float) -> str:
-    """Return a number as a tick: plain up to five digits, else with an exponent.
+    """Return a number as the text of a tick: plain from 0.001 to below 100000, else with an exponent.
 
     Examples
     --------
