@@ -190,6 +190,13 @@ def test_bits_of_vectors_are_counted(method, vectors, tmp_path):
     assert shown(f"{method}_bits", {**cell, **found, "status": "ok"}, tmp_path)["over float64"][0] == 1.0
 
 
+def test_two_formats_that_follow_one_another_are_of_conjugate_gradients_alone():
+    given = {"name": "x", "kind": "vector_bits", "matrices": ["stencil:points=5,side=3"], "vectors": [["fp32", "fp64"]]}
+    vector_bits.Config(method="cg", **given)
+    with pytest.raises(ValidationError, match="two formats are for method cg, not gmres"):
+        vector_bits.Config(method="gmres", **given)
+
+
 def test_names_of_nothing_are_refused():
     with pytest.raises(ValidationError, match="not known"):
         config(ways=[{"method": "sor"}])

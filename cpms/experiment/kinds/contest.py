@@ -29,7 +29,7 @@ from cpms.problems.pagerank import Problem
 
 _TOP = 20
 _SHORT_S = 0.01
-"""A shorter solve is timed at its second run: at the first, caches hold the data of the contestant before."""
+"""Time of a solve below which its second run is timed, since in the first, caches hold another contestant's data."""
 
 
 class Config(Repeated):
@@ -148,9 +148,9 @@ class _Entrant:
             self._head |= _accuracy(problem, exact, self.ranks)
 
     def sample(self, *, is_measured: bool) -> None:
-        """Add the time of a solve if it is measured; of a short one, the time of its repetition.
+        """Solve, and record the time if it is measured; a short solve is run again, and the second time recorded.
 
-        Ranks are new processes, which solve twice themselves.
+        Contestants of several ranks start new processes, which themselves solve twice.
         """
         solved = self._solved(on_device=True) if self._head["status"] == "ok" else None
         if solved is not None and solved.solve_s < _SHORT_S and self._contestant.ranks is None:

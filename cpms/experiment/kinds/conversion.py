@@ -1,6 +1,6 @@
-"""Bandwidth of the conversion in place, beside a copy of the same bytes.
+"""Bandwidth of the conversion in place, and of a copy of the same bytes.
 
-The conversion is an in-place permutation of segments; a copy of the array is its lower bound. Both alternate.
+The conversion permutes segments in place, and takes at least the time of a copy of the array. Both alternate.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Context(Stateless):
 
 
 def _columns(nbytes: int, samples_ms: dict[str, list[float]]) -> dict[str, Any]:
-    """Return gigabytes a second, read plus written, from the times of each."""
+    """Return the rate of each work in gigabytes a second, read plus written, from its times."""
     columns: dict[str, Any] = {"bytes": nbytes}
     for name, taken in samples_ms.items():
         columns |= {

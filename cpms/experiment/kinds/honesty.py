@@ -1,8 +1,8 @@
-"""Honesty of solvers: how often an answer is called converged while ||b - A x|| is above the tolerance.
+"""Honesty of solvers: how often a solver reports an answer as converged while ||b - A x|| is above the tolerance.
 
-`cpms.solve`, SciPy's methods and CuPy's get the same fuzzed systems, tolerances and iterations at most. Answers are
-judged by sums in long double, whose 11 bits more than float64's decide all but ties; what is within a thousandth of the
-tolerance is counted as a tie.
+`cpms.solve` and the methods of SciPy and CuPy get the same random systems, tolerances and limits of iterations.
+Residuals are recomputed by sums in long double, which has 11 bits more than float64. Answers whose residual is above
+the tolerance by at most a thousandth are counted as ties.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _ours(method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
 
 
 def _of_library(name: str, method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
-    """Solve by a method of SciPy, or of CuPy in device memory, whose matrices, vectors and options are named alike."""
+    """Solve by a method of SciPy, or by that of CuPy, which has the same name and options, in device memory."""
     sparse = f"{'cupyx.' if name == 'cupy' else ''}scipy.sparse"
     solver, given = getattr(import_module(f"{sparse}.linalg"), method), (system.A, system.b)
     tol = "rtol" if "rtol" in inspect.signature(solver).parameters else "tol"
@@ -86,10 +86,10 @@ class Config(Repeated):
 
 
 class Context(Stateless):
-    """Holds nothing: systems are made anew."""
+    """No state between cells: each cell generates its systems."""
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Count answers that are called converged, and those of them that are wrong."""
+        """Count answers that solvers report as converged, and those of them that are wrong."""
         ways = {name: _WAYS[name] for name in cell.get("ways", _DEFAULT)}
         if any(name.startswith("cupy") for name in ways) and (missing := engines.get_any("cuda").missing()):
             raise UnavailableError(f"solvers of CuPy cannot run here: {missing}")

@@ -1,9 +1,10 @@
 """Linear systems: time, iterations by bits, bytes and certified residual by matrix, method, storage and engine.
 
-Ways to solve alternate. The first solve of each compiles and is not measured; where ``samples`` is 0 it is the only
-one. ``solve_s`` is the median of the solver alone, with vectors in the memory of the engine, and ``whole_s`` that of a
-whole call, which prepares the matrix, copies vectors, solves and certifies; compilation is in neither. Where ``whole``
-is false, it is prepared once for all right-hand sides. A way that refuses a system has the status "REFUSED", and why.
+A way is a solver with its settings, and ways alternate. The first solve of each compiles and is not measured, unless
+``samples`` is 0 and it is the only one. ``solve_s`` is the median time of the solver alone, with vectors in the memory
+of the engine. ``whole_s`` is that of a whole call, which prepares the matrix, copies vectors, solves and certifies.
+Neither includes compilation. If ``whole`` is false, the matrix is prepared once for all right-hand sides. A way that
+refuses a system has the status "REFUSED" and the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _REFUSED = "REFUSED"
 
 
 class Way(Strict):
-    """One way to solve; a library in place of an engine runs its method of that name."""
+    """One way to solve; with the name of a library as engine, the library's method of that name."""
 
     method: Annotated[str, or_plugin("method", lambda: (*METHODS, "auto"), own_method)] = "auto"
     storage: MatrixStorageOrAuto = "auto"
@@ -48,7 +49,7 @@ class Way(Strict):
     @field_validator("vectors")
     @classmethod
     def known_vectors(cls, vectors: list[str]) -> list[str]:
-        """Refuse names of no format."""
+        """Refuse names that are not of a format."""
         for name in vectors if vectors not in ([AUTO], ["blocks"]) else ():
             vector_format(name, "vectors")
         return vectors
@@ -73,7 +74,7 @@ class Config(SystemsConfig):
 
 
 class Context(OnSystems):
-    """The matrix of consecutive cells, and where it is prepared once, solvers of it."""
+    """The matrix of consecutive cells, and its solvers if it is prepared once."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
@@ -169,7 +170,7 @@ def _refused(way: dict[str, Any], reason: str) -> dict[str, Any]:
 
 
 def _of_scipy(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
-    """Solve by SciPy, and certify its answer as ours."""
+    """Solve by SciPy, and certify its answer like those of cpms."""
     import scipy.sparse.linalg
 
     method = getattr(scipy.sparse.linalg, "gmres" if way["method"] == "gmres" else "cg")

@@ -1,7 +1,7 @@
 """Times of the stages of engine ``opencl``, by work-group size, number of cores and size of graph.
 
-The experiments of Jiang's report: edges with atomic sums against rows, and the cost of each part of a sweep. Other
-engines alternate with it.
+These are the experiments of Jiang's report: sums by edges with atomic additions against sums by rows, and the cost of
+each part of a sweep. Other engines alternate with it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Run(Strict):
     """One graph, or the sub-graphs of its first nodes, and its contestants.
 
     Work-group size 0 means the driver's choice, and 0 cores means all. ``adds`` are functions of ``atomic_add.cl``; all
-    but the first give wrong ranks and measure the cost of atomicity. ``devices``, as named by
-    `cpms.backends.opencl.choice.Choice`, take turns in place of the experiment's one.
+    but the first give wrong ranks, and measure the cost of atomic additions. ``devices``, as named by
+    `cpms.backends.opencl.choice.Choice`, replace the experiment's one device, and alternate.
     """
 
     purpose: str
@@ -109,7 +109,7 @@ class Context(OnGraphs):
 
 
 def first_nodes(graph: Graph, nodes: int) -> Graph:
-    """Return the sub-graph of the first nodes, which is the sub-graph of the report.
+    """Return the sub-graph of the first nodes, as in the report.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class _Contestant:
         self.busy.append(busy / seconds)
 
     def columns(self, right: Floats) -> dict[str, Any]:
-        """Return the columns of a row: times, number of busy cores, distance from the ranks of SciPy."""
+        """Return the columns of a row: times, number of busy cores, and distance from the ranks of engine scipy."""
         return {
             **self.head,
             "run_s": statistics.median(self.samples),
@@ -189,7 +189,7 @@ class _Contestant:
 
 
 def _after(problem: Problem, iterations: int) -> Floats:
-    """Return the ranks of another engine after the same number of iterations."""
+    """Return the ranks of engine scipy after the same number of iterations."""
     return _Contestant({}, engines.get("scipy").prepare(problem, FP64, "csr"), problem.graph.nodes).run(iterations)[2]
 
 
@@ -198,7 +198,7 @@ def _devices(cell: Cell) -> list[str | None]:
 
 
 def _last_device(names: list[str | None]) -> Any:
-    """Return the version of the last of these packages that is installed."""
+    """Return the last of the named devices that this machine has; raise as for that device if it has none."""
     here = [name for name in names if device.missing(Choice(name)) is None]
     return device.device(Choice((here or names)[-1]))
 

@@ -38,7 +38,7 @@ _RECORDED_TOP = 20
 _OF_GRAPHS = {"duplicates", "self_loops", "ids"}
 _OF_ALL_CELLS = {"damping", "norm", "symmetric", "weights", "max_iterations", "reference_tol", "record_history"}
 _LATER = ("at_most", "rises", "plugin", "by", "inner", "formats", "storage", "inner_reduction")
-"""Fields of policies that rows lack where they are not given."""
+"""Fields of policies that rows lack if a configuration does not give them."""
 
 
 Rule = Literal["default", "threshold", "fixed", "schedule", "at_most", "start_at", "write_ahead",
@@ -46,11 +46,12 @@ Rule = Literal["default", "threshold", "fixed", "schedule", "at_most", "start_at
 
 
 class Policy(Strict):
-    """A controller of power iteration, or a policy of ``refine``, in a configuration; by default the method's own.
+    """The controller of power iteration, or the policy of ``refine``, in a configuration; by default the method's own.
 
-    ``rises`` are the segments of a schedule by sweep; ``plugin`` names a controller or policy of one's own in place of
-    a rule, by an entry point, ``module:attribute`` or ``file.py:attribute``. ``start_at``, ``at_most`` and
-    ``write_ahead`` as keys wrap it; as rules they wrap ``inner``, another rule or table, and may be nested.
+    ``rises`` are the segments of a schedule by sweep. ``plugin`` names a controller or policy of one's own in place of
+    a rule, by an entry point, ``module:attribute`` or ``file.py:attribute``. The keys ``start_at``, ``at_most`` and
+    ``write_ahead`` wrap the controller. The rules of these names wrap ``inner``, another rule or table, and may be
+    nested.
     """
 
     rule: Rule = "default"

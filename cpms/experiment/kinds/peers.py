@@ -1,8 +1,9 @@
 """Whole solves on processors, of cpms and of other libraries, at the same verified error.
 
-Stopping rules of libraries differ, so each contestant gets the loosest tolerance whose ranks keep the error, found
-against a float64 solution. Contestants then alternate. The clock starts at each one's own matrix, or at edges: int32,
-in random order in main memory. From edges, each sample builds the contestant's matrix and solves; ours certifies too.
+Stopping rules of libraries differ, so each contestant gets the loosest tolerance with which its ranks are within the
+error of a float64 solution. Contestants then alternate. The clock starts at each contestant's own matrix, or at edges,
+which are int32 in random order in main memory. From edges, each sample builds the contestant's matrix and solves; cpms
+also certifies.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Context(OnGraphs):
 class _Contestant:
     """The columns of one contestant; ``failed`` is its status and reason if it cannot take part.
 
-    ``edges`` are where its clock starts; None: at its own matrix.
+    Its clock starts at ``edges``, or at its own matrix if these are None.
     """
 
     def __init__(self, name: str, edges: Edges | None) -> None:

@@ -48,9 +48,9 @@ class Contestant(Strict):
     """An engine with a format, layout and method.
 
     ``batch`` is the number of queries of a sweep, 0 for sequential solves. ``queries`` limits the number of queries,
-    ``least_tol`` and ``most_tol`` the tolerances, and ``certified`` is the number of certified answers. With ``sums``
-    ``storage`` all arithmetic is in the type of the storage, edge by edge (`cpms.experiment.native_sums`), for which
-    engine ``reference`` stands.
+    ``least_tol`` and ``most_tol`` limit the tolerances, and ``certified`` is the number of certified answers. If
+    ``sums`` is ``storage``, all arithmetic is in the type of the storage, edge by edge (`cpms.experiment.native_sums`);
+    the engine must then be ``reference``.
     """
 
     engine: EngineName
@@ -71,7 +71,7 @@ class Contestant(Strict):
         return self
 
     def parameters(self) -> dict[str, Any]:
-        """Return the keys of a cell; ``sums`` is left out at its default, so that older cells keep their names."""
+        """Return the keys of a cell; ``sums`` is omitted at its default, so that older cells keep their names."""
         left_out = {"queries", "least_tol", "most_tol", *(() if self.sums == "storage" else ("sums",))}
         return self.model_dump(exclude=left_out)
 
@@ -213,11 +213,11 @@ def _in_batches(reference: _ReferenceQueries, cell: Cell, initial: Floats) -> tu
     for some in together:
         samples: list[float] = []
         while not samples or (sum(samples) < _ENOUGH_S and len(samples) < _MOST_TURNS):
-            solved = []  # Answers are freed, which makes their memory available to the next ones.
+            solved = []  # Frees the memory of the last answers for the next ones.
             began = work_clock.now()
             solved = batch.solve(some, initial, stopping=stopping)
             _wait_for(engine)
-            # Histories may have a clock for each query.
+            # The host's clock is used, as each query's history may have its own.
             samples.append(work_clock.now() - began)
         batch_s.append(statistics.median(samples))
         answers += [(host_float64(ranks), status, history) for ranks, status, history in solved]

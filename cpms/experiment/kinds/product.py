@@ -29,8 +29,8 @@ from cpms.storage.device import copy_to_host, to_device
 class Contestant(Strict):
     """One way to store a matrix and multiply; ``vectors`` is the type of x and y.
 
-    Two baselines are no engines: ``scipy`` (SciPy's own product, in ``csr``) and ``cusparse`` with layout ``sell`` and
-    vectors in ``fp16`` (`cpms.backends.cuda.product.cusparse_sell`).
+    Two baselines are not engines of cpms: ``scipy`` (SciPy's own product, in ``csr``), and ``cusparse`` with layout
+    ``sell`` and vectors in ``fp16`` (`cpms.backends.cuda.product.cusparse_sell`).
     """
 
     engine: Annotated[str, one_of("engine of products", lambda: (*product_engines.names(), "scipy"))]
@@ -65,7 +65,7 @@ class Config(Repeated):
     @field_validator("matrices")
     @classmethod
     def known(cls, names: list[str]) -> list[str]:
-        """Refuse names of nothing."""
+        """Refuse names that are neither of a generator or data set nor of a file."""
         return [matrices.checked(name) if matrices.is_name(name) else loadable(name) for name in names]
 
     def cells(self) -> list[Cell]:
@@ -75,7 +75,7 @@ class Config(Repeated):
 
 
 class Context(OnGraphs):
-    """Holds the matrix at hand, and the graph that it is of."""
+    """The matrix of consecutive cells, and the graph from which it was made."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
@@ -154,7 +154,7 @@ class _Work:
 
 
 class _Scipy:
-    """SciPy's product, which makes a vector of its own each time."""
+    """SciPy's product, which allocates its result each time."""
 
     def __init__(self, given: Matrix, x: Any) -> None:
         self._held, self._x = given.to_scipy(), x

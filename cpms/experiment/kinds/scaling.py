@@ -1,6 +1,6 @@
-"""Strong scaling over MPI ranks of one machine, beside the serial program.
+"""Strong scaling over MPI ranks of one machine, compared with the serial program.
 
-Every count of ranks is a launch of ``mpiexec``; launches alternate, and their solves are timed within the ranks.
+Each number of ranks is a launch of ``mpiexec``. Launches alternate, and solves are timed within the ranks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Strong and weak scaling over the GPUs of one machine, one GPU a rank, beside the best engine on one GPU.
+"""Strong and weak scaling over the GPUs of one machine, one GPU a rank, compared with the best engine on one GPU.
 
 `cpms.mpi.scaling` measures all counts of ranks within one launch; this kind starts it and records its columns.
 """
@@ -21,9 +21,9 @@ Count = Annotated[int, Field(ge=1)]
 class Config(WarmedUp):
     """The fields of such an experiment.
 
-    Graphs of ``weak`` grow with the ranks, which ``RANKS`` stands for; see `cpms.mpi.scaling.graph_for`. All counts
-    of ``ranks`` that have a device each are timed by the same processes: of each contestant the first solve is thrown
-    away, then they take turns.
+    Graphs of ``weak`` grow with the number of ranks, which ``RANKS`` in their names means; see
+    `cpms.mpi.scaling.graph_for`. All counts of ``ranks`` for which there are enough devices are timed by the same
+    processes. The first solve of each contestant is not recorded, and then contestants alternate.
     """
 
     strong: list[SharedGraphName] = []

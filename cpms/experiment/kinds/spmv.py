@@ -1,6 +1,7 @@
-"""Times of one sparse matrix-vector product on a GPU at each read level: the paper's Figure 4.
+"""Times of one sparse matrix-vector product on a GPU at each read level, as in the paper's Figure 4.
 
-Engines, formats and levels alternate within a cell, beside the product of cuSPARSE in CSR and the copy bandwidth.
+Engines, formats and levels alternate within a cell, together with the product of cuSPARSE in CSR. The copy bandwidth is
+measured, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Times of persistent sweeps on a GPU, by format and arrangement of the graph, beside their two lower bounds.
+"""Times of persistent sweeps on a GPU, by format and arrangement of the graph, with two lower bounds.
 
 The bounds are those of a roofline: the minimum traffic at copy bandwidth, and random gathers alone. An arrangement
-turns one strategy on or off, which measures its effect. The keys of `RecordedArrangement` are those of recorded cells;
+turns one strategy on or off, to measure its effect. The keys of `RecordedArrangement` are those of recorded cells, and
 this module alone maps them to the names of the code.
 """
 
@@ -217,9 +217,9 @@ def bytes_moved(
 ) -> float:
     """Return the minimum traffic of a sweep in bytes, without the gathered values.
 
-    An edge takes its source and row-end flag, or its entries of a tiled gather. A row of an inner sweep takes its
-    out-degree and the value written, and, where sweeps accumulate the correction, that read and written; a row of a
-    float64 sweep takes its out-degree and the value read and written.
+    For an edge, a sweep reads its source and row-end flag, or its entries of a tiled gather. For a row, an inner sweep
+    reads the out-degree and writes the value; if sweeps accumulate the correction, it also reads and writes that. A
+    float64 sweep reads the out-degree and reads and writes the value.
 
     Examples
     --------

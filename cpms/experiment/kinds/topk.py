@@ -1,6 +1,6 @@
-"""Times of top-k selection against sorting, partitioning and PyTorch, beside a copy of the values.
+"""Times of top-k selection against sorting, partitioning and PyTorch, and of a copy of the values.
 
-A copy is the lower bound, since selection reads every value once. Answers are compared with a stable sort.
+A copy is a lower bound, since selection reads every value once. Answers are compared with a stable sort.
 """
 
 from __future__ import annotations

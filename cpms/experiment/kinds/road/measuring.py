@@ -1,9 +1,10 @@
-"""The whole road: from edges, or a graph, to certified float64 ranks, by every way that a caller can take.
+"""The whole road: the time from edges, or from a graph, to certified float64 ranks, by every way of calling cpms.
 
-Edges are int32, permuted by ``default_rng(0)``, in pageable main memory before the clock starts; allocation, staging
-and copies are timed, from memory pools that the warm-up filled. The ways of all solvers take turns, so that a drift of
-the machine meets all alike. Ways through device memory are timed where the engine computes there: their certificate
-reads its residual back, so that the clock stops after the work. Compilation is not timed; see `cpms.base.work_clock`.
+Before the clock starts, edges are int32 in pageable main memory, permuted by ``default_rng(0)``. Allocation, staging
+and copies are timed, with memory pools that the warm-up filled. The ways of all solvers alternate, so that a drift of
+the machine affects all alike. Ways through device memory are timed only if the engine computes there. Their certificate
+copies its residual to the host, so that the clock stops after the work. Compilation is not timed; see
+`cpms.base.work_clock`.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ class Solver(Strict):
 class Config(Repeated):
     """The fields of such an experiment.
 
-    A way is a call that ends in ranks: from edges or from a graph, in main or device memory, prepared before or not.
-    After ``warmup`` unmeasured rounds there are ``rounds``; in each of them all solvers take all ways once. Two more
-    are measured in the first ``old_rounds`` alone, after one unmeasured round: the old road, which builds the graph and
-    certifies on processors, and the building of the graph on processors. Prepared solves are announced as ``solves``,
-    as in `cpms.PageRank`. With ``changed``, updates exchange that share of the edges for others, and exchange them back
-    in the next round.
+    A way is a call that returns ranks: from edges or from a graph, in main or device memory, prepared before or not.
+    ``warmup`` unmeasured rounds are followed by ``rounds`` measured ones, in each of which all solvers take all ways
+    once. Two further times are measured in the first ``old_rounds`` alone, after one unmeasured round: the old road,
+    which builds the graph and certifies on processors, and the building of the graph on processors. ``solves`` is the
+    argument of `cpms.PageRank` for prepared solves. With ``changed``, an update exchanges that share of the edges for
+    others, and the next round exchanges them back.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)
@@ -121,7 +122,7 @@ def permuted_edges(graph: Graph) -> tuple[Ends, Ends]:
 
 
 def _timed_builds(edges: tuple[Any, Any], rounds: int) -> tuple[Graph, list[float]]:
-    """Return the graph as processors build it, and the seconds of each time after the first."""
+    """Return the graph as processors build it, and the seconds of each building after the first."""
     samples = []
     for _ in range(1 + rounds):
         began = work_clock.now()
@@ -131,7 +132,7 @@ def _timed_builds(edges: tuple[Any, Any], rounds: int) -> tuple[Graph, list[floa
 
 
 class _Exchange:
-    """Edges to add and to remove: a share of all edges, and as many whose ends are drawn from those of all edges."""
+    """Edges to add and to remove: a share of all edges, and equally many with random ends of those of all edges."""
 
     def __init__(self, edges: tuple[Ends, Ends], share: float) -> None:
         count = max(1, round(share * len(edges[0]))) if len(edges[0]) else 0
@@ -142,7 +143,7 @@ class _Exchange:
 
 
 class _Ways:
-    """The ways of one solver, and their samples in seconds; ``_failed`` is its outcome once it cannot go on."""
+    """The ways of one solver, and their samples in seconds; ``_failed`` is its outcome if one of them failed."""
 
     def __init__(self, edges: tuple[Any, Any], built: Graph, given: dict[str, Any], cell: Cell) -> None:
         self._given, self._edges, self._graph, self._cell = given, edges, built, cell
@@ -205,7 +206,7 @@ class _Ways:
             self._updated = found
 
     def _possible(self) -> dict[str, Way]:
-        """Return the ways by name; those through device memory only where the engine computes there."""
+        """Return the ways by name; those through device memory only if the engine computes there."""
         first = self._call()
         prepared, share = self._prepare(self._graph), self._cell.get("changed")
         exchange = None if share is None else _Exchange(self._edges, share)
@@ -247,6 +248,6 @@ class _Ways:
 
 
 def _home(result: Result) -> Result:
-    """Return a result whose ranks are in main memory: those of a graph on the device are copied at their first use."""
+    """Copy the ranks of a result to main memory, which their first use does, and return the result."""
     result.ranks  # noqa: B018
     return result

@@ -1,7 +1,7 @@
 """Bits of vectors: iterations of GMRES by the format of its basis, and of conjugate gradients by that of r and p.
 
-Counts do not depend on the machine. Every answer is certified as those of `cpms.solve`. Two formats of conjugate
-gradients follow one another, the second from a relative residual of ``switch`` on.
+Counts do not depend on the machine. Every answer is certified like those of `cpms.solve`. Conjugate gradients may have
+two formats, the second from a residual on that is ``switch`` times the first one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from cpms.api.linear.choice import chosen, vector_format
 from cpms.api.linear.prepared_system import PreparedSystem
@@ -46,7 +46,7 @@ class Config(SystemsConfig):
     @field_validator("vectors")
     @classmethod
     def known(cls, ladders: list[list[str]]) -> list[list[str]]:
-        """Refuse names of no format, and more than two of conjugate gradients."""
+        """Refuse names that are not of a format, and more than two formats."""
         for ladder in ladders:
             for name in ladder:
                 if name not in ("bytes", "blocks"):
@@ -54,6 +54,12 @@ class Config(SystemsConfig):
             if not 1 <= len(ladder) <= 2:
                 raise ValueError(f"vectors are {ladder}; give a format, or two that follow one another")
         return ladders
+
+    @model_validator(mode="after")
+    def _two_formats_are_of_cg(self) -> Config:
+        if self.method != "cg" and any(len(ladder) > 1 for ladder in self.vectors):
+            raise ValueError(f"two formats are for method cg, not {self.method}; give formats one by one")
+        return self
 
     def cells(self) -> list[Cell]:
         """Return one cell a matrix and right-hand side."""
@@ -111,9 +117,9 @@ def _two_formats(matrix: Matrix, b: Any, ladder: list[str], cell: Cell) -> tuple
 
 
 def basis_bits(steps: Sequence[LinearStep], size: int, product: int) -> float:
-    """Return the mean bits of a value that GMRES reads of its basis; a cycle ends with a residual that is exact.
+    """Return the mean bits of a value that GMRES reads of its basis; a cycle ends with an exact residual.
 
-    An iteration reads each vector twice; what a second pass of Gram-Schmidt reads counts as more bits of these reads.
+    An iteration reads each vector twice. Reads of a second pass of Gram-Schmidt count as more bits of these two.
 
     Parameters
     ----------
@@ -121,8 +127,8 @@ def basis_bits(steps: Sequence[LinearStep], size: int, product: int) -> float:
     size : int
         Values of a vector.
     product : int
-        Bytes of the matrix that an iteration reads, as it is stored; if the basis was widened, so was the matrix,
-        and its further bytes count here as if they were the basis's.
+        Bytes of the stored matrix that an iteration reads. If the basis was widened, so was the matrix, whose further
+        bytes are counted as the basis's.
 
     Examples
     --------
