@@ -1,9 +1,9 @@
 """Inputs of an artifact: the plug-ins and data files that its rows were measured with.
 
-A configuration names files relative to the current folder. A copy lies at the same path in the artifact, where
-``cpms run rows/NAME.config.toml`` finds it, and no configuration is rewritten. A file is copied if it still has the
-digest that the rows record; modules that a plug-in imports have none, which the artifact states. Named data sets,
-paths that lead out of the folder, and files beyond `LIMIT_BYTES` in all are listed instead, each with the reason.
+A configuration names files relative to the current folder. A copy has the same path in the artifact, where
+``cpms run rows/NAME.config.toml`` finds it, so that no configuration is rewritten. A file is copied if it still has the
+digest that the rows record. Rows have no digest of modules that a plug-in imports, and the artifact says so. Named data
+sets, paths out of the folder, and files beyond `LIMIT_BYTES` in all are listed instead, each with the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cpms.sources import datasets
 from cpms.sources.loading import files_of, is_missing
 
 LIMIT_BYTES = 32 << 20
-"""The most bytes of plug-ins and data files that an artifact has in all."""
+"""Most bytes of all plug-ins and data files of an artifact."""
 _OWN = {
     *("rows", "programs", "figures", "rebuilt", "new", "code", "manifest.json", "numbers.tex", "appendix.md"),
     *("environment.txt", "Containerfile", "rebuild.py", "ro-crate-metadata.json"),
@@ -46,7 +46,7 @@ class Packed(NamedTuple):
     size : int
         In bytes.
     what : str
-        ``plug-in``, ``data``, or why the rows hold no digest of it.
+        ``plug-in``, ``data``, or a phrase for files of which the rows have no digest.
     """
 
     file: str
@@ -77,7 +77,7 @@ def pack(rows: Sequence[Row], configurations: Iterable[bytes], target: Path) -> 
     Returns
     -------
     list of Packed
-        What was copied.
+        The files that were copied.
     list of str
         For each file that was not copied, a phrase with its name and the reason.
     """

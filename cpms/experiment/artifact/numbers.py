@@ -1,9 +1,8 @@
 r"""Numbers of rows as LaTeX macros with their units, so that no number of a paper is typed.
 
-``\cpmsnumber{experiment/graph/contestant/seconds}`` prints a median, and names that the rows lack stop LaTeX. Graphs
-and contestants are named as in figures, with a hyphen for spaces and for characters that LaTeX reads as commands.
-Quartiles and ratios over the baseline stand beside the medians; ``\cpmsnumber{experiment/machine}`` and others print
-provenance.
+``\cpmsnumber{experiment/graph/contestant/seconds}`` prints a median; a name that the rows lack stops LaTeX. Graphs and
+contestants have their names in figures, with a hyphen for spaces and for characters that LaTeX reads as commands. There
+are also quartiles, ratios over the baseline, and provenance, as by ``\cpmsnumber{experiment/machine}``.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def numbers(rows: Iterable[Row], figures: Iterable[Mapping[str, Any]] = ()) -> s
 
 
 def by_experiment(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return the rows of each experiment, by its name as that of a file."""
+    """Return the rows of each experiment, by its name with characters that a file name allows."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(re.sub(r"[^A-Za-z0-9_-]", "-", row["experiment"]), []).append(row)
@@ -61,7 +60,7 @@ def by_experiment(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def machine(row: Row) -> str:
-    """Return the machine of a row: its processor, and its GPU if that was used or is there.
+    """Return the machine of a row: its processor, and its GPU if the row has one.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """An artifact of rows: all that a stranger needs to rebuild figures and numbers of a paper from its rows.
 
-A folder holds the rows with their configurations, plug-ins and data files (`cpms.experiment.artifact.inputs`), the
-figures, a copy of this package, a manifest from each figure to its rows, commits and machines (with SHA-256), the
-numbers as LaTeX macros, the text of an artifact appendix, a lock of the environment, a container file and an RO-Crate.
-``rebuild.py`` draws the figures anew and compares them. Figures are
-those of programs that need the rows, and for experiments without a program those of
-`cpms.experiment.report.templates`. Nothing is measured; the cost is that of the figures.
+An artifact is a folder with the rows and their configurations, plug-ins and data files
+(`cpms.experiment.artifact.inputs`), the figures, and a copy of this package. It has a manifest from each figure to its
+rows, commits, machines and SHA-256, the numbers as LaTeX macros, the text of an artifact appendix, a lock of the
+environment, a container file and an RO-Crate. ``rebuild.py`` draws the figures again and compares them. Figures are
+those of show programs that need the rows, and those of `cpms.experiment.report.templates` for experiments without a
+program. Nothing is measured; the cost is that of the figures.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from cpms.experiment.artifact.pack import rebuild  # noqa: E402
 sys.exit(rebuild(HERE, echo=say))
 '''
 _COMPARED = (".pdf", ".tex")
-"""The files of figures and of tables that are in the manifest."""
+"""Endings of the files of figures and tables that are in the manifest."""
 _DRAWN_AGAIN = (".pdf",)
-"""The files of figures that are compared: others would double the time."""
+"""Endings of the files of figures that ``rebuild.py`` compares; drawing others would double the time."""
 
 
 def artifact(
@@ -80,7 +80,7 @@ def artifact(
     paper : Path, optional
         A LaTeX file that inputs ``numbers`` and includes figures from ``figures``. It is copied and compiled.
     force : bool
-        Replace an artifact. Files in its folder that its manifest does not list stay.
+        Replace an artifact. Files in its folder that its manifest does not list are kept.
     echo : callable
         Called with each line for the user.
 
@@ -249,7 +249,7 @@ def _draw(
 
 
 def _entry(path: Path, rows: Iterable[Row]) -> texts.Entry:
-    """Return the entry of a figure; the file beside it says which of the rows it is drawn from, if it is there."""
+    """Return the entry of a figure in the manifest; a ``.json`` file beside the figure lists its rows, if it exists."""
     beside = path.with_suffix(".json")
     described: dict[str, Any] = json.loads(beside.read_text(encoding="utf-8")) if beside.is_file() else {}
     cells = described.get("cells") or [row["cell"] for row in rows]

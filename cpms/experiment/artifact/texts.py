@@ -1,4 +1,4 @@
-"""Texts of an artifact that follow from its rows: an appendix, and metadata.
+"""Texts of an artifact that are made from its rows: an appendix, and metadata.
 
 The appendix has the sections of the artifact description and the artifact evaluation that the SC conference asks for.
 The metadata are an RO-Crate 1.1 (Soiland-Reyes et al., Data Science 5 (2022)) with one action, which made the figures
@@ -65,7 +65,7 @@ def appendix(
     packed : sequence of Packed
         Plug-ins and data files in the artifact.
     left_out : sequence of str
-        Those that are not, each with the reason.
+        Those that are not in the artifact, each with the reason.
     """
     own = by_experiment(rows)
     measured_s = sum(float(row.get("cell_s", 0.0)) for row in rows)

@@ -1,6 +1,6 @@
 """The page of configurations: the keys of every kind of experiment, with type and default, from their models.
 
-``docs/configs.md`` is generated from it, and a test compares them. It costs nothing until read.
+``docs/configs.md`` is generated from it, and a test compares them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _keys(schema: dict[str, Any], parts: dict[str, Any]) -> dict[str, tuple[dict
 
 
 def _type(schema: dict[str, Any], parts: dict[str, Any]) -> str:
-    """Return the type that a JSON schema describes, in words; parts of a configuration by their keys.
+    """Return the type in a JSON schema in words; a part of a configuration is a table of its keys.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What the keys of configurations mean: one line a key, for the page of configurations.
+"""The meanings of configuration keys: one line for each key, for the page of configurations.
 
-A key means the same in every kind unless a line names the kind, or the table that holds the key, before it. The page
-refuses a key without a line, and a test writes the page.
+A key has the same meaning in every kind, unless a line begins with the kind, or with the table that contains the key.
+The page refuses a key without a line, and a test writes the page.
 """
 
 from __future__ import annotations

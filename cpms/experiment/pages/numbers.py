@@ -67,7 +67,7 @@ class Number(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return value and unit; one of a countable unit is singular.
+        """Return value and unit; after 1, a countable unit is singular.
 
         Examples
         --------
@@ -126,7 +126,7 @@ def machines(rows: Iterable[Row]) -> str:
 
 
 class Rows(Recorded):
-    """The measured rows of a folder, with what numbers are made of."""
+    """The rows of a folder, with methods that find the measured rows and results for a number."""
 
     def measured(self, experiment: str, **where: Any) -> list[Row]:
         """Return the measured rows of an experiment whose columns have these values."""
@@ -208,7 +208,7 @@ def spread(
 
 
 def counted(key: str, what: str, unit: str, count: int, rows: Iterable[Row], show: str) -> Number:
-    """Return a number that was counted."""
+    """Return a count, which has no interval."""
     return Number(key, what, count, math.nan, math.nan, unit, tuple(rows), show)
 
 
@@ -231,7 +231,7 @@ def all_numbers(source: Path, *, lenient: bool = False) -> dict[str, Number]:
     ----------
     source : Path
     lenient : bool
-        Leave out numbers whose rows the folder lacks, as older folders do.
+        Omit numbers whose rows the folder lacks, as older folders do.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The schema of flattened rows: the type, the unit and the meaning of each column, from one table.
 
-``docs/rows.md`` is generated from it, and a test holds it against the recorded rows and the kinds of experiments. Units
-are those of the SI with binary exceptions written out; "1" is a pure number (ISO 80000-1). It costs nothing until read.
+``docs/rows.md`` is generated from it, and a test compares it with the recorded rows and the kinds of experiments. Units
+are those of the SI; "1" is a pure number (ISO 80000-1).
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ _WAYS = {
     "device_road": "edges on the device to certified ranks there",
     "device_prepared": "solve of an object prepared on the device",
 }
-"""The ways that kind ``road`` times, each whole and by stage."""
+"""The ways of kind ``road``, whose times are recorded as a whole and by stages."""
 _STAGES = {"": "", "_prepare": "; preparation alone", "_solve": "; iterations alone", "_certify": "; certificate alone"}
 
 
@@ -343,7 +343,7 @@ def columns() -> dict[str, Column]:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of a column; of a column that the schema lacks, by the ending of its name.
+    """Return the unit of a column; for a column that the schema lacks, that of the ending of its name.
 
     Examples
     --------
