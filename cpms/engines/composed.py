@@ -1,4 +1,4 @@
-"""Engines ``cpu_composed``, ``cuda_composed`` and ``cusparse_composed``: PageRank on the verbs of linear operators.
+"""Engines ``cpu_composed``, ``cuda_composed`` and ``cusparse_composed``: PageRank by operations of linear operators.
 
 The sweep is that of `cpms.solvers.composed_power`, and the products are those of `cpms.matrix`. Engines with fused
 sweeps of their own use the composed refinement and batches of this module for graphs with weights, and for dangling
@@ -33,7 +33,7 @@ _WIDTH = 8
 
 
 class ComposedEngine(Engine):
-    """Sweeps on the verbs of a linear operator.
+    """Sweeps by the operations of a linear operator.
 
     Parameters
     ----------

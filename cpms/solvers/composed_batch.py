@@ -1,7 +1,7 @@
-"""Batches of personalised queries composed of the verbs of a linear operator, of graphs with weights too.
+"""Batches of personalised queries composed of the operations of a linear operator, also for graphs with weights.
 
-The product reads the matrix once for the vectors of all queries (SpMM); all else is done query by query, as in
-`cpms.solvers.composed_refine`. A query costs seven vectors of float64 and a copy of two columns a sweep.
+The product reads the matrix once for the vectors of all queries (SpMM). All else is done query by query, as in
+`cpms.solvers.composed_refine`. A sweep costs seven vectors of float64 and a copy of two columns for each query.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""PageRank's sweep composed of the verbs of a linear operator: one text for every backend that multiplies.
+"""PageRank's sweep composed of the operations of a linear operator: one code for every backend that multiplies.
 
 A sweep x' = damping (P x + s w) + (1 - damping) v is a product with P, a rank-one update by the mass s on dangling
-nodes, and teleport (Langville and Meyer, Deeper inside PageRank, 2004). The CPMS paper composes its sweeps so. A
-product adds both distributions and sums x' in its own pass; the norms of the change cost more passes over vectors.
-Fused sweeps save them: `cpms.contracts.operator.Operator` is the contract of both, so their difference is a
-measurement.
+nodes, and teleport (Langville and Meyer, Deeper inside PageRank, 2004). The CPMS paper composes its sweeps in this way.
+The product adds both distributions and sums x' in its own pass; the norms of the change cost further passes over
+vectors. Fused sweeps save these. `cpms.contracts.operator.Operator` is the contract of both, so their difference can be
+measured.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ def dangling_indicator(operator: LinearOperator, problem: Problem) -> Any | None
 
 @dataclass(frozen=True, eq=False)
 class ComposedOperator(Operator[Any]):
-    """A transition matrix as a linear operator, and the sweep on its verbs.
+    """A transition matrix as a linear operator, and the sweep by its operations.
 
-    Vectors are plain arrays in float64 and float32, and else stored in the format.
+    Vectors of float64 and float32 are plain arrays; others are stored in the format.
 
     Parameters
     ----------
     problem : Problem
     storage : Format
-        Of vectors and of the matrix's values.
+        Format of vectors and of the matrix's values.
     prepare : function of a Format
-        Stores the transition matrix in it.
+        Stores the transition matrix in that format.
     product : LinearOperator
         The matrix in ``storage``.
     """

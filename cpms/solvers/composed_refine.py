@@ -1,15 +1,16 @@
-"""Mixed-precision iterative refinement composed of the verbs of a linear operator, of graphs with weights too.
+"""Mixed-precision iterative refinement composed of the operations of a linear operator, also for graphs with weights.
 
-The equations are those of `cpms.solvers.refine`, with P = A diag(1/d): A holds the weights, exact in few bits or in
-segments, and d the divisor of each node (`cpms.sparse.transition.weights_and_divisor`). A residual sweep reads A whole,
-an inner sweep its leading bits and the residual in a few:
+The equations are those of `cpms.solvers.refine` with P = A diag(1/d). A has the weights, exact in few bits or in
+segments, and d is the divisor of each node (`cpms.sparse.transition.weights_and_divisor`). A residual sweep reads all
+of A. An inner sweep reads its leading bits, and the residual in few bits:
 
     z = Q(r / d)
     y = damping A z;  r = y + (damping sum(r) - sum(y)) w;  c = c + r
 
-The factor of w is the mass that edges did not carry: that of dangling nodes, and whatever the rounding of Q and of A
-lost. It keeps the sum of r, and with it the fast convergence, for any Q and A. An inner sweep costs one product and six
-passes over vectors. Several iterates may share each read of A, which the product then does for a block of vectors.
+The factor of w is the mass that edges did not distribute: that of dangling nodes, and that lost by the rounding of Q
+and of A. With it, a sweep multiplies the sum of r by the damping for any Q and A, which the fast convergence needs. An
+inner sweep costs one product and six passes over vectors. Several iterates may share each read of A, in a product with
+a block of vectors.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from cpms.problems.pagerank import Problem
 from cpms.solvers.composed_power import Distributions, dangling_indicator, zeros
 
 _WIDE_EXPONENT_BITS = 8
-"""Exponent bits from which on a format holds every residual; narrower formats are scaled."""
+"""Least number of exponent bits with which a format can hold every residual; narrower formats are scaled."""
 
 
 @dataclass(eq=False)
 class Iterate:
-    """Vectors of one solve: x, its residual r, the correction c, and one for the next product; and sums of them."""
+    """Vectors of one solve, x, its residual r, the correction c and the factor of the next product; and their sums."""
 
     distributions: Distributions
     x: Any
@@ -122,7 +123,7 @@ class ComposedSweeps:
     def _quantised(self, iterate: Iterate, storage: Format) -> Any:
         """Return Q(r / d), scaled by a power of two where the format is narrow; float32 as a plain array.
 
-        Of a format of the protocol return what a read of its first level gives.
+        For a format with a codec of its own, return the values that a read of its first level gives.
         """
         if not isinstance(storage, FloatFormat):
             return self._in_codec(iterate, storage)
@@ -137,7 +138,7 @@ class ComposedSweeps:
         )
 
     def _in_codec(self, iterate: Iterate, storage: Format) -> Any:
-        """Return Q(r / d) of a format that brings its codec, decoded, as products on processors read it."""
+        """Return Q(r / d) for a format with a codec of its own, decoded, as products on processors read it."""
         operator, z = self.operator, iterate.contribution
         operator.multiply(iterate.r, self._reciprocal, z)
         exponent = codec_scale(storage, float(max(z.max(), -z.min())))

@@ -32,36 +32,38 @@ PRECONDITIONERS = ("jacobi", "block_jacobi", "chebyshev")
 DIAGONAL = ("jacobi", "chebyshev")
 """Methods that divide by the diagonal."""
 BYTES = SegmentFormat("seg8x8-nearest", (8,) * 8, None, "nearest")
-"""Segments of a byte each, rounded to those that are written: bases of GMRES whose bits follow the residual."""
+"""Segments of a byte each, rounded to those that are written, for bases of GMRES whose bits follow the residual."""
 BLOCKS: tuple[VectorFormat, ...] = (*BLOCK_FLOATS, BYTES)
-"""Shared exponents: a basis vector is a sum of vectors in the first of these formats. Cycles of GMRES that are too long
-for that on a GPU take the narrowest format that keeps enough digits, and segments above 32 bits."""
+"""Shared exponents for bases of GMRES: a basis vector is a sum of vectors in the first of these formats.
+
+Cycles that are too long for that on a GPU take the narrowest format with enough digits, and segments above 32 bits.
+"""
 _DOMINANT = 0.5
-"""Of rows beside the diagonal over the diagonal: Jacobi's method then halves errors at least."""
+"""Largest sum of a row beside the diagonal, over the diagonal, for ``jacobi``: a sweep then at least halves errors."""
 _FAST = 0.8
-"""Of the estimated rate of Jacobi's method, whose sweeps cost a tenth of GMRES's iterations and less."""
+"""Largest estimated rate of Jacobi's method for ``jacobi``: its sweeps cost far less than iterations of GMRES."""
 _SLOW = 0.999
-"""Of the estimated rate of Jacobi's method, of which Chebyshev's takes the square root of iterations."""
+"""Largest estimated rate of Jacobi's method for ``chebyshev``, which takes the square root of the iterations."""
 _NEARLY = 0.2
-"""Of the norm of A - A^T over that of A + A^T: conjugate gradients are tried before GMRES."""
+"""Largest norm of A - A^T over that of A + A^T for which conjugate gradients are tried before GMRES."""
 _SPREAD = 5.0
-"""Of diagonal entries: that much of a matrix's condition Jacobi's preconditioner may take away."""
+"""Least ratio of diagonal entries for Jacobi's preconditioner, which may reduce the condition number by that."""
 _LEAST_BITS = 32
-"""Of matrix values that conjugate gradients read, where they are not exact: fewer may make a matrix indefinite."""
+"""Least bits of matrix values that conjugate gradients read rounded: with fewer, a matrix may become indefinite."""
 _ROUNDS = ("cg", "jacobi", "chebyshev")
-"""Methods that a matrix rounded to float32 does not slow, since they find residuals of the whole one now and then."""
+"""Methods that a matrix in float32 does not slow, since they compute residuals of the exact matrix now and then."""
 _UNEVEN = 32
-"""Entries of the longest row over the mean: a warp goes through the slice of that row while all others wait."""
+"""Most entries of the longest row over the mean for layout ``sell``, in whose slice all other rows wait for it."""
 _MOST_SINGLE = 60
-"""Exponent of values up to which float32 leaves products room, above 1 and below."""
+"""Largest absolute exponent of values for which products in float32 neither overflow nor underflow."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """A method, storage and layout of the matrix, the formats of vectors from the fewest bits on, and why.
 
-    ``own`` is the function of a method that is a user's; ``keeps_values`` says that the storage is known to hold every
-    value of the matrix exactly, ``computes_in_single`` that float32 is enough for the products of iterations.
+    ``own`` is the function of a user's method. ``keeps_values`` says that the storage is known to be exact for every
+    value of the matrix, and ``computes_in_single`` that the products of iterations may be computed in float32.
     """
 
     method: str
@@ -100,7 +102,7 @@ def own_name(given: str | OwnMethod) -> str:
 
 
 def require_method(given: object, known: Sequence[str], what: str = "method") -> None:
-    """Refuse the name of no method.
+    """Refuse a name that is not of a method.
 
     Raises
     ------
@@ -216,7 +218,7 @@ def spectrum_of(system: LinearSystem) -> Spectrum | None:
     if system.is_symmetric or not system.has_positive_diagonal:
         return None
     rate = system.jacobi_rate
-    # The rate takes one product, the search for a similarity many times as long.
+    # The rate costs one product, and the search for a similarity many times as much.
     return Spectrum(1.0 - rate, 1.0 + rate) if 0.0 < rate < 1.0 and system.is_symmetrizable else None
 
 
@@ -232,7 +234,7 @@ def with_preconditioner(system: LinearSystem, choice: Choice) -> tuple[str | Non
 def _storage(
     system: LinearSystem, method: str, storage: Any, narrow: bool, reasons: list[str]
 ) -> tuple[ValueFormat, bool]:
-    """Return a storage, and whether it is known to keep each value."""
+    """Return the storage of the matrix, and whether it is known to be exact for each value."""
     values = system.matrix.given_values()
     if isinstance(storage, str) and storage == "auto":
         found = lossless_storage(values)
@@ -254,7 +256,7 @@ def _storage(
 
 
 def _layout(system: LinearSystem, storage: ValueFormat | None, engine: str, reasons: list[str]) -> str:
-    """Return sell on a GPU, but for patterns, which have no zeros to pad with, and for rows of very unlike lengths."""
+    """Return csr on processors; on a GPU sell, but csr for patterns, which cannot be padded, and very uneven rows."""
     if storage is None or engine != "cuda":
         return "csr"
     longest, mean = system.matrix.longest, system.matrix.entries / max(system.size, 1)
@@ -265,7 +267,7 @@ def _layout(system: LinearSystem, storage: ValueFormat | None, engine: str, reas
 
 
 def _within_single(values: Floats) -> bool:
-    """Return whether float32 holds all values to its full precision, and products with them have room."""
+    """Return whether all values, and products with them, are well within the range of float32."""
     tops, _ = outer_bits(values)
     return bool(np.abs(tops).max(initial=0) < _MOST_SINGLE)
 

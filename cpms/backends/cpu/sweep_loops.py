@@ -1,9 +1,10 @@
 """Sweeps of power iteration, compiled for one storage format and read level; sums are float64 throughout.
 
-A sweep over a block of rows gathers, applies damping and teleportation, stores in the format, and sums the change.
-Factories capture integers only, so that the cache on disk finds compiled kernels. Indices are unsigned, so that Numba
-omits its test for negative ones. Stored numbers are decoded by LLVM's instructions, written here for the format alone:
-Numba would compile a function for each accessor, and spend longer on its calls than on the loops around them.
+A sweep over a block of rows gathers, applies damping and teleportation, stores in the format, and sums the change. The
+functions that return kernels put integers alone into their closures, so that Numba's cache on disk finds the kernels in
+a later process. Indices are unsigned, which saves Numba's test for negative ones. Stored numbers are decoded by LLVM's
+instructions, which are written here for the one format: Numba would compile a function for each accessor, and spend
+longer on its calls than on the loops around them.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ def _term(typing_context, values, entries, k, sources, x, rows, layout, block, c
 
 @summed
 def _sums(changes, values, size):  # type: ignore[no-untyped-def]
-    # The compiler orders these sums once, in vectors of partial sums: the order is the same at every call.
+    # The compiler reorders these sums into vectors of partial sums, in the same order at every call.
     change_sum = square_sum = value_sum = 0.0
     for i in range(size):
         change_sum += changes[i]
@@ -204,14 +205,14 @@ def _code(spec: tuple[int, ...], widths: tuple[int, ...]) -> int:
 def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) -> Any:
     """Return the sweep over rows ``low`` to ``high`` for a layout, storage format and read level.
 
-    ``layout`` is 0 for CSR, 1 for ELL, 2 for the pattern. ``spec`` is (1, read, block, units) for
-    segments, with block 0 for planes, and (0, exponent bits, mantissa bits, rounding mode) for
-    packed floats. ``widths`` are the segments' widths in units.
+    ``layout`` is 0 for CSR, 1 for ELL, and 2 for the pattern. ``spec`` is (1, read, block, units) for segments, with
+    block 0 for planes, and (0, exponent bits, mantissa bits, rounding mode) for packed floats. ``widths`` are the
+    widths of segments in units.
 
-    CSR and pattern are arranged as in `cpms.sparse.sliced`; ``low`` begins a block. The kernel's
-    ``scalars`` are: factor of the row sum, damping times dangling mass, 1 - damping,
-    factor from real to stored vector values, and from stored to real ones. ``runs`` repeats
-    ``widths`` as an array: a loop whose length is not compiled in cannot index the tuple.
+    CSR and pattern are arranged as in `cpms.sparse.sliced`, and ``low`` begins a block. The kernel's ``scalars`` are
+    the factor of a row's sum, damping times dangling mass, 1 - damping, the factor from real to stored values of
+    vectors, and that from stored to real ones. ``runs`` repeats ``widths`` as an array, since a loop of variable length
+    cannot index a tuple.
     """
     segmented, first, second, third = spec
     block, code = (second if segmented else 0), _code(spec, widths)
