@@ -19,6 +19,7 @@ from cpms.formats.formats import FP16, FP32, FP64
 from cpms.solvers.linear.cg import cg, cg_on_trial
 from cpms.solvers.linear.chebyshev import spectrum
 from cpms.solvers.linear.gmres import choice, gmres
+from cpms.solvers.linear.power_iteration import power_iteration
 from cpms.solvers.linear.widening import widened
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
@@ -68,6 +69,25 @@ def test_gmres_in_float64_takes_no_more_iterations_than_there_are_eigenvalues():
     task = a_task(np.diag([1.0, 2.0, 2.0, 5.0, 5.0, 5.0]))
     assert gmres(task, task.zeros()) is SolveStatus.CONVERGED
     assert len(task.recorder.steps) == 3
+
+
+@pytest.mark.parametrize("formats", [(None,), (FP32,), BLOCK_FLOATS])
+def test_gmres_without_progress_at_the_last_iteration_has_run_out_of_iterations(formats):
+    shift = np.roll(np.eye(8), 1, axis=0)  # The residual of e_1 does not fall before the eighth step.
+    task = replace(a_task(shift, formats, most=5), b=np.eye(8)[0])
+    x = task.zeros()
+    assert gmres(task, x) is SolveStatus.MAX_ITERATIONS
+    assert not task.recorder.notes
+    task = replace(task, recorder=a_task(shift, formats, most=8).recorder)
+    assert gmres(task, x) is SolveStatus.CONVERGED
+
+
+def test_power_iteration_goes_on_in_more_bits_where_few_make_a_product_0():
+    task = a_task(np.diag([0.0, 1.0]), (FP16,))
+    x = np.array([1.0, 1e-9])  # float16 has nothing between 0 and 6e-8.
+    status, value = power_iteration(task, x, tol=1e-10)
+    assert (status, value) == (SolveStatus.CONVERGED, pytest.approx(1.0))
+    assert x.tolist() == [0.0, pytest.approx(1.0)]
 
 
 def test_widening_tries_each_format_once_and_keeps_the_better_x():
