@@ -320,6 +320,8 @@ def test_pipes_and_standard_input(folder, monkeypatch, packed):
         (pd.DataFrame({"source": [1], "target": [2], "weight": [-1.0]}), {}, "row 1"),
         (pd.DataFrame({"source": [1], "target": [2], "weight": ["x"]}), {}, "no number"),
         (pd.Series([1, 2]), {}, "no table"),
+        (pd.Series([pd.Timestamp(0), 2**63], dtype=object), {}, "no table"),
+        ((np.array(["\ud800", "a"]), ["a", "b"]), {}, "no Unicode text"),
         (([0, 1], [1]), {}, "alike"),
         (([0, 1],), {}, "alike"),
         (([[0]], [[1]]), {}, "one dimension"),

@@ -9,9 +9,13 @@ import lzma
 import tarfile
 import zipfile
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow.parquet
 import pytest
 import scipy.sparse
@@ -19,7 +23,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cpms import CpmsError, Graph, InputError
+from cpms.graph.edge_list import graph_of_read
 from cpms.sources import readers
+from cpms.sources.in_memory import edges_of
 from cpms.sources.readers import npz
 from cpms.sources.readers.kinds import TEXTS
 from cpms.sources.readers.options import ReadOptions
@@ -282,6 +288,52 @@ def test_npz_files_of_wrong_arrays(folder, keys, data):
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     read_or_refuse(folder / "arrays.npz", buffer.getvalue(), ReadOptions())
+
+
+VALUES = st.one_of(
+    st.integers(-1, 4),
+    st.sampled_from(
+        ["a", "b", "", " a", "\ud800", "x" * 3000, b"x", None, True, (1,), [1], Decimal(1), date(2020, 1, 1)]
+    ),
+    st.sampled_from([1.0, 0.5, -0.0, 1j, float("nan"), float("inf"), 2**31, 2**63, 2**70, np.int8(1), pd.NA, pd.NaT]),
+)
+
+
+def columns_of(length: int):
+    """Return columns of so many values: ids, names or anything."""
+    kinds = (st.integers(0, 4), st.sampled_from("abc\ud800"), VALUES)
+    column = st.one_of([st.lists(values, min_size=length, max_size=length) for values in kinds])
+    return st.lists(column, min_size=2, max_size=3)
+
+
+@pytest.mark.parametrize("make", ["frame", "category", "polars", "arrow", "tuple", "series"])
+@settings(max_examples=60)
+@given(columns=st.integers(1, 3).flatmap(columns_of), options=OPTIONS)
+def test_any_objects_in_memory(make, columns, options):
+    """What the libraries themselves cannot hold is passed over."""
+    table = {f"c{place}": column for place, column in enumerate(columns)}
+    try:
+        match make:
+            case "frame":
+                given = pd.DataFrame(table, dtype=object)
+            case "category":
+                given = pd.DataFrame(table, dtype=object).astype("category")
+            case "polars":
+                given = pl.DataFrame(table, strict=False)
+            case "arrow":
+                given = pyarrow.table(table)
+            case "tuple":
+                given = tuple(map(np.array, columns))
+            case _:
+                given = tuple(pd.Series(column, dtype=object) for column in columns)
+    except (TypeError, ValueError, OverflowError, pyarrow.ArrowException, pl.exceptions.PolarsError):
+        return
+    try:
+        found = edges_of(given, options)
+        assert found is not None
+        check_whole(graph_of_read(found))
+    except CpmsError as error:
+        assert "\n" not in str(error)
 
 
 def test_a_pickle_is_refused(folder):

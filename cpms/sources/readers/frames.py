@@ -79,7 +79,7 @@ def from_frame(given: Any, options: ReadOptions) -> EdgeList:
 
         try:
             frame = pa.table(given).to_pandas(ignore_metadata=True)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{label} is no table for Arrow ({shown(' '.join(str(error).split()))})") from None
     titles = [str(title) for title in frame.columns]
     places = _places(titles, options, label)
@@ -106,7 +106,10 @@ def from_columns(given: Any, options: ReadOptions) -> EdgeList:
             f"{label} have columns of {shape} values; give sources and targets, and perhaps weights, alike"
         )
     options.refuse_form(label)
-    frame = pd.DataFrame(dict(enumerate(columns)))
+    try:
+        frame = pd.DataFrame(dict(enumerate(columns)))
+    except UnicodeError as error:
+        raise InputError(f"{label} hold a name that is no Unicode text ({shown(str(error))})") from None
     if options.weights == "ignore":
         frame = frame.iloc[:, :2]
     return _edges(frame, [str(place + 1) for place in range(frame.shape[1])], "graph", label, options, form="arrays")
@@ -196,9 +199,12 @@ def _whole_numbers(
     column: pd.Series[Any], title: str, label: str, options: ReadOptions
 ) -> npt.NDArray[np.int64] | None:
     """Return a column of ids; None if it holds names."""
+    from pandas.api.types import infer_dtype
+
     if hasattr(column, "cat"):
         column = column.astype(column.cat.categories.dtype)
-    column = column.infer_objects()
+    if column.dtype == object and infer_dtype(column, skipna=False) == "integer":
+        column = column.infer_objects()
     kind = getattr(column.dtype, "kind", "O")
     if kind == "b":
         raise InputError(f"{label}: column {shown(title)} holds truth values, which are no nodes")
