@@ -108,6 +108,15 @@ def test_parts_of_a_cell_tell_the_time_that_is_left(monkeypatch):
     assert "0/2" in lines[1]
 
 
+def test_a_finished_cell_leaves_no_part(monkeypatch):
+    monkeypatch.setattr("sys.stderr", Terminal())
+    bar = progress.CellBar(["a", "b"], desc="mine", mininterval=0)
+    monkeypatch.setattr(bar, "_time", lambda: bar.start_t + 30.0)
+    for _ in bar:
+        progress.part_done(2, 2)
+    assert re.search(r"2/2 \[.*\]", str(bar))[0] == "2/2 [00:30<00:00]"
+
+
 def test_cells_without_a_terminal_show_nothing(monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())
     for _ in progress.CellBar([1], disable=True):

@@ -65,8 +65,8 @@ class CellBar(Bar):
         before, _shown = _shown, self
         try:
             for item in super().__iter__():
-                self._part = 0.0
                 yield item
+                self._part = 0.0
         finally:
             _shown = before
 
