@@ -127,17 +127,18 @@ def dots_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
         for first in range(low, high, TILE):
             end, k = min(first + TILE, high), 0
             part = w[first:end]
-            while kind == NATIVE and k < vectors:
+            if kind == NATIVE:
                 # The last vector is read for those that are missing: another loop may add in another order.
                 last = vectors - 1
-                a = array_at(addresses[k], size, like)[first:end]
-                b = array_at(addresses[min(k + 1, last)], size, like)[first:end]
-                c = array_at(addresses[min(k + 2, last)], size, like)[first:end]
-                d = array_at(addresses[min(k + 3, last)], size, like)[first:end]
-                for sum_of_one in _dot_four(a, b, c, d, part):
-                    if k < vectors:
-                        found[k] += sum_of_one
-                    k += 1
+                while k < vectors:
+                    a = array_at(addresses[k], size, like)[first:end]
+                    b = array_at(addresses[min(k + 1, last)], size, like)[first:end]
+                    c = array_at(addresses[min(k + 2, last)], size, like)[first:end]
+                    d = array_at(addresses[min(k + 3, last)], size, like)[first:end]
+                    sums = _dot_four(a, b, c, d, part)
+                    for lane in range(min(4, vectors - k)):
+                        found[k + lane] += sums[lane]
+                    k += 4
             while k < vectors:
                 stored = array_at(addresses[k], size, like)
                 if kind == BLOCKS and width == 16:
