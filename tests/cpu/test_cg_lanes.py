@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -173,15 +174,17 @@ def test_threads_change_no_bit_and_a_target_ends_the_call(vectors):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 10**6), st.booleans())
-def test_patterns_are_the_rows(size, kinds, seed, with_values):
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 10**6), st.booleans(), st.integers(1, 4))
+def test_patterns_are_the_rows_and_numbered_by_their_first(size, kinds, seed, with_values, ranges):
     rng = np.random.default_rng(seed)
     rows = [np.unique(rng.integers(-3, 4, rng.integers(0, 5))) for _ in range(kinds)]
     chosen = rng.integers(0, kinds, size)
     columns = [np.flatnonzero(np.isin(np.arange(size), rows[kind] + row)) for row, kind in enumerate(chosen)]
     starts = np.cumsum([0] + [len(each) for each in columns])
     values = rng.integers(1, 3, starts[-1]).astype(np.float64)
-    found = row_patterns(starts, np.concatenate(columns), values if with_values else None)
+    with threads.limited(ranges), patch("cpms.sparse.row_patterns._LEAST_ROWS", 1):
+        found = row_patterns(starts, np.concatenate(columns), values if with_values else None)
+    assert list(dict.fromkeys(found.of_row.tolist())) == list(range(len(found.starts) - 1))
     for row in range(size):
         of = slice(found.starts[found.of_row[row]], found.starts[found.of_row[row] + 1])
         assert (found.distances[of] + row).tolist() == columns[row].tolist()
@@ -193,3 +196,5 @@ def test_patterns_are_the_rows(size, kinds, seed, with_values):
 def test_matrices_of_many_patterns_have_none():
     A = scattered(3000)
     assert row_patterns(A.indptr, A.indices, None) is None
+    with threads.limited(4), patch("cpms.sparse.row_patterns._LEAST_ROWS", 1):
+        assert row_patterns(A.indptr, A.indices, None) is None  # Each range has few.
