@@ -142,7 +142,8 @@ def test_few_graphs_of_few_samples_have_a_range():
     (line,) = speedups(observations(rows), "fp64")
     assert (line["speedup"], line["low"], line["high"]) == pytest.approx((6**0.5, 1.0, 6.0))
     text = caption(rows, "speedup")
-    assert "; lines: least to most ratio of the samples;" in text
+    assert "; dots: the ratios of a mean of fewer than 5, which has no interval;" in text
+    assert "lines:" not in text
     assert "bootstrap" not in text
 
 

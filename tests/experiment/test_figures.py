@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from cpms.base.package_data import folder, show_programs
-from cpms.experiment.report import figures, output, panels, show
+from cpms.experiment.report import figures, output, panels, show, solve_tables
 from cpms.experiment.report.captions import provenance, three_digits
 from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.speedup_figures import DOT, mean_rows
@@ -259,6 +259,45 @@ def test_means_of_few_ratios_have_no_interval_those_held_out_are_hollow_and_a_si
     circles = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o" and line.get_alpha() is None]
     assert circles == ratios["one"]
     assert sum(len(line.get_xdata()) for line in axes.lines if line.get_alpha() == DOT["alpha"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("held", "size", "expected"),
+    [
+        ([True, False], [2, 1], "; dots are single matrices, hollow and below a mean those held out"),
+        ([True, False], [2, 2], "; dots are single matrices, above a mean those tuned on, hollow and below a mean"),
+        ([True, False], [1, 1], ""),
+        ([False], [2], "; dots above a mean are its matrices"),
+    ],
+)
+def test_captions_of_solves_promise_dots_only_where_they_are_drawn(held, size, expected):
+    text = solve_tables._dots(pd.DataFrame({"held out": held, "size": size}))
+    assert text.startswith(expected)
+    assert bool(text) == bool(expected)
+    assert ("above" in text) == any(not kind and count > 1 for kind, count in zip(held, size, strict=True))
+
+
+def test_dots_in_a_legend_of_solves_are_those_drawn(tmp_path, monkeypatch):
+    kept = []
+    monkeypatch.setattr(output.Output, "figure", lambda _, figure, **texts: kept.append((figure, texts["caption"])))
+    lines = [("a", False, 2.0), ("diffusion:side=1000", True, 3.0), ("diffusion:side=200", True, 4.0)]
+    table = pd.DataFrame(
+        {"matrix": matrix, "right-hand side": "random", "way": "w", "bits": 16, "times faster than r": ratio}
+        for matrix, _, ratio in lines
+    )
+    with show.styled():
+        out = output.Output(tmp_path, "mine", print)
+        held_out = ("diffusion",)
+        solve_tables._show_ways(
+            table, out, held_out=held_out, over="r", called="r", names={"w": "ours"}, caption="Ours", more=""
+        )
+    ((figure, caption),) = kept
+    entries = {each.get_label(): each for legend in figure.legends for each in legend.legend_handles}
+    dots = [line for line in figure.axes[0].lines if line.get_alpha() == DOT["alpha"]]
+    assert {line.get_markerfacecolor() for line in dots} == {"none"}
+    assert entries["a matrix, held out"].get_markerfacecolor() == "none"
+    assert "a matrix, tuned" not in entries
+    assert "random right-hand sides" in caption
 
 
 def test_a_legend_above_a_panel_lies_between_its_title_and_its_curves():

@@ -19,6 +19,7 @@ from cpms.experiment.report.page.legends import key
 from cpms.experiment.report.page.room import sample
 from cpms.experiment.report.palette import PALETTE, colour
 from cpms.experiment.report.show import _matplotlib
+from cpms.experiment.report.speedup_figures import DOT
 from cpms.experiment.report.style import WIDTHS
 from cpms.experiment.report.templates import TEMPLATES, drawings, speedups
 
@@ -122,21 +123,57 @@ def test_baselines_are_named(rows):
         list(drawings(rows, width="triple"))
 
 
-def test_a_mean_has_the_median_of_its_graphs_beside_it():
+def rows_of_ratios(ratios):
     shared = {"experiment": "mine", "status": "ok", "engine": "cpu"}
-    rows = [
+    return [
         {**shared, "cell": f"{graph}{storage}", "graph": graph, "storage": storage, "solve_s": time}
-        for graph, faster in (("a", 1.0), ("b", 2.0), ("c", 8.0))
+        for graph, faster in zip("abcdefgh", ratios, strict=False)
         for storage, time in (("fp64", 8.0), ("cpms2", 8.0 / faster))
     ]
-    (line,) = speedups(observations(rows))
-    assert (line["speedup"], line["median"], line["graphs"]) == (pytest.approx(16 ** (1 / 3)), 2.0, 3)
+
+
+def of_speedups(rows):
+    """Return a drawing of speed-ups, its lines with data by marker, and its number of intervals."""
     made = next(each for each in drawings(rows) if each.name == "speedup")
-    (stroke,) = (each for each in made.figure.axes[0].lines if each.get_marker() == "|")
-    assert [*stroke.get_xdata()] == [2.0]
-    assert "; strokes: medians over these" in made.caption
-    alone = next(each for each in drawings(rows[:2]) if each.name == "speedup")
-    assert not [each for each in alone.figure.axes[0].lines if each.get_marker() == "|"]
+    (axes,) = made.figure.axes
+    lines = {line.get_marker(): line for line in axes.lines if line.get_marker() not in ("None", "")}
+    return made, lines, sum(len(each.get_segments()) for each in axes.collections)
+
+
+def test_a_mean_of_five_ratios_has_an_interval_and_the_median_below_it():
+    rows = rows_of_ratios([1.0, 2.0, 2.5, 3.0, 8.0])
+    (line,) = speedups(observations(rows))
+    assert (line["speedup"], line["median"], line["graphs"]) == (pytest.approx(120 ** (1 / 5)), 2.5, 5)
+    made, lines, intervals = of_speedups(rows)
+    stroke = lines.pop("|")
+    (mean,) = lines.values()
+    assert [*stroke.get_xdata()] == [2.5]
+    assert intervals == 1
+    made.figure.draw_without_rendering()
+    to_points = 72 / made.figure.dpi
+    below, above = (line.get_transform().transform(line.get_xydata())[0][1] * to_points for line in (stroke, mean))
+    assert above - below > (stroke.get_markersize() + mean.get_markersize()) / 2
+    assert ", with 95 % bootstrap interval; strokes: medians over these;" in made.caption
+    assert "dots" not in made.caption
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_a_mean_of_few_ratios_has_these_below_it_and_no_interval(count):
+    ratios = [1.0, 2.0, 8.0, 4.0][:count]
+    made, _, intervals = of_speedups(rows_of_ratios(ratios))
+    dots = [line for line in made.figure.axes[0].lines if line.get_alpha() == DOT["alpha"]]
+    assert [[*line.get_xdata()] for line in dots] == [ratios]
+    assert intervals == 0
+    assert "; dots: the ratios of a mean of fewer than 5, which has no interval" in made.caption
+    assert "strokes" not in made.caption
+    assert "bootstrap" not in made.caption
+
+
+def test_a_single_ratio_has_neither_a_stroke_nor_a_dot():
+    made, lines, _ = of_speedups(rows_of_ratios([2.0]))
+    assert len(lines) == 1
+    assert "strokes" not in made.caption
+    assert "dots" not in made.caption
 
 
 def test_bars_of_a_solve_add_up_to_its_time_by_the_ends_of_its_steps():

@@ -103,7 +103,7 @@ def _show_ways(
         mean_rows(panel, here, rows, column)
         panel.tick_params(labelbottom=True)
         if len(sides) > 1:
-            panel.set_title(f"right-hand side: {side}")
+            panel.set_title(_sides(side))
         for name, part in here.groupby("name"):
             if held.any() and not part["held out"].any():
                 panels.note(panel, rows.index(str(name)), "held out: unsolved")
@@ -112,7 +112,8 @@ def _show_ways(
     looks = {
         "geometric mean, tuned": ((found["size"] > 1) & ~found["held out"], MEAN),
         "geometric mean, held out": ((found["size"] > 1) & found["held out"], {**MEAN, "markerfacecolor": "white"}),
-        "a matrix": (found["size"] > 1, DOT),
+        "a matrix, tuned": ((found["size"] > 1) & ~found["held out"], DOT),
+        "a matrix, held out": ((found["size"] > 1) & found["held out"], {**DOT, "markerfacecolor": "none"}),
         "one matrix, tuned": ((found["size"] == 1) & ~found["held out"], panels.FILLED),
         "one matrix, held out": ((found["size"] == 1) & found["held out"], panels.HOLLOW),
     }
@@ -122,15 +123,29 @@ def _show_ways(
     counts = drawn.groupby("held out").matrix.nunique().to_dict()
     kinds = {False: "that kernels were tuned on", True: "held out"}
     of = " and ".join(f"{counts[kind]} {word}" for kind, word in kinds.items() if kind in counts)
-    dots = "; dots are single matrices, above a mean those tuned on, hollow and below it those held out"
-    dots = dots if counts.get(True) else ""
-    alone = "" if len(sides) > 1 else f", right-hand side of {sides[0]}"
+    alone = "" if len(sides) > 1 else f", {_sides(sides[0])}"
     out.figure(
         figure,
         caption=f"{caption}, to the same certified residual{alone}: ratios of median times, above 1 faster. Matrices: "
-        f"{of}{dots}. Those on which one of both did not converge are left out. Colour: the fewest bits of a vector's "
-        f"value that iterations read{grey}{more}",
+        f"{of}{_dots(found)}. Those on which one of both did not converge are left out. Colour: the fewest bits of a "
+        f"vector's value that iterations read{grey}{more}",
     )
+
+
+def _sides(name: str) -> str:
+    """Return the name of right-hand sides, ``ones`` or ``random``, as words."""
+    return "right-hand sides of ones" if name == "ones" else f"{name} right-hand sides"
+
+
+def _dots(found: pd.DataFrame) -> str:
+    """Return a text about the dots beside means: where they lie, for the kinds of matrices of which some are drawn."""
+    held = set(found["held out"][found["size"] > 1])
+    if not held:
+        return ""
+    if len(set(found["held out"])) == 1:
+        return "; dots above a mean are its matrices"
+    places = {False: "above a mean those tuned on", True: "hollow and below a mean those held out"}
+    return f"; dots are single matrices, {', '.join(places[kind] for kind in sorted(held))}"
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:

@@ -24,11 +24,17 @@ from cpms.experiment.report.generic.parts import (
 )
 from cpms.experiment.report.generic.words import case_in_words, cases_in_words, of_systems
 from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, median_ratio
+from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.experiment.report.speedup_figures import DOT
 
 
 def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
-    """Draw the speed-up of each contestant over the baseline, with a bootstrap interval of 95 percent."""
+    """Draw the speed-up of each contestant over the baseline, with a bootstrap interval of 95 percent.
+
+    Below a mean lies a stroke at the median of its ratios. Means of fewer than `FEWEST` ratios have these as dots below
+    them, and no interval.
+    """
     base = baseline_of(found, baseline)
     lines = speedups(found, baseline)
     if base is None or not lines:
@@ -37,31 +43,30 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     figure, axes, table, some = lines_of_names(pd.DataFrame(lines).sort_values("speedup", ascending=False), width)
     several = len(set(panels.kinds(table))) < len(table)  # Else each line is named by its engine.
     marker = panels.markers(table) if several else "o" * len(table)
+    names = [each.get_text() for each in axes.get_yticklabels()]
+    row = room.line_height([""]) / room.line_height(names)
     for place, line in enumerate(each_line(table)):
-        error = [[line.speedup - line.low], [line.high - line.speedup]]
-        axes.errorbar(
-            line.speedup, place, xerr=error, color=colour(line.fewest_bits), marker=marker[place], markersize=4
-        )
-        if line.graphs > 1:
-            axes.plot(line.median, place, zorder=4, **_MEDIAN)
+        ends = None if 1 < line.graphs < FEWEST else (line.low, line.high)
+        at, below = place - (_ABOVE * row if line.graphs > 1 else 0.0), place + _BELOW * row
+        panels.point(axes, line.speedup, at, line.fewest_bits, marker[place], ends=ends)
+        if line.graphs >= FEWEST:
+            axes.plot(line.median, below, **_MEDIAN)
+        elif line.graphs > 1:
+            style = {**DOT, "color": colour(line.fewest_bits)}
+            axes.plot(line.ratios, [below] * line.graphs, **style)
     axes.axvline(1.0, color=NEUTRAL, linewidth=0.6)
     panels.logarithmic(axes, most=5)
-    names = [each.get_text() for each in axes.get_yticklabels()]
     panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
-    medians = (table.graphs > 1).any()
-    explain_bits(figure, table, marked=several, others=panels.key(lines={"median": _MEDIAN}) if medians else [])
+    kind = "system" if of_systems(kept) else case_in_words(kept)
+    looks = {"median": (table.graphs >= FEWEST, _MEDIAN), f"a {kind}": (table.graphs.between(2, FEWEST - 1), DOT)}
+    entries = {name: style for name, (where, style) in looks.items() if where.any()}
+    explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
     count = kept.case.nunique()
     first = captions.case_label(*kept[["graph", "problem"]].iloc[0])
-    kind = "system" if of_systems(kept) else case_in_words(kept)
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
     mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
-    drawn = bool((table.low < table.high).any())
-    interval = _interval(kept) if drawn else "; the rows hold no samples for an interval"
-    if not drawn and (kept.least < kept.most).any():
-        interval = "; no interval: the rows hold the least and the most of the samples only"
-    interval += "; strokes: medians over these" if medians else ""
-    text = f"speed-up over {base}{mean}{interval}{fewest(kept)}{_stored(kept)}{_errors(kept, base)}{left}{some}"
-    return figure, text, range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
+    text = f"speed-up over {base}{mean}{_lines(table, kept)}{fewest(kept)}{_stored(kept)}{_errors(kept, base)}"
+    return figure, f"{text}{left}{some}", range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
 
 
 def _counted(found: pd.DataFrame) -> str:
@@ -84,8 +89,10 @@ def _counted(found: pd.DataFrame) -> str:
 
 _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 """Columns, and a word in the names of graphs that grow with the ranks."""
-_MEDIAN: dict[str, Any] = {"color": "#222222", "marker": "|", "markersize": 7, "linestyle": ""}
+_MEDIAN: dict[str, Any] = {"color": "#222222", "marker": "|", "markersize": 3.2, "linestyle": ""}
 """The stroke at the median of the ratios of which a mean is drawn."""
+_ABOVE, _BELOW = 0.14, 0.3
+"""Distances of a mean, and of what lies below it, from the middle of a row, in lines of its name."""
 _MOST_STORED = 4
 """Most contestants whose formats a caption states."""
 _SAME_ERROR = 2.0
@@ -95,7 +102,7 @@ _SAME_ERROR = 2.0
 def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str, Any]]:
     """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``.
 
-    ``median`` is that of the ratios of its ``graphs``, whose geometric mean the speed-up is.
+    ``median`` is that of its ``ratios``, one of each of its ``graphs``, whose geometric mean the speed-up is.
     Times of one graph and of one problem on it are compared, so that a looser tolerance is no speed-up. Graphs that
     grow with the number of ranks are left out, and those that not every ranked contestant has. Where the bits are those
     of the problem, such as the type of an array, each contestant has an observation for each number of them.
@@ -115,15 +122,32 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
             called = f"{name}, {bits_of:g} bits" if by_problem else name
             first = {**group.iloc[0], "contestant": called, "called": called, "graph": "", "problem": "", "case": ""}
             bits = {"fewest_bits": group.fewest_bits.min()}
-            middle = {"median": median_ratio(pairs), "graphs": len(pairs)}
+            ratios = [median_ratio([pair]) for pair in pairs]
+            middle = {"median": median_ratio(pairs), "graphs": len(pairs), "ratios": ratios}
             lines.append({**first, **bits, **dict(zip(_SPEED, bootstrap_or_range(pairs)[:3], strict=True)), **middle})
     return lines
 
 
-def _interval(found: pd.DataFrame) -> str:
-    """Return a text about the lines of intervals."""
+def _lines(table: pd.DataFrame, found: pd.DataFrame) -> str:
+    """Return a text about intervals, and about the strokes or dots below means."""
+    few, means = table.graphs.between(2, FEWEST - 1), table.graphs >= FEWEST
+    lines = table[~few]
+    if few.all():
+        interval = ""
+    elif (lines.low < lines.high).any():
+        interval = _interval(found, alone=not means.any())
+    elif (found.least < found.most).any():
+        interval = "; no interval: the rows hold the least and the most of the samples only"
+    else:
+        interval = "; the rows hold no samples for an interval"
+    dots = f"; dots: the ratios of a mean of fewer than {FEWEST}, which has no interval" if few.any() else ""
+    return f"{interval}{'; strokes: medians over these' if means.any() else ''}{dots}"
+
+
+def _interval(found: pd.DataFrame, *, alone: bool) -> str:
+    """Return a text about the lines of intervals: of means, or of contestants with one ratio ``alone``."""
     counts = found.samples.map(len)
-    if len(set(found.case)) >= FEWEST or counts.min() >= FEWEST:
+    if not alone or counts.min() >= FEWEST:
         return ", with 95 % bootstrap interval"
     ranges = "; lines: least to most ratio of the samples"
     several = f", where these are fewer than {FEWEST}, else 95 % bootstrap interval"
