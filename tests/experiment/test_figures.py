@@ -20,7 +20,7 @@ from cpms.base.package_data import folder, show_programs
 from cpms.experiment.report import figures, output, panels, show, solve_tables
 from cpms.experiment.report.captions import provenance, three_digits
 from cpms.experiment.report.palette import NEUTRAL
-from cpms.experiment.report.speedup_figures import DOT, mean_rows
+from cpms.experiment.report.speedup_figures import mean_rows
 from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS
 from cpms.experiment.rows.standing import earlier
@@ -258,7 +258,7 @@ def test_means_of_few_ratios_have_no_interval_those_held_out_are_hollow_and_a_si
     assert [len(each.get_segments()) for each in axes.collections] == [1]
     circles = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o" and line.get_alpha() is None]
     assert circles == ratios["one"]
-    assert sum(len(line.get_xdata()) for line in axes.lines if line.get_alpha() == DOT["alpha"]) == 9
+    assert sum(len(line.get_xdata()) for line in axes.lines if line.get_alpha() == panels.DOT["alpha"]) == 9
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_dots_in_a_legend_of_solves_are_those_drawn(tmp_path, monkeypatch):
         )
     ((figure, caption),) = kept
     entries = {each.get_label(): each for legend in figure.legends for each in legend.legend_handles}
-    dots = [line for line in figure.axes[0].lines if line.get_alpha() == DOT["alpha"]]
+    dots = [line for line in figure.axes[0].lines if line.get_alpha() == panels.DOT["alpha"]]
     assert {line.get_markerfacecolor() for line in dots} == {"none"}
     assert entries["a matrix, held out"].get_markerfacecolor() == "none"
     assert "a matrix, tuned" not in entries

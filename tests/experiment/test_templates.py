@@ -18,8 +18,8 @@ from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page.legends import key
 from cpms.experiment.report.page.room import sample
 from cpms.experiment.report.palette import PALETTE, colour
+from cpms.experiment.report.panels import DOT
 from cpms.experiment.report.show import _matplotlib
-from cpms.experiment.report.speedup_figures import DOT
 from cpms.experiment.report.style import WIDTHS
 from cpms.experiment.report.templates import TEMPLATES, drawings, speedups
 

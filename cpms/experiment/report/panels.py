@@ -39,6 +39,8 @@ FILLED: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "mar
 """The entry of filled marks in a legend."""
 HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 """The entry of hollow marks in a legend."""
+DOT: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.6, "alpha": 0.9, "mew": 0.5}
+"""The entry of a legend for dots of the ratios of a mean."""
 _MOST_CUT = 3
 """Most intervals beyond the end of an axis whose ends are written as numbers."""
 _LEAST_APART = 0.5

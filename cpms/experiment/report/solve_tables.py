@@ -9,7 +9,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.output import Output
-from cpms.experiment.report.speedup_figures import DOT, MEAN, mean_rows
+from cpms.experiment.report.speedup_figures import MEAN, mean_rows
 
 HELD_OUT = {
     "gpu_cg_time": ("stencil:points=9", "diffusion:side=1000", "elements:"),
@@ -112,8 +112,8 @@ def _show_ways(
     looks = {
         "geometric mean, tuned": ((found["size"] > 1) & ~found["held out"], MEAN),
         "geometric mean, held out": ((found["size"] > 1) & found["held out"], {**MEAN, "markerfacecolor": "white"}),
-        "a matrix, tuned": ((found["size"] > 1) & ~found["held out"], DOT),
-        "a matrix, held out": ((found["size"] > 1) & found["held out"], {**DOT, "markerfacecolor": "none"}),
+        "a matrix, tuned": ((found["size"] > 1) & ~found["held out"], panels.DOT),
+        "a matrix, held out": ((found["size"] > 1) & found["held out"], {**panels.DOT, "markerfacecolor": "none"}),
         "one matrix, tuned": ((found["size"] == 1) & ~found["held out"], panels.FILLED),
         "one matrix, held out": ((found["size"] == 1) & found["held out"], panels.HOLLOW),
     }

@@ -12,13 +12,12 @@ from cpms.experiment.report.captions import spread, three_digits
 from cpms.experiment.report.intervals import FEWEST, geometric
 from cpms.experiment.report.output import Output, label, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.experiment.report.panels import DOT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DOT: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.6, "alpha": 0.9, "mew": 0.5}
-"""The entry of a legend for the dots of `mean_rows`."""
 MEAN: dict[str, Any] = {"color": NEUTRAL, "marker": "D", "linestyle": "", "markersize": 4}
 """The entry of a legend for the means of `mean_rows`."""
 _MOST_BEYOND, _FAR = 1.2, 1.3

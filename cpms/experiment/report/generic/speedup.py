@@ -26,7 +26,6 @@ from cpms.experiment.report.generic.words import case_in_words, cases_in_words, 
 from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, median_ratio
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
-from cpms.experiment.report.speedup_figures import DOT
 
 
 def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -52,13 +51,16 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         if line.graphs >= FEWEST:
             axes.plot(line.median, below, **_MEDIAN)
         elif line.graphs > 1:
-            style = {**DOT, "color": colour(line.fewest_bits)}
+            style = {**panels.DOT, "color": colour(line.fewest_bits)}
             axes.plot(line.ratios, [below] * line.graphs, **style)
     axes.axvline(1.0, color=NEUTRAL, linewidth=0.6)
     panels.logarithmic(axes, most=5)
     panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
     kind = "system" if of_systems(kept) else case_in_words(kept)
-    looks = {"median": (table.graphs >= FEWEST, _MEDIAN), f"a {kind}": (table.graphs.between(2, FEWEST - 1), DOT)}
+    looks = {
+        "median": (table.graphs >= FEWEST, _MEDIAN),
+        f"a {kind}": (table.graphs.between(2, FEWEST - 1), panels.DOT),
+    }
     entries = {name: style for name, (where, style) in looks.items() if where.any()}
     explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
     count = kept.case.nunique()
