@@ -169,6 +169,17 @@ def test_a_mean_of_few_ratios_has_these_below_it_and_no_interval(count):
     assert "bootstrap" not in made.caption
 
 
+def test_every_caption_with_stand_ins_says_so():
+    rows = rows_of_ratios([1.0, 2.0, 3.0])
+    named = [{**row, "graph": f"standin:{row['graph']}" if row["graph"] == "b" else row["graph"]} for row in rows]
+    named = [{**row, "bytes": 4 if row["storage"] == "fp64" else 2, "error_l1": 1e-9} for row in named]
+    found = {each.name: each.caption for each in drawings(named)}
+    assert {"time", "speedup", "traffic"} <= found.keys()
+    assert all("made in place of the collection's" in text for text in found.values())
+    assert "; 1 of 3 graphs made in place of the collection's (*)" in found["speedup"]
+    assert not any("in place of" in each.caption for each in drawings(rows))
+
+
 def test_a_single_ratio_has_neither_a_stroke_nor_a_dot():
     made, lines, _ = of_speedups(rows_of_ratios([2.0]))
     assert len(lines) == 1

@@ -133,7 +133,7 @@ def solves(**given):
     """Return a row of two contestants in turn, which move 128 and 88 bytes at least, in 2 and 1 seconds."""
     lines = [
         {"engine": "cuda", "storage": "fp64", "layout": None, "bits": [64, 64], "solve_s": 2.0},
-        {"engine": "cuda", "storage": "fp16", "method": "refine", "bits": [64, 16], "solve_s": 1.0},
+        {"engine": "cuda", "storage": "fp16", "method": "refine", "whole": True, "bits": [64, 16], "solve_s": 1.0},
     ]
     row = {**ROW, **GPU, "kind": "contest", "cell": "0", "layout": "csr", "nodes": 2, "edges": 2}
     return {**row, "results": lines, **given}
@@ -148,17 +148,58 @@ def test_solves_move_the_least_bytes_of_their_sweeps():
     assert shares(made) == pytest.approx([40.0, 55.0])
     assert "bytes moved at least over the median time" in made.caption
     assert "of a GPU of this name" not in made.caption
-    assert "; sweeps of refine count the whole graph" in made.caption
+    assert "left out" not in made.caption
+    assert "; colour: the fewest bits read;" in made.caption
     row = solves(copy_gbps=160e-9)
     made = drawn([{**row, "results": row["results"][:1]}], "roofline")
     assert "a sweep moves the matrix once" in made.caption
     assert "refine" not in made.caption
-    assert "left out" not in made.caption
+    assert "; bits read: 64;" in made.caption
+    entries = [text.get_text() for legend in made.figure.legends for text in legend.get_texts()]
+    assert [each for each in entries if each.strip()] == ["copy"]
+    trimmed = [{**row["results"][1], "whole": False}]
+    assert drawn([{**row, "results": trimmed}], "roofline") is None
+    made = drawn([{**row, "results": row["results"][:1] + trimmed}], "roofline")
+    assert shares(made) == pytest.approx([40.0])
+    assert "; left out: 1 result of refine, of which trimming may have left less than the whole graph" in made.caption
+
+
+def test_bars_have_the_order_of_the_configuration_and_their_numbers():
+    lines = [
+        {"engine": "cuda", "storage": storage, "layout": None, "bits": [64], "solve_samples_s": samples}
+        for storage, samples in (("fp32", [1.0, 2.0, 3.0]), ("fp64", [4.0] * 3), ("fp16", [1.5] * 3))
+    ]
+    shared = {"kind": "contest", "layout": "csr", "nodes": 2, "copy_gbps": 64e-9, **GPU}
+    rows = [
+        {**ROW, **shared, "cell": f"{edges} {tol}", "graph": f"g{edges}", "edges": edges, "tol": tol}
+        | {"results": [{**line, "tol": tol} for line in lines]}
+        for edges in range(2, 22)
+        for tol in (1e-4, 1e-8)
+    ]
+    made = drawn(rows, "roofline")
+    (axes,) = made.figure.axes
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names == [name for head in ("g2:", "g12:", "g21:") for name in (head, "fp32", "fp64", "fp16")]
+    assert "; 3 of 20 graphs: the smallest, the median and the largest" in made.caption
+    assert "; tolerance 1e-08, the smallest of 2" in made.caption
+    assert axes.get_xlabel() == "effective bandwidth, % of a copy"
+    assert [text.get_text() for text in axes.texts[:3]] == ["50", "25", "67"]
+    assert len(axes.texts) == len(axes.patches) == 9
+    assert made.figure.get_figheight() < 4.1
+    tall = [{**row, "results": [{**each, "layout": f"csr{n}"} for each in lines for n in range(12)]} for row in rows]
+    for row in tall:
+        for each in row["results"]:
+            each["least_bytes"] = 64
+    made = drawn(tall, "roofline")
+    assert made.figure.get_figheight() < 4.1
+    assert "; 1 of 20 graphs: the largest, g21; " in made.caption
+    assert "of 36 contestants, evenly chosen" in made.caption
 
 
 def test_rows_of_single_solves_have_the_bytes_of_their_iterations_by_bits():
     shared = {**ROW, "nodes": 2, "edges": 2, "solve_s": 1.0, "host_copy_gbps": 176e-9}
     lines = [("fp16", "refine", "pattern"), ("fp64", "power", "ell"), ("cpms2", "power", "csr")]
+    shared["whole"] = True
     rows = [
         {**shared, "cell": storage, "storage": storage, "method": method, "layout": layout}
         | {"iterations_by_bits": {"64": 1, "16": 1} if method == "refine" else {"64": 1}}
@@ -183,8 +224,7 @@ def test_a_gpu_without_a_rate_is_compared_with_the_median_of_other_rows():
     others[2] = {**others[2], "copy_gbps": None, "ceilings": {"copy_gbps": 170e-9}}
     made = roofline([solves()], others)
     assert shares(made) == pytest.approx([40.0, 55.0])
-    assert "the rate is the median of 2" in made.caption
-    assert "that rows of copies hold of a GPU of this name" in made.caption
+    assert "; the rate is the median of 2 rows of a GPU of this name, from 0 to 0 GB/s" in made.caption
     assert made.cells == ["0", "150", "170"]
     assert [row["experiment"] for row in made.beside] == ["copies"] * 2
     own = roofline([solves(copy_gbps=320e-9)], others)

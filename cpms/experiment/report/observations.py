@@ -37,6 +37,7 @@ _TIMES = {"solve_s": 1.0, "solves_s": 1.0, "run_s": 1.0, "query_s": 1.0, "sweep_
 """Columns of the time of a result, with the factor to seconds; the first that a result has is used."""
 _ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
 _RESIDUALS = ("residual_l1", "residual")
+_SIZES = ("edges", "entries", "values")
 _TRAFFIC = ("bytes_read", "least_bytes", "bytes", "matrix_bytes", "received_bytes")
 
 
@@ -53,7 +54,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         - ``called``, the contestant without its problem and without parameters that are chosen for each graph;
           ``named_by``, the names of the parameters in it; and ``named``, a name for a caption where there is no other.
         - ``kind`` of the experiment, ``engine``, ``layout``, ``method``, and ``machines``, the devices.
-        - ``tol``, the tolerance of a solve, and ``besides``, the problem without it.
+        - ``size``, the edges, entries or values of the graph, matrix or array; ``trims``, whether a solve may have
+          removed a part of the graph; ``tol``, the tolerance of a solve, and ``besides``, the problem without it.
         - ``seconds`` (median), ``samples`` (list), their ``least`` and ``most``, and ``by_bits``, seconds by bits read.
         - ``bits``, the mean over iterations, ``fewest_bits``, and ``stored``, the format or the fewest bits.
         - ``error`` and ``error_name``; ``flaw``, why the time must not be compared.
@@ -184,6 +186,8 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "machines": [name for line in lines for name in captions.devices(line)],
         "layout": first.get("layout", ""),
         "method": first.get("method", ""),
+        "size": next((float(first[name]) for name in _SIZES if isinstance(first.get(name), int | float)), np.nan),
+        "trims": bandwidth.may_trim(first),
         "seconds": seconds,
         "samples": samples,
         **_ends(first, samples, seconds),

@@ -32,6 +32,20 @@ STARRED = "*: a graph made in place of the collection's, of like kind and size"
 """The sentence of figures whose names have stars."""
 
 
+def among(graphs: Iterable[object]) -> str:
+    """Return a text of captions about the graphs that are stand-ins and how many; empty if there are none.
+
+    Examples
+    --------
+    >>> among(["standin:Stanford", "standin:Stanford", "wiki-Vote"]), among(["wiki-Vote"])
+    ("; 1 of 2 graphs made in place of the collection's (*), of like kind and size", '')
+    """
+    held = {str(graph) for graph in graphs}
+    count = sum(graph.startswith("standin:") for graph in held)
+    many = "graph" if len(held) == 1 else "graphs"
+    return f"; {count} of {len(held)} {many} made in place of the collection's (*), of like kind and size" * (count > 0)
+
+
 def of_kind(graph: object) -> str:
     """Return the description of the stand-in for a graph of the CPMS paper; empty for any other graph, and for None.
 

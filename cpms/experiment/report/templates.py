@@ -28,6 +28,7 @@ from cpms.experiment.report.generic.speedup import speedups as speedups
 from cpms.experiment.report.generic.table import results
 from cpms.experiment.report.generic.tolerances import time_to_tolerance
 from cpms.experiment.report.observations import observations
+from cpms.experiment.report.stand_ins import STARRED, among
 from cpms.experiment.report.style import STYLE, inches
 from cpms.experiment.rows.rows import Row
 
@@ -119,7 +120,8 @@ def drawings(
         if made is not None:
             others = [rate.row for rate in rates] if name == "roofline" else []
             cells = [row["cell"] for row in [*rows, *others] if row["status"] == "ok"]
-            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}. {conditions(rows, found)}"
+            stands = "" if STARRED in made[1] else among(shown.graph)
+            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}{stands}. {conditions(rows, found)}"
             caption = f"{what} {captions.provenance(rows, shown)}"
             yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells, others)
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpms.base.text.counted import counted
 from cpms.experiment.memory_footprint import least_bytes_by_bits
-from cpms.experiment.report import captions
 from cpms.experiment.rows.rows import Row
 
 if TYPE_CHECKING:
@@ -26,6 +25,10 @@ SOLVES = ("contest", "pagerank")
 """Kinds of whole PageRank solves."""
 _IN_TURN = ("conversion",)
 """Kinds whose copies take turns with work that evicts their data from caches."""
+
+
+TRIMMED = "of refine, of which trimming may have left less than the whole graph to move"
+"""The reason in captions why a result of `may_trim` has no least number of bytes."""
 
 
 class Rate(NamedTuple):
@@ -39,14 +42,16 @@ def with_least_bytes(row: Row) -> Row:
     """Return a row of PageRank solves with ``least_bytes`` in each result whose sweeps and layout give them.
 
     A sweep moves the matrix once, and reads and writes a vector in its bits. Method ``refine`` has a matrix without
-    values; its vector is the residual, and in the float64 sweeps that add the correction it is x.
+    values; its vector is the residual, and in the float64 sweeps that add the correction it is x. If it may have
+    trimmed its graph (`may_trim`), rows do not hold the part that its sweeps read, so that there is no least number.
 
     Examples
     --------
     >>> row = {"kind": "contest", "nodes": 2, "edges": 2, "layout": "csr"}
-    >>> lines = [{"layout": None, "bits": [64, 64]}, {"method": "refine", "bits": [64, 16]}, {"layout": "ell"}]
+    >>> lines = [{"layout": None, "bits": [64, 64]}, {"method": "refine", "bits": [64, 16]}]
+    >>> lines += [{**lines[1], "whole": True}, {"layout": "ell"}]
     >>> [line.get("least_bytes") for line in with_least_bytes({**row, "results": lines})["results"]]
-    [128.0, 88.0, None]
+    [128.0, None, 88.0, None]
     """
     if row.get("kind") not in SOLVES or not {"nodes", "edges"} <= row.keys():
         return row
@@ -55,9 +60,20 @@ def with_least_bytes(row: Row) -> Row:
     return _with_least_bytes(row, row)
 
 
+def may_trim(result: Row) -> bool:
+    """Return whether a result is of a solve that may have removed a part of the graph before its sweeps.
+
+    Examples
+    --------
+    >>> may_trim({"kind": "pagerank", "method": "refine"}), may_trim({"kind": "pagerank", "method": "power"})
+    (True, False)
+    """
+    return result.get("kind") in SOLVES and result.get("method") == "refine" and not result.get("whole")
+
+
 def _with_least_bytes(row: Row, result: dict[str, Any]) -> dict[str, Any]:
     sweeps = _sweeps(result)
-    if result.get("least_bytes") or not sweeps:
+    if result.get("least_bytes") or not sweeps or may_trim({**row, **result}):
         return result
     layout = "pattern" if result.get("method") == "refine" else result.get("layout") or row.get("layout")
     found = least_bytes_by_bits(row["nodes"], row["edges"], str(layout), sweeps)
@@ -116,18 +132,20 @@ def taken_from(taken: list[Rate]) -> str:
 
     Examples
     --------
-    >>> taken_from([Rate(4100.0, {"experiment": "mine"}), Rate(4200.0, {"experiment": "mine"})])
-    '; the rate is the median of 2, from 4100 to 4200 GB/s, that rows of mine hold of a GPU of this name'
-    >>> taken_from([])
-    ''
+    >>> taken_from([Rate(4100.0, {}), Rate(4200.0, {})])
+    '; the rate is the median of 2 rows of a GPU of this name, from 4100 to 4200 GB/s'
+    >>> taken_from([Rate(4100.0, {})]), taken_from([])
+    ('; the rate is that of 1 row of a GPU of this name', '')
     """
     if not taken:
         return ""
-    rates, names = sorted(rate.gbps for rate in taken), dict.fromkeys(str(rate.row["experiment"]) for rate in taken)
-    several = (
-        f"the median of {len(rates)}, from {rates[0]:.0f} to {rates[-1]:.0f} GB/s, that" if rates[1:] else "one that"
+    rates = sorted(rate.gbps for rate in taken)
+    if len(rates) == 1:
+        return "; the rate is that of 1 row of a GPU of this name"
+    return (
+        f"; the rate is the median of {len(rates)} rows of a GPU of this name, "
+        f"from {rates[0]:.0f} to {rates[-1]:.0f} GB/s"
     )
-    return f"; the rate is {several} rows of {captions.some(names)} hold of a GPU of this name"
 
 
 def left_out(found: pd.DataFrame) -> str:
@@ -136,13 +154,18 @@ def left_out(found: pd.DataFrame) -> str:
     Examples
     --------
     >>> import pandas as pd
-    >>> left_out(pd.DataFrame({"seconds": [1.0] * 3, "moved": [1.0, None, 1.0], "copy_gbps": [1.0, 1.0, None]}))
+    >>> found = pd.DataFrame({"seconds": [1.0] * 3, "moved": [1.0, None, 1.0], "copy_gbps": [1.0, 1.0, None]})
+    >>> left_out(found.assign(trims=False))
     '; left out: 1 result whose row does not give its bytes, 1 result without the rate of a copy on its device'
+    >>> left_out(found[1:2].assign(trims=True))
+    '; left out: 1 result of refine, of which trimming may have left less than the whole graph to move'
     """
     timed = found[found.seconds > 0]
-    without = int((~(timed.moved > 0)).sum()), int(((timed.moved > 0) & ~(timed.copy_gbps > 0)).sum())
-    texts = [
-        f"{counted(without[0], 'result')} whose row does not give its bytes" if without[0] else "",
-        f"{counted(without[1], 'result')} without the rate of a copy on its device" if without[1] else "",
-    ]
-    return f"; left out: {', '.join(filter(None, texts))}" if any(texts) else ""
+    lacking, trims = ~(timed.moved > 0), timed.trims.astype(bool)
+    counts = {
+        TRIMMED: lacking & trims,
+        "whose row does not give its bytes": lacking & ~trims,
+        "without the rate of a copy on its device": ~lacking & ~(timed.copy_gbps > 0),
+    }
+    texts = [f"{counted(int(which.sum()), 'result')} {why}" for why, which in counts.items() if which.any()]
+    return f"; left out: {', '.join(texts)}" if texts else ""

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from cpms.base.text.counted import counted
 from cpms.experiment.report import captions, panels
+from cpms.experiment.report.generic.bandwidth import TRIMMED
 from cpms.experiment.report.generic.parts import (
     SECONDS,
     Made,
@@ -60,6 +62,8 @@ _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw time against bytes, coloured by bits."""
     found = found[(found.seconds > 0) & (found.traffic > 0)]
+    trimmed = found.trims & ~(found.moved > 0) & (found.moved > 0).any()
+    found, left = found[~trimmed], f"; left out: {counted(int(trimmed.sum()), 'result')} {TRIMMED}"
     if not _relates(found.traffic) or found.traffic.max() < _LEAST_SPREAD * found.traffic.min():
         return None
     found, same = _of_own_bytes(found)
@@ -77,6 +81,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     panels.logarithmic(axes, "y", most=5)
     found = found.assign(x=found.traffic / _BYTES[size], y=found.seconds / SECONDS[time])
     more = _draw(axes, found, width, join=True)
+    some += left if trimmed.any() else ""
     return figure, f"time against {names}{more}{same}{some}", range_of(found, "seconds", "Points of the time", "s")
 
 
