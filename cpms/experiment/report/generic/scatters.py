@@ -62,7 +62,7 @@ _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw time against bytes, coloured by bits."""
     found = found[(found.seconds > 0) & (found.traffic > 0)]
-    trimmed = found.trims & ~(found.moved > 0) & (found.moved > 0).any()
+    trimmed = found.trims & ~(found.moved > 0) & bool((found.moved > 0).any())
     found, left = found[~trimmed], f"; left out: {counted(int(trimmed.sum()), 'result')} {TRIMMED}"
     if not _relates(found.traffic) or found.traffic.max() < _LEAST_SPREAD * found.traffic.min():
         return None
