@@ -12,6 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from cpms.base.errors import UnsupportedError
 from cpms.contracts.linear_solve import SolveStatus, SolveTask, norm
 
 RESTART = 100
@@ -35,6 +36,11 @@ def of_device(library: str, method: str) -> Callable[[SolveTask, Any], SolveStat
 
 def cusparse_cg(task: SolveTask, x: Any) -> SolveStatus:
     """Solve by conjugate gradients of cuSPARSE and cuBLAS."""
+    preconditioner = task.preconditioner
+    if preconditioner is not None and preconditioner.weights is None:
+        raise UnsupportedError(
+            f"the loop of cuSPARSE and cuBLAS has no preconditioner {preconditioner.name}; give jacobi or none"
+        )
     from cpms.backends.cuda.product import vendor_cg
 
     return vendor_cg.cg(task, x)
@@ -58,9 +64,9 @@ def _cupy(name: str, task: SolveTask, x: Any) -> SolveStatus:
     def step(_: Any) -> None:
         count[0] += iterations
 
-    options: dict[str, Any] = {"restart": min(RESTART, task.size), "callback_type": "pr_norm"}
-    if name == "cg":
-        options = {"M": _as_operator(task)}
+    options: dict[str, Any] = {"M": _as_operator(task)}
+    if name == "gmres":
+        options |= {"restart": min(RESTART, task.size), "callback_type": "pr_norm"}
     parameters = inspect.signature(solver).parameters
     options["rtol" if "rtol" in parameters else "tol"] = task.goal / norm(task.exact, task.b)
     held: Any = task.stored

@@ -22,7 +22,7 @@ _UNEVEN, _LEAST_UNEVEN = 8, 64
 class RowBlocks:
     """Blocks of a matrix in CSR: parts of long rows, then those of uneven rows, then all others.
 
-    Groups of threads start blocks in this order, so that those that take longest do not come last.
+    A device starts blocks in this order, so that those that take longest do not come last.
 
     Parameters
     ----------

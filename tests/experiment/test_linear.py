@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from cpms import InputError, UnavailableError, UnsupportedError, engines
 from cpms.base.package_data import show_programs
 from cpms.experiment.artifact import inputs
 from cpms.experiment.kinds import honesty, linear, vector_bits
+from cpms.experiment.library_solvers import cusparse_cg
 from cpms.experiment.report import show
 from cpms.experiment.report.generic.parts import baseline_of
 from cpms.experiment.report.observations import observations
@@ -35,6 +38,12 @@ def shown(name, row, folder):
     out = Output(folder, name, [].append)
     show._program(show_programs()[name]).show(pd.DataFrame([{**row, "experiment": name}]), out)
     return pd.read_csv(folder / f"{name}.csv")
+
+
+def test_cusparse_refuses_a_preconditioner_that_it_would_leave_out():
+    task = SimpleNamespace(preconditioner=SimpleNamespace(weights=None, name="block_jacobi"))
+    with pytest.raises(UnsupportedError, match="no preconditioner block_jacobi; give jacobi"):
+        cusparse_cg(task, None)
 
 
 def test_each_way_is_certified_and_drawn(tmp_path):

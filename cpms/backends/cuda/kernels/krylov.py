@@ -35,6 +35,8 @@ _PRECONDITIONERS: dict[Preconditioning, str] = {
     "diagonal": "cpms::Diagonal",
     "applied": "cpms::Applied",
 }
+_OF_Z = ("update", "direction", "load")
+"""Passes that read z."""
 
 
 def cg_pass(name: str, storage: VectorFormat | None, preconditioning: Preconditioning = "none") -> Variant:
@@ -51,9 +53,6 @@ def cg_pass(name: str, storage: VectorFormat | None, preconditioning: Preconditi
     if name not in _OF_Z:
         return Variant(f"cg_{name}", (short,), (cpp,))
     return Variant(f"cg_{name}", (short, preconditioning), (cpp, _PRECONDITIONERS[preconditioning]))
-
-
-_OF_Z = ("update", "direction", "load")
 
 
 def cg_passes(storage: VectorFormat | None, preconditioning: Preconditioning = "none") -> list[Variant]:
