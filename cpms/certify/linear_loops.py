@@ -15,6 +15,9 @@ inlined: Any = numba.njit(inline="always")
 _SPLITTER = 134217729.0  # 2**27 + 1
 _UNIT = 2.0**-53
 _UNDERFLOW = 2.0**-1060  # more than what products below the normal range lose
+_WIDE = 2.0**400  # values from its inverse up to it have squares whose sum neither overflows nor vanishes
+_SCALE_EXPONENT = 600
+_SCALE_DOWN = 2.0**-600
 
 
 @inlined
@@ -36,8 +39,12 @@ def _two_product(a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled(error_model="numpy")
-def residual_rows(indptr, indices, values, x, b, residual, bound, sizes, low, high):  # type: ignore[no-untyped-def]
-    """Write b - A x of some rows, bounds of what rounding did to it, and the rows of |A| |x| + |b|."""
+def residual_rows(indptr, indices, values, x, b, residual, bounds, sizes, low, high):  # type: ignore[no-untyped-def]
+    """Write b - A x of rows ``low`` to ``high``, bounds of what rounding did to it, and |A| |x| + |b|.
+
+    Returns the largest ratio of |b - A x| and its bound to the third; NaN if one is that.
+    """
+    largest = 0.0
     for row in range(low, high):
         total, errors, size = b[row], 0.0, abs(b[row])
         for k in range(indptr[row], indptr[row + 1]):
@@ -48,18 +55,34 @@ def residual_rows(indptr, indices, values, x, b, residual, bound, sizes, low, hi
         found = total + errors
         terms = indptr[row + 1] - indptr[row] + 2.0
         gamma = terms * _UNIT / (1.0 - terms * _UNIT)
-        residual[row] = found
         # A sixteenth more than the bound of Dot2, for the rounding of the bound and of the sizes.
-        bound[row] = 1.0625 * (_UNIT * abs(found) + gamma * gamma * size) + terms * _UNDERFLOW
-        sizes[row] = size
+        bound = 1.0625 * (_UNIT * abs(found) + gamma * gamma * size) + terms * _UNDERFLOW
+        residual[row - low], bounds[row - low], sizes[row - low] = found, bound, size
+        if abs(found) + bound > 0.0 and (found != 0.0 or size != 0.0):
+            ratio = (abs(found) + bound) / size
+            if ratio > largest or ratio != ratio:
+                largest = ratio
+    return largest
 
 
 @compiled(error_model="numpy")
-def sum_of_squares(values, scale, low, high):  # type: ignore[no-untyped-def]
-    """Return the compensated sum of squares of some values times ``scale``, a power of two."""
+def sum_of_squares(values, low, high):  # type: ignore[no-untyped-def]
+    """Return the compensated sum of squares of some values over 4**e, and e; NaN or inf if a value is not finite.
+
+    The power of two keeps squares in the range of float64, and rounds nothing.
+    """
+    largest = 0.0
+    for i in range(low, high):
+        if abs(values[i]) > largest:
+            largest = abs(values[i])
+    scale, exponent = 1.0, 0
+    if largest > _WIDE:
+        scale, exponent = _SCALE_DOWN, _SCALE_EXPONENT
+    elif largest < 1.0 / _WIDE:
+        scale, exponent = 1.0 / _SCALE_DOWN, -_SCALE_EXPONENT
     total = errors = 0.0
     for i in range(low, high):
         value = values[i] * scale
         total, lost = _two_sum(total, value * value)
         errors += lost
-    return total + errors
+    return total + errors, exponent

@@ -119,6 +119,14 @@ class Residual(NamedTuple):
     sizes: Floats
 
 
+class _Summary(NamedTuple):
+    """What a certificate needs of a residual: sums of squares by parts, and the componentwise backward error."""
+
+    squares: list[tuple[float, int]]
+    squares_of_bounds: list[tuple[float, int]]
+    ratio: float
+
+
 def residual(system: LinearSystem, b: Floats, x: Floats) -> Residual:
     """Return b - A x in float64 of values that have twice its precision.
 
@@ -129,15 +137,38 @@ def residual(system: LinearSystem, b: Floats, x: Floats) -> Residual:
     >>> residual(system, np.array([1e16, 1.0]), np.array([1.0, 1.0])).values.tolist()
     [-1.0, 0.0]
     """
-    matrix = system.matrix
     if not x.any():
         return Residual(b.copy(), np.zeros(system.size), np.abs(b))
-    found = Residual(np.empty(system.size), np.empty(system.size), np.empty(system.size))
-    given = matrix.indptr, matrix.indices, matrix.given_values(), x, b
-    threads.each(
-        lambda part: linear_loops.residual_rows(*given, *found, *part), threads.ranges(system.size, at_least=_ROWS)
-    )
+    found = _empty(system.size)
+    _summary(system, b, x, found)
     return found
+
+
+def _empty(rows: int) -> Residual:
+    return Residual(np.empty(rows), np.empty(rows), np.empty(rows))
+
+
+def _summary(system: LinearSystem, b: Floats, x: Floats, found: Residual | None) -> _Summary:
+    """Return what a certificate needs of b - A x for an x other than 0; ``found`` receives the residual if it is given.
+
+    A part's residual is summed up while it is in a core's cache; threads reuse the memory of parts.
+    """
+    matrix, spare = system.matrix, list[Residual]()
+    given = matrix.indptr, matrix.indices, matrix.given_values(), x, b
+
+    def of_rows(part: tuple[int, int]) -> tuple[float, tuple[float, int], tuple[float, int]]:
+        low, high = part
+        try:
+            rows = spare.pop() if found is None else Residual(*(each[low:high] for each in found))
+        except IndexError:  # No thread is done with a part.
+            rows = _empty(min(_ROWS, system.size))
+        ratio = linear_loops.residual_rows(*given, *rows, low, high)
+        squares = [linear_loops.sum_of_squares(each, 0, high - low) for each in (rows.values, rows.bounds)]
+        spare.append(rows)
+        return ratio, squares[0], squares[1]
+
+    ratios, squares, of_bounds = zip(*threads.each(of_rows, threads.ranges(system.size, at_least=_ROWS)), strict=True)
+    return _Summary(list(squares), list(of_bounds), float(np.max(ratios)))
 
 
 def norm(values: Floats) -> float:
@@ -150,17 +181,29 @@ def norm(values: Floats) -> float:
     >>> norm(np.array([3.0, 4.0])), norm(np.array([1e200, 0.0])), norm(np.array([0.0, 1e-200]))
     (5.0, 1e+200, 1e-200)
     """
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest == 0.0 or not math.isfinite(largest):
-        return largest if largest == 0.0 else math.inf
-    exponent = min(max(math.frexp(largest)[1], -1000), 1000)
-    scale = math.ldexp(1.0, -exponent)
+    return _root(_squares(values))
+
+
+def _squares(values: Floats) -> list[tuple[float, int]]:
+    """Return sums of squares of parts, as `cpms.certify.linear_loops.sum_of_squares` does."""
     parts = threads.ranges(len(values), at_least=_ROWS)
-    squares = math.fsum(threads.each(lambda part: float(linear_loops.sum_of_squares(values, scale, *part)), parts))
+    return threads.each(lambda part: linear_loops.sum_of_squares(values, *part), parts)
+
+
+def _root(squares: list[tuple[float, int]]) -> float:
+    """Return the root of a sum of such sums; inf if a value is not finite."""
+    if not _are_finite(squares):
+        return math.inf
+    exponent = max((exponent for total, exponent in squares if total > 0.0), default=0)
+    total = math.fsum(math.ldexp(total, 2 * (of_part - exponent)) for total, of_part in squares)
     try:
-        return math.ldexp(math.sqrt(squares), exponent)
+        return math.ldexp(math.sqrt(total), exponent)
     except OverflowError:
         return math.inf
+
+
+def _are_finite(squares: list[tuple[float, int]]) -> bool:
+    return all(math.isfinite(total) for total, _ in squares)
 
 
 def require_lower_bound(value: float, system: LinearSystem) -> None:
@@ -198,17 +241,27 @@ def rayleigh_quotient(b: Floats, x: Floats, found: Residual) -> float:
     >>> 1.0 <= quotient < 1.0 + 1e-12
     True
     """
-    largest = float(np.abs(x).max(initial=0.0))
-    if not 0.0 < largest < math.inf:
+    squares = _squares(x)
+    length = _root(squares)
+    if not 0.0 < length < math.inf:
         return math.inf
-    exponent = -math.frexp(largest)[1]
-    with np.errstate(over="ignore", invalid="ignore"):
-        y, right, values, bounds = (np.ldexp(each, exponent) for each in (x, b, found.values, found.bounds))
-        sizes = inner_product(np.abs(y), np.abs(right) + np.abs(values))
-        rounding = 4.0 * (len(x) + 4) * 2.0**-53
-        top = inner_product(y, right) - inner_product(y, values) + inner_product(np.abs(y), bounds) + rounding * sizes
-        quotient = top / inner_product(y, y)
-        quotient += rounding * abs(quotient) + _TINY
+    exponent = -math.frexp(length)[1]
+
+    def sums(part: tuple[int, int]) -> tuple[float, ...]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            y, right, values, bounds = (
+                np.ldexp(each[slice(*part)], exponent) for each in (x, b, found.values, found.bounds)
+            )
+            sizes = inner_product(np.abs(y), np.abs(right) + np.abs(values))
+            products = inner_product(y, right) - inner_product(y, values)
+            return sizes, products, inner_product(np.abs(y), bounds), inner_product(y, y)
+
+    parts = threads.each(sums, threads.ranges(len(x), at_least=_ROWS))
+    # Sums in any order are within this bound.
+    sizes, products, bounds, squares_of_y = (sum(each) for each in zip(*parts, strict=True))
+    rounding = 4.0 * (len(x) + 4) * 2.0**-53
+    quotient = (products + bounds + rounding * sizes) / squares_of_y
+    quotient += rounding * abs(quotient) + _TINY
     return quotient if math.isfinite(quotient) else math.inf
 
 
@@ -244,21 +297,26 @@ def certificate(
     >>> found.residual, found.error_bound >= 0.5, found.meets(0.5), found.meets(0.4)
     (2.0, True, True, False)
     """
-    b_norm = norm(b)
-    if not np.isfinite(x).all():
+    b_norm, of_x = norm(b), _squares(x)
+    if not _are_finite(of_x):
         return Certificate(math.inf, 0.0, b_norm, math.inf, math.inf, of, smallest_eigenvalue)
-    found = residual(system, b, x)
-    if smallest_eigenvalue is not None and smallest_eigenvalue > (quotient := rayleigh_quotient(b, x, found)):
+    x_norm = _root(of_x)
+    quotient = math.inf
+    if x_norm == 0.0:  # No pass over the matrix: b is the residual, in which nothing is rounded.
+        found = _Summary(_squares(b), [(0.0, 0)], 1.0 if b_norm > 0.0 else 0.0)
+    elif smallest_eigenvalue is None:
+        found = _summary(system, b, x, None)
+    else:
+        rows = _empty(system.size)
+        found = _summary(system, b, x, rows)
+        quotient = rayleigh_quotient(b, x, rows)
+    if smallest_eigenvalue is not None and smallest_eigenvalue > quotient:
         raise InputError(
             f"smallest_eigenvalue is {smallest_eigenvalue}, but x.Ax / x.x is {quotient:.6g} for the answer x, and the "
             "smallest eigenvalue of A is at most that; give a lower bound of it"
         )
-    size = norm(found.values) if np.isfinite(found.values).all() and np.isfinite(found.bounds).all() else math.inf
-    roundoff = norm(found.bounds) + _OF_NORMS * size if math.isfinite(size) else math.inf
-    scale = system.matrix.frobenius_norm * norm(x) + b_norm
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sizes = np.abs(found.values) + found.bounds
-        ratios = np.where(sizes > 0, sizes / found.sizes, 0.0)
-    ratios[(found.values == 0.0) & (found.sizes == 0.0)] = 0.0
+    size = _root(found.squares) if _are_finite(found.squares + found.squares_of_bounds) else math.inf
+    roundoff = _root(found.squares_of_bounds) + _OF_NORMS * size if math.isfinite(size) else math.inf
+    scale = system.matrix.frobenius_norm * x_norm + b_norm
     normwise = (size + roundoff) / scale if scale > 0.0 else 0.0
-    return Certificate(size, roundoff, b_norm, normwise, float(ratios.max(initial=0.0)), of, smallest_eigenvalue)
+    return Certificate(size, roundoff, b_norm, normwise, found.ratio, of, smallest_eigenvalue)

@@ -7,10 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpms import InputError
+from cpms.base import threads
 from cpms.certify import linear_system as certify
 from cpms.problems.linear_system import LinearSystem
 from cpms.sparse.matrix import Matrix
@@ -126,3 +128,64 @@ def test_a_value_above_a_rayleigh_quotient_is_no_lower_bound():
     assert certify.certificate(system, b, x, smallest_eigenvalue=1.0).error_bound is not None
     with pytest.raises(InputError, match=r"smallest_eigenvalue is 1\.001, but x\.Ax / x\.x is 1 "):
         certify.certificate(system, b, x, smallest_eigenvalue=1.001)
+
+
+def a_long_system(rows, seed):
+    """Return a system of many parts of threads, with an x and a b of many binades."""
+    rng = np.random.default_rng(seed)
+    dense = scipy.sparse.random_array((rows, rows), density=3.0 / rows, rng=rng, format="csr")
+    dense.data = rng.standard_normal(len(dense.data)) * 2.0 ** rng.integers(-40, 40, len(dense.data))
+    return LinearSystem(Matrix.from_scipy(dense)), rng.standard_normal(rows), rng.standard_normal(rows)
+
+
+@pytest.mark.parametrize("smallest", [None, -1e300])
+def test_a_certificate_summed_up_by_parts_is_that_of_the_whole_residual(smallest):
+    system, x, b = a_long_system(3 * certify._ROWS + 17, 1)
+    found, rows = certify.certificate(system, b, x, smallest_eigenvalue=smallest), certify.residual(system, b, x)
+    assert found.residual == certify.norm(rows.values)
+    assert found.roundoff == certify.norm(rows.bounds) + 2.0**-49 * found.residual
+    assert found.componentwise_backward_error == ((np.abs(rows.values) + rows.bounds) / rows.sizes).max()
+
+
+@pytest.mark.parametrize("smallest", [None, -1e300])
+def test_a_certificate_is_the_same_for_any_number_of_threads(smallest):
+    system, x, b = a_long_system(40 * certify._ROWS, 2)
+    certificates = []
+    for count in (1, 2, 3, 8):
+        with threads.limited(count):
+            certificates.append(certify.certificate(system, b, x, smallest_eigenvalue=smallest))
+    assert len(set(certificates)) == 1
+
+
+@pytest.mark.parametrize("row", [0, certify._ROWS, 2 * certify._ROWS + 1])
+def test_one_row_that_is_not_finite_spoils_the_certificate(row):
+    system, x, b = a_long_system(2 * certify._ROWS + 2, 3)
+    x[row] = math.nan
+    assert certify.certificate(system, b, x).bound == math.inf
+    size = 2 * certify._ROWS + 2
+    values = np.ones(size)
+    values[row] = 1e300
+    found = certify.certificate(
+        LinearSystem(Matrix.from_scipy(scipy.sparse.diags_array(values))), np.ones(size), values
+    )
+    assert (found.residual, found.bound) == (math.inf, math.inf)
+
+
+@pytest.mark.parametrize(
+    "scales", [(1e300, 1e-300), (1e-320, 1e-300), (1e200, 1.0), (5e-324, 1e-310), (1e120, 6e119), (1e-121, 1e-121)]
+)
+def test_norms_join_parts_of_different_ranges(scales):
+    values = np.zeros(3 * certify._ROWS)
+    values[[0, certify._ROWS, -1]] = 3.0 * scales[0], 4.0 * scales[1], 12.0 * scales[1]
+    exact = sum((Fraction(v) ** 2 for v in values[values != 0.0].tolist()), Fraction(0))
+    found, slack, tiny = Fraction(certify.norm(values)), 1 + Fraction(1, 2**49), Fraction(1, 2**1074)
+    assert ((found - tiny) / slack) ** 2 <= exact <= ((found + tiny) * slack) ** 2
+
+
+def test_a_large_solve_reads_no_whole_vectors_of_the_residual(monkeypatch):
+    system, x, b = a_long_system(4 * certify._ROWS, 4)
+    lengths = []
+    monkeypatch.setattr(certify, "_empty", lambda rows, make=certify._empty: lengths.append(rows) or make(rows))
+    certify.certificate(system, b, x)
+    assert set(lengths) == {certify._ROWS}
+    assert len(lengths) <= threads.available()
