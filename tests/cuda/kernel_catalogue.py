@@ -25,6 +25,10 @@ from cpms.formats.quantization import HEAD_BITS, quantiser
 from cpms.formats.rounding_rules import rule_of
 from cpms.precision.anderson import HISTORY_VECTORS, history_vectors
 
+COO = ("coo_product", "coo_carry_out", "coo_atomic", "coo_epilogue", "coo_dangling", "coo_distance")
+REDUCE_BY_KEY = ("reduce_by_key", "key_dangling", "key_distance")
+"""The kernels that include the headers of CUB."""
+
 
 def of_format(storage):
     """Yield the variants of one format: all layouts, rows and levels, reductions and conversions."""
@@ -233,9 +237,9 @@ def every():
         "rank sweeps": [*rank_sweeps(stored, personal=False), *rank_sweeps(stored[:1], personal=True)],
         "ranks": [*persistent_ranks(stored, personal=False), *persistent_ranks(stored[:1], personal=True)],
         "ranks in shared memory": list(ranks_in_shared_memory([FP16, *stored[-1:]])),
-        "coo": [streaming.native_variant(kernel, real) for kernel in template.COO for real in template.AFFINE],
+        "coo": [streaming.native_variant(kernel, real) for kernel in COO for real in template.AFFINE],
         "reduce_by_key": [
-            streaming.native_variant(kernel, real) for kernel in template.REDUCE_BY_KEY for real in template.AFFINE
+            streaming.native_variant(kernel, real) for kernel in REDUCE_BY_KEY for real in template.AFFINE
         ],
         "topk": [streaming.topk(real, size) for real in ("float64", "float32") for size in streaming.TOPK_SIZES],
         "batches": list(batches()),

@@ -1,5 +1,6 @@
 """Engines on edges in COO: products whose rows cross lanes, tiles, tasks and blocks, emulated here and on a GPU."""
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, UnsupportedError, check, engines, format_named
-from cpms.backends.cuda.kernels import streaming, template
+from cpms.backends.cuda.kernels import template
 from cpms.backends.cuda.runtime import backend as backends
 from cpms.backends.cuda.runtime import compile as compiling
 from cpms.backends.cuda.runtime import current as current_module
@@ -32,12 +33,8 @@ few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck
 def compiled_together(request):
     """Compile the kernels of these tests for this machine in one program, which is faster than one by one."""
     if host_emulation.compiler() is not None:
-        kernels = [
-            streaming.native_variant(kernel, real)
-            for kernel in template.COO + template.REDUCE_BY_KEY
-            for real in template.AFFINE
-        ]
-        request.getfixturevalue("host_backend").compile(kernels)
+        kernels = [engine.system.variants(real) for engine in ENGINES.values() for real in template.AFFINE]
+        request.getfixturevalue("host_backend").compile(itertools.chain(*kernels))
 
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])

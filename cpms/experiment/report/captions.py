@@ -149,9 +149,7 @@ def _spread_of(sampled: Sequence[Sequence[float]]) -> str:
     return f"Samples of each result: {_range(map(len, sampled))}; {text}"
 
 
-def ends(
-    table: pd.DataFrame, column: str, names: Sequence[str], what: str, unit: str = "", *, drawn: str = "points"
-) -> str:
+def ends(table: pd.DataFrame, column: str, names: Sequence[str], what: str, *, drawn: str = "points") -> str:
     """Return a sentence with the least and the largest value of a column and their names, as an alternative text.
 
     ``drawn`` is what the values are in the figure: points, marks or bars.
@@ -159,15 +157,14 @@ def ends(
     Examples
     --------
     >>> table = pd.DataFrame({"graph": ["a", "b"], "ratio": [2.0, 3.0]})
-    >>> ends(table, "ratio", ["graph"], "Speed-up", "times")
-    'Speed-up of 2 points, from 2 times (a) to 3 times (b).'
+    >>> ends(table, "ratio", ["graph"], "Speed-up")
+    'Speed-up of 2 points, from 2 (a) to 3 (b).'
     """
     known = table[table[column].notna()].sort_values(column)
     if known.empty:
         return f"{what}: no values."
     texts = [
-        f"{three_digits(known[column].iloc[place])} {unit}".strip()
-        + f" ({', '.join(str(known[name].iloc[place]) for name in names)})"
+        f"{three_digits(known[column].iloc[place])} ({', '.join(str(known[name].iloc[place]) for name in names)})"
         for place in (0, -1)
     ]
     return f"{what} of {len(known)} {drawn}, from {texts[0]} to {texts[1]}."

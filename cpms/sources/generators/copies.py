@@ -37,7 +37,7 @@ def copies(*, of: str, count: int) -> Graph:
     return replace(made, lower_triangle=graph.lower_triangle)
 
 
-def of_graph(graph: Graph, count: int, *, name: str, stand_in_for: str | None = None) -> Graph:
+def of_graph(graph: Graph, count: int, *, name: str) -> Graph:
     """Return ``count`` disjoint copies of ``graph`` under a new name.
 
     Examples
@@ -56,4 +56,4 @@ def of_graph(graph: Graph, count: int, *, name: str, stand_in_for: str | None = 
     starts = (graph.indptr[None, :-1] + shift * graph.edges).ravel()
     indptr = np.append(starts, count * graph.edges)
     weights = None if graph.weights is None else np.tile(graph.weights, count)
-    return Graph(indptr, sources.ravel(), weights, name, stand_in_for=stand_in_for)
+    return Graph(indptr, sources.ravel(), weights, name)

@@ -41,7 +41,7 @@ def read(path: Path, options: ReadOptions) -> Read:
     path : Path
         A ``.tar`` file, compressed or not.
     options : ReadOptions
-        As for `cpms.sources.readers.matrix_market.read`.
+        As for `cpms.sources.readers.matrix_market.read_stream`.
 
     Raises
     ------

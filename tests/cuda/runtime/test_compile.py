@@ -89,7 +89,7 @@ TO_MACHINE_CODE = ("fp64", "direct gather", "products", "helpers")
 
 
 def compiles(wanted, architecture, *options):
-    with_cub = any(variant.kernel in template.REDUCE_BY_KEY for variant in wanted)
+    with_cub = any(variant.kernel in kernel_catalogue.REDUCE_BY_KEY for variant in wanted)
     status, log, binary = compiled(
         template.program(wanted), architecture, *options, *(headers_of_cub() if with_cub else [])
     )

@@ -310,9 +310,6 @@ AFFINE = {
     "float64": Variant("affine", ("float64",), ("double",)),
     "float32": Variant("affine", ("float32",), ("float",)),
 }
-COO = ("coo_product", "coo_carry_out", "coo_atomic", "coo_epilogue", "coo_dangling", "coo_distance")
-REDUCE_BY_KEY = ("reduce_by_key", "key_dangling", "key_distance")
-"""The kernels that include the headers of CUB."""
 PRODUCTS = {
     "csr": ("spmv_csr_balanced", "spmv_csr_thread"),
     "pattern": ("spmv_csr_balanced", "spmv_csr_thread"),

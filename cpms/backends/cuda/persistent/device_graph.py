@@ -53,7 +53,8 @@ class Arrangement:
         nodes at a time. 0 is one long range a warp. By default ranges are short where the gathered values exceed the
         device's cache.
     warps : int, optional
-        Warps a multiprocessor, a key of `SHAPES`. By default chosen by sampled edges.
+        Warps a multiprocessor, a key of `cpms.backends.cuda.kernels.launch_shape.SHAPES`. By default chosen by
+        sampled edges.
     request : StrategyRequest
         Gather strategy of sweeps with 16 warps; by default a worthwhile one.
     balanced : bool

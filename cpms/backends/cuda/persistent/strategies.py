@@ -190,7 +190,7 @@ class StrategyData(NamedTuple):
         return next((strategy for part, strategy in chosen if part is not None), DIRECT_GATHER)
 
     def arguments(self, strategy: Strategy, rows: int) -> tuple[Any, ...]:
-        """Return the kernel arguments of a strategy besides `Edges`, in order, for so many rows."""
+        """Return the kernel arguments of a strategy besides `WarpRanges`, in order, for so many rows."""
         if strategy == ALL_BLOCKED:
             both = self.residual_blocking, self.inner_blocking
             return tuple(pack(PROPAGATION_BLOCKING) if each is None else each.argument for each in both)

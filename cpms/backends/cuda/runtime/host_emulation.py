@@ -53,7 +53,7 @@ class HostBackend(Backend):
         If there is no C++ compiler.
     """
 
-    def __init__(self, folder: Path, *, processors: int = 2) -> None:
+    def __init__(self, folder: Path) -> None:
         found = compiler()
         if found is None:
             raise UnavailableError("there is no C++ compiler; install g++")
@@ -84,7 +84,7 @@ class HostBackend(Backend):
             unique=np.unique,
         )
         self.out_of_memory = MemoryError
-        self.processors = processors
+        self.processors = 2
         self.cache_bytes = 1 << 20
         self.memory_bandwidth = 0.0
         self.max_shared_bytes = BLOCKING_SHARED_BYTES
