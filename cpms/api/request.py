@@ -304,7 +304,7 @@ def _refine_choice(
         )
     storage = planned_storage(policy, given, default)
     policy = policy or default_policy(storage)
-    own = "pattern" if graph.weights is None else "csr"
+    own = resolved_layout(graph, "auto")
     if layout not in ("auto", own):
         given_with = "without" if graph.weights is None else "with"
         raise UnsupportedError(

@@ -18,7 +18,7 @@ from cpms.base.validation import described, finite, shortened, shown
 from cpms.certify.roundoff import error_bound
 from cpms.contracts.status import Status, Step
 from cpms.graph.graph import Graph
-from cpms.storage.device import copy_to_host, on_device
+from cpms.storage.device import to_host
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,9 +31,8 @@ class _Ranks:
     def __get__(self, result: Any, owner: type) -> npt.NDArray[np.float64]:
         if result is None:
             raise AttributeError("ranks")  # The field has no default.
-        if on_device(result.__dict__["ranks"]):
-            result.__dict__["ranks"] = copy_to_host(result.__dict__["ranks"])
-        ranks: npt.NDArray[np.float64] = result.__dict__["ranks"]
+        ranks: npt.NDArray[np.float64] = to_host(result.__dict__["ranks"])
+        result.__dict__["ranks"] = ranks
         return ranks
 
     def __set__(self, result: Any, ranks: Any) -> None:

@@ -21,7 +21,7 @@ from cpms.contracts.status import Step
 from cpms.precision.refinement_policy import first_plan
 from cpms.solvers.power import power
 from cpms.solvers.refine import reduce_then_iterate
-from cpms.storage.device import copy_to_host, on_device, to_device
+from cpms.storage.device import copy_to_host, on_device, to_device, to_host
 
 
 class Solved(NamedTuple):
@@ -120,7 +120,7 @@ class _Answer:
             self.device_ranks = to_device(x)
             return self.device_ranks
         self.device_ranks = x if on_device(x) else None
-        return copy_to_host(x) if on_device(x) else x
+        return to_host(x)
 
     def scaled_device_ranks(self) -> Any | None:
         """Return the last answer on the device, scaled to mass 1; None if it was on the host."""

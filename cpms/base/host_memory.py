@@ -149,7 +149,11 @@ def require_address_space(mebibytes: int, thread_mebibytes: int, libraries: str)
         )
 
 
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _blas_threads() -> int:
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     given = os.environ.get("OPENBLAS_NUM_THREADS", "")
-    return min(processors, _MOST_BLAS_THREADS, int(given) if given.isdecimal() and int(given) else processors)
+    return min(processors(), _MOST_BLAS_THREADS, int(given) if given.isdecimal() and int(given) else processors())

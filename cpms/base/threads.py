@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from cpms.base import work_clock
 from cpms.base.errors import UnavailableError
+from cpms.base.host_memory import processors
 
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
@@ -35,8 +36,7 @@ _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
 def available() -> int:
     """Return the number of threads to use: the processors of this process, or the limit set."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return _limit.get() or processors
+    return _limit.get() or processors()
 
 
 @contextmanager

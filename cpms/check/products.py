@@ -21,7 +21,7 @@ from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, VectorFormat
 from cpms.formats.magnitude import MagnitudeSplit
 from cpms.sparse.matrix import Matrix
-from cpms.storage.device import copy_to_host
+from cpms.storage.device import to_host
 
 _ALPHA, _BETA, _FACTOR = 1.5, -0.25, 2.0
 
@@ -46,8 +46,8 @@ def products_are_within_their_bound(A: StoredMatrix) -> None:
         stored = None if _of_vectors(A) is None else _encoded(A, block[:, 0])
         if stored is not None:
             for read_x in range(1, stored.format.segments + 1):
-                found = np.asarray(_host((A.rmatvec if transpose else A.matvec)(stored, read_x=read_x)))
-                x = _host(A.operator.convert(stored, None, read_x))
+                found = np.asarray(to_host((A.rmatvec if transpose else A.matvec)(stored, read_x=read_x)))
+                x = to_host(A.operator.convert(stored, None, read_x))
                 _require_within(A, source, x, found, None, A.operator.error_bound(transpose=transpose))
 
 
@@ -68,7 +68,7 @@ def products_agree(A: StoredMatrix) -> None:
         its = twin.apply(x, expected, **options, epilogue=Epilogue(add, _FACTOR, dot))
         out = there(before)
         mine = A.operator.apply(there(x), out, **options, epilogue=Epilogue(there(add), _FACTOR, there(dot)))
-        found = _host(out)
+        found = to_host(out)
         sizes = _ALPHA * _exact_sizes(A.source, x) + abs(_BETA) * np.abs(before) + _FACTOR * np.abs(add)
         allowed = (A.source.longest + 8) * 2.0 * UNIT_ROUNDOFF[A.compute] * sizes
         _require(A, read, "alpha A x + beta y + factor z", found, expected, allowed)
@@ -118,7 +118,7 @@ def products_improve_with_levels(A: StoredMatrix) -> None:
     allowed = 2.0 * (A.source.longest + 8) * UNIT_ROUNDOFF[A.compute] * exact
     before = np.zeros(A.shape[0])
     for read in _levels(A):
-        found = _host(A.matvec(x, read=read))
+        found = to_host(A.matvec(x, read=read))
         worse = np.flatnonzero(~((found >= before - allowed) & (found <= exact + allowed)))
         if len(worse):
             row = int(worse[0])
@@ -140,11 +140,11 @@ def products_are_linear(A: StoredMatrix) -> None:
     x, z = _vectors(A.shape[1])[:, 0].copy(), _vectors(A.shape[1])[:, 1].copy()
     sizes = _exact_sizes(A.source, x) + 2.0 * _exact_sizes(A.source, z)
     for read in _levels(A):
-        of_x, of_z = _host(A.matvec(x, read=read)), _host(A.matvec(z, read=read))
-        together = _host(A.matvec(x + 2.0 * z, read=read))
+        of_x, of_z = to_host(A.matvec(x, read=read)), to_host(A.matvec(z, read=read))
+        together = to_host(A.matvec(x + 2.0 * z, read=read))
         allowed = 4.0 * (A.source.longest + 8) * UNIT_ROUNDOFF[A.compute] * sizes
         _require(A, read, "A (x + 2 z)", together, of_x + 2.0 * of_z, allowed)
-        _require(A, read, "A (8 x)", _host(A.matvec(8.0 * x, read=read)), 8.0 * of_x, np.zeros(A.shape[0]))
+        _require(A, read, "A (8 x)", to_host(A.matvec(8.0 * x, read=read)), 8.0 * of_x, np.zeros(A.shape[0]))
 
 
 def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
@@ -160,21 +160,21 @@ def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
     given, w = _vectors(length)[:, :2], _vectors(length)[:, 2].copy()
     V = [there(v) for v in given.T] if storage is None else [_encoded(A, v) for v in given.T]
     levels = [None, None] if storage is None else [1, storage.segments]
-    seen = [_host(A.operator.convert(v, None, k)) for v, k in zip(V, levels, strict=True)]
+    seen = [to_host(A.operator.convert(v, None, k)) for v, k in zip(V, levels, strict=True)]
     sizes = np.array([np.abs(v) @ np.abs(w) for v in seen])
     unit = length * UNIT_ROUNDOFF["fp64"]
-    alone, block = _host(A.operator.dots(V, there(w), levels)), A.operator.block()
+    alone, block = to_host(A.operator.dots(V, there(w), levels)), A.operator.block()
     _require(A, None, "dots", alone, twin.dots(seen, w), unit * sizes)
     for v, level in zip(V, levels, strict=True):
         for _ in range(10):
             block.add(v, level)
-    of_block = _host(A.operator.dots(block, there(w), block.levels))
+    of_block = to_host(A.operator.dots(block, there(w), block.levels))
     _require(A, None, "dots of a block", of_block, np.repeat(alone, 10), np.zeros(20))
     mine, its = there(w), w.copy()
     A.operator.combine(V, [0.5, -3.0], mine, levels)
     twin.combine(seen, [0.5, -3.0], its)
     size = np.abs(w) + 0.5 * np.abs(seen[0]) + 3.0 * np.abs(seen[1])
-    _require(A, None, "combine", _host(mine), its, 4.0 * UNIT_ROUNDOFF["fp64"] * size)
+    _require(A, None, "combine", to_host(mine), its, 4.0 * UNIT_ROUNDOFF["fp64"] * size)
     for norm in ("l1", "l2", "linf"):
         found, expected = (o.update_and_norm(y, -0.5, v, norm) for o, y, v in
                            ((A.operator, mine, there(seen[1])), (twin, its, seen[1])))  # fmt: skip
@@ -182,11 +182,11 @@ def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
             raise LawError(f"{_name(A, None)}: update_and_norm finds {found!r} in {norm}, not {expected!r}")
     A.operator.scale(mine, 4.0)
     twin.scale(its, 4.0)
-    _require(A, None, "scale", _host(mine), its, 32.0 * UNIT_ROUNDOFF["fp64"] * size)
+    _require(A, None, "scale", to_host(mine), its, 32.0 * UNIT_ROUNDOFF["fp64"] * size)
     if storage is not None:
         back = A.operator.convert(A.operator.convert(there(w), storage), None)
         error = array_error(_encoded(A, w), None)
-        _require(A, None, "convert", _host(back), w, error.relative * np.abs(w) + error.absolute)
+        _require(A, None, "convert", to_host(back), w, error.relative * np.abs(w) + error.absolute)
 
 
 PRODUCT_LAWS = (
@@ -217,10 +217,6 @@ def _vectors(length: int) -> Floats:
     return vectors
 
 
-def _host(values: Any) -> Floats:
-    return values if isinstance(values, np.ndarray) else copy_to_host(values)
-
-
 def _encoded(A: StoredMatrix, values: Floats) -> Any:
     storage = _of_vectors(A)
     assert storage is not None  # noqa: S101  # Callers know.
@@ -246,7 +242,7 @@ def _require_within(A: StoredMatrix, source: Matrix, x: Floats, found: Any, read
     relative, absolute = bound
     columns = source.indices.tolist()
     exact, sizes = _exact(source, x), _exact(source, x, sizes=True)
-    got = _host(found).tolist()
+    got = to_host(found).tolist()
     for row in range(source.rows):
         touched = sum(abs(x[columns[k]]) for k in range(int(source.indptr[row]), int(source.indptr[row + 1])))
         allowed = Fraction(relative) * sizes[row] + Fraction(absolute) * Fraction(float(touched))

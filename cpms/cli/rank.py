@@ -20,7 +20,7 @@ from cpms.base.text.terminal import say, say_json
 from cpms.base.text.terminal_table import text_table
 from cpms.base.validation import finite, shown
 from cpms.graph.graph import Graph
-from cpms.sources.readers.form_arguments import FORM, add_dangling_option, add_form_options
+from cpms.sources.readers.form_arguments import FORM, add_distribution_options, add_form_options
 from cpms.sources.readers.options import POSSIBLE
 
 _LONGEST_NAME = 100
@@ -80,10 +80,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--tol", type=float, default=1e-10, help="a solve stops when the change is below this (1e-10)")
     parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1", help="norm of the change (l1)")
     parser.add_argument("--max-iterations", type=int, default=1000, metavar="N", help="most iterations (1000)")
-    parser.add_argument(
-        "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
-    )
-    add_dangling_option(parser)
+    add_distribution_options(parser)
     for option, text in _READ_OPTIONS.items():
         possible = POSSIBLE[option]
         parser.add_argument(f"--{option.replace('_', '-')}", choices=possible, default=possible[0], help=text)

@@ -31,7 +31,7 @@ from cpms.mpi.solve import Solved, solve
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import dangling_named, dangling_rule, nodes_named, teleport_distribution
 from cpms.sources.loading import files_of
-from cpms.sources.readers.form_arguments import FORM, add_dangling_option, add_form_options
+from cpms.sources.readers.form_arguments import FORM, add_distribution_options, add_form_options
 from cpms.sources.readers.options import POSSIBLE
 
 
@@ -66,10 +66,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--tol", type=float, default=1e-10)
     parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1")
     parser.add_argument("--max-iterations", type=int, default=1000, metavar="N")
-    parser.add_argument(
-        "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
-    )
-    add_dangling_option(parser)
+    add_distribution_options(parser)
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest ranks to list")
     parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write all ranks")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")

@@ -36,6 +36,11 @@ def copy_to_host(values: Any) -> Floats:
     return found
 
 
+def to_host(values: Any) -> Any:
+    """Return values in main memory, without a copy if they lie there."""
+    return copy_to_host(values) if on_device(values) else values
+
+
 def to_device(values: Any) -> Any:
     """Return values on the current device, without a copy if they lie there."""
     return device_module("current").current().upload(values)

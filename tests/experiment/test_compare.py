@@ -203,10 +203,11 @@ def test_contestants_are_named_as_in_figures(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["missing.jsonl"], "no such file or folder"),
+        (["missing.jsonl"], "source of rows 'missing.jsonl' is not known"),
         (["b.jsonl", "--quantity", "copy"], "it has solve; give --quantity"),
         (["b.jsonl", "--experiment", "other"], "no rows of experiment 'other'; it has mine; give --experiment"),
-        (["none.jsonl"], "none.jsonl: holds no measured times"),
+        (["none.jsonl"], "none.jsonl: holds no rows"),
+        (["untimed.jsonl"], "untimed.jsonl: holds no measured times"),
         (["b.jsonl", "--alpha", "2"], "alpha lies between 0 and 1"),
     ],
 )
@@ -214,6 +215,7 @@ def test_bad_input_of_the_command_is_a_line(options, text, tmp_path, capsys, mon
     monkeypatch.chdir(tmp_path)
     file_of_rows(tmp_path / "a.jsonl", 1.0)
     file_of_rows(tmp_path / "b.jsonl", 1.0)
+    file_of_rows(tmp_path / "untimed.jsonl", 1.0, solve_samples_s=[])
     (tmp_path / "none.jsonl").touch()
     assert main(["compare", "a.jsonl", *options]) == 2
     error = capsys.readouterr().err

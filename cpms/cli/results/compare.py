@@ -83,15 +83,12 @@ def call(arguments: argparse.Namespace) -> int:
 
 
 def _rows(path: Path, experiment: str | None) -> list[Row]:
-    """Return the rows of a file or folder, the last one of each cell, of an experiment or of all."""
-    from cpms.experiment.rows import rows
+    """Return the rows of a source, the last one of each cell, of an experiment or of all."""
+    from cpms.experiment.rows.flat import read_rows
 
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file or folder; give a file of rows, or the folder of a run")
-    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    found = list({(row["experiment"], row["cell"]): row for file in files for row in rows.read(file)}.values())
+    found = read_rows(path)
     chosen = [row for row in found if experiment in (None, row["experiment"])]
-    if found and not chosen:
+    if not chosen:
         named = ", ".join(dict.fromkeys(row["experiment"] for row in found))
         raise InputError(f"{path}: holds no rows of experiment {experiment!r}; it has {named}; give --experiment")
     return chosen

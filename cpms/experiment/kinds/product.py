@@ -23,7 +23,7 @@ from cpms.sources import matrices
 from cpms.sparse.arrangement import INDICES, LAYOUTS, layout_of
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.transition import transition
-from cpms.storage.device import copy_to_host, to_device
+from cpms.storage.device import to_device, to_host
 
 
 class Contestant(Strict):
@@ -111,7 +111,7 @@ class Context(OnGraphs):
         _compile(works)
         timers: list[Any] = [work.timer() for work in works]
         for line, work in zip(found, works, strict=True):
-            line["error"] = float(np.abs(_host(work.found()) - exact).max() / np.abs(exact).max())
+            line["error"] = float(np.abs(to_host(work.found()) - exact).max() / np.abs(exact).max())
         in_turn(timers, cell["samples"])
         lines = [{**line, **timer.columns()} for line, timer in zip(found, timers, strict=True)]
         sizes = {"rows": self._matrix.rows, "columns": self._matrix.columns, "entries": self._matrix.entries}
@@ -200,10 +200,6 @@ def _compile(works: list[Any]) -> None:
     own = [work for work in works if isinstance(work, _Work) and hasattr(work.operator, "variant")]
     if own:
         current().compile([work.operator.variant(work.x, work.y, work.read) for work in own])
-
-
-def _host(y: Any) -> Any:
-    return y if isinstance(y, np.ndarray) else copy_to_host(y)
 
 
 def _line(stored: StoredMatrix, asked: dict[str, Any], read: int) -> dict[str, Any]:

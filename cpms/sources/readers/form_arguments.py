@@ -1,4 +1,4 @@
-"""Options that commands share: the form of an edge list, and where the rank of dangling nodes goes."""
+"""Options that commands share: the form of an edge list, and the distributions of teleport and of dangling nodes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ class _Suggested(tuple[str, ...]):
         return True
 
 
-def add_dangling_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--dangling``, which `cpms.problems.personalization.dangling_named` reads."""
+def add_distribution_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--personalize`` and ``--dangling``; see `nodes_named` and `dangling_named` in `cpms.problems`."""
+    parser.add_argument(
+        "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
+    )
     parser.add_argument(
         "--dangling",
         metavar="RULE|NODE[,NODE…]|FILE.npy",

@@ -17,7 +17,7 @@ from cpms.backends.cuda.kernels.template import EDGE_UPDATES
 from cpms.backends.cuda.runtime.current import current
 from cpms.graph.edge_updates import Indices, located
 from cpms.graph.graph import Graph
-from cpms.storage.device import copy_to_host, on_device
+from cpms.storage.device import to_host
 
 _FIND, _SHIFT_ROWS, _MERGE = EDGE_UPDATES
 _ENTRIES_OF_A_THREAD = 32
@@ -71,7 +71,7 @@ def updated(
 def _in_main_memory(edges: Sequence[Any] | None) -> Sequence[Any] | None:
     if not isinstance(edges, tuple | list):
         return edges
-    return [copy_to_host(ends) if on_device(ends) else ends for ends in edges]
+    return [to_host(ends) for ends in edges]
 
 
 def _uploaded(*lists: npt.NDArray[np.int64]) -> list[Any]:

@@ -107,15 +107,22 @@ def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadO
     below = max(largest_below([first.sources], [first.targets]), *(block.largest for block in blocks[1:]), -1)
     refuse_counts(form, sum(len(block.sources) for block in blocks), below, stream.label)
     return assemble(
-        threads.concatenated([block.sources for block in blocks]),
-        threads.concatenated([block.targets for block in blocks]),
-        threads.concatenated([block.weights for block in blocks]) if form.valued else None,
+        *joined(blocks, form),
         options,
         nodes=1 + largest,
         name=name,
         label=stream.label,
         record=cleaner.record(form.record()),
         both_ways=options.symmetric == "expand",
+    )
+
+
+def joined(blocks: list[NumberedEdges], form: EdgeListForm) -> tuple[Ints, Ints, Floats | None]:
+    """Return sources, targets and weights, if the form has any, of all blocks."""
+    return (
+        threads.concatenated([block.sources for block in blocks]),
+        threads.concatenated([block.targets for block in blocks]),
+        threads.concatenated([block.weights for block in blocks]) if form.valued else None,
     )
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.graph.edge_list import EdgeList
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
 from cpms.sources.readers.edge_lists.form import EdgeListForm
-from cpms.sources.readers.edge_lists.reader import collected, numbered_edges
+from cpms.sources.readers.edge_lists.reader import collected, joined, numbered_edges
 from cpms.sources.readers.entries import shown
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
@@ -77,9 +76,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
         raise InputError(f"{stream.label}: an edge names node {largest}, but line 2 declares {nodes:,} nodes")
     record = replace(form.record(), form=f"KONECT, {directions} {weights}", comment_lines=1 if nodes is None else 2)
     return assemble(
-        threads.concatenated([block.sources for block in blocks]),
-        threads.concatenated([block.targets for block in blocks]),
-        threads.concatenated([block.weights for block in blocks]) if form.valued else None,
+        *joined(blocks, form),
         options,
         nodes=nodes or largest,
         name=name,
