@@ -42,11 +42,15 @@ struct Cg {
     const u16* of_row;        // pattern of each row, in `cg_patterns`
     const u32* starts;        // first entry of each pattern, a multiple of `pattern_batch`, and the end
     const u8* entries;        // `PatternEntry` of all patterns
+    u64 stride;               // from row to row of a thread in `cg_patterns`; at most 2^29
     const u8* ring[cg_ring];
     const u8* z;              // the diagonal of M, or M r in float64; see NoPreconditioner
 };
 
-constexpr int pattern_batch = 8;
+constexpr int pattern_batch = 4;
+// Rows of a thread at a time: as many as 32 registers allow, with which a multiprocessor is full.
+template <class Real>
+constexpr int pattern_rows = sizeof(Real) == 8 ? 2 : 4;
 
 // A value and its column less the row. Patterns are padded with zeros on the diagonal to whole batches.
 template <class Real>
@@ -147,33 +151,74 @@ CPMS_DEVICE void cg_curvature(const Cg& a) {
     reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->curvature);
 }
 
+// q = A p of `Rows` rows of one pattern, `stride` apart from row i on; returns their part of p.q.
+template <class V, int Rows>
+CPMS_DEVICE double multiply_pattern(const Cg& a, u32 pattern, u32 i, typename FourValues<V>::Real scale) {
+    using Real = typename FourValues<V>::Real;
+    using Entry = PatternEntry<Real>;
+    const u32 stride = (u32)a.stride, end = load_word(a.starts + pattern + 1, ReadOnly{});
+    Real sum[Rows] = {};
+#pragma unroll 1
+    for (u32 k = load_word(a.starts + pattern, ReadOnly{}); k < end; k += pattern_batch) {
+        Entry entry[pattern_batch];
+        Real value[pattern_batch][Rows];
+#pragma unroll
+        for (int c = 0; c < pattern_batch; ++c) entry[c] = Entry::load(a.entries + (u64)(k + c) * Entry::size);
+#pragma unroll
+        for (int c = 0; c < pattern_batch; ++c) {
+#pragma unroll
+            for (int r = 0; r < Rows; ++r) {
+                value[c][r] = FourValues<V>::one(a.p, i + r * stride + (u32)entry[c].distance, a.length);
+            }
+        }
+#pragma unroll
+        for (int c = 0; c < pattern_batch; ++c) {
+#pragma unroll
+            for (int r = 0; r < Rows; ++r) sum[r] += entry[c].value * value[c][r];
+        }
+    }
+    double dotted = 0.0;
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) {
+        const u32 row = i + r * stride;
+        ((Real*)a.q)[row] = sum[r];
+        dotted += (double)((FourValues<V>::one(a.p, row, a.length) * scale) * (sum[r] * scale));
+    }
+    return dotted;
+}
+
 // q = A p and p.q in one pass, for matrices whose rows follow few patterns: a row reads the number of its pattern, two
 // bytes, and neighbouring rows find its entries in the first-level cache (cf. Belgin, Back and Ribbens, ICS 2009).
+//
+// Loads from the caches are the bound, not memory. So a thread has some rows `stride` apart, on grids in neighbouring
+// planes, and loads each entry once for all of them where their patterns agree.
 template <class V>
 CPMS_DEVICE void cg_patterns(const Cg& a) {
     using Real = typename FourValues<V>::Real;
-    using Entry = PatternEntry<Real>;
+    constexpr u32 rows = pattern_rows<Real>;
     const Real scale = (Real)*a.scale;
     LastBlockReduce<1, false> mine{};
-    const u64 threads = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < a.length; i += threads) {
-        const u32 pattern = load_word(a.of_row + i, Streaming{});
-        const u32 end = load_word(a.starts + pattern + 1, ReadOnly{});
-        Real sum = 0;
-        for (u32 k = load_word(a.starts + pattern, ReadOnly{}); k < end; k += pattern_batch) {
-            Entry entry[pattern_batch];
-            Real value[pattern_batch];
+    const u32 threads = gridDim.x * blockDim.x, self = blockIdx.x * blockDim.x + threadIdx.x;
+    const u32 stride = (u32)a.stride, length = (u32)a.length, in_tiles = length / (rows * stride) * stride;
+    for (u32 g = self; g < in_tiles; g += threads) {
+        const u32 first = g / stride * (rows * stride) + g % stride;
+        u16 pattern[rows];
 #pragma unroll
-            for (int c = 0; c < pattern_batch; ++c) entry[c] = Entry::load(a.entries + (u64)(k + c) * Entry::size);
+        for (u32 r = 0; r < rows; ++r) pattern[r] = load_word(a.of_row + first + r * stride, Streaming{});
+        bool same = true;
 #pragma unroll
-            for (int c = 0; c < pattern_batch; ++c) {
-                value[c] = FourValues<V>::one(a.p, (u64)((long long)i + entry[c].distance), a.length);
+        for (u32 r = 1; r < rows; ++r) same = same && pattern[r] == pattern[0];
+        if (same) {
+            mine.value[0] += multiply_pattern<V, rows>(a, pattern[0], first, scale);
+        } else {
+#pragma unroll 1
+            for (u32 row = first; row < first + rows * stride; row += stride) {
+                mine.value[0] += multiply_pattern<V, 1>(a, load_word(a.of_row + row, ReadOnly{}), row, scale);
             }
-#pragma unroll
-            for (int c = 0; c < pattern_batch; ++c) sum += entry[c].value * value[c];
         }
-        ((Real*)a.q)[i] = sum;
-        mine.value[0] += (double)((FourValues<V>::one(a.p, i, a.length) * scale) * (sum * scale));
+    }
+    for (u32 i = rows * in_tiles + self; i < length; i += threads) {
+        mine.value[0] += multiply_pattern<V, 1>(a, load_word(a.of_row + i, Streaming{}), i, scale);
     }
     reduce_in_last_block<OverWarps>(mine, a.partials, a.counter, &a.now->curvature);
 }

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from cpms.backends.cuda.krylov.cg import CG, CudaCg
+from cpms.backends.cuda.krylov.pattern_matrix import row_stride
 from cpms.backends.cuda.product.operator import CudaProduct
 from cpms.contracts.linear_solve import Preconditioner, Recorder, SolveStatus, SolveTask
 from cpms.contracts.product_request import ProductRequest
@@ -15,8 +17,10 @@ from cpms.formats.block_float import BFP16
 from cpms.formats.codes import CODES8
 from cpms.formats.formats import FP16, FP32, FP64
 from cpms.solvers.linear.cg import VectorIterations, cg
+from cpms.sources.matrices.elasticity import elasticity
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
+from cpms.sparse.row_patterns import RowPatterns, row_patterns
 from cpms.storage.device import copy_to_host, to_device
 
 FORMATS = [pytest.param(None, marks=pytest.mark.slow), FP32, pytest.param(BFP16, marks=pytest.mark.slow)]
@@ -98,6 +102,53 @@ def test_patterns_of_rows_do_what_products_do(device):
     np.testing.assert_allclose(steps[0], steps[1], rtol=1e-4)
 
 
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda s: "fp64" if s is None else s.name)
+def test_threads_with_several_rows_do_what_one_row_at_a_time_does(device, storage):
+    task, matrix, _ = a_task(storage, side=41)
+    found = task.stored.patterns
+    assert found.stride == 41
+    alone, x = replace(found, stride=row_stride_of_none()), task.zeros()
+    expected = products(task, x, alone)
+    exact = matrix.to_scipy() @ expected[0]
+    np.testing.assert_allclose(expected[1], exact, rtol=1e-12 if storage is None else 1e-5, atol=1e-6)
+    # Rows of a thread have other patterns on the grid's sides, for other strides nearly everywhere; some rows are left.
+    for stride in (1, 5, 32, 41, 42, 100):
+        p, q, curvature = products(task, x, replace(found, stride=stride))
+        np.testing.assert_array_equal(p, expected[0])
+        np.testing.assert_array_equal(q, expected[1])
+        np.testing.assert_allclose(curvature, expected[2], rtol=1e-6)
+
+
+def row_stride_of_none():
+    """Return the stride of a matrix without entries: more rows than there are."""
+    return row_stride(RowPatterns(np.zeros(0, np.uint16), np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0)))
+
+
+def products(task, x, patterns):
+    """Return p, q = A p and p.q of the first pass over a matrix of patterns."""
+    iterations = CudaCg(task.stored, task, x, patterns)
+    iterations.replace_residual()
+    iterations._launch("patterns", 0, **iterations._patterns)
+    p = task.stored.convert(iterations._ring[0].operand, None)
+    log = copy_to_host(iterations._log).reshape(-1, 4)
+    return copy_to_host(p)[: task.size], copy_to_host(iterations._q)[: task.size], log[1, 0]
+
+
+def test_rows_of_a_thread_are_as_far_apart_as_planes_or_lines():
+    def stride_of(matrix):
+        made = Matrix.from_scipy(matrix)
+        return row_stride(row_patterns(made.indptr, made.indices, made.given_values()))
+
+    assert stride_of(stencil(7, 20)) == 400
+    assert stride_of(stencil(27, 20)) == 400
+    assert stride_of(stencil(9, 60)) == 60
+    assert stride_of(elasticity(side=20)) == 3 * 400
+    one_line = scipy.sparse.diags_array([1.0, -2.0, 1.0], offsets=[-1, 0, 1], shape=(5000, 5000))
+    assert stride_of(one_line) == 32
+    random = np.random.default_rng(5)
+    assert stride_of(scipy.sparse.diags_array(random.choice([1.0, 2.0], 5000))) == row_stride_of_none()
+
+
 def test_many_patterns_and_plain_float64_are_read_as_they_are(device):
     many = Matrix.from_triplets(range(1100), range(1100), np.random.default_rng(0).random(1100))
     assert CudaProduct.of(Matrix.from_dense(np.eye(40)), ProductRequest(FP64, "sell")).patterns is None
@@ -139,7 +190,7 @@ def test_other_formats_take_vector_operations(device):
 
 
 def test_arguments_have_the_layout_of_the_kernels(device):
-    assert CG.itemsize == 8 * (18 + 8)
+    assert CG.itemsize == 8 * (19 + 8)
     assert CG.fields["ring"][1] == CG.itemsize - 72
 
 

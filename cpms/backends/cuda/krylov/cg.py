@@ -28,7 +28,7 @@ RING = 8
 _ENTRY = 4
 """Numbers of an iteration: curvature, square of the residual, z.q, product."""
 _POINTERS = ("r", "p", "next", "q", "x", "before", "now", "partials", "counter", "product", "scale")
-_OF_PATTERNS = ("of_row", "starts", "entries")
+_OF_PATTERNS = ("of_row", "starts", "entries", "stride")
 CG = np.dtype(
     [
         *((name, np.uint64) for name in _POINTERS),
