@@ -41,6 +41,7 @@ from cpms.sparse import ell, sliced, transition_values
 from cpms.sparse.sliced import BLOCK_ROWS
 from cpms.storage.array import SegmentedArray, convert_inplace, distribution_vector
 from cpms.storage.segment_layout import ROUNDING_MODES
+from cpms.storage.segment_views import segment_units
 
 _LAYOUT_CODES = {"csr": 0, "ell": 1, "pattern": 2}
 _PART_COST = 400_000
@@ -237,8 +238,7 @@ def _spec(storage: CompiledFormat, read: int) -> tuple[tuple[int, int, int, int]
     """Return the compile-time parameters of `cpms.backends.cpu.sweep_loops.sweep_kernel`."""
     if isinstance(storage, FloatFormat):
         return (0, storage.exponent_bits, storage.mantissa_bits, ROUNDING_MODES[storage.rounding]), (1,)
-    segments = tuple(width // storage.unit for width in storage.widths)
-    return (1, storage.checked_read(read), storage.block or 0, DOUBLE_BITS // storage.unit), segments
+    return (1, storage.checked_read(read), storage.block or 0, DOUBLE_BITS // storage.unit), segment_units(storage)
 
 
 def _writing(

@@ -22,6 +22,7 @@ from cpms.base.real_arrays import rounded_to_odd, vector
 from cpms.base.types import Floats
 from cpms.base.validation import described
 from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat
+from cpms.storage.segment_views import block_values, segment_units
 
 BUFFER_VALUES = 16384
 """Values in the buffer of conversion in place: 128 KiB, which fits a core's second-level cache."""
@@ -29,14 +30,6 @@ _PART_VALUES = 1 << 16
 _DOUBLE_EXPONENTS = 1024
 """Exponent of a power of two above all finite float64."""
 ROUNDING_MODES = {"zero": 0, "nearest": 1, "stochastic": 2}
-
-
-def _segment_units(format: SegmentFormat) -> npt.NDArray[np.int64]:
-    return np.array([width // format.unit for width in format.widths], dtype=np.int64)
-
-
-def _block(format: SegmentFormat, length: int) -> int:
-    return max(1, length if format.block is None else min(format.block, length))
 
 
 def within_buffer(format: SegmentFormat) -> SegmentFormat:
@@ -51,7 +44,7 @@ def conversion_parts(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> lis
 
     If blocks fit into the buffer, the only part is the whole array; otherwise each block is a part.
     """
-    block = _block(format, len(bits))
+    block = block_values(format, len(bits))
     if block <= BUFFER_VALUES or format.segments == 1:
         return [(bits, False)]
     return [(bits[begin : begin + block], True) for begin in range(0, len(bits), block)]
@@ -67,10 +60,10 @@ def write_segments(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format
     written_bits = format.bits(written)
     rounds = format.rounding == "nearest" and DOUBLE_HEAD_BITS <= written_bits < DOUBLE_BITS
     dropped = DOUBLE_BITS - written_bits if rounds else 0
-    given = bits, units, _segment_units(format), written, dropped
+    given = bits, units, np.array(segment_units(format), np.int64), written, dropped
     _each_block(
         len(bits),
-        _block(format, len(bits)),
+        block_values(format, len(bits)),
         partial(host_loops.encode_blocks, *given),
         partial(host_loops.encode_range, *given),
     )
@@ -83,10 +76,10 @@ def read_segments(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format:
         return
     from cpms.storage import host_loops
 
-    given = units, bits, _segment_units(format), read
+    given = units, bits, np.array(segment_units(format), np.int64), read
     _each_block(
         len(bits),
-        _block(format, len(bits)),
+        block_values(format, len(bits)),
         partial(host_loops.decode_blocks, *given),
         partial(host_loops.decode_range, *given),
     )
@@ -167,14 +160,14 @@ def blocks_to_planes(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> Non
     """Permute one large block, converted in blocks of `BUFFER_VALUES` values, into planes, in place."""
     from cpms.storage import host_loops
 
-    segment_units, unit_bytes = _segment_units(format), format.unit // 8
+    counts, unit_bytes = segment_units(format), format.unit // 8
     whole = len(bits) // BUFFER_VALUES
     main, rest = whole * BUFFER_VALUES, len(bits) % BUFFER_VALUES
     units = bits.view(f"uint{format.unit}")
     tail = bits[main:].copy().view(units.dtype)
-    host_loops.permute_chunks(units, BUFFER_VALUES, segment_units, whole, False)
-    offset = int(segment_units.sum())
-    for count in segment_units[::-1].tolist():
+    host_loops.permute_chunks(units, BUFFER_VALUES, np.array(counts, np.int64), whole, False)
+    offset = sum(counts)
+    for count in counts[::-1]:
         offset -= count
         _move_bytes(bits, offset * main * unit_bytes, offset * len(bits) * unit_bytes, count * main * unit_bytes)
         at = offset * len(bits) + count * main
@@ -185,18 +178,18 @@ def planes_to_blocks(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> Non
     """Permute planes back into blocks, the inverse of `blocks_to_planes`."""
     from cpms.storage import host_loops
 
-    segment_units, unit_bytes = _segment_units(format), format.unit // 8
+    counts, unit_bytes = segment_units(format), format.unit // 8
     whole = len(bits) // BUFFER_VALUES
     main, rest = whole * BUFFER_VALUES, len(bits) % BUFFER_VALUES
     units = bits.view(f"uint{format.unit}")
     tail = np.empty(rest, np.uint64).view(units.dtype)
     offset = 0
-    for count in segment_units.tolist():
+    for count in counts:
         at = offset * len(bits) + count * main
         tail[offset * rest : (offset + count) * rest] = units[at : at + count * rest]
         _move_bytes(bits, offset * len(bits) * unit_bytes, offset * main * unit_bytes, count * main * unit_bytes)
         offset += count
-    host_loops.permute_chunks(units, BUFFER_VALUES, segment_units, whole, True)
+    host_loops.permute_chunks(units, BUFFER_VALUES, np.array(counts, np.int64), whole, True)
     bits[main:] = tail.view(np.uint64)
 
 

@@ -1,4 +1,4 @@
-"""Addresses in a stored array: views of a segment, and the bytes that hold a range of values."""
+"""Places in a stored array: units and blocks, views of a segment, and the bytes that hold a range of values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ import numpy as np
 from cpms.base.errors import InputError
 from cpms.base.validation import whole
 from cpms.formats.formats import Format, SegmentFormat
+
+
+def segment_units(format: SegmentFormat) -> tuple[int, ...]:
+    """Return the number of units in each segment of a value."""
+    return tuple(width // format.unit for width in format.widths)
+
+
+def block_values(format: SegmentFormat, length: int) -> int:
+    """Return the number of values in a block of an array of ``length`` values, at least 1."""
+    return max(1, length if format.block is None else min(format.block, length))
 
 
 def segment_view(units: Any, format: Format, length: int, k: int) -> Any:
@@ -31,8 +41,7 @@ def segment_view(units: Any, format: Format, length: int, k: int) -> Any:
         raise InputError(f"segment is {k}; {format.name} has segments 0 to {format.levels - 1}")
     if not isinstance(format, SegmentFormat):
         return format.segment_of(units.reshape(-1, format.group_bytes) if format.group > 1 else units, k)
-    counts = [width // format.unit for width in format.widths]
-    block = max(1, length if format.block is None else min(format.block, length))
+    counts, block = segment_units(format), block_values(format, length)
     before, count, a_value = sum(counts[:k]), counts[k], sum(counts)
     full_blocks = length // block
 
@@ -58,7 +67,7 @@ def segment_parts(format: SegmentFormat, length: int, read: int) -> Iterator[tup
     >>> list(segment_parts(cpms.CPMS2_PLANES, 10, 1)), list(segment_parts(cpms.CPMS2, 40, 1))
     ([(0, 40)], [(0, 128), (256, 288)])
     """
-    block = max(1, length if format.block is None else min(format.block, length))
+    block = block_values(format, length)
     for begin in range(0, length, block):
         size = min(block, length - begin)
         yield 8 * begin, 8 * begin + size * format.bits(read) // 8

@@ -25,6 +25,7 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat, elemen
 from cpms.storage.array import SegmentedArray, encode
 from cpms.storage.block_float import STORED, encode_blocks
 from cpms.storage.device import host_float64
+from cpms.storage.segment_views import segment_units
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
@@ -76,8 +77,7 @@ def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...]
         return (product_loops.NATIVE, 0, 0, 0), (1,)
     if isinstance(storage, FloatFormat):
         return (product_loops.PACKED, storage.exponent_bits, storage.mantissa_bits, 0), (1,)
-    segment_units = tuple(width // storage.unit for width in storage.widths)
-    return (product_loops.SEGMENTS, count, storage.block or 0, DOUBLE_BITS // storage.unit), segment_units
+    return (product_loops.SEGMENTS, count, storage.block or 0, DOUBLE_BITS // storage.unit), segment_units(storage)
 
 
 def native(stored: Any, read: int | None = None) -> Any:

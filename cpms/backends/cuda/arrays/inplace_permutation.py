@@ -21,6 +21,7 @@ from cpms.backends.cuda.kernels.template import CYCLE_PERMUTATION
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.jit import compiled
 from cpms.formats.formats import DOUBLE_BITS, SegmentFormat
+from cpms.storage.segment_views import segment_units
 
 _PARTS = 1024
 _MOVED_BYTES = 1 << 25
@@ -151,7 +152,7 @@ def _batches(sizes: tuple[int, ...], count: int, inverse: bool) -> list[CyclePar
 def _permute(bits: Any, storage: SegmentFormat, count: int, *, inverse: bool) -> None:
     backend = current()
     words = MAX_STAGED * storage.unit // DOUBLE_BITS
-    for batch in _batches(tuple(width // storage.unit for width in storage.widths), count, inverse):
+    for batch in _batches(segment_units(storage), count, inverse):
         saved = backend.arrays.empty(len(batch.begins) * words, np.uint64)
         path, begins, counts = map(backend.arrays.asarray, batch)
         blocks, chunk = len(batch.begins), np.uint32(words)
