@@ -31,7 +31,7 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat, Format, SegmentFormat
 UNIT_ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24}
 """Unit roundoff of products and sums, by their precision."""
 _OTHERS = 5
-"""Roundings of a term besides additions: of value and x to the compute precision, their product, by alpha, and out."""
+"""Roundings of a term besides additions: of its value, of x, of their product, of that times alpha, and of ``out``."""
 
 
 class Epilogue(NamedTuple):
@@ -131,14 +131,14 @@ def array_error(stored: Any, read: int | None) -> Bound:
     if has_own_codec(stored.format):
         given = stored.decode()
         decoded = float(abs(given).max()) if len(given) else 0.0
-        # What is read may be smaller than what was written by the unit roundoff.
+        # A value may be smaller as it is read than as it was written, by the unit roundoff.
         largest = decoded / (1.0 - min(stored.format.unit_roundoff(), 0.5))
         return Bound(*stored.format.error(read, stored.exponent, largest))
     return value_error(stored.format, read, -stored.top if hasattr(stored, "top") else stored.exponent)
 
 
 def product_bound(of_matrix: Bound, compute: Compute, additions: int) -> Bound:
-    """Return the error bound of a row with so many additions.
+    """Return the error bound of a row with that many additions.
 
     It is gamma_k = k u / (1 - k u) of Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.1.
     It holds where no term overflows or falls below the normal range of the compute precision.

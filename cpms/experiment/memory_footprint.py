@@ -12,6 +12,7 @@ from cpms.problems.pagerank import Problem
 
 _ARRAYS = ("__array_interface__", "__cuda_array_interface__")
 _BYTES_OF_A_ROW = {"csr": 4, "ell": 0, "pattern": 8, "coo": 0}
+"""Bytes that a sweep reads for a row besides entries and vectors, by layout: a row start, and in pattern a degree."""
 
 
 def held_bytes(*holders: object) -> int:
@@ -74,7 +75,7 @@ def least_bytes(graph: Graph, storage: Format, layout: str, read: int) -> int:
 
 
 def _index_bytes(layout: str, nodes: int, entries: int) -> int:
-    """Return the bytes of the column and row indices of a matrix, and of the degrees of one without values."""
+    """Return the bytes of column indices, row indices or row starts, and of degrees where there are no values."""
     return entries * (8 if layout == "coo" else 4) + nodes * _BYTES_OF_A_ROW[layout]
 
 
@@ -108,7 +109,7 @@ def least_bytes_of_solve(graph: Graph, storage: Format, layout: str, sweeps: Map
     ----------
     graph : Graph
     storage : Format
-        A sweep that reads a number of bits other than those of a level of this format is one in plain float64.
+        A sweep whose bits are not those of a level of this format reads plain float64.
     layout : str
     sweeps : mapping of int to int
         Number of sweeps by the bits that they read.

@@ -182,7 +182,7 @@ def copy_rates(names: Iterable[str]) -> dict[str, float]:
     Parameters
     ----------
     names : iterable of str
-        Of engines, of libraries on a GPU, or ``auto``. Engines that this machine lacks count for nothing.
+        Of engines, of libraries on a GPU, or ``auto``. Engines that this machine lacks are passed over.
 
     Examples
     --------

@@ -43,7 +43,7 @@ _DOMINANT = 0.5
 _FAST = 0.8
 """Largest estimated rate of Jacobi's method for ``jacobi``: its sweeps cost far less than iterations of GMRES."""
 _SLOW = 0.999
-"""Largest estimated rate of Jacobi's method for ``chebyshev``, which takes the square root of the iterations."""
+"""Largest estimated rate of Jacobi's method for ``chebyshev``, which takes about the square root of the iterations."""
 _NEARLY = 0.2
 """Largest norm of A - A^T over that of A + A^T for which conjugate gradients are tried before GMRES."""
 _SPREAD = 5.0
@@ -51,9 +51,9 @@ _SPREAD = 5.0
 _LEAST_BITS = 32
 """Least bits of matrix values that conjugate gradients read rounded: with fewer, a matrix may become indefinite."""
 _ROUNDS = ("cg", "jacobi", "chebyshev")
-"""Methods that a matrix in float32 does not slow, since they compute residuals of the exact matrix now and then."""
+"""Methods that a matrix in float32 does not slow: now and then they compute the residual with the exact matrix."""
 _UNEVEN = 32
-"""Most entries of the longest row over the mean for layout ``sell``, in whose slice all other rows wait for it."""
+"""Largest ratio of the longest row to the mean row for layout ``sell``: rows of a slice wait for its longest one."""
 _MOST_SINGLE = 60
 """Largest absolute exponent of values for which products in float32 neither overflow nor underflow."""
 
@@ -102,7 +102,7 @@ def own_name(given: str | OwnMethod) -> str:
 
 
 def require_method(given: object, known: Sequence[str], what: str = "method") -> None:
-    """Refuse a name that is not of a method.
+    """Refuse what is not the name of a method.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def require_method(given: object, known: Sequence[str], what: str = "method") ->
 
 
 def called_back(own: OwnMethod) -> OwnMethod:
-    """Return a user's function as a method whose errors, and whose answers that are no status, name it."""
+    """Return a user's function as a method; its errors, and answers that are no status, are reported with its name."""
 
     def method(task: SolveTask, x: Any) -> SolveStatus:
         with plugins.running(own):
@@ -205,9 +205,9 @@ def is_on_trial(system: LinearSystem, method: str) -> bool:
 
 
 def spectrum_of(system: LinearSystem) -> Spectrum | None:
-    """Return an interval of the eigenvalues of D^-1 A, where A is not symmetric but a diagonal similarity makes it so.
+    """Return an interval that holds the eigenvalues of D^-1 A, for A that only a diagonal similarity makes symmetric.
 
-    It is Gershgorin's for the symmetric matrix. None without one above 0.
+    It follows from Gershgorin's theorem for the symmetric matrix. None is returned for other A, and where it reaches 0.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """Progress bars (tqdm) whose names are escaped and abbreviated; no other module draws them.
 
-They are drawn on a terminal's standard error alone. A bar has the time that is left; that of a solve follows from how
-fast its residual has fallen (`time_left_s`), that of an experiment from the cells that are done, and the parts of one.
-Work whose end is not known, such as a compilation, has its name and the time since it began.
+They are drawn on a terminal's standard error alone. A bar shows the time that is left. For a solve, this is estimated
+from the rate at which the residual has fallen (`time_left_s`); for an experiment, from its finished cells and the done
+part of the present one. Work whose end is not known, such as a compilation, is shown with its name and the time since
+it began.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from cpms.base.text import escape
 _LONGEST_NAME = 40
 """Characters of a name in a bar."""
 _EVERY_S = 0.5
-"""Seconds between two looks at a command that shows no bar of its own."""
+"""Seconds between two checks whether a command shows a bar of its own."""
 _LEAST_DECADES = 0.5
-"""Decades by which a residual has fallen before its rate tells the time that is left."""
+"""Decades by which a residual must have fallen before the time that is left is estimated."""
 
 
 class Bar(tqdm):  # type: ignore[type-arg]
@@ -45,7 +46,7 @@ class Bar(tqdm):  # type: ignore[type-arg]
 
 
 class CellBar(Bar):
-    """A bar of items, the present one of which counts by the part of it that is done (`part_done`)."""
+    """A bar of items, of which the present one counts with its done part (`part_done`)."""
 
     def __init__(self, items: Collection[Any], **options: Any) -> None:
         self._part = 0.0
@@ -53,7 +54,7 @@ class CellBar(Bar):
 
     @property
     def format_dict(self) -> dict[str, Any]:
-        """What tqdm formats: the items that are done, and the time that is left by these and by the part."""
+        """What tqdm formats: finished items, and the time that is left, estimated from these and the done part."""
         given = dict(super().format_dict)
         done, elapsed, total = given["n"] + self._part, given["elapsed"], given["total"]
         left = elapsed * (total - done) / done if done and total else None
@@ -92,10 +93,10 @@ def part_done(done: int, total: int) -> None:
 
 
 def time_left_s(first: tuple[float, float], last: tuple[float, float], tol: float) -> float | None:
-    """Return the seconds until a residual meets its tolerance: those of a decade so far, for each decade that is left.
+    """Return the estimated seconds until a residual meets its tolerance: those of a decade so far, times decades left.
 
-    A residual of linear convergence falls by one factor an iteration. None before it has fallen by `_LEAST_DECADES`,
-    and for numbers that have no logarithm.
+    This assumes linear convergence, in which the residual falls by the same factor in each iteration. None is returned
+    before it has fallen by `_LEAST_DECADES`, and for numbers that have no logarithm.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def compilations() -> Iterator[None]:
 
 @contextmanager
 def working(name: str, *, after_s: float = 2.0) -> Iterator[None]:
-    """Show a name and the time since the block began on a terminal, while no bar is shown that knows what is left.
+    """Show a name and the time since the block began on a terminal, while no other bar is shown.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _MOST_BETWEEN = 1000
 _TRIAL_ITERATIONS = 300
 """Most iterations on trial in which the residual is to fall by `_REDUCTION`."""
 _TRIAL_SLACK = 2.0
-"""Largest residual that a replacement on trial may find, over the one aimed at: rounding may keep that much of it."""
+"""Largest residual that a replacement on trial may find, over its target; rounding alone may cause that much."""
 _STALLS = 3
 """Replacements in a row without progress after which a solve has stagnated."""
 _SMALLER = 0.9
@@ -39,7 +39,7 @@ For a positive definite matrix this ratio is at most the square root of the cond
 
 
 class Later(NamedTuple):
-    """Another format for r and p, from the iteration on whose residual is ``reduction`` times that of the start.
+    """Another format for r and p, once the residual has fallen to ``reduction`` times that of the start.
 
     A ``storage`` of None is float64.
     """
@@ -58,8 +58,8 @@ def cg(task: SolveTask, x: Any, *, later: Later | None = None) -> SolveStatus:
     x : vector of float64
         The start, and the answer.
     later : Later, optional
-        A second format for the same solve. The direction is converted to it, and the task's first format is the only
-        other one.
+        A second format for the same solve, after the first of the task's formats and in place of all others. The
+        direction is converted to it.
     """
     if later is not None:
         return _in_one_format(task, x, later)
@@ -203,7 +203,7 @@ class VectorIterations(CgIterations):
     def _set(self, storage: VectorFormat | None) -> None:
         task = self._task
         self._storage = storage
-        self._updates_in_place = bits_of(storage) >= 32  # Fewer bits: p in float64, rounded once, not twice.
+        self._updates_in_place = bits_of(storage) >= 32  # With fewer, p is updated in float64 and rounded once.
         self._q = self._operator.empty((task.size,), "float64" if storage is None else "float32")
         self.bits = bits_of(storage)
         of_preconditioner = 0 if task.preconditioner is None else task.preconditioner.nbytes

@@ -24,7 +24,7 @@ from cpms.problems.linear_system import LinearSystem
 _BLOCK_FORMATS = ((FP16, 2.0**-11, 2.0**-14, 60000.0), (FP32, 2.0**-24, 2.0**-126, 1e38), (FP64, 0.0, 0.0, np.inf))
 """Formats of stored inverses: each with its unit roundoff, and the range in which the largest value must lie."""
 _BLOCK_ERROR = 0.1
-"""Most that the condition number of a block times the unit roundoff of its stored inverse may be."""
+"""Largest product of a block's condition number and the unit roundoff of its stored inverse."""
 _REAL = tuple("fiu")
 """NumPy's codes of the kinds of numbers that a user's preconditioner may return."""
 _SINGULAR = (
@@ -48,8 +48,8 @@ class BlockJacobi(Preconditioner):
 
     Attributes
     ----------
-    blocks_by_bits : dict
-        From the bits of a value to the number of blocks that are stored in them.
+    blocks_by_bits : dict of int to int
+        Number of blocks by the bits in which each of their values is stored.
     """
 
     name = "block_jacobi"

@@ -187,9 +187,9 @@ class StoredBasis:
         self._operator.combine(block, coefficients[owners], x, block.levels)
 
     def _read(self, digits: Floats) -> tuple[VectorBlock, Any, int]:
-        """Return arrays with at least these digits of each vector, the vector each belongs to, and all bits of a value.
+        """Return arrays that have at least these digits of each vector, or all parts of a vector with fewer digits.
 
-        Of a vector with fewer digits, all parts are returned.
+        The second result has each array's vector, by its index; the third is the sum over vectors of bits of a value.
         """
         if self._layers is None:
             return self._block, np.arange(len(digits)), sum(self.bits)

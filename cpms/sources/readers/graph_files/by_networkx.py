@@ -26,7 +26,7 @@ from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import BYTE_ORDER_MARK, Stream
 
 _BYTES_A_BYTE = 30
-"""Memory of NetworkX's objects for a byte of a file, at least."""
+"""Least bytes of NetworkX's objects for each byte of a file."""
 _NAMES = {".graphml": "GraphML", ".gml": "GML"}
 
 
@@ -116,9 +116,9 @@ def _parsed_graphml(nx: Any, data: bytes, label: str) -> Any:
 
 
 def from_networkx(given: Any, name: str, label: str, options: ReadOptions, *, form: str) -> EdgeList:
-    """Build a graph of one of NetworkX as ``options`` ask; weights are the edge attribute ``weight``, 1 where missing.
+    """Return the edges of a graph of NetworkX as ``options`` ask.
 
-    Weights that are all 1 are none.
+    Weights are the edge attribute ``weight``, 1 where it is missing; there are none if all are 1.
 
     Raises
     ------

@@ -2,9 +2,9 @@
 
 Format: W. de Nooy, A. Mrvar and V. Batagelj, "Exploratory Social Network Analysis with Pajek", and the manual of Pajek.
 Vertices count from 1. Lines of ``*Arcs`` and ``*Edges`` are ``SOURCE TARGET [VALUE]``, those of ``*Arcslist`` and
-``*Edgeslist`` a vertex and its neighbours, those of ``*Matrix`` the values of a vertex to each. Files have any number
-of these sections, and lines ``%`` are comments. NetworkX reads all lines below the first section as lines of it,
-comments too, so this is a reader of its own. Each line costs about a microsecond.
+``*Edgeslist`` a vertex and its neighbours, and each line of ``*Matrix`` has a vertex's values, one for each target.
+Files have any number of these sections, and lines ``%`` are comments. NetworkX takes every line below the first
+section, comments too, for one of that section, so it is not used here. Each line costs about a microsecond.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     Returns
     -------
     EdgeList
-        Nodes are called by the labels of the vertices, or by their numbers where a vertex has no label, or the label of
-        another. Weights are the values of lines; values that are all 1 are none.
+        Nodes are called by the labels of the vertices, or all by their numbers if a label is missing or occurs twice.
+        Weights are the values of lines; there are none if all values are 1.
 
     Raises
     ------
     InputError
-        If a line does not fit its section, names a vertex that there is not, or has a value that is not positive; with
-        file and line.
+        If a line does not fit its section, names a vertex that does not exist, or has a value that is not positive;
+        with file and line.
     """
     stream.skip_byte_order_mark()
     network, line = _Network(stream.label, options), 1
@@ -78,7 +78,7 @@ class _Network:
         self._is_directed = True
 
     def read(self, lines: Iterable[str], first: int) -> None:
-        """Read lines of which the first has this number."""
+        """Read lines; ``first`` is the number of the first one in its file."""
         for number, line in enumerate(lines, first):
             text = line.strip()
             try:
