@@ -246,6 +246,27 @@ def test_dangling_mass_is_summed_beside_the_product(backend, monkeypatch):
     assert [name for name in calls if name in stages] == stages
 
 
+def test_stages_one_after_another_are_a_sweep(engine):
+    for graph, stages in (
+        (GRAPHS["skewed"], ["product", "dangling", "update", "distance"]),
+        (GRAPHS["single edges"], ["product", "update", "distance"]),
+    ):
+        values = np.random.default_rng(19).random(graph.nodes)
+        found = []
+        for launched in (stages, ["sweep"]):
+            operator = engine.prepare(Problem(graph), FP64, "coo")
+            x, out = operator.load(values / values.sum()), operator.empty()
+            works = operator.stages(x, out)
+            assert list(works) == [*stages, "sweep"]
+            for stage in launched:
+                works[stage]()
+            sums = current_module.current().to_host(operator.found)
+            found.append((operator.read(out, 0), sums))
+            assert sums[1] > 0
+        for mine, right in zip(*found, strict=True):
+            np.testing.assert_allclose(mine, right, rtol=1e-13)
+
+
 class Stream:
     """Records its calls; within its context launches run on it."""
 

@@ -11,6 +11,7 @@ from cpms.base.errors import UnsupportedError
 from cpms.base.package_data import experiments, show_programs
 from cpms.experiment import config
 from cpms.experiment.kinds import spmv
+from cpms.experiment.memory_footprint import least_bytes
 from cpms.experiment.report import show
 from cpms.formats.formats import FP32, FP64, format_named
 from cpms.graph.graph import Graph
@@ -82,13 +83,13 @@ def test_cells_without_more_contestants_keep_their_names():
 
 def test_edges_in_coo_are_16_and_12_bytes():
     graph = Graph.from_edges([0, 1, 2], [1, 0, 0])
-    assert spmv.least_bytes(graph, FP64, "coo", 1) == 3 * 16 + 3 * 2 * 8
-    assert spmv.least_bytes(graph, FP32, "coo", 1) == 3 * 12 + 3 * 2 * 4
+    assert least_bytes(graph, FP64, "coo", 1) == 3 * 16 + 3 * 2 * 8
+    assert least_bytes(graph, FP32, "coo", 1) == 3 * 12 + 3 * 2 * 4
 
 
 def test_groups_count_their_bytes():
     graph = Graph.from_edges(range(64), [0] * 64, nodes=64)
-    assert spmv.least_bytes(graph, format_named("mxfp4"), "csr", 1) == 64 * 4 + 64 * 4 + 3 * 2 * 17
+    assert least_bytes(graph, format_named("mxfp4"), "csr", 1) == 64 * 4 + 64 * 4 + 3 * 2 * 17
 
 
 def test_the_algorithm_that_a_library_chose_is_recorded():

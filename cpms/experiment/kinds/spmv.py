@@ -1,26 +1,27 @@
 """Times of one sparse matrix-vector product on a GPU at each read level, as in the paper's Figure 4.
 
 Engines, formats and levels alternate within a cell, together with the product of cuSPARSE in CSR. The copy bandwidth is
-measured, too.
+measured, too. With ``stages``, each kernel of a composed sweep is timed alone, and so is the whole sweep.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from cpms import engines
+from cpms.backends.cuda.spmv.coo_operator import CooOperator
 from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.operator import Operator
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import EngineName, LayoutName, StorageName
 from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource, named
-from cpms.experiment.memory_footprint import least_bytes
-from cpms.experiment.timers import Timer, ceilings, in_turn
+from cpms.experiment.memory_footprint import least_bytes_of_stage
+from cpms.experiment.timers import Timer, Work, ceilings, in_turn
 from cpms.formats.formats import format_named
 from cpms.problems.pagerank import Problem
 
@@ -36,7 +37,8 @@ class Contestant(Strict):
 class Config(Repeated):
     """The fields of such an experiment.
 
-    Contestants of ``also`` are part of every cell.
+    Contestants of ``also`` are part of every cell. Of ``stages``, engines whose sweep is not composed of kernels have
+    the product alone.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)
@@ -45,11 +47,13 @@ class Config(Repeated):
     storages: list[StorageName] = ["fp64", "cpms2", "cpms4"]
     also: list[Contestant] = []
     samples: int = Field(default=11, ge=1)
+    stages: list[Literal["product", "dangling", "update", "distance", "sweep"]] = []
+    later: ClassVar[set[str]] = {"stages"}
 
     def cells(self) -> list[Cell]:
         """Return one cell for each graph and layout; its contestants alternate."""
         also = {"also": [contestant.model_dump() for contestant in self.also]} if self.also else {}
-        fixed = self.model_dump(include={"engines", "storages", "samples"}) | also
+        fixed = self.model_dump(include={"engines", "storages", "samples"}) | also | self.given_later()
         return self.in_rounds(map(named, self.graphs), [{"layout": layout} for layout in self.layouts], **fixed)
 
 
@@ -70,7 +74,8 @@ class Context(OnGraphs):
         return {
             **graph_columns(graph),
             "contestants": [
-                {**contestant, **timer.columns()} for contestant, timer in zip(contestants, timers, strict=True)
+                _with_rate({**contestant, **timer.columns()})
+                for contestant, timer in zip(contestants, timers, strict=True)
             ],
             "refused": refused,
             **rates,
@@ -81,6 +86,7 @@ def _contestants(problem: Problem, cell: Cell) -> tuple[list[dict[str, Any]], li
     found: list[dict[str, Any]] = []
     timers: list[Timer] = []
     refused: dict[str, str] = {}
+    stages = cell.get("stages", [])
     products = [("cusparse", "fp64", "csr")]
     products += [(given["engine"], given["storage"], given["layout"]) for given in cell.get("also", [])]
     products += [(engine, storage, cell["layout"]) for engine in cell["engines"] for storage in cell["storages"]]
@@ -93,22 +99,35 @@ def _contestants(problem: Problem, cell: Cell) -> tuple[list[dict[str, Any]], li
             continue
         x, out = operator.load(np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)), operator.empty()
         for read in range(1, storage.segments + 1):
-            timers.append(Timer(_product(operator, x, out, read), same=True))
-            found.append(
-                {
-                    "engine": engine,
-                    "storage": name,
-                    "layout": layout,
-                    "read": read,
-                    "bits": storage.bits(read),
-                    "least_bytes": least_bytes(problem.graph, storage, layout, read),
-                    **_algorithm(operator),
-                }
-            )
+            for stage, work in _works(operator, x, out, read, stages).items():
+                timers.append(Timer(work, same=True))
+                found.append(
+                    {
+                        "engine": engine,
+                        "storage": name,
+                        "layout": layout,
+                        **({"stage": stage} if stages else {}),
+                        "read": read,
+                        "bits": storage.bits(read),
+                        "least_bytes": least_bytes_of_stage(problem.graph, storage, layout, read, stage),
+                        **_algorithm(operator),
+                    }
+                )
     return found, timers, refused
 
 
-def _product(operator: Operator[Any], x: Any, out: Any, read: int) -> Any:
+def _works(operator: Operator[Any], x: Any, out: Any, read: int, stages: list[str]) -> dict[str, Work]:
+    """Return the launches to be timed: the product, or the chosen stages of a sweep of several kernels.
+
+    These stages find in memory what a sweep has left there.
+    """
+    if not stages or not isinstance(operator, CooOperator):
+        return {"product": _product(operator, x, out, read)}
+    operator.launch(x, out)
+    return {stage: work for stage, work in operator.stages(x, out).items() if stage in stages}
+
+
+def _product(operator: Operator[Any], x: Any, out: Any, read: int) -> Work:
     if hasattr(operator, "product"):
         return lambda: operator.product.multiply(x.dense, out.dense)
     return lambda: operator.multiply(x, out, read=read, write=read, step=0)  # type: ignore[attr-defined]
@@ -118,3 +137,10 @@ def _algorithm(operator: Operator[Any]) -> dict[str, str]:
     """Return the algorithm that a library chose."""
     plan = operator.product.plan if hasattr(operator, "product") else None
     return {} if plan is None else {"algorithm": plan.name}
+
+
+def _with_rate(contestant: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a contestant; of a stage also the rate at which it moves its bytes."""
+    if "stage" not in contestant:
+        return contestant
+    return {**contestant, "bandwidth_gbps": contestant["least_bytes"] / contestant["median_ms"] / 1e6}

@@ -122,6 +122,7 @@ weak|graphs that grow with the ranks, such as `rmat:scale=20+LOG2RANKS`
 scaling_gpu.storage|format of inner sweeps of method `refine`
 scaling_gpu.solves|measured solves of each contestant
 spmv.also|contestants beside those of `engines` and `storages`
+spmv.stages|parts of a sweep that are timed alone, of engines on edges in COO; none: products, in rows without `stage`
 sweeps.sweeps|sweeps of a sample
 arrangements|arrangements of the graph in device memory; in a table, none leaves the choice to the engine
 arrangements.renumber|nodes are ordered by out-degree where that saves memory transactions

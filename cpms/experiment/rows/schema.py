@@ -118,7 +118,7 @@ work_group|integer|1|work items of a group
 work_groups_json|JSON||sizes of work groups
 cores|integer|1|compute units in use
 cores_json|JSON||numbers of compute units
-stage|text||stage of the algorithm
+stage|text||stage of the algorithm; of kind spmv product, dangling, update, distance, or sweep for all of them
 stages_json|JSON||stages of a cell
 others_json|JSON||other engines that take part
 also_json|JSON||contestants beside those of engines and storages
@@ -225,6 +225,7 @@ least_us|number|us|least of the samples of a sweep
 most_us|number|us|most of the samples of a sweep
 gather_us|number|us|gathers of a sweep alone
 copy_json|JSON|ms|copy of the array: median, least, most
+bandwidth_gbps|number|1e9 bytes/s|least_bytes of a stage over its median time
 copy_gbps|number|1e9 bytes/s|copy
 host_copy_gbps|number|1e9 bytes/s|copy in main memory, on all threads, read and written
 copy_least_gbps|number|1e9 bytes/s|copy, least of samples

@@ -8,15 +8,22 @@ from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_coo"]
-BESIDE = ["gpu_systems", "table1"]
+BESIDE = ["gpu_systems", "table1", "gpu_coo_kernels"]
 OURS = ["coo_streams", "reduce_by_key", "coo_basic"]
 NODE_BYTES = 4
 """Values of a node that update and distance read and write: a sum, the new value, and the two that are compared."""
 UNKNOWN = "\u2013"
 """Of shares that the rows do not hold."""
+AT_LEAST = "\u2265"
+KERNELS = {"product": "product", "dangling": "dangling mass", "update": "update", "distance": "distance"}
+"""Names of the stages of a sweep in which each kernel was timed alone."""
+REST = "update, distance, waits"
 STYLE = {
     "product": {"facecolor": panels.colour(64)},
-    "update, distance, waits": {"facecolor": "#cccccc"},
+    "update": {"facecolor": "#7d7d7d"},
+    "distance": {"facecolor": "#a6a6a6"},
+    REST: {"facecolor": "#cccccc"},
+    "waits": {"facecolor": "#e4e4e4"},
 }
 
 
@@ -30,44 +37,78 @@ def show(rows, out, beside):
         caption=f"Products on {gpu}, medians; times: of cuSPARSE in COO, which chose the algorithm named",
     )
     beside = beside[beside.status == "ok"] if len(beside) else beside
-    systems, graphs = ([r for _, r in beside.iterrows() if r.experiment == name] for name in BESIDE)
-    kernels = pd.DataFrame(_kernels(rows, systems, graphs))
-    if kernels.empty:
+    systems, graphs, kernels = ([r for _, r in beside.iterrows() if r.experiment == name] for name in BESIDE)
+    alone = {row.graph: row for row in kernels if row.gpu == gpu}
+    sweeps = list(_sweeps(rows, systems, {row.graph: row.empty_rows for row in graphs}, alone))
+    if not sweeps:
         return
-    out.table(
-        kernels.drop(columns=["product share", "least share", "most share", "dangling share"]),
-        suffix="_kernels",
-        caption=f"The kernels of a sweep of coo_streams on {gpu}, float64, beside Belotti and Izzo's Figure 1: the "
-        "product timed alone, by device events; the rest of the sweep of a whole solve, by the host's clock, is "
-        "update, distance and waits, for which 4 values a node are counted; dangling mass, which runs beside the "
-        "product: the least it can take, 12 bytes a dangling node at the rate of a copy. Its own time and those of "
-        "update and distance apart are not recorded",
-    )
-    names = out.names(map(shortened, kernels.graph), 20, of=["gpu_coo", "gpu_systems"])
+    parts = pd.DataFrame([part for sweep in sweeps for part in _kernels(sweep)])
+    out.table(parts.dropna(axis="columns", how="all"), suffix="_kernels", caption=_of_kernels(sweeps, gpu))
+    solved = [sweep for sweep in sweeps if sweep["sweep_ms"] is not None]
+    if not solved:
+        return
+    of = [*NEEDS, BESIDE[0], *(BESIDE[2:] if any(sweep["stages"] for sweep in solved) else [])]
+    names = out.names([shortened(sweep["graph"]) for sweep in solved], 20, of=of)
+    shares = [_shares(sweep)["product"][0] for sweep in solved]
     out.figure(
-        _figure(kernels, out),
+        _figure(solved, out, of),
         suffix="_streams",
-        caption=f"Parts of a sweep in float64 over edges in COO on {gpu}, ordered as Belotti and Izzo's Figure 1: the "
-        "product, then update and distance, with the waits between; beside names: the time of a sweep. The dangling "
-        "mass is summed in a second stream beside the product. At the right: the least share that this sum takes, its "
-        f"bytes at the rate of a copy{_unknown(kernels)}; its own time, which the second stream can hide, is not "
-        "recorded. The product was timed alone, by device events, the sweep in whole solves, by the host's clock; "
-        "lines: least to most of the product, over the median sweep",
+        caption=_of_streams(solved, gpu),
         alt=ends(
-            kernels.assign(graph=names),
-            "product share",
+            pd.DataFrame({"graph": names, "share": shares}),
+            "share",
             ["graph"],
             "Share of a sweep that the product takes",
             drawn="bars",
         ),
-        of=["gpu_coo", "gpu_systems"],
+        of=of,
     )
 
 
-def _unknown(kernels):
-    """Return what a dash at the right of the figure means, if there is one."""
-    unknown = kernels["dangling share"].isna().any()
-    return f" ({UNKNOWN}: the number of dangling nodes is not recorded)" if unknown else ""
+def _of_kernels(sweeps, gpu):
+    """Return the caption of the table of kernels."""
+    measured = [bool(sweep["stages"]) for sweep in sweeps]
+    texts = [
+        f"The kernels of a sweep of coo_streams on {gpu}, float64 where no other format is named, beside Belotti and "
+        "Izzo's Figure 1; MB: moved at least; sweep of a solve: by the host's clock"
+    ]
+    if any(measured):
+        texts.append(
+            "each kernel was timed alone, several launches in a row, by device events, so that data in the cache are "
+            "not read from memory again; sweep: all kernels in the same way, with the dangling mass in a second stream "
+            "beside the product"
+        )
+    if not all(measured):
+        texts.append(
+            f"{'where single kernels were not timed: ' if any(measured) else ''}the product was timed alone, by device "
+            "events; the rest of the sweep of a solve is update, distance and waits, for which 4 values a node are "
+            "counted; dangling mass, which runs beside the product: the least it can take, 12 bytes a dangling node at "
+            "the rate of a copy. Its own time and those of update and distance apart are not recorded"
+        )
+    return "; ".join(texts)
+
+
+def _of_streams(sweeps, gpu):
+    """Return the caption of the figure of streams."""
+    measured = [bool(sweep["stages"]) for sweep in sweeps]
+    right = ["its time alone over that of the sweep"] if any(measured) else []
+    if not all(measured):
+        unknown = any(sweep["dangling"] is None for sweep in sweeps if not sweep["stages"])
+        dash = f" ({UNKNOWN}: the number of dangling nodes is not recorded)" if unknown else ""
+        beside = f"with {AT_LEAST}, " if right else ""
+        right.append(
+            f"{beside}the least share that this sum takes, its bytes at the rate of a copy"
+            f"{dash}; its own time, which the second stream can hide, is not recorded"
+        )
+    waits = "then what these take less alone, the waits" if all(measured) else "with the waits between"
+    timed = "Kernels were" if any(measured) else "The product was"
+    return (
+        f"Parts of a sweep in float64 over edges in COO on {gpu}, ordered as Belotti and Izzo's Figure 1: the product, "
+        f"then update and distance, {waits}; beside names: the time of a sweep. The dangling mass is "
+        f"summed in a second stream beside the product. At the right: {'; '.join(right)}. {timed} timed alone, by "
+        "device events, the sweep in whole solves, by the host's clock; lines: least to most of a kernel, over the "
+        "median sweep"
+    )
 
 
 def _lines(row):
@@ -92,69 +133,122 @@ def _lines(row):
         yield line
 
 
-def _kernels(rows, systems, graphs):
-    """Yield the times and rates of the kernels of a sweep of each graph whose product and solve are recorded."""
+def _sweeps(rows, systems, graphs, alone):
+    """Yield the sweep of coo_streams on each graph with what is recorded of it.
+
+    The product of a graph is known, and either its other kernels (``stages``, by storage) or the sweep of a solve.
+    """
     solves = {}
     for row in systems:
         for result in row.results:
             if result["status"] == "ok" and (result["engine"], result["storage"]) == ("coo_streams", "fp64"):
                 solves[row.graph] = 1e3 * float(np.median(np.diff([0.0, *result["step_s"]])))
-    dangling = {row.graph: row.empty_rows for row in graphs}
     for _, row in rows.iterrows():
-        product = [c for c in row.contestants if (c["engine"], c["storage"]) == ("coo_streams", "fp64")]
-        if not product or row.graph not in solves:
-            continue
-        product_ms, sweep_ms = product[0]["median_ms"], solves[row.graph]
-        rest_ms = sweep_ms - product_ms
-        least_ms = 1e-6 * 12 * dangling.get(row.graph, np.nan) / row.copy_gbps
-        yield {
-            "graph": label(row),
-            "nodes": row.nodes,
-            "edges": row.edges,
-            "sweep, ms": sweep_ms,
-            "product, ms": product_ms,
-            "product, GB/s": 1e-6 * product[0]["least_bytes"] / product_ms,
-            "rest, ms": rest_ms,
-            "rest, GB/s": 1e-6 * 8 * NODE_BYTES * row.nodes / rest_ms if rest_ms > 0 else np.nan,
-            "dangling mass at least, ms": least_ms,
-            "copy, GB/s": row.copy_gbps,
-            "product share": product_ms / sweep_ms,
-            "least share": product[0]["least_ms"] / sweep_ms,
-            "most share": product[0]["most_ms"] / sweep_ms,
-            "dangling share": least_ms / sweep_ms,
+        stages = _stages(alone[row.graph]) if row.graph in alone else {}
+        products = [c for c in row.contestants if (c["engine"], c["storage"]) == ("coo_streams", "fp64")]
+        sweep_ms = solves.get(row.graph)
+        if stages or (products and sweep_ms is not None):
+            yield {
+                "graph": label(row),
+                "nodes": row.nodes,
+                "sweep_ms": sweep_ms,
+                "stages": stages,
+                "product": stages["fp64"]["product"] if stages else products[0],
+                "dangling": graphs.get(row.graph),
+                "copy_gbps": alone[row.graph].copy_gbps if stages else row.copy_gbps,
+            }
+
+
+def _stages(row):
+    """Return the stages of coo_streams that a row holds, by storage; none without the product in float64."""
+    found = {"fp64": {}, "fp32": {}}
+    for each in row.contestants:
+        if each["engine"] == "coo_streams":
+            found[each["storage"]][each["stage"]] = each
+    return found if "product" in found["fp64"] else {}
+
+
+def _kernels(sweep):
+    """Yield the lines of a sweep in the table of kernels: one a kernel, and the whole sweep."""
+
+    def line(kernel, moved, took_ms, **others):
+        rate = moved / took_ms / 1e6 if moved is not None and took_ms > 0 else np.nan
+        return {
+            "graph": sweep["graph"],
+            "kernel": kernel,
+            "MB": np.nan if moved is None else moved / 1e6,
+            "ms": took_ms,
+            "GB/s": rate,
+            "of a copy": rate / sweep["copy_gbps"],
+            **others,
         }
 
+    product, sweep_ms = sweep["product"], sweep["sweep_ms"]
+    for stage, kernel in {**KERNELS, "sweep": "sweep"}.items():
+        double, single = (sweep["stages"].get(storage, {}).get(stage) for storage in ("fp64", "fp32"))
+        if double:
+            others = {"fp32, ms": single["median_ms"], "fp32, GB/s": single["bandwidth_gbps"]} if single else {}
+            yield line(kernel, double["least_bytes"], double["median_ms"], **others)
+    if not sweep["stages"]:
+        yield line("product", product["least_bytes"], product["median_ms"])
+        yield line(REST, 8 * NODE_BYTES * sweep["nodes"], sweep_ms - product["median_ms"])
+        if sweep["dangling"]:
+            yield line("dangling mass, at least", None, 1e-6 * 12 * sweep["dangling"] / sweep["copy_gbps"])
+    if sweep_ms is not None:
+        yield line("sweep of a solve", None, sweep_ms)
 
-def _figure(kernels, out):
-    graphs = kernels.sort_values("product share")
-    names = [
-        f"{name}, {ms:.2g} ms"
-        for name, ms in zip(
-            out.names(map(shortened, graphs.graph), 20, of=["gpu_coo", "gpu_systems"]), graphs["sweep, ms"], strict=True
-        )
-    ]
+
+def _shares(sweep):
+    """Return the parts of the sweep of a solve in their order: the median share of each, its least and its most.
+
+    The rest of the sweep is the last part. Kernels that took longer alone than the sweep are shares of their sum.
+    """
+    kernels = sweep["stages"].get("fp64") or {"product": sweep["product"]}
+    timed = {stage: kernels[stage] for stage in ("product", "update", "distance") if stage in kernels}
+    whole_ms = max(sweep["sweep_ms"], sum(each["median_ms"] for each in timed.values()))
+    shares = {
+        stage: tuple(each[f"{end}_ms"] / whole_ms for end in ("median", "least", "most"))
+        for stage, each in timed.items()
+    }
+    rest = max(0.0, 1.0 - sum(median for median, _, _ in shares.values()))
+    return {**shares, "waits" if sweep["stages"] else REST: (rest, rest, rest)}
+
+
+def _figure(sweeps, out, of):
+    shares = sorted(((_shares(sweep), sweep) for sweep in sweeps), key=lambda pair: pair[0]["product"][0])
+    graphs = out.names([shortened(sweep["graph"]) for _, sweep in shares], 20, of=of)
+    names = [f"{name}, {sweep['sweep_ms']:.2g} ms" for name, (_, sweep) in zip(graphs, shares, strict=True)]
     figure, (axes,) = panels.grid(out.width, 1, panels.rows_height(names, 0.2, 0.8))
-    for place, line in enumerate(graphs.to_dict("records")):
-        share = min(line["product share"], 1.0)
-        axes.barh(place, share, height=0.62, **STYLE["product"])
-        axes.barh(place, 1 - share, left=share, height=0.62, **STYLE["update, distance, waits"])
-        reach = [min(line[f"{end} share"], 1.0) for end in ("least", "most")]
-        axes.plot(reach, [place, place], color="#222222", linewidth=0.9, solid_capstyle="butt")
+    for place, (parts, _) in enumerate(shares):
+        left = 0.0
+        for part, (share, least, most) in parts.items():
+            axes.barh(place, share, left=left, height=0.62, **STYLE[part])
+            if least < most:
+                reach = [min(left + least, 1.0), min(left + most, 1.0)]
+                axes.plot(reach, [place, place], color="#222222", linewidth=0.9, solid_capstyle="butt")
+            left += share
     panels.named_rows(axes, names)
     axes.set_xlim(0, 1)
     axes.set_xlabel("share of a sweep")
     right = axes.secondary_yaxis("right")
-    right.set_yticks(range(-1, len(graphs)), ["dangling", *map(_at_least, graphs["dangling share"])])
+    right.set_yticks(range(-1, len(shares)), ["dangling", *(_dangling(sweep) for _, sweep in shares)])
     axes.set_ylim(top=-1.3)
     right.tick_params(length=0)
     right.spines["right"].set_visible(False)
-    swatches = {name: {"color": style["facecolor"], **panels.SWATCH} for name, style in STYLE.items()}
+    drawn = {part for parts, _ in shares for part in parts}
+    swatches = {part: {"color": STYLE[part]["facecolor"], **panels.SWATCH} for part in STYLE if part in drawn}
     panels.legend(figure, panels.key(lines=swatches))
     return figure
 
 
-def _at_least(share):
-    """Return a share that is a lower bound, in one digit."""
-    if np.isnan(share):
+def _dangling(sweep):
+    """Return the share of the sweep that the sum of the dangling mass takes alone, or takes at least."""
+    stages, count = sweep["stages"], sweep["dangling"]
+    if stages:
+        took_ms, sign = stages["fp64"].get("dangling", {}).get("median_ms", 0.0), ""
+    elif count is None:
         return UNKNOWN
-    return f"\u2265 {100 * share:.1g} %" if share else "none"
+    else:
+        took_ms, sign = 1e-6 * 12 * count / sweep["copy_gbps"], f"{AT_LEAST} "
+    digit = float(f"{100 * took_ms / sweep['sweep_ms']:.1g}")
+    return f"{sign}{digit:g} %" if took_ms else "none"

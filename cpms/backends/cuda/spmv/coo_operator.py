@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -134,6 +135,20 @@ class CooOperator(Operator[Vector]):
             backend.join_streams()
         self._apply_epilogue(out.values)
         self._compute_norms(out.values, x.values)
+
+    def stages(self, x: Vector, out: Vector) -> dict[str, Callable[[], None]]:
+        """Return a launch of each stage of a sweep alone, in their order, and one of the whole sweep.
+
+        A graph without dangling nodes lacks the stage ``dangling``.
+        """
+        dangling = {"dangling": partial(self._sum_dangling, x.values)} if self.dangling_nodes.size else {}
+        return {
+            "product": partial(self.matrix.multiply, x.values),
+            **dangling,
+            "update": partial(self._apply_epilogue, out.values),
+            "distance": partial(self._compute_norms, out.values, x.values),
+            "sweep": partial(self.launch, x, out),
+        }
 
     def multiply(self, x: Vector, out: Vector, *, read: int, write: int, step: int) -> None:  # noqa: ARG002
         """Queue the product alone, into the operator's own memory."""

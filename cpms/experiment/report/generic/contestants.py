@@ -14,6 +14,8 @@ _OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
 They do if one contestant has several of their values on one graph. A tolerance does also if contestants differ in it,
 since a looser tolerance is not a speed-up.
 """
+_OF_PROBLEMS_OF = {"rounding": "storage", "spmv": "stage"}
+"""Parameters that belong to the problem in a kind of experiment: the format of a conversion, the stage of a sweep."""
 _CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
 """Parameters of linear solves, each with the column of the choice of ``auto``, and a word before it in labels."""
 _AUTO = ("auto", '["auto"]')
@@ -22,8 +24,8 @@ _AUTO = ("auto", '["auto"]')
 def split_parameters(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tuple[list[str], list[str]]:
     """Return the parameters of the problem, and those that differ from graph to graph but not on one graph."""
     of_problems, of_graphs = list[str](), list[str]()
-    rounds = any(line.get("kind") == "rounding" for _, line in lines)  # There the format is part of the problem.
-    for name in [each for each in differing if each in _OF_PROBLEMS or (rounds and each == "storage")]:
+    candidates = {*_OF_PROBLEMS, *(_OF_PROBLEMS_OF.get(str(line.get("kind"))) for _, line in lines)}
+    for name in [each for each in differing if each in candidates]:
         on_graph, anywhere = dict[Any, set[str]](), dict[Any, set[str]]()
         for graph, line in lines:
             others = tuple(str(line.get(other)) for other in differing if other != name)
