@@ -142,7 +142,7 @@ def test_few_graphs_of_few_samples_have_a_range():
     (line,) = speedups(observations(rows), "fp64")
     assert (line["speedup"], line["low"], line["high"]) == pytest.approx((6**0.5, 1.0, 6.0))
     text = caption(rows, "speedup")
-    assert "; dots: the ratios of a mean of fewer than 5, which has no interval;" in text
+    assert "; strokes: the ratios of a mean of fewer than 5, which has no interval;" in text
     assert "lines:" not in text
     assert "bootstrap" not in text
 

@@ -17,12 +17,13 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from cpms.base.package_data import folder, show_programs
-from cpms.experiment.report import figures, output, panels, show, solve_tables
+from cpms.experiment.report import figures, output, panels, show, solve_tables, templates
 from cpms.experiment.report.captions import provenance, three_digits
 from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.speedup_figures import mean_rows
 from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS
+from cpms.experiment.rows import standing
 from cpms.experiment.rows.standing import earlier
 
 RECORDED = folder("experiments") / "results"
@@ -32,6 +33,11 @@ SLOW = [name for name in show_programs() if name not in {"road", "tolerance"}]
 QUICK = [("road", "single"), ("tolerance", "double")]
 AREAS = {*Line2D.filled_markers} - {"."}
 """Markers that can hide others; dots are those of a curve."""
+EXPERIMENTS = sorted(path.stem for path in RECORDED.glob("*.jsonl"))
+WITHOUT_PROGRAM = [("gpu_coo", "single"), ("linear_gpu", "double")]
+"""Recorded experiments whose figures without a program are drawn in each run of the tests."""
+HIGHEST_IN = 4.5
+"""Most height in inches of a figure without a program, which leaves room for its caption and for text."""
 SCATTERED = {"roofline", "gmres_bits", "scaling"}
 """Figures of which both axes of a panel are measured: marks lie where they lie."""
 
@@ -79,6 +85,9 @@ def faults(figure):
         box = text.get_window_extent(renderer)
         if box.x0 < -2 or box.y0 < -2 or box.x1 > page.x1 + 2 or box.y1 > page.y1 + 2:
             yield f"{text.get_text()!r} is cut off"
+    for legend, text in itertools.product(figure.legends, filter(shown, [*heads, *itertools.chain(*labels)])):
+        if covers(legend.get_window_extent(renderer), text.get_window_extent(renderer)):
+            yield f"a legend is on {text.get_text()!r}"
     for group in (*labels, [text for text in heads if shown(text)]):
         for one, other in itertools.combinations(group, 2):
             if covers(one.get_window_extent(renderer), other.get_window_extent(renderer)):
@@ -210,6 +219,27 @@ def test_figures_are_printable_and_described(tmp_path, drawn, name, width):
         assert described["cells"]
         counted = len(described["cells_without_commit"])
         assert not counted or f"{counted} of {len(described['cells'])} rows by code" in described["caption"]
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        *WITHOUT_PROGRAM,
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product(EXPERIMENTS, WIDTHS)),
+    ],
+)
+def test_figures_without_a_program_are_printable(name, width):
+    recorded = standing.Recorded(RECORDED)
+    with show.styled():
+        for drawing in templates.drawings(recorded.chosen([name]).rows, width=width, beside=recorded.rows):
+            figure = drawing.figure
+            figures._escape(figure)
+            figures._centre(figure)
+            found = [*faults(figure), *(hidden(figure) if drawing.name in {"time", "roofline"} else [])]
+            assert found == [], drawing.name
+            assert figure.get_figheight() <= HIGHEST_IN, drawing.name
+            assert len(drawing.alt) > 30
+            plt.close(figure)
 
 
 def test_the_files_embed_their_fonts_and_hold_the_alternative_text(tmp_path):

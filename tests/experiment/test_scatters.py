@@ -48,7 +48,10 @@ def places_across(figure):
 
 
 def legend_of(figure):
-    return [text.get_text().replace("\n", " ") for each in figure.legends for text in each.get_texts()]
+    """Return the entries of the legend, and those of the title, which are numbered."""
+    titles = [entry for line in figure.axes[0].get_title().split("\n") for entry in line.split(" \u00b7 ")]
+    entries = [text.get_text().replace("\n", " ") for each in figure.legends for text in each.get_texts()]
+    return entries + [each for each in titles if each[:1].isdecimal()]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -18,7 +18,6 @@ from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page.legends import key
 from cpms.experiment.report.page.room import sample
 from cpms.experiment.report.palette import PALETTE, colour
-from cpms.experiment.report.panels import DOT
 from cpms.experiment.report.show import _matplotlib
 from cpms.experiment.report.style import WIDTHS
 from cpms.experiment.report.templates import TEMPLATES, drawings, speedups
@@ -123,12 +122,12 @@ def test_baselines_are_named(rows):
         list(drawings(rows, width="triple"))
 
 
-def rows_of_ratios(ratios):
+def rows_of_ratios(ratios, storages=("cpms2",)):
     shared = {"experiment": "mine", "status": "ok", "engine": "cpu"}
     return [
         {**shared, "cell": f"{graph}{storage}", "graph": graph, "storage": storage, "solve_s": time}
         for graph, faster in zip("abcdefgh", ratios, strict=False)
-        for storage, time in (("fp64", 8.0), ("cpms2", 8.0 / faster))
+        for storage, time in (("fp64", 8.0), *((storage, 8.0 / faster) for storage in storages))
     ]
 
 
@@ -141,31 +140,44 @@ def of_speedups(rows):
 
 
 def test_a_mean_of_five_ratios_has_an_interval_and_the_median_below_it():
-    rows = rows_of_ratios([1.0, 2.0, 2.5, 3.0, 8.0])
-    (line,) = speedups(observations(rows))
+    rows = rows_of_ratios([1.0, 2.0, 2.5, 3.0, 8.0], ("cpms2", "cpms4"))
+    line, _ = speedups(observations(rows))
     assert (line["speedup"], line["median"], line["graphs"]) == (pytest.approx(120 ** (1 / 5)), 2.5, 5)
     made, lines, intervals = of_speedups(rows)
     stroke = lines.pop("|")
     (mean,) = lines.values()
     assert [*stroke.get_xdata()] == [2.5]
-    assert intervals == 1
+    assert intervals == 2
     made.figure.draw_without_rendering()
     to_points = 72 / made.figure.dpi
     below, above = (line.get_transform().transform(line.get_xydata())[0][1] * to_points for line in (stroke, mean))
     assert above - below > (stroke.get_markersize() + mean.get_markersize()) / 2
     assert ", with 95 % bootstrap interval; strokes: medians over these;" in made.caption
-    assert "dots" not in made.caption
+    assert "the ratios of a mean" not in made.caption
+
+
+def test_the_only_contestant_has_its_ratio_on_each_graph_and_their_mean():
+    ratios = [1.0, 2.0, 2.5, 3.0, 8.0]
+    made, _, _ = of_speedups(rows_of_ratios(ratios))
+    (axes,) = made.figure.axes
+    places = dict(zip(axes.get_yticks(), [text.get_text() for text in axes.get_yticklabels()], strict=True))
+    marks = [line for line in axes.lines if line.get_marker() == "o"]
+    ends = [(line.get_xdata()[0], line.get_ydata()[0]) for line in marks]
+    drawn = {places[min(places, key=lambda at, y=y: abs(at - y))]: ratio for ratio, y in ends}
+    assert drawn == dict(zip("abcde", ratios, strict=True)) | {"geometric mean": pytest.approx(120 ** (1 / 5))}
+    assert axes.get_xlabel() == "speed-up of cpms2 over fp64"
+    assert "speed-up of cpms2 over fp64; a row for each graph, and their geometric mean" in made.caption
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_a_mean_of_few_ratios_has_these_below_it_and_no_interval(count):
     ratios = [1.0, 2.0, 8.0, 4.0][:count]
     made, _, intervals = of_speedups(rows_of_ratios(ratios))
-    dots = [line for line in made.figure.axes[0].lines if line.get_alpha() == DOT["alpha"]]
-    assert [[*line.get_xdata()] for line in dots] == [ratios]
+    strokes = [line for line in made.figure.axes[0].lines if line.get_marker() == "|"]
+    assert [[*line.get_xdata()] for line in strokes] == [ratios]
     assert intervals == 0
-    assert "; dots: the ratios of a mean of fewer than 5, which has no interval" in made.caption
-    assert "strokes" not in made.caption
+    assert "; strokes: the ratios of a mean of fewer than 5, which has no interval" in made.caption
+    assert "medians" not in made.caption
     assert "bootstrap" not in made.caption
 
 
@@ -184,7 +196,7 @@ def test_a_single_ratio_has_neither_a_stroke_nor_a_dot():
     made, lines, _ = of_speedups(rows_of_ratios([2.0]))
     assert len(lines) == 1
     assert "strokes" not in made.caption
-    assert "dots" not in made.caption
+    assert "the ratios of a mean" not in made.caption
 
 
 def test_bars_of_a_solve_add_up_to_its_time_by_the_ends_of_its_steps():

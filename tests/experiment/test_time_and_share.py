@@ -12,6 +12,8 @@ from cpms.experiment.report.show import _matplotlib
 from cpms.experiment.report.templates import drawings
 
 _matplotlib()
+HIGHEST_IN = 4.5
+"""Most height of a figure in inches."""
 ROW = {"experiment": "mine", "kind": "pagerank", "status": "ok", "graph": "path", "engine": "cpu", "cpu": "a"}
 
 BITS = {"fp64": {"iterations_by_bits": {"64": 3}}, "cpms2": {"iterations_by_bits": {"32": 3}}}
@@ -177,23 +179,27 @@ def test_bars_have_the_order_of_the_configuration_and_their_numbers():
         for tol in (1e-4, 1e-8)
     ]
     made = drawn(rows, "roofline")
-    (axes,) = made.figure.axes
-    names = [text.get_text() for text in axes.get_yticklabels()]
-    assert names == [name for head in ("g2:", "g12:", "g21:") for name in (head, "fp32", "fp64", "fp16")]
-    assert "; 3 of 20 graphs: the smallest, the median and the largest" in made.caption
+    grid = made.figure.axes
+    assert [text.get_text() for text in grid[0].get_yticklabels()] == ["fp32", "fp64", "fp16"]
+    assert [axes.get_title() for axes in grid] == ["g12", "g13", "g15", "g16", "g17", "g18", "g20", "g21"]
+    assert "; 8 of 20 graphs, evenly chosen by size among the larger half" in made.caption
     assert "; tolerance 1e-08, the smallest of 2" in made.caption
-    assert axes.get_xlabel() == "effective bandwidth, % of a copy"
-    assert [text.get_text() for text in axes.texts[:3]] == ["50", "25", "67"]
-    assert len(axes.texts) == len(axes.patches) == 9
-    assert made.figure.get_figheight() < 4.1
+    assert made.figure.get_supxlabel() == "effective bandwidth, % of a copy"
+    for axes in grid:
+        assert [float(text.get_text()) for text in axes.texts] == [float(f"{each:.2g}") for each in shares_of(axes)]
+        assert len(axes.texts) == len(axes.patches) == 3
     tall = [{**row, "results": [{**each, "layout": f"csr{n}"} for each in lines for n in range(12)]} for row in rows]
     for row in tall:
         for each in row["results"]:
             each["least_bytes"] = 64
     made = drawn(tall, "roofline")
-    assert made.figure.get_figheight() < 4.1
-    assert "; 1 of 20 graphs: the largest, g21; " in made.caption
+    assert made.figure.get_figheight() < HIGHEST_IN
+    assert "; 2 of 20 graphs, evenly chosen by size among the larger half; " in made.caption
     assert "of 36 contestants, evenly chosen" in made.caption
+
+
+def shares_of(axes):
+    return [bar.get_width() for bar in sorted(axes.patches, key=lambda bar: bar.get_y())]
 
 
 def test_rows_of_single_solves_have_the_bytes_of_their_iterations_by_bits():

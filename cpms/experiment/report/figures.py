@@ -90,7 +90,8 @@ def _escape(figure: Figure) -> None:
     for text in _texts(figure):
         text.set_text("\n".join(escape.mathtext(line, _LONGEST_ENTRY) for line in text.get_text().split("\n")))
     for axes in figure.axes:
-        axes.title.set_text(_wrapped(axes.get_title(), _title_characters(figure, axes)))
+        most = _title_characters(figure, axes)
+        axes.title.set_text("\n".join(_wrapped(line, most) for line in axes.get_title().split("\n")))
     labels = [axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
     for label in (*figure.texts, *labels):
         lines = label.get_text().split("\n") if label in figure.texts else [label.get_text()]

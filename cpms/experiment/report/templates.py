@@ -22,7 +22,7 @@ from cpms.experiment.report.generic.curves import residuals
 from cpms.experiment.report.generic.flaws import fair, unconverged
 from cpms.experiment.report.generic.parts import Made, baseline_of
 from cpms.experiment.report.generic.roofline import share_of_roofline
-from cpms.experiment.report.generic.scatters import error_by_bits, traffic
+from cpms.experiment.report.generic.scatters import counts_iterations, error_by_bits, traffic
 from cpms.experiment.report.generic.speedup import speedup
 from cpms.experiment.report.generic.speedup import speedups as speedups
 from cpms.experiment.report.generic.table import results
@@ -111,6 +111,7 @@ def drawings(
     rated, rates = bandwidth.with_rates(timed, bandwidth.rates_of_gpus(beside))
     for name, template in TEMPLATES.items():
         shown, left = (timed, flawed + unconverged(rows)) if name in _TIMED else (found, "")
+        left = unconverged(rows) if name == "error" else left
         if name == "roofline":
             shown, left = rated, bandwidth.taken_from(rates) + left
         if baseline is not None and not any(baseline in each for each in shown.called):
@@ -135,6 +136,8 @@ def table(rows: Sequence[Row]) -> tuple[pd.DataFrame, str]:
 
 
 def _called(name: str, found: pd.DataFrame) -> str:
-    """Return the name of a figure; that of errors shows certified residuals if the rows have no errors."""
+    """Return the name of a figure; that of errors shows residuals if the rows have no errors, or iterations."""
+    if name == "error" and counts_iterations(found):
+        return "iterations_by_bits"
     of_residuals = found.error_name[found.error > 0].str.startswith("residual").all()
     return "residual_by_bits" if name == "error" and of_residuals else name

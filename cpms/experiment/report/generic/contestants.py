@@ -103,6 +103,8 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
         return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
     if name == "device":  # PoCL's name also contains the processor and its instructions.
         return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
+    if value is True:
+        return spaced(name)
     return value if isinstance(value, str) else f"{name}={value}"
 
 

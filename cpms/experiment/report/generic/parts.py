@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from cpms.base.errors import InputError
@@ -22,6 +23,8 @@ Made = tuple["Figure", str, str] | None
 """A figure, the text of its caption and its alternative text; None if the observations allow none."""
 SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
 """Units of time in seconds, from the longest."""
+BAR_IN = 0.105
+"""Height of a bar, in inches."""
 
 
 def fewest(found: pd.DataFrame) -> str:
@@ -67,13 +70,20 @@ def baseline_of(found: pd.DataFrame, baseline: str | None) -> str | None:
     return max(names, key=lambda name: ("fp64" in name.partition("auto (")[0], counts.get(name, 0)))
 
 
-def lines_of_names(found: pd.DataFrame, width: float) -> tuple[Figure, Axes, pd.DataFrame, str]:
-    """Return a panel with as many contestants along its vertical axis as fit, these, and a text about the others."""
-    found, labels, some = room.fitting(found, short_names(found), width)
-    figure, (axes,) = panels.grid(width, 1, 0.9 + room.line_height(labels) * len(found))
-    axes.set_yticks(range(len(found)), labels)
-    axes.set_ylim(len(found) - 0.5, -0.5)
-    return figure, axes, found, some
+def lines_of_names(
+    found: pd.DataFrame, width: float, base: str | None = None
+) -> tuple[Figure, Axes, list[float], pd.DataFrame, str]:
+    """Return a panel with as many results along its vertical axis as fit, their places, and a text about the others.
+
+    The vertical axis is in inches, since names have one line or more.
+    """
+    found, labels, some = room.fitting(found, short_names(found), width, base)
+    heights = np.array([room.line_height([label]) for label in labels])
+    places = (heights.cumsum() - heights / 2).tolist()
+    figure, (axes,) = panels.grid(width, 1, 0.9 + float(heights.sum()))
+    axes.set_yticks(places, labels)
+    axes.set_ylim(float(heights.sum()), 0.0)
+    return figure, axes, places, found, some
 
 
 def short_names(found: pd.DataFrame) -> list[str]:
@@ -90,9 +100,10 @@ def short_names(found: pd.DataFrame) -> list[str]:
 
 
 def explain_bits(
-    figure: Figure, found: pd.DataFrame, *, marked: bool = True, swept: Iterable[float] = (), others: Sequence[Any] = ()
-) -> None:
-    """Add a legend of colours, and of markers if there are several, below the panel.
+    figure: Figure, found: pd.DataFrame, *, marked: bool = True, swept: Iterable[float] = (),
+    others: Sequence[Any] = (), below: bool = True,
+) -> None:  # fmt: skip
+    """Add a legend of colours, and of markers if there are several, below the panels or above them.
 
     Colours are those of the bits in ``swept``, by default of the fewest bits of each contestant; ``others`` are further
     entries.
@@ -102,12 +113,12 @@ def explain_bits(
     named = (
         {kind: kinds[kind] for kind in sorted(filter(None, kinds))} if 1 < len(kinds) <= len(panels.ALL_MARKERS) else {}
     )
-    explain(figure, [*panels.key(bits, named if marked else {}), *others])
+    explain(figure, [*panels.key(bits, named if marked else {}), *others], below=below)
 
 
-def explain(figure: Figure, entries: list[Artist]) -> None:
-    """Write a legend below the panels, which keep their height."""
-    lines = panels.legend(figure, entries, most=50, below=True)
+def explain(figure: Figure, entries: list[Artist], *, below: bool = True) -> None:
+    """Write a legend below the panels or above them, which keep their height."""
+    lines = panels.legend(figure, entries, most=50, below=below)
     figure.set_figheight(figure.get_figheight() + 0.14 * (lines - 1))
 
 

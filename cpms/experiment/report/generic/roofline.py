@@ -2,8 +2,9 @@
 
 Work that is bound by memory cannot move bytes faster than a copy does, unless a cache holds some of them (Williams,
 Waterman and Patterson, Roofline, Communications of the ACM 52 (2009)). Results without bytes, or without the rate of a
-copy on their device, have no share; the caption counts them. Contestants have the order of the configuration. If bars
-do not fit, fewer graphs are drawn, chosen by size, and then fewer contestants. The cost is that of the panel.
+copy on their device, have no share; the caption counts them. Contestants have the order of the
+configuration. Where few of many graphs fit, those drawn are of the larger half, since small ones fit into caches and
+are bound by the start of a kernel. The cost is that of the panels.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ import pandas as pd
 
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic import bandwidth
-from cpms.experiment.report.generic.parts import Made, baseline_of, each_line, explain, fewest, range_of, short_names
-from cpms.experiment.report.generic.words import bits_in_words, cases_in_words
-from cpms.experiment.report.page import room
+from cpms.experiment.report.generic.multiples import label, multiples, panel_inches
+from cpms.experiment.report.generic.parts import BAR_IN, Made, baseline_of, each_line, explain, fewest, range_of
+from cpms.experiment.report.generic.words import bits_in_words
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.stand_ins import STARRED
 
 _COPY: dict[str, Any] = {"color": NEUTRAL, "linewidth": 0.7, "linestyle": "--"}
 """The line at the rate of a copy."""
 _OF_SOLVES = "; a sweep moves the matrix once, and reads and writes a vector in its bits"
-_MOST_IN, _BAR_IN = 2.95, 0.105
-"""Most height of the panel, and height of a bar, in inches."""
-_BY_SIZE = {3: "the smallest, the median and the largest", 2: "the smallest and the largest", 1: "the largest"}
-"""Numbers of graphs that are drawn where not all fit, and which ones these are by their size."""
+_TICK_IN = 0.24
+"""Least distance of ticks, in inches."""
+_NUMBER_IN = 0.27
+"""Width of a number beside a bar, in inches."""
 
 
 def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -39,24 +40,31 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
     ends = {"share": "seconds", "least_share": "most", "most_share": "least"}
     found = found.assign(**{share: 1e-7 * found.moved / found[time] / found.copy_gbps for share, time in ends.items()})
     found, tolerance = _at_one_tolerance(found)
-    found, some = _fitting(found, width, baseline_of(found, baseline))
-    figure, axes, places = _panel(found, width)
-    axes.barh(places, found.share, color=[colour(bits) for bits in found.fewest_bits], height=_BAR_IN)
-    spread = np.array([found.share - found.least_share, found.most_share - found.share]).clip(min=0)
-    if spread.any():
-        axes.errorbar(found.share, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
-    axes.axvline(100.0, **_COPY)
-    for place, line in zip(places, each_line(found), strict=True):
-        axes.annotate(
-            panels.number(float(f"{line.share:.2g}")), (max(line.share, line.most_share), place), (2, 0),
-            textcoords="offset points", va="center_baseline", fontsize=7,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
-        )  # fmt: skip
-    axes.set_xlim(0, max(105.0, 1.15 * found.most_share.max()))
-    names = [each.get_text() for each in axes.get_yticklabels()]
-    panels.label_below(axes, "effective bandwidth, % of a copy", width, names)
+    names = list(dict.fromkeys(found.called))
+    found = found.assign(order=found.called.map(names.index)).sort_values(["size", "case", "order"], kind="stable")
+    counts = found.groupby("case", sort=False).size()
+    cases = list(counts.index[2 * counts >= counts.max()])
+    base, order = baseline_of(found, baseline), "size"
+    made = multiples(found, width, base, names=names, cases=cases, order=order)
+    if len(made.panels) < len(cases) // 2:
+        order = "size among the larger half"
+        made = multiples(found, width, base, names=names, cases=cases[len(cases) // 2 :], order=order)
+    found = made.found
+    inches = panel_inches(made.names, len(made.panels), width)
+    for panel in made.panels:
+        _draw(panel.axes, panel.places, panel.found)
+    longest = 1.02 * found[["share", "most_share"]].max().max()
+    end = max(105.0, longest * inches / max(0.3 * inches, inches - _NUMBER_IN))
+    steps = [step for step in (20, 50, 100) if step / end * inches >= _TICK_IN]
+    made.panels[0].axes.set_xlim(0, end)
+    made.panels[0].axes.set_xticks(range(0, 101, (steps or [100])[0]))
+    label(made, "effective bandwidth, % of a copy", width)
     several = len({*map(colour, found.fewest_bits)}) > 1
-    explain(figure, panels.key(found.fewest_bits if several else (), lines={"copy": _COPY}))
+    explain(
+        made.figure,
+        panels.key(found.fewest_bits if several else (), lines={"copy": _COPY}),
+        below=len(made.panels) == 1,
+    )
     rates = sorted(set(found.copy_gbps.round()))
     copied = f"{rates[0]:.0f}" if len(rates) == 1 else f"{rates[0]:.0f} to {rates[-1]:.0f}"
     texts = [
@@ -65,12 +73,12 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         _of_colours(found) if several else _of_bits(found),
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         tolerance,
-        some,
+        made.text,
         _OF_SOLVES if found.kind.isin(bandwidth.SOLVES).any() else "",
         without,
         f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
     ]
-    return figure, "".join(texts), range_of(found, "share", "Bars of the share of a copy", "%")
+    return made.figure, "".join(texts), range_of(found, "share", "Bars of the share of a copy", "%")
 
 
 def _of_colours(found: pd.DataFrame) -> str:
@@ -94,75 +102,16 @@ def _at_one_tolerance(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return kept.assign(problem=kept.besides, case=cases), f"; {text if alike else 'smallest tolerance of each graph'}"
 
 
-def _fitting(found: pd.DataFrame, width: float, base: str | None) -> tuple[pd.DataFrame, str]:
-    """Return the lines that fit, by the size of their graph and in the order of contestants, and a text."""
-    names = list(dict.fromkeys(found.called))
-    found = found.assign(order=found.called.map(names.index)).sort_values(["size", "case", "order"], kind="stable")
-    counts = found.groupby("case", sort=False).size()
-    full = list(counts.index[2 * counts >= counts.max()])
-    several = counts.max() > 1
-    kept, what = found, ""
-    for most in () if _height(found, width) <= _MOST_IN else range(len(full), 0, -1) if not several else (3, 2, 1):
-        if most > len(full):
-            continue
-        cases = room.evenly(full, most) if most > 1 else full[-1:]
-        kept = found[found.case.isin(cases)]
-        chosen = _BY_SIZE[most] if most in _BY_SIZE and len(set(found["size"])) > 1 else "evenly chosen"
-        what = f"; {most} of {len(counts)} {cases_in_words(found)}: {chosen}"
-        if _height(kept, width) <= _MOST_IN:
-            break
-    if kept.case.nunique() == len(counts):
-        what = ""
-    elif len(set(kept.case)) == 1:  # No name beside the bars says which graph it is.
-        what += f", {captions.case_label(kept.graph.iloc[0], kept.problem.iloc[0])}"
-    here = [name for name in names if name in set(kept.called)]
-    shown = kept
-    for most in range(len(here) - 1, 1, -1):
-        if _height(shown, width) <= _MOST_IN:
-            break
-        shown = kept[kept.called.isin(_with_own(kept, here, most, base))]
-    drawn = shown.called.nunique()
-    some = f"; {drawn} of {len(names)} contestants, evenly chosen" if drawn < len(names) else ""
-    return shown.reset_index(drop=True), what + some
-
-
-def _with_own(found: pd.DataFrame, names: list[str], most: int, base: str | None) -> list[str]:
-    """Return so many contestants, evenly chosen after the baseline and a user's plug-ins."""
-    own = [name for name in names if name == base or name in set(found.called[found.own])]
-    others = [name for name in names if name not in own]
-    return own + room.evenly(others, max(1, most - len(own)))
-
-
-def _height(found: pd.DataFrame, width: float) -> float:
-    return sum(room.line_height([tick]) for tick, _ in _ticks(found, width))
-
-
-def _ticks(found: pd.DataFrame, width: float) -> list[tuple[str, bool]]:
-    """Return the names along the vertical axis from the top, and whether each has a bar or is that of a graph."""
-    cases = list(dict.fromkeys(zip(found.case, found.graph, found.problem, strict=True)))
-    if len(cases) == 1 or len(cases) == len(found):
-        return [(name, True) for name in room.wrapped(short_names(found), room.name_length(width), room.MOST_LINES)]
-    heads = captions.case_labels([(graph, problem) for _, graph, problem in cases], 38 if width < 5 else 44)
-    by_case = {case: head for (case, *_), head in zip(cases, heads, strict=True)}
-    names = list(dict.fromkeys(found.called))
-    labels = dict(zip(names, room.wrapped(names, room.name_length(width), room.MOST_LINES), strict=True))
-    ticks, before = list[tuple[str, bool]](), None
-    for line in each_line(found):
-        ticks += [(f"{by_case[line.case]}:", False)] if line.case != before else []
-        ticks.append((labels[line.called], True))
-        before = line.case
-    return ticks
-
-
-def _panel(found: pd.DataFrame, width: float) -> tuple[Any, Any, list[float]]:
-    """Return a figure, its panel, whose vertical axis is in inches, and the places of bars."""
-    ticks = _ticks(found, width)
-    heights = np.array([room.line_height([tick]) for tick, _ in ticks])
-    middles = (heights.cumsum() - heights / 2).tolist()
-    figure, (axes,) = panels.grid(width, 1, 0.9 + float(heights.sum()))
-    axes.set_yticks(middles, [tick for tick, _ in ticks])
-    for tick, (_, barred) in zip(axes.yaxis.get_major_ticks(), ticks, strict=True):
-        tick.tick1line.set_visible(barred)
-        tick.label1.set_fontstyle("normal" if barred else "italic")
-    axes.set_ylim(float(heights.sum()), 0.0)
-    return figure, axes, [place for place, (_, barred) in zip(middles, ticks, strict=True) if barred]
+def _draw(axes: Any, places: list[float], found: pd.DataFrame) -> None:
+    """Draw bars with their ranges and numbers, and the line at the rate of a copy."""
+    axes.barh(places, found.share, color=[colour(bits) for bits in found.fewest_bits], height=BAR_IN)
+    spread = np.array([found.share - found.least_share, found.most_share - found.share]).clip(min=0)
+    if spread.any():
+        axes.errorbar(found.share, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
+    axes.axvline(100.0, **_COPY)
+    for place, line in zip(places, each_line(found), strict=True):
+        axes.annotate(
+            panels.number(float(f"{line.share:.2g}")), (max(line.share, line.most_share), place), (2, 0),
+            textcoords="offset points", va="center_baseline", fontsize=7,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
+        )  # fmt: skip

@@ -1,6 +1,6 @@
 """Time against bytes, and error against bits, as points with the names of their graphs and contestants.
 
-The name of a graph, or a number that the legend explains, stands beside each group of its points, or beside one of them
+The name of a graph, or a number that the title explains, stands beside each group of its points, or beside one of them
 if lines join them (`cpms.experiment.report.page.labels`). The legend gives the marks of contestants. If there are more
 graphs and contestants than fit, a sample is drawn, and the caption states how many.
 """
@@ -42,8 +42,14 @@ _MOST = {False: (6, 6, 18), True: (9, 8, 32)}
 """Most graphs, contestants and points, in one column of a journal and in two."""
 _NAME = {False: 20, True: 30}
 """Most characters of a line of a graph's name beside a point, in one column of a journal and in two."""
+_CHARACTER_PT, _TITLE_SHARE, _BETWEEN = 4.2, 0.775, " \u00b7 "
+"""Width of a character of a title in points, its most width over that of the figure, and the text between its names."""
+_LONGEST = 52
+"""Most characters of a line of a title."""
 _MARK_PT, _SHARE_OF_PANEL, _HEIGHT_PT = 4.0, 0.75, 120.0
 """Width of a mark in points; width of a panel over that of its figure, and about its height in points."""
+_PANEL_IN = 2.5
+"""Height of a figure before its legend has more than a line, in inches."""
 _LEAST_SPREAD = 1.1
 """Least ratio of the most bytes to the fewest for a figure; smaller differences of bytes are not significant."""
 _TOGETHER = 2
@@ -72,7 +78,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         return None  # Bytes differ by graph alone.
     size, time = unit(found.traffic.median(), _BYTES), unit(found.seconds.max(), SECONDS)
     names = captions.in_words(found.traffic_name)
-    figure, (axes,) = panels.grid(width, 1, 2.6)
+    figure, (axes,) = panels.grid(width, 1, _PANEL_IN)
     axes.set(
         xlabel=names if size == "bytes" else f"{names}, in {size}",
         ylabel=f"time in {time}",
@@ -86,30 +92,43 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
 
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
-    """Draw the error against the mean number of bits read."""
-    exact, found = _exact(found), found[(found.error > 0) & (found.bits > 0)]
-    if not _relates(found.bits) or _is_of_tolerances(found):
+    """Draw the error, or in its place the iterations (`counts_iterations`), against the mean number of bits read."""
+    exact, counts = _exact(found), counts_iterations(found)
+    up = "iterations" if counts else "error"
+    found = found[(found.error > 0) & (found.bits > 0) & (found[up] > 0)]
+    if not _relates(found.bits) or (_is_of_tolerances(found) and not counts):
         return None
     wrong = _wrong(found)
-    found, some = _chosen(found, ("bits", "error"), width, baseline)
+    found, some = _chosen(found, ("bits", up), width, baseline)
     if not _relates(found.bits):
         return None
-    names = captions.in_words(found.error_name)
+    names = "iterations" if counts else captions.in_words(found.error_name)
     names = "largest relative error" if set(found.kind) == {"product"} else names
-    figure, (axes,) = panels.grid(width, 1, 2.6)
+    figure, (axes,) = panels.grid(width, 1, _PANEL_IN)
     several = bool((found.bits != found.fewest_bits).any())
     axes.set(xlabel=f"bits {bits_in_words(found)}{', mean over iterations' if several else ''}", ylabel=names)
     panels.logarithmic(axes, "y")
-    more = _draw(axes, found.assign(x=found.bits, y=found.error), width)
+    shades = found.bits if counts else found.fewest_bits  # Rows of vectors' bits hold their mean alone.
+    more = _draw(axes, found.assign(x=found.bits, y=found[up], fewest_bits=shades), width)
     against = f"{'the mean of ' if several else ''}the bits {bits_in_words(found)}"
     text = f"{names}, against {against}{more}{exact}{wrong}{some}"
-    return figure, text, range_of(found, "error", "Points of the error", "")
+    return figure, text, range_of(found, up, f"Points of the {up}", "")
+
+
+def counts_iterations(found: pd.DataFrame) -> bool:
+    """Return whether results are compared by their iterations: those without times whose residuals show nothing."""
+    known = found[(found.error > 0) & (found.iterations > 0)]
+    return len(known) > 0 and not (found.seconds > 0).any() and _is_of_tolerances(known)
 
 
 def _is_of_tolerances(found: pd.DataFrame) -> bool:
-    """Return whether errors are residuals that only show the tolerance: on each graph, all are within a decade."""
+    """Return whether errors are residuals that only show the tolerance.
+
+    They do if solves are to several tolerances, or if on each graph all residuals are within a decade.
+    """
     errors = found.groupby("case").error
-    return bool(found.error_name.str.startswith("residual").all() and (errors.max() < _DECADE * errors.min()).all())
+    alike = len(set(found.tol.dropna())) > 1 or (errors.max() < _DECADE * errors.min()).all()
+    return bool(found.error_name.str.startswith("residual").all() and alike)
 
 
 def _exact(found: pd.DataFrame) -> str:
@@ -300,13 +319,12 @@ def _cross(one: Any, other: Any) -> bool:
 
 
 def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: list[Artist], width: float) -> None:
-    """Write names of graphs, or numbers that the legend explains, beside their points; and write the legend."""
+    """Write names of graphs, or numbers that the title explains, beside their points; and write the legend."""
     figure: Any = axes.figure
     given = [(*str(part.graph.iloc[0]).partition(", ")[::2], part.problem.iloc[0]) for part in parts]
     graphs = captions.case_labels([(graph, "") for graph, *_ in given])
     each_lines = [[*in_lines(graph, _NAME[width > 5]), *more] for graph, (_, *more) in zip(graphs, given, strict=True)]
     names = ["\n".join(filter(None, each)) for each in each_lines]
-    above = [*figure.legends]
     if entries:
         explain(figure, entries)
     if len(parts) == 1:
@@ -320,17 +338,24 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: 
     if not repeated and labels.place(axes, [names[place] for place, _ in groups], held, lines=lines):
         return
     numbers = [str(place + 1) for place, _ in groups]
-    numbered = {
-        f"{place} {' '.join(filter(None, each))}": {"linestyle": ""} for place, each in enumerate(each_lines, 1)
-    }
+    numbered = _in_rows([f"{place} {' '.join(filter(None, each))}" for place, each in enumerate(each_lines, 1)], width)
+    axes.set_title(numbered, fontsize=7)
+    figure.set_figheight(figure.get_figheight() + 0.14 * (1 + numbered.count("\n")))
     height = figure.get_figheight()
-    for more in (0.0, 0.6, 1.2, 1.8):
-        figure.legends[:] = above
+    for more in (0.0, 0.3, 0.6, 1.2):
         figure.set_figheight(height + more)
-        explain(figure, [*entries, *panels.key(lines=numbered)])
         if labels.place(axes, numbers, held, lines=lines):
             return
     labels.place(axes, numbers, held, lines=lines, all_or_none=False)
+
+
+def _in_rows(names: Sequence[str], width: float) -> str:
+    """Return names side by side, in as few lines as are no wider than a panel."""
+    most, rows = min(_LONGEST, int(72 * _TITLE_SHARE * width / _CHARACTER_PT)), [""]
+    for name in names:
+        fits = len(rows[-1]) + len(name) + len(_BETWEEN) <= most
+        rows[-1:] = [f"{rows[-1]}{_BETWEEN}{name}"] if rows[-1] and fits else [*filter(None, rows[-1:]), name]
+    return "\n".join(rows)
 
 
 def _groups(points: Sequence[Any], axes: Axes, width: float) -> list[list[Any]]:

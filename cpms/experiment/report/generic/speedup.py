@@ -24,42 +24,44 @@ from cpms.experiment.report.generic.parts import (
 )
 from cpms.experiment.report.generic.words import case_in_words, cases_in_words, of_systems
 from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, median_ratio
-from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
 def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
-    """Draw the speed-up of each contestant over the baseline, with a bootstrap interval of 95 percent.
+    """Draw the speed-up of each contestant over the baseline, or that of the only one on each graph.
 
-    Below a mean lies a stroke at the median of its ratios. Means of fewer than `FEWEST` ratios have these as dots below
-    them, and no interval.
+    Means have a bootstrap interval of 95 percent. Below a mean lies a stroke at the median of its ratios. Means of
+    fewer than `FEWEST` ratios have a stroke for each of these below them, and no interval.
     """
     base = baseline_of(found, baseline)
     lines = speedups(found, baseline)
     if base is None or not lines:
         return None
     kept, left = _in_common(found, base)
-    figure, axes, table, some = lines_of_names(pd.DataFrame(lines).sort_values("speedup", ascending=False), width)
+    alone = len(lines) == 1 and lines[0]["graphs"] >= FEWEST
+    ordered = _each_ratio(lines[0], kept, base) if alone else pd.DataFrame(lines)
+    ordered = ordered.sort_values(["graphs", "speedup"] if alone else "speedup", ascending=False)
+    figure, axes, places, table, some = lines_of_names(ordered, width)
     several = len(set(panels.kinds(table))) < len(table)  # Else each line is named by its engine.
     marker = panels.markers(table) if several else "o" * len(table)
     names = [each.get_text() for each in axes.get_yticklabels()]
-    row = room.line_height([""]) / room.line_height(names)
-    for place, line in enumerate(each_line(table)):
+    for number, (place, line) in enumerate(zip(places, each_line(table), strict=True)):
         ends = None if 1 < line.graphs < FEWEST else (line.low, line.high)
-        at, below = place - (_ABOVE * row if line.graphs > 1 else 0.0), place + _BELOW * row
-        panels.point(axes, line.speedup, at, line.fewest_bits, marker[place], ends=ends)
+        at, below = place - (_ABOVE_IN if line.graphs > 1 else 0.0), place + _BELOW_IN
+        panels.point(axes, line.speedup, at, line.fewest_bits, marker[number], ends=ends)
         if line.graphs >= FEWEST:
             axes.plot(line.median, below, **_MEDIAN)
         elif line.graphs > 1:
-            style = {**panels.DOT, "color": colour(line.fewest_bits)}
+            style = {**_RATIO, "color": colour(line.fewest_bits)}
             axes.plot(line.ratios, [below] * line.graphs, **style)
     axes.axvline(1.0, color=NEUTRAL, linewidth=0.6)
     panels.logarithmic(axes, most=5)
-    panels.label_below(axes, f"speed-up over {abbreviate(base, 80)}", width, names)
+    of = f" of {abbreviate(lines[0]['called'], 40)}" if alone else ""
+    panels.label_below(axes, f"speed-up{of} over {abbreviate(base, 80)}", width, names)
     kind = "system" if of_systems(kept) else case_in_words(kept)
     looks = {
         "median": (table.graphs >= FEWEST, _MEDIAN),
-        f"a {kind}": (table.graphs.between(2, FEWEST - 1), panels.DOT),
+        f"{'an' if kind == 'array' else 'a'} {kind}": (table.graphs.between(2, FEWEST - 1), _RATIO),
     }
     entries = {name: style for name, (where, style) in looks.items() if where.any()}
     explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
@@ -67,7 +69,8 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     first = captions.case_label(*kept[["graph", "problem"]].iloc[0])
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
     mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
-    text = f"speed-up over {base}{mean}{_lines(table, kept)}{fewest(kept)}{_stored(kept)}{_errors(kept, base)}"
+    mean = f"; a row for each {kind}, and their geometric mean" if alone else mean
+    text = f"speed-up{of} over {base}{mean}{_lines(table, kept)}{fewest(kept)}{_stored(kept)}{_errors(kept, base)}"
     return figure, f"{text}{left}{some}", range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
 
 
@@ -93,8 +96,10 @@ _SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
 """Columns, and a word in the names of graphs that grow with the ranks."""
 _MEDIAN: dict[str, Any] = {"color": "#222222", "marker": "|", "markersize": 3.2, "linestyle": ""}
 """The stroke at the median of the ratios of which a mean is drawn."""
-_ABOVE, _BELOW = 0.14, 0.3
-"""Distances of a mean, and of what lies below it, from the middle of a row, in lines of its name."""
+_RATIO: dict[str, Any] = {**_MEDIAN, "color": NEUTRAL, "markersize": 4.0, "markeredgewidth": 0.9}
+"""The stroke of a ratio of a mean of few; a small circle would look like the mark of an engine."""
+_ABOVE_IN, _BELOW_IN = 0.021, 0.045
+"""Distances of a mean, and of what lies below it, from the middle of a row, in inches."""
 _MOST_STORED = 4
 """Most contestants whose formats a caption states."""
 _SAME_ERROR = 2.0
@@ -131,25 +136,39 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
 
 
 def _lines(table: pd.DataFrame, found: pd.DataFrame) -> str:
-    """Return a text about intervals, and about the strokes or dots below means."""
-    few, means = table.graphs.between(2, FEWEST - 1), table.graphs >= FEWEST
-    lines = table[~few]
+    """Return a text about intervals, and about the strokes below means."""
+    few, means, alone = table.graphs.between(2, FEWEST - 1), table.graphs >= FEWEST, table.graphs == 1
+    drawn = (table.low < table.high) & ~few
     if few.all():
         interval = ""
-    elif (lines.low < lines.high).any():
-        interval = _interval(found, alone=not means.any())
+    elif drawn.any():
+        of_means = " with 95 % bootstrap interval" if alone.any() else ", with 95 % bootstrap interval"
+        of_others = _interval(found) if (drawn & alone).any() else ""
+        interval = (of_means if (drawn & means).any() else "") + of_others
     elif (found.least < found.most).any():
         interval = "; no interval: the rows hold the least and the most of the samples only"
     else:
         interval = "; the rows hold no samples for an interval"
-    dots = f"; dots: the ratios of a mean of fewer than {FEWEST}, which has no interval" if few.any() else ""
+    dots = f"; strokes: the ratios of a mean of fewer than {FEWEST}, which has no interval" if few.any() else ""
     return f"{interval}{'; strokes: medians over these' if means.any() else ''}{dots}"
 
 
-def _interval(found: pd.DataFrame, *, alone: bool) -> str:
-    """Return a text about the lines of intervals: of means, or of contestants with one ratio ``alone``."""
+def _each_ratio(mean: dict[str, Any], found: pd.DataFrame, base: str) -> pd.DataFrame:
+    """Return a line for the mean of the only contestant, and one for its ratio on each graph, named by the graph."""
+    samples = {line.case: line.samples for line in each_line(found[found.called == base])}
+    lines = [{**mean, "called": "geometric mean"}]
+    for line in each_line(found[found.called != base]):
+        pairs = [(samples[line.case], line.samples)]
+        ratio = {"called": "", "median": median_ratio(pairs), "graphs": 1, "ratios": [median_ratio(pairs)]}
+        ends = dict(zip(_SPEED, bootstrap_or_range(pairs)[:3], strict=True))
+        lines.append({**line._asdict(), **ends, **ratio})
+    return pd.DataFrame(lines)
+
+
+def _interval(found: pd.DataFrame) -> str:
+    """Return a text about the lines of single ratios."""
     counts = found.samples.map(len)
-    if not alone or counts.min() >= FEWEST:
+    if counts.min() >= FEWEST:
         return ", with 95 % bootstrap interval"
     ranges = "; lines: least to most ratio of the samples"
     several = f", where these are fewer than {FEWEST}, else 95 % bootstrap interval"

@@ -32,6 +32,8 @@ from cpms.experiment.report.stand_ins import STARRED
 
 _MOST = {False: (2, 6), True: (4, 8)}
 """Most graphs and contestants, in one column of a journal and in two."""
+_PANEL_IN = 1.75
+"""Height of a row of panels, in inches."""
 _LEAST_TOLERANCES = 3
 """Least number of tolerances of a curve; times at fewer are in the figure of times."""
 _APART = 1.3
@@ -50,7 +52,7 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     time = unit(points.seconds.max(), SECONDS)
     marks, names = marks_of(points), list(dict.fromkeys(points.called))
     parts = [part for _, part in points.groupby("case", sort=False)]
-    figure, axes = panels.grid(width, len(parts), 2.1, columns=(1, 2), sharex=True)
+    figure, axes = panels.grid(width, len(parts), _PANEL_IN, columns=(1, 2), sharex=True)
     titles = captions.case_labels([(part.graph.iloc[0], part.problem.iloc[0]) for part in parts])
     columns = 2 if wide and len(parts) > 1 else 1
     for number, (panel, part, title) in enumerate(zip(axes, parts, titles, strict=True)):

@@ -7,7 +7,7 @@ among them. The cost is a sort of the observations.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +18,14 @@ from cpms.experiment.report.generic.words import cases_in_words
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_LINES = 40
+MOST_LINES = 21
 """Most bars or points in a column of names."""
 CHARACTER_IN = 0.054
 """Width of a character of 7 points, in inches."""
 _PAGE_IN = 7.6
-"""Most height of a column of names, in inches, that leaves a page space for axis, legend and caption."""
-_LEAST_CASES = 4
-"""Least number of graphs in a column of names in which not all fit."""
+"""Height in inches of the names of all results above which names have one line."""
+MOST_IN = 3.1
+"""Most height of the panels beside a column of names, in inches, so that a figure has about four."""
 
 
 def wrapped(names: Sequence[str], most: int, room: int) -> list[str]:
@@ -53,52 +53,37 @@ def line_height(labels: Sequence[str]) -> float:
     return 0.03 + 0.12 * max(label.count("\n") + 1 for label in labels)
 
 
-def fitting(found: pd.DataFrame, names: Sequence[str], width: float) -> tuple[pd.DataFrame, list[str], str]:
-    """Return as many lines of a table as fit on a page, evenly chosen, their names, and a text about the others.
+def fitting(
+    found: pd.DataFrame, names: Sequence[str], width: float, base: str | None = None
+) -> tuple[pd.DataFrame, list[str], str]:
+    """Return as many lines of a table as fit into `MOST_IN`, evenly chosen, their names, and a text about the others.
 
     Parameters
     ----------
     found : pandas.DataFrame
+        Columns ``case``, ``called`` and, for plug-ins, ``own``; these are kept where each contestant has one line.
     names : sequence of str
         Names of the lines.
     width : float
         Width of the figure, in inches.
+    base : str, optional
+        A contestant that is kept, too.
     """
     labels = wrapped(names, name_length(width), MOST_LINES)
-    room = min(MOST_LINES, int(_PAGE_IN / line_height(labels)))
-    if len(found) <= room:
+    heights, kept = [line_height([label]) for label in labels], list(range(len(found)))
+    own = (found.called == base) | (found.own.astype(bool) if "own" in found else False)
+    staying = {int(place) for place in np.flatnonzero(own)} if found.called.is_unique else set[int]()
+    while len(kept) > 1 and sum(heights[place] for place in kept) > MOST_IN:
+        fewer = evenly_with(range(len(found)), staying, len(kept) - 1)
+        if len(fewer) == len(kept):
+            break
+        kept = fewer
+    if len(kept) == len(found):
         return found.reset_index(drop=True), labels, ""
-    kept = evenly(range(len(found)), room)
     what = "contestants" if len(set(found.case)) == 1 else "results"
     what = cases_in_words(found) if len(set(found.called)) == 1 else what
-    text = f"; {room} of {len(found)} {what}, evenly chosen"
+    text = f"; {len(kept)} of {len(found)} {what}, evenly chosen"
     return found.iloc[kept].reset_index(drop=True), [labels[place] for place in kept], text
-
-
-def comparable(found: pd.DataFrame, width: float, base: str | None) -> tuple[pd.DataFrame, dict[str, str], str]:
-    """Return the lines of as many cases as fit on a page, the labels of contestants, and a text about the others.
-
-    Each case has the same contestants, so that its bars can be compared. At least four cases are kept, from the fastest
-    to the slowest. Then the baseline and as many other contestants as fit are kept, evenly chosen by relative time.
-
-    Parameters
-    ----------
-    found : pandas.DataFrame
-        Columns ``case``, ``called``, ``problem`` and ``seconds``.
-    width : float
-        Width of the figure, in inches.
-    base : str or None
-        The contestant over which speed-ups are computed.
-    """
-    names, cases = _by_time(found)
-    labels = dict(zip(names, wrapped(names, name_length(width), MOST_LINES), strict=True))
-    room = min(MOST_LINES, int(_PAGE_IN / line_height(list(labels.values()))))
-    of_case = int(found.groupby("case").size().max()) + 1
-    most = max(min(_LEAST_CASES, len(cases)), room // of_case)
-    shown = min(most, len(cases))
-    all_fit = shown * of_case <= room
-    found, some = sample(found, base, most, len(names) if all_fit else max(2, room // shown - 1))
-    return found, labels, some
 
 
 def sample(
@@ -120,7 +105,7 @@ def sample(
     full : bool
         Omit nearly empty cases, which have less than half as many contestants as the fullest.
     """
-    names, cases = _by_time(found, full)
+    names, cases = by_time(found, full)
     shown, kept = evenly(cases, most_cases), evenly(names, most_names)
     own = set(found[found.own].called) if "own" in found else set()
     staying = [name for name in names if name == base or name in own]
@@ -140,7 +125,7 @@ def sample(
     return found.sort_values(["place", "seconds"]).reset_index(drop=True), "".join(texts)
 
 
-def _by_time(found: pd.DataFrame, full: bool = True) -> tuple[list[str], list[str]]:
+def by_time(found: pd.DataFrame, full: bool = True) -> tuple[list[str], list[str]]:
     """Return contestants in the order of their median relative time, and cases in that of their median time."""
     counts = found.groupby("case").size()
     kept = found[found.case.isin(counts.index[2 * counts >= counts.max()])] if full else found
@@ -160,6 +145,19 @@ def evenly(held: Sequence[Any], most: int) -> list[Any]:
     if len(held) <= most:
         return list(held)
     return [held[int(place)] for place in np.linspace(0, len(held) - 1, most).round()]
+
+
+def evenly_with(held: Sequence[Any], staying: Collection[Any], most: int) -> list[Any]:
+    """Return about ``most`` elements of a sequence in their order: those that stay, and others evenly chosen.
+
+    Examples
+    --------
+    >>> evenly_with("abcdefg", {"b"}, 3), evenly_with("abc", {"a", "b"}, 1)
+    (['a', 'b', 'g'], ['a', 'b', 'c'])
+    """
+    others = [each for each in held if each not in staying]
+    kept = evenly(others, max(1, most - (len(held) - len(others))))
+    return [each for each in held if each in staying or each in kept]
 
 
 def name_length(width: float) -> int:

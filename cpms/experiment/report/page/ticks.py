@@ -66,7 +66,7 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
             low, high = min(vmin, vmax), max(vmin, vmax)
             allowed = most
             while allowed > LEAST_TICKS and not _fit(ticks := chosen_ticks(low, high, most=allowed)):
-                allowed = min(allowed, len(ticks)) - 1
+                allowed = max(LEAST_TICKS, min(allowed, len(ticks)) - 1)
             return chosen_ticks(low, high, most=allowed)
 
     class Fine(Few):
@@ -127,6 +127,8 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
     ([1.0, 10.0, 100.0], [2.0, 5.0, 10.0, 20.0, 50.0], [1.8, 2.0, 2.2, 2.4, 2.6])
     >>> chosen_ticks(0.6, 6.0), chosen_ticks(0.9, 1.6)
     ([0.7, 1.0, 1.5, 2.0, 3.0, 5.0], [1.0, 1.2, 1.4, 1.6])
+    >>> chosen_ticks(0.018, 1.6, most=3)
+    [0.02, 0.1, 0.5]
     """
     if not 0 < low < high or not np.isfinite(high):
         return []
@@ -135,9 +137,13 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
     preferred = [each for each in [*usual, *finer] if LEAST_TICKS <= len(each) <= most]
     if preferred:
         return max(preferred, key=len) if high <= _SHORT * low else preferred[0]
-    held = [*usual, *steps]
-    thinned = [each[:: -(-len(each) // most)] for each in held if len(each) > most]
-    return next((each for each in [*held, *thinned] if LEAST_TICKS <= len(each) <= most), [low, high])
+    held = [*finer, *usual, *_thinned(usual, most), *steps, *_thinned(steps, most)]
+    return next((each for each in held if LEAST_TICKS <= len(each) <= most), [low, high])
+
+
+def _thinned(held: Sequence[list[float]], most: int) -> list[list[float]]:
+    """Return every k-th tick of sequences that are too long."""
+    return [each[:: -(-len(each) // most)] for each in held if len(each) > most]
 
 
 def between_ticks(low: float, high: float, *, tenths: bool = True) -> list[float]:

@@ -1,0 +1,190 @@
+"""Panels that share one column of names: a panel for each graph, so that the name of a contestant is written once.
+
+Where results have one graph or one contestant, or one contestant each, there is one panel with a name for each result.
+The vertical axis is in inches, since names have one line or more. The panels have at most `MOST_IN` of height. As many
+graphs as fit with all contestants are drawn; if not even a row of panels fits, fewer contestants are. The baseline and
+a user's plug-ins are always drawn. The cost is a sort of the observations.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cpms.base.text.escape import abbreviate
+from cpms.experiment.report import captions, panels
+from cpms.experiment.report.generic.parts import lines_of_names
+from cpms.experiment.report.generic.words import cases_in_words
+from cpms.experiment.report.page import room
+from cpms.experiment.report.style import WIDTHS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLUMNS = {False: 2, True: 4}
+"""Most panels side by side, in one column of a journal and in two."""
+_MOST_ROWS = 4
+"""Most panels one above the other."""
+_LINE_IN, _GAP_IN = 0.12, 0.1
+"""Height of a line of a title, and of the space between a title and the panels, in inches."""
+_MARGIN_IN = 0.12
+"""Width of the space beside the names and beside a panel, in inches."""
+_TITLE_IN = 0.066
+"""Width of a character of a title, in inches; wide letters do not average out in short titles."""
+_TITLE_LINES = 2
+"""Most lines of a title."""
+
+
+class Panel(NamedTuple):
+    """A panel, the results in it, and the place of each along its vertical axis."""
+
+    axes: Axes
+    found: pd.DataFrame
+    places: list[float]
+
+
+class Multiples(NamedTuple):
+    """A figure, its panels, the results in them, the names at the left, and a text about the results left out."""
+
+    figure: Figure
+    panels: list[Panel]
+    found: pd.DataFrame
+    names: list[str]
+    text: str
+
+
+def multiples(
+    found: pd.DataFrame, width: float, base: str | None, *, names: Sequence[str], cases: Sequence[str], order: str
+) -> Multiples:
+    """Return a panel for each graph that fits.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+    width : float
+        Width of the figure, in inches.
+    base : str or None
+        The contestant over which speed-ups are computed.
+    names, cases : sequence of str
+        Contestants from the top, and graphs from the left.
+    order : str
+        The quantity by which graphs have this order, for captions.
+    """
+    if 1 in (len(set(found.case)), len(set(found.called)), found.groupby("case").size().max()):
+        figure, axes, places, found, some = lines_of_names(found, width, base)
+        return Multiples(figure, [Panel(axes, found, places)], found, _texts(axes), some)
+    cases, kept, labels = _fitting(found, width, base, names, cases)
+    shown = found[found.case.isin(cases) & found.called.isin(kept)]
+    cases = [case for case in cases if case in set(shown.case)]
+    kept = [name for name in kept if name in set(shown.called)]
+    heads = _heads(found, cases, list(labels.values()), width)
+    heights = [room.line_height([labels[name]]) for name in kept]
+    middles = dict(zip(kept, np.cumsum(heights) - np.array(heights) / 2, strict=True))
+    columns = _columns(width)
+    rows = -(-len(cases) // columns)
+    above = _above(list(heads.values()))
+    figure, grid = panels.grid(
+        width, len(cases), sum(heights) + above + 0.75 / rows, columns=(2, 4), sharex=True, sharey=True
+    )
+    drawn = []
+    for place, (panel, case) in enumerate(zip(grid, cases, strict=True)):
+        part = shown[shown.case == case].reset_index(drop=True)
+        drawn.append(Panel(panel, part, [float(middles[name]) for name in part.called]))
+        panel.set_title(heads[case], fontsize=7)
+        panel.tick_params(labelbottom=place + columns >= len(cases))
+    grid[0].set_yticks([*middles.values()], [labels[name] for name in kept])
+    grid[0].set_ylim(sum(heights), 0.0)
+    text = "".join(_left_out(found, cases, kept, order, len(shown)))
+    return Multiples(figure, drawn, shown, [labels[name] for name in kept], text)
+
+
+def label(made: Multiples, text: str, width: float) -> None:
+    """Label the horizontal axes: below the panel, or once below all panels."""
+    if len(made.panels) == 1:
+        panels.label_below(made.panels[0].axes, text, width, made.names)
+    else:
+        made.figure.supxlabel(text, fontsize=8)
+
+
+def panel_inches(names: Sequence[str], count: int, width: float) -> float:
+    """Return about the width of each of some panels beside names."""
+    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    columns = min(count, _columns(width))
+    return (width - room.CHARACTER_IN * longest - _MARGIN_IN) / columns - _MARGIN_IN
+
+
+def few_ticks(axes: Axes, width_in: float) -> None:
+    """Give a linear horizontal axis as many ticks as fit into a panel."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=max(1, min(5, int(width_in / 0.4))), steps=[1, 2, 2.5, 5, 10]))
+
+
+def _texts(axes: Axes) -> list[str]:
+    return [each.get_text() for each in axes.get_yticklabels()]
+
+
+def _columns(width: float) -> int:
+    return _COLUMNS[width > WIDTHS["single"]]
+
+
+def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], width: float) -> dict[str, str]:
+    """Return the titles of panels, in as many lines as they need."""
+    first = found.drop_duplicates("case").set_index("case")
+    most = max(8, int((panel_inches(names, len(cases), width) + _MARGIN_IN) / _TITLE_IN))
+    given = [(first.graph[case], first.problem[case]) for case in cases]
+    heads = captions.case_labels(given, _TITLE_LINES * most - 2)
+    lines = [textwrap.wrap(head, most, break_long_words=False) for head in heads]
+    return {case: "\n".join(abbreviate(line, most) for line in each) for case, each in zip(cases, lines, strict=True)}
+
+
+def _above(heads: Sequence[str]) -> float:
+    """Return the height of the part of a row of panels that is above them."""
+    return _GAP_IN + _LINE_IN * max(head.count("\n") + 1 for head in heads)
+
+
+def _fitting(
+    found: pd.DataFrame, width: float, base: str | None, names: Sequence[str], cases: Sequence[str]
+) -> tuple[list[str], list[str], dict[str, str]]:
+    """Return the graphs and the contestants that fit, and the labels of all contestants."""
+    labels = dict(zip(names, room.wrapped(names, room.name_length(width), room.MOST_LINES), strict=True))
+    columns = _columns(width)
+
+    def fits(chosen: Sequence[str], kept: Sequence[str]) -> bool:
+        above = _above([*_heads(found, chosen, list(labels.values()), width).values()])
+        each = above + sum(room.line_height([labels[name]]) for name in kept)
+        return -(-len(chosen) // columns) * each <= room.MOST_IN
+
+    for count in _counts(len(cases), columns):
+        chosen = room.evenly(cases, count) if count > 1 else list(cases[-1:])
+        if fits(chosen, names):
+            return chosen, list(names), labels
+    own = {*found[found.own].called, base} if "own" in found else {base}
+    for most in range(len(names) - 1, 1, -1):
+        kept = room.evenly_with(names, own, most)
+        if fits(chosen, kept):
+            break
+    return chosen, kept, labels
+
+
+def _counts(cases: int, columns: int) -> Iterator[int]:
+    """Yield the numbers of graphs to try, from the most: all, or whole rows of panels."""
+    if cases <= columns * _MOST_ROWS:
+        yield cases
+    yield from (columns * rows for rows in range(_MOST_ROWS, 0, -1) if columns * rows < cases)
+
+
+def _left_out(found: pd.DataFrame, cases: Sequence[str], kept: Sequence[str], order: str, drawn: int) -> Iterator[str]:
+    """Yield texts about the graphs, contestants and results that are not drawn."""
+    of_cases, of_names = found.case.nunique(), found.called.nunique()
+    if len(cases) < of_cases:
+        yield f"; {len(cases)} of {of_cases} {cases_in_words(found)}, evenly chosen by {order}"
+    if len(kept) < of_names:
+        yield f"; {len(kept)} of {of_names} contestants, evenly chosen"
+    if drawn < len(cases) * len(kept):
+        yield "; no mark: no such result"

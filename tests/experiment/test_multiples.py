@@ -1,0 +1,136 @@
+"""Panels that share a column of names: each name is written once, with the marks of its contestant beside it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from cpms.experiment.report import figures, templates
+from cpms.experiment.report.generic.scatters import _in_rows
+from cpms.experiment.report.observations import observations
+from cpms.experiment.report.page import room
+from cpms.experiment.report.show import styled
+from cpms.experiment.report.style import WIDTHS
+
+HIGHEST_IN = 4.5
+"""Most height of a figure in inches."""
+WORDS = st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=6)
+
+
+def rows_of(graphs, names):
+    """Return rows of contestants by name, the first of which is the slowest on every graph."""
+    shared = {
+        "experiment": "mine",
+        "status": "ok",
+        "engine": "cpu",
+        "kind": "product",
+        "entries": 9,
+        "host_copy_gbps": 8.0,
+    }
+    return [
+        {**shared, "cell": f"{graph} {place}", "graph": f"graph-{graph}", "nodes": 2 + graph, "solve_s": time}
+        | {"storage": name, "least_bytes": 10**9, "layout": "csr"}
+        for graph in range(graphs)
+        for place, name in enumerate(names)
+        for time in [(1 + graph) / (1 + place / len(names))]
+    ]
+
+
+def drawn(rows, name, width="single"):
+    found = next(each for each in templates.drawings(rows, width=width) if each.name == name)
+    with styled():
+        figures._escape(found.figure)
+        found.figure.draw_without_rendering()
+    return found
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["time", "roofline"])
+@pytest.mark.parametrize(("graphs", "count"), [(2, 3), (5, 9), (30, 4), (12, 40)])
+def test_names_are_written_once_and_marks_are_beside_them(name, width, graphs, count):
+    names = [f"{'long name of a format ' * (place % 3)}f{place}" for place in range(count)]
+    made = drawn(rows_of(graphs, names), name, width)
+    grid = made.figure.axes
+    labels = [text.get_text() for text in grid[0].get_yticklabels()]
+    assert len(set(labels)) == len(labels) <= count
+    assert made.figure.get_figheight() <= HIGHEST_IN
+    assert 2 <= len(grid) <= graphs
+    assert len({axes.get_title() for axes in grid}) == len(grid)
+    assert not any(text.get_visible() for axes in grid[1:2] for text in axes.get_yticklabels() if text.get_text())
+    places = dict(zip(grid[0].get_yticks(), labels, strict=True))
+    for axes in grid:
+        at = [bar.get_y() + bar.get_height() / 2 for bar in axes.patches]
+        assert sorted(at) == pytest.approx(sorted(places))
+        times = [bar.get_width() for bar in sorted(axes.patches, key=lambda bar: bar.get_y())]
+        assert times == sorted(times)  # The fastest is at the top; it also has the largest share.
+
+
+def test_the_legend_and_the_label_of_several_panels_are_on_either_side_of_them():
+    figure = drawn(rows_of(4, ["fp64", "fp32", "fp16"]), "roofline").figure
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    (legend,) = (each.get_window_extent(renderer) for each in figure.legends)
+    below = next(text for text in figure.texts if text.get_text() == figure.get_supxlabel())
+    panels = [axes.get_tightbbox(renderer) for axes in figure.axes]
+    assert max(panel.y1 for panel in panels) <= legend.y0 + 1
+    assert below.get_window_extent(renderer).y1 <= min(panel.y0 for panel in panels) + 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=60, unique_by=" ".join), st.data())
+def test_rows_of_names_fit_and_plug_ins_are_kept(words, data):
+    names = [" ".join(each) for each in words]
+    own = data.draw(st.sets(st.sampled_from(names), max_size=3))
+    found = pd.DataFrame({"called": names, "case": "g", "own": [name in own for name in names], "problem": ""})
+    kept, labels, text = room.fitting(found, names, WIDTHS["single"])
+    assert sum(room.line_height([label]) for label in labels) <= max(room.MOST_IN, 0.4 * (len(own) + 1))
+    assert own <= set(kept.called)
+    assert kept.called.tolist() == [name for name in names if name in set(kept.called)]
+    assert text == (f"; {len(kept)} of {len(names)} contestants, evenly chosen" if len(kept) < len(names) else "")
+
+
+@settings(max_examples=50)
+@given(st.lists(st.text("abc ", min_size=1, max_size=60).map(str.strip).filter(bool), min_size=1, max_size=9))
+def test_names_in_rows_are_whole_and_no_row_is_abbreviated(names):
+    numbered = [f"{place} {name}" for place, name in enumerate(names)]
+    for width in WIDTHS.values():
+        rows = _in_rows(numbered, width).split("\n")
+        assert [name for row in rows for name in row.split(" \u00b7 ")] == numbered
+        assert all(len(row) <= figures._LONGEST_ENTRY for row in rows if row not in numbered)
+
+
+def test_a_parameter_that_is_true_is_its_name_alone():
+    rows = [{**row, "whole": row["storage"] == "fp32" or None} for row in rows_of(1, ["fp64", "fp32"])]
+    assert set(observations(rows).called) == {"fp64", "fp32 whole"}
+
+
+@pytest.mark.parametrize(("tolerances", "shown"), [([1e-8], 1), ([1e-4, 1e-8], 0)])
+def test_residuals_of_several_tolerances_are_not_drawn(tolerances, shown):
+    rows = [
+        {**row, "cell": f"{row['cell']} {tol}", "tol": tol, "residual_l1": tol / 10 ** (1 + 2 * place)}
+        for tol in tolerances
+        for place, row in enumerate(rows_of(1, ["fp64", "fp32", "fp16"]))
+    ]
+    assert sum(each.name == "residual_by_bits" for each in templates.drawings(rows)) == shown
+
+
+def test_solves_without_times_are_compared_by_their_iterations():
+    bits = {"fp64": 64.0, "fp32": 32.0, "bfp16": 17.5}
+    found = [
+        {"vectors": [name], "status": "CONVERGED", "residual": 1e-11, "iterations": 10 * 2**place, "mean_bits": mean}
+        for place, (name, mean) in enumerate(bits.items())
+    ]
+    failed = {"vectors": ["fp16"], "status": "STAGNATED", "residual": 1.0, "iterations": 999, "mean_bits": 16.0}
+    row = {"cell": "0", "experiment": "mine", "kind": "vector_bits", "status": "ok", "graph": "g", "tol": 1e-10}
+    (made,) = templates.drawings([{**row, "ways_found": [*found, failed]}])
+    (axes,) = made.figure.axes
+    points = sorted(tuple(at) for each in axes.collections for at in each.get_offsets().tolist())
+    assert made.name == "iterations_by_bits"
+    assert points == [(17.5, 40.0), (32.0, 20.0), (64.0, 10.0)]
+    assert axes.get_ylabel() == "iterations"
+    assert (
+        "iterations, against the mean of the bits of a vector's value; colour: bits of a vector's value" in made.caption
+    )
+    assert "; not drawn: 1 of 4 solves, which did not converge" in made.caption
