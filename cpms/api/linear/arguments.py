@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms.api.linear.vectors import are_finite
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles, real_array
 from cpms.base.types import Floats
@@ -31,9 +32,9 @@ def vector(name: str, given: Any, size: int) -> Floats:
         raise InputError(f"{name} has shape {shape}; the matrix needs ({size},)")
     plain = array if isinstance(array, np.ndarray) else array.decode()
     values: Floats = np.ascontiguousarray(plain.reshape(size), dtype=np.float64)
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
-        raise InputError(f"{name} holds {values[wrong[0]]} at {int(wrong[0])}; all values must be finite")
+    if not are_finite(values):
+        wrong = int(np.argmin(np.isfinite(values)))
+        raise InputError(f"{name} holds {values[wrong]} at {wrong}; all values must be finite")
     return values
 
 

@@ -35,6 +35,7 @@ from cpms.api.linear.choice import (
 )
 from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of, with_room
 from cpms.api.linear.solution import Solution
+from cpms.api.linear.vectors import are_equal, largest_size, scaled
 from cpms.api.matrix import StoredMatrix
 from cpms.base import work_clock
 from cpms.base.errors import InputError
@@ -215,13 +216,13 @@ class Solver:
         if b_norm == 0.0:
             return self._solution(np.zeros(size), right, asked, Recorder(0, 1.0, None, work_clock.now), 0.0, compiled)
         # Scaled by a power of two, so that norms neither overflow nor vanish; nothing is rounded.
-        exponent = math.frexp(float(np.abs(right).max()))[1]
-        scaled_norm = certify.norm(np.ldexp(right, -exponent))
+        exponent = math.frexp(largest_size(right))[1]
+        unit = scaled(right, -exponent)
+        scaled_norm = certify.norm(unit)
         moment = work_clock.now()
         exact = self._prepared.exact
-        with np.errstate(over="ignore"):
-            x = exact.upload(np.zeros(size) if start is None else np.ldexp(start, -exponent))
-        held = exact.upload(np.ldexp(right, -exponent))
+        x = self._moved(np.zeros(size) if start is None else scaled(start, -exponent))
+        held = self._moved(unit)
         began = work_clock.now()
         recorder = Recorder(most, scaled_norm, on_step, work_clock.now)
         task = SolveTask(
@@ -240,11 +241,11 @@ class Solver:
     def _run(
         self, task: SolveTask, x: Any, right: Floats, tol: float, exponent: int, began: float, compiled: float
     ) -> Solution:
-        certify_s = 0.0
+        certify_s, last = 0.0, None
         for attempt in range(_GOALS):
             status = self._status(task, x, task.goal * 0.1**attempt)
             moment = work_clock.now()
-            found, certificate = self._certified(x, right, exponent)
+            found, certificate = last = self._certified(x, right, exponent, last)
             certify_s += work_clock.now() - moment
             if (
                 certificate.meets(tol)
@@ -277,9 +278,21 @@ class Solver:
                 status = self._method("gmres")(wide, x)
         return status
 
-    def _certified(self, x: Any, right: Floats, exponent: int) -> tuple[Floats, Certificate]:
+    def _moved(self, values: Floats) -> Any:
+        """Return values in the engine's memory; there is no copy where that is main memory."""
+        exact = self._prepared.exact
+        return values if exact.memory == "main" else exact.upload(values)
+
+    def _certified(
+        self, x: Any, right: Floats, exponent: int, last: tuple[Floats, Certificate] | None
+    ) -> tuple[Floats, Certificate]:
+        """Return x in main memory with its certificate, which is the last one where x is as it was then."""
+        exact = self._prepared.exact
+        host = exact.to_host(x)
+        found = scaled(host, exponent, None if exact.memory == "main" else host)
+        if last is not None and are_equal(found, last[0]):
+            return last
         with np.errstate(over="ignore", invalid="ignore"):
-            found = np.ldexp(self._prepared.exact.to_host(x), exponent)
             return found, self._certificate(right, found)
 
     def _certificate(self, right: Floats, x: Floats) -> Certificate:

@@ -12,6 +12,7 @@ from linear_judges import is_within
 import cpms
 from cpms import InputError, SolveStatus, UnsupportedError
 from cpms.api import product_engines
+from cpms.certify import linear_loops
 from cpms.contracts.product_request import ProductRequest
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.preconditioners import BlockJacobi
@@ -199,6 +200,21 @@ def test_an_own_method_that_reads_rounded_values_is_called_thrice_and_not_verifi
     np.testing.assert_allclose(calls, calls[0] * np.array([1.0, 0.1, 0.01]))
     of_matrix = cpms.matrix(A, storage="fp16", engine="cpu").operator.bytes_read()
     assert {step.bytes_read for step in found.history} == {of_matrix + 3 * 8 * 256}
+
+
+@pytest.mark.parametrize(("answers", "certified"), [([1.0, 1.0, 1.0], 1), ([1.0, 2.0, 2.0], 2), ([1.0, 2.0, 1.0], 3)])
+def test_an_answer_that_a_second_goal_leaves_is_certified_once(answers, certified, monkeypatch):
+    left, calls, loop = list(answers), [], linear_loops.residual_rows
+    monkeypatch.setattr(linear_loops, "residual_rows", lambda *given: calls.append(given[-2:]) or loop(*given))
+
+    def claim(task, x):
+        x[...] = left.pop(0)
+        return SolveStatus.CONVERGED
+
+    found = cpms.solve(laplacian(), 8.0 * ONES, method=claim, engine="cpu")
+    assert (found.status, left, len(calls)) == (SolveStatus.UNVERIFIED, [], certified)
+    assert found.x.tolist() == (answers[-1] * 2.0**4 * ONES).tolist()
+    np.testing.assert_allclose(found.certificate.residual, np.linalg.norm(8.0 * ONES - laplacian() @ found.x))
 
 
 def test_eigenpairs_are_certified():

@@ -129,7 +129,7 @@ class CudaVectors(LinearOperator):
 
     def upload(self, values: Any) -> Any:
         """Copy to the device."""
-        return current().upload(np.array(values))
+        return current().upload(np.asarray(values))
 
 
 class DeviceBlock(VectorBlock):
