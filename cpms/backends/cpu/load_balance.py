@@ -6,6 +6,9 @@ partition takes one binary search for each range.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,13 +16,13 @@ Counts = npt.NDArray[np.int64]
 
 
 def row_ranges(
-    entries_before: Counts, *, row_cost: int, least: int, most: int, block: int = 1
+    entries_before: npt.NDArray[Any], *, row_cost: int, least: int, most: int, block: int = 1
 ) -> tuple[Counts, Counts]:
     """Return the bounds of ranges, and the cost before each, in entries.
 
     Parameters
     ----------
-    entries_before : ndarray of int64, shape (rows + 1,)
+    entries_before : ndarray of integers, shape (rows + 1,)
         Number of entries before each row, and of all entries.
     row_cost : int
         Cost of a row besides its entries, in entries.
@@ -37,11 +40,17 @@ def row_ranges(
     ([0, 1, 4], [0, 7, 18])
     """
     rows = len(entries_before) - 1
-    bounds = np.append(np.arange(0, rows, block), rows)
-    cost = entries_before[bounds] + row_cost * bounds
-    count = int(np.clip(cost[-1] // least, 1, most))
-    chosen = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)))
-    return bounds[chosen], cost[chosen]
+    blocks = -(-rows // block)
+
+    def cost(at: int) -> int:
+        bound = min(at * block, rows)
+        return int(entries_before.item(bound)) + row_cost * bound
+
+    count = min(max(cost(blocks) // least, 1), most)
+    targets = np.linspace(0, cost(blocks), count + 1).tolist()
+    chosen = sorted({bisect_left(range(blocks + 1), target, key=cost) for target in targets})
+    bounds = np.minimum(np.array(chosen, np.int64) * block, rows)
+    return bounds, np.array([cost(at) for at in chosen], np.int64)
 
 
 def first_ranges(before: Counts, lanes: int) -> Counts:

@@ -140,7 +140,7 @@ class CpuProduct(ArrangedProduct, CpuVectors):
     @cached_property
     def _tiles(self) -> list[tuple[int, int]]:
         """Ranges of rows of about `_TILE` entries."""
-        starts = self.arrangement.starts.astype(np.int64)
+        starts = self.arrangement.starts
         most = max(1, int(starts[-1]) // _TILE + 1)
         bounds, _ = row_ranges(starts, row_cost=1, least=_TILE, most=most)
         return list(pairwise(bounds.tolist()))
@@ -216,12 +216,11 @@ class CpuProduct(ArrangedProduct, CpuVectors):
     def _parts(self) -> list[tuple[int, int]]:
         """Parts of about equal cost: ranges of rows, of places in slices, or of an own layout's ranges of rows."""
         layout = self.arrangement
-        starts = layout.starts.astype(np.int64)
-        block = 1
+        starts, block = layout.starts, 1
         if layout.slice_rows:
             block = self._block
             places = np.arange(0, (len(starts) - 1) * layout.slice_rows + 1, block)
-            slots = np.diff(starts)[(places[:-1] // layout.slice_rows)] // (layout.slice_rows // block)
+            slots = np.diff(starts.astype(np.int64))[(places[:-1] // layout.slice_rows)] // (layout.slice_rows // block)
             starts = np.concatenate([[0], np.cumsum(slots)])
         bounds, _ = row_ranges(starts, row_cost=4 * block, least=_PART_COST, most=_MOST_PARTS)
         return list(pairwise((bounds * block).tolist()))

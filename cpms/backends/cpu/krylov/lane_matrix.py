@@ -87,7 +87,7 @@ class LaneMatrix:
 
 def _ranges(starts: Any, block: int = 1) -> tuple[Any, Any]:
     work = {"row_cost": _ROW_COST, "least": _RANGE_COST, "most": _MOST_RANGES}
-    return row_ranges(starts.astype(np.int64), block=block, **work)
+    return row_ranges(starts, block=block, **work)
 
 
 def _fits(stored: StoredValues | None) -> bool:
