@@ -161,8 +161,8 @@ class PageRank:
     ) -> None:
         """Choose the engine and prepare the matrix now; without this call the first solve does both.
 
-        Some reductions of the graph hold for the uniform teleport distribution alone, so name the kind that is to be
-        solved.
+        Some reductions of the graph hold for the uniform teleport distribution alone, so give ``personalization`` if
+        solves will have one.
 
         Examples
         --------

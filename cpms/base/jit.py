@@ -1,9 +1,9 @@
 """Compilation of loops by Numba, cached on disk if a folder is writable.
 
 Machine code is cached beside the source, else in the user's cache folder, else in a private temporary folder; without
-any, each process compiles anew, which takes seconds a loop. Only this module imports Numba, and
-`cpms.base.compilation.pipelines`, which no other imports. So Numba's requirements are checked before its import: it
-fails or hangs on invalid numbers of threads or too small an address space.
+any, each process compiles anew, which takes seconds a loop. Numba is imported here and in
+`cpms.base.compilation.pipelines`, which no other module imports, so that its requirements are checked before: its
+import fails or hangs with an invalid number of threads or too small an address space.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     Raises
     ------
     TypeError
-        If the function's closure holds a compiled one. The cache knows a closure by its content, and of a compiled
-        function that is another in each process: machine code would be written and never be found again.
+        If the function's closure holds a compiled one. The cache identifies a closure by its content, and that of a
+        compiled function differs from process to process: its machine code would be written and never be found again.
 
     Examples
     --------

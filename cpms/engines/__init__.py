@@ -131,8 +131,8 @@ def chosen(
     work : {"power", "refine", "batch"}
         A method, or many queries at once.
     storage, layout
-        Of ``power``, and of ``refine`` the format of the residual; but for ``power``, the matrix is kept as power
-        iteration in fp64 and pattern (csr, with weights) keeps it.
+        Of the iterate and the matrix in ``power``. In ``refine``, ``storage`` is the format of the residual. The matrix
+        of ``refine`` and ``batch`` is that of power iteration in fp64, in layout pattern, or csr with weights.
 
     Raises
     ------

@@ -91,7 +91,7 @@ class Scipy(Peer):
 class Igraph(Peer):
     """PRPACK through igraph: Gauss-Seidel, by strongly connected components where that is faster.
 
-    It stops at 1e-10 and runs on one thread; its interface changes neither.
+    It stops at 1e-10 and runs on one thread; its interface can change neither.
     """
 
     name = "igraph PRPACK"

@@ -1,8 +1,8 @@
 """`cpms.Solver`: linear systems in few bits, with a certified answer.
 
 This module checks arguments, brings vectors into the memory of the engine and scales them, runs a method of
-`cpms.solvers.linear`, and asks `cpms.certify.linear_system` for a proof of its answer. A method that ends above the
-certified tolerance is run again from where it ended, with a smaller goal.
+`cpms.solvers.linear`, and asks `cpms.certify.linear_system` for a certificate of its answer. A method that ends above
+the certified tolerance is run again from where it ended, with a smaller goal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Observations: one line a contestant and graph, with seconds, bits, error and traffic, of rows of any kind.
 
 Kinds have different names for time, error and traffic, and figures for every kind need one name for each. Parameters of
-a problem are separated from those of contestants, since times of different problems cannot be compared; a tolerance is
-one if a contestant has several values of it. Repetitions of a contestant on a graph are joined, so that medians and
-intervals are of all samples. The cost is one pass over the flattened rows.
+a problem are separated from those of contestants, since times of different problems cannot be compared. A tolerance
+belongs to the problem if a contestant has several values of it. Repetitions of a contestant on a graph are joined, so
+that medians and intervals are of all samples. The cost is one pass over the flattened rows.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _is_held(value: object) -> bool:
 
 
 def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the observation of all repetitions of a contestant; all but its times are of the first."""
+    """Return the observation of all repetitions of a contestant; all but its times are those of the first."""
     first = lines[0]
     samples = [sample for line in lines for sample in _samples(line)]
     seconds = float(np.median(samples)) if samples else np.nan
