@@ -67,7 +67,7 @@ class ComposedEngine(Engine):
         return reason
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Refuse stochastic rounding, and all that the products refuse; on processors, layouts of one's own run."""
+        """Return why not, also by stochastic rounding and the products; on processors, own layouts are supported."""
         own = self._products == "cpu" and isinstance(layout, str) and plugins.is_named("layouts", layout)
         reason = super().unsupported(problem, storage, self.layouts[0] if own else layout)
         if reason is None and isinstance(storage, FloatFormat) and storage.rounding == "stochastic":

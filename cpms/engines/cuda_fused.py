@@ -22,7 +22,7 @@ from cpms.problems.pagerank import Problem
 
 
 class FusedEngine(DeviceEngine):
-    """Resident CUDA kernels, in the pattern layout."""
+    """Persistent kernels, in the pattern layout."""
 
     name = "cuda_fused"
     layouts: ClassVar[tuple[str, ...]] = ("pattern",)

@@ -225,7 +225,7 @@ class ReferenceEngine(Engine):
     repeatable = True
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Refuse stochastic rounding, which has no obvious twin here."""
+        """Return why not, also for stochastic rounding, which has no plain counterpart here."""
         if isinstance(storage, FloatFormat) and storage.rounding == "stochastic":
             return "engine reference does not round stochastically; use cpu"
         return super().unsupported(problem, storage, layout)

@@ -47,7 +47,7 @@ def call_plugin(function: Callable[..., Any], spec: str, text: str) -> Any:
 def split_plugin(group: str, spec: str) -> tuple[str, str]:
     """Return the name of a plug-in that a specification begins with, and the text of its arguments; empty for none.
 
-    ``module:function`` is told from ``NAME:VALUE`` by whether there is such a module.
+    ``module:function`` is distinguished from ``NAME:VALUE`` by whether there is such a module.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def page_activity(random: np.random.Generator, nodes: int, dangling: float) -> F
 def candidate_links(
     random: np.random.Generator, places: range, links: int, cumulated: Floats, reach: float, site: int
 ) -> tuple[Ints, Ints, Ints]:
-    """Draw the pages of a stretch of all links and, for each link, a near page and a popular one that it may lead to.
+    """Draw the pages of a range of all links and, for each link, a near page and a popular one that it may lead to.
 
     Parameters
     ----------

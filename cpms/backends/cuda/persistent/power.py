@@ -44,7 +44,7 @@ class FusedOperator(Operator[Any]):
         return self.graph.nbytes
 
     def load(self, values: Floats) -> Any:
-        """Upload the values as shares."""
+        """Upload the values as contributions."""
         return self.graph.contributions(values)
 
     def empty(self) -> Any:
