@@ -31,6 +31,8 @@ Answer = TypeVar("Answer")
 
 _PARTS_AHEAD = 2
 """Parts that `in_order` has in work, for each thread."""
+_VALUES = 1 << 15
+"""Least number of values in a task: they stay in a core's cache."""
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
@@ -160,6 +162,22 @@ def concatenated(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
     each(copy, range(len(arrays)))
     return made
+
+
+def largest_size(values: npt.NDArray[Any]) -> float:
+    """Return the largest absolute value of finite ones, in one dimension; 0 of none.
+
+    Examples
+    --------
+    >>> largest_size(np.array([1.0, -2.0]))
+    2.0
+    """
+
+    def largest(part: tuple[int, int]) -> float:
+        within = values[slice(*part)]
+        return max(float(within.max()), -float(within.min()))
+
+    return max(each(largest, ranges(len(values), at_least=_VALUES)), default=0.0)
 
 
 def in_order(work: Callable[[Part], Answer], parts: Iterable[Part]) -> Iterator[Answer]:

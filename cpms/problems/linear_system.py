@@ -23,6 +23,8 @@ _ROUNDING_OF_LOGS = 2.0**-36
 """Tolerance of sums of logarithms along paths, relative to the largest of these sums."""
 _ROUNDING = 2.0**-46
 """Tolerance of symmetry, relative to the largest value: an assembly may sum a_ij and a_ji in different orders."""
+_MANY = 1 << 22
+"""Entries of a matrix from which on exact symmetry is looked for without a transpose, which one thread makes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +70,20 @@ class LinearSystem:
 
         Both live as long as the system: of a symmetric matrix the values are its own, in no other memory.
         """
-        turned, matrix = self.matrix.to_scipy().T.tocsr(), self.matrix
+        matrix = self.matrix
+        if matrix.entries >= _MANY and self._equals_transpose:
+            return None, matrix.given_values()
+        turned = matrix.to_scipy().T.tocsr()
         if not (np.array_equal(turned.indptr, matrix.indptr) and np.array_equal(turned.indices, matrix.indices)):
             return turned, None
         given = matrix.given_values()
         return None, given if np.array_equal(turned.data, given) else turned.data
+
+    @property
+    def _equals_transpose(self) -> bool:
+        from cpms.problems.symmetry import equals_transpose  # Small matrices do without its compiled loop.
+
+        return equals_transpose(self.matrix)
 
     @property
     def _turned(self) -> Any:
@@ -88,6 +99,8 @@ class LinearSystem:
     def is_symmetric(self) -> bool:
         """Whether the matrix equals its transpose, up to rounding errors of an assembly."""
         given, across = self.matrix.given_values(), self._across
+        if across is not None and (across is given or self.matrix.values is None):
+            return True
         with np.errstate(over="ignore", invalid="ignore"):
             beside = given - across if across is not None else (self.matrix.to_scipy() - self._turned).data
             difference = float(np.abs(beside).max(initial=0.0))

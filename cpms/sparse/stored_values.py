@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.formats.block_float import BlockFloatFormat
@@ -84,18 +85,18 @@ def require_fitting(values: Floats, storage: ValueFormat) -> None:
         return
     if not isinstance(storage, FloatFormat):
         exponent = array_exponent(values, storage)
-        largest = float(np.abs(values).max())
+        largest = threads.largest_size(values)
         if abs(float(np.ldexp(largest, exponent))) > storage.max_finite:
             raise InputError(
                 f"the matrix holds {largest}, too large for {storage.name}, which ends at {storage.max_finite}"
             )
         return
     exponent = shared_exponent(values, storage) if storage.scaled else 0
-    at = int(np.argmax(np.abs(values)))
     # Halves are compared: the largest number of a format with 11 exponent bits plus a step is no float64.
-    if abs(float(np.ldexp(values[at], exponent - 1))) >= storage.max_finite / 2 + _last_step(storage) / 2:
+    if float(np.ldexp(threads.largest_size(values), exponent - 1)) >= storage.max_finite / 2 + _last_step(storage) / 2:
+        largest = float(values[np.argmax(np.abs(values))])
         raise InputError(
-            f"the matrix holds {float(values[at])}, too large for {storage.name}, which ends at {storage.max_finite}; "
+            f"the matrix holds {largest}, too large for {storage.name}, which ends at {storage.max_finite}; "
             f"use {storage.name}-scaled"
         )
 

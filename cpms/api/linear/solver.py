@@ -35,9 +35,9 @@ from cpms.api.linear.choice import (
 )
 from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of, with_room
 from cpms.api.linear.solution import Solution
-from cpms.api.linear.vectors import are_equal, largest_size, scaled
+from cpms.api.linear.vectors import are_equal, scaled
 from cpms.api.matrix import StoredMatrix
-from cpms.base import work_clock
+from cpms.base import threads, work_clock
 from cpms.base.errors import InputError
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats
@@ -216,7 +216,7 @@ class Solver:
         if b_norm == 0.0:
             return self._solution(np.zeros(size), right, asked, Recorder(0, 1.0, None, work_clock.now), 0.0, compiled)
         # Scaled by a power of two, so that norms neither overflow nor vanish; nothing is rounded.
-        exponent = math.frexp(largest_size(right))[1]
+        exponent = math.frexp(threads.largest_size(right))[1]
         unit = scaled(right, -exponent)
         scaled_norm = certify.norm(unit)
         moment = work_clock.now()

@@ -29,22 +29,6 @@ def are_finite(values: Floats) -> bool:
     return all(threads.each(lambda part: bool(np.isfinite(values[slice(*part)]).all()), _parts(values)))
 
 
-def largest_size(values: Floats) -> float:
-    """Return the largest absolute value of finite ones; 0 of none.
-
-    Examples
-    --------
-    >>> largest_size(np.array([1.0, -2.0]))
-    2.0
-    """
-
-    def largest(part: tuple[int, int]) -> float:
-        within = values[slice(*part)]
-        return max(float(within.max()), -float(within.min()))
-
-    return max(threads.each(largest, _parts(values)), default=0.0)
-
-
 def scaled(values: Floats, exponent: int, out: Floats | None = None) -> Floats:
     """Return values times 2**exponent, in ``out`` if it is given; overflow is infinite.
 
