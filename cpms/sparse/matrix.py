@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _EXACT_INTEGER = 2**53
 """Size up to which every integer is a float64."""
+_ROWS = 1 << 15
+"""Least number of rows in a task of a thread."""
 _AT_LEAST = 1 << 15
 """Least number of values in a task of a thread, few enough for a core's second cache."""
 
@@ -171,6 +173,8 @@ class Matrix:
         if held.ndim != 2:
             raise InputError(f"the matrix has {held.ndim} dimension; give two")
         _require_numbers(held.dtype)
+        if _is_canonical(held):
+            return cls(held.shape[0], held.shape[1], held.indptr, held.indices, held.data)
         if held.format != "csr":  # A file may declare more rows than row starts fit into memory.
             require_memory(8 * held.shape[0], f"a matrix of {held.shape[0]:,} rows")
         require_consistent(held)
@@ -229,6 +233,44 @@ class Matrix:
         require_memory(8 * sum(size), f"a matrix of {size[0]:,} rows and {size[1]:,} columns")
         made = scipy.sparse.coo_array((_doubles(given), (places[0], places[1])), shape=size).tocsr()
         return _checked(made, pattern=values is None)
+
+
+def _is_canonical(given: Any) -> bool:
+    """Return whether a SciPy matrix can be used as it is: canonical CSR of finite float64, found by all threads.
+
+    Any fault is left to the checks that name it.
+    """
+    if given.format != "csr" or 0 in given.shape or type(given).__module__.split(".")[0] != "scipy":
+        return False
+    starts, columns, values = given.indptr, given.indices, given.data
+    arrays = starts, columns, values
+    is_plain = all(type(each) is np.ndarray and each.ndim == 1 and each.flags.c_contiguous for each in arrays)
+    if (
+        not is_plain
+        or values.dtype != np.float64
+        or starts.dtype != columns.dtype
+        or starts.dtype not in (np.int32, np.int64)
+    ):
+        return False
+    if len(starts) != given.shape[0] + 1 or starts[0] != 0 or not starts[-1] == len(columns) == len(values):
+        return False
+
+    def is_sound(part: tuple[int, int]) -> bool:
+        low, high = part
+        within = starts[low : high + 1]
+        if (within[1:] < within[:-1]).any():
+            return False
+        entries = slice(int(within[0]), int(within[-1]))
+        here = columns[entries]
+        if here.size == 0:
+            return True
+        ascends = here[1:] > here[:-1]
+        before = within[1:-1].astype(np.int64) - entries.start - 1  # Places of the last entries before rows.
+        ascends[before[(before >= 0) & (before < len(ascends))]] = True
+        in_range = here.min() >= 0 and here.max() < given.shape[1]
+        return bool(in_range and ascends.all() and np.isfinite(values[entries]).all())
+
+    return all(threads.each(is_sound, threads.ranges(given.shape[0], at_least=_ROWS)))
 
 
 def _checked(rows: Any, *, pattern: bool) -> Matrix:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from cpms import Graph, InputError, UnsupportedError, load
 from cpms.base import host_memory
 from cpms.formats.formats import format_named
+from cpms.sparse import matrix as sparse_matrix
 from cpms.sparse.arrangement import LAYOUTS, arranged
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.stored_values import require_fitting
@@ -157,6 +161,48 @@ def _altered(layout, attribute, change):
 def test_arrays_that_contradict_each_other_are_found_before_a_loop_reads_them(make, layout, attribute, change):
     with pytest.raises(InputError, match=f"not valid in {layout.upper()}.*make it anew"):
         make(_altered(layout, attribute, change))
+
+
+FAULTS = {
+    "none": lambda *_: None,
+    "a column beyond": lambda held, k: held.indices.__setitem__(k, held.shape[1]),
+    "a column below": lambda held, k: held.indices.__setitem__(k, -1),
+    "a column twice": lambda held, k: held.indices.__setitem__(k, held.indices[k - 1]),
+    "a start beyond": lambda held, k: held.indptr.__setitem__(k % len(held.indptr), 10_000),
+    "a start below": lambda held, k: held.indptr.__setitem__(k % len(held.indptr), -3),
+    "starts that descend": lambda held, _: setattr(held, "indptr", held.indptr[::-1].copy()),
+    "an infinity": lambda held, k: held.data.__setitem__(k, np.inf),
+    "a value less": lambda held, _: setattr(held, "data", held.data[1:]),
+    "a start less": lambda held, _: setattr(held, "indptr", held.indptr[1:]),
+    "other bytes": lambda held, _: setattr(held, "data", held.data.astype(">f8")),
+    "short starts": lambda held, _: setattr(held, "indptr", held.indptr.astype(np.int16)),
+}
+
+
+def is_canonical(held):
+    """Return what SciPy's checks say, and NumPy's."""
+    try:
+        type(held)((held.data, held.indices, held.indptr), shape=held.shape).check_format(full_check=True)
+    except ValueError:
+        return False
+    if held.indptr.min() < 0 or not held.indptr[-1] == len(held.indices) == len(held.data):
+        return False
+    rows = (held.indices[a:b] for a, b in pairwise(held.indptr.tolist()))
+    return all((np.diff(row) > 0).all() for row in rows) and bool(np.isfinite(held.data).all())
+
+
+@settings(max_examples=300)
+@given(matrices(), st.sampled_from(sorted(FAULTS)), st.integers(0, 99), st.sampled_from([1, 3, 100]))
+def test_what_is_used_as_it_is_passes_all_checks(matrix, fault, entry, rows):
+    if not matrix.entries:
+        return
+    held = matrix.to_scipy().copy()
+    FAULTS[fault](held, entry % matrix.entries)
+    with patch.object(sparse_matrix, "_ROWS", rows):
+        found = sparse_matrix._is_canonical(held)
+    assert found == (is_canonical(held) and fault not in ("other bytes", "short starts"))
+    if found:
+        assert Matrix.from_scipy(held).values is held.data
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "float32", "int64"])
