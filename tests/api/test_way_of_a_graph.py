@@ -1,4 +1,11 @@
-"""The way of a graph through `pagerank`: the rooms that it enters, and the calls that lead it back up."""
+"""The way of a graph through `pagerank`: the rooms that it enters, and the calls that lead it back up.
+
+A graph enters a room when a function of it takes the graph, or a problem or a request that holds it, as an argument.
+Besides the room of its class there are seven, by both methods: ``api`` decides and solves, ``problems`` makes the
+equation, ``engines`` choose and prepare, ``sparse`` arranges the matrix, ``certify`` recomputes the residual.
+``backends`` compare the arguments of MPI ranks, and hold the matrix of method ``refine``. ``contracts`` has what
+engines inherit: which combinations they refuse, and in which memory graph and certificate are.
+"""
 
 import sys
 from pathlib import Path
