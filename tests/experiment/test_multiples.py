@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from cpms.experiment.report import figures, templates
+from cpms.experiment.report.generic.parts import marks_of
 from cpms.experiment.report.generic.scatters import _in_rows
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page import room
@@ -99,6 +100,12 @@ def test_names_in_rows_are_whole_and_no_row_is_abbreviated(names):
         rows = _in_rows(numbered, width).split("\n")
         assert [name for row in rows for name in row.split(" \u00b7 ")] == numbered
         assert all(len(row) <= figures._LONGEST_ENTRY for row in rows if row not in numbered)
+
+
+@pytest.mark.parametrize("count", [2, 8, 12])
+def test_contestants_have_markers_of_their_own_in_all_colours(count):
+    found = observations(rows_of(1, [f"fp{64 >> place % 3}+{place}" for place in range(count)]))
+    assert len(set(marks_of(found).values())) == count
 
 
 def test_a_parameter_that_is_true_is_its_name_alone():

@@ -86,6 +86,9 @@ def test_names_that_have_no_room_are_numbers_with_a_key():
     numbers = [text.get_text() for text in figure.axes[0].texts]
     assert sorted(numbers) == [str(place) for place in range(1, 1 + len(numbers))]
     assert {f"{number} graph-" for number in numbers} <= {f"{entry.partition('-')[0]}-" for entry in legend_of(figure)}
+    text = "; named: each group of a graph's points, by its number above the panel"
+    assert text in captions_of(rows_of(4, 1.3), "error")
+    assert "by its number" not in captions_of(rows_of(3, 5.0), "traffic")
 
 
 def test_points_of_one_graph_have_its_name_above_them():
@@ -213,7 +216,7 @@ def test_a_contestant_of_several_colours_has_an_open_mark_in_the_legend():
     faces = {line.get_label(): line.get_markerfacecolor() for each in figure.legends for line in each.get_lines()}
     assert faces["fp32"] == "white"
     assert faces["fp64"] == colour(64)
-    assert "; open in the legend: of several colours" in captions_of(rows, "traffic")
+    assert "; open marks of the legend have several colours" in captions_of(rows, "traffic")
     assert "open" not in captions_of(rows_of(2, 9.0), "traffic")
 
 

@@ -1,10 +1,10 @@
 """Figures of any experiment, drawn from its rows without a program.
 
-In every figure a colour means a number of bits, and a marker an engine or a layout. Times are medians, and are compared
-on one graph and at one tolerance. Speed-ups are geometric means over graphs, with the percentile interval of the
-bootstrap over graphs and over the samples of each (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
-chapter 13). Figures are as wide as one column of a journal or two, with text of at least 7 points at that size. The
-cost is that of Matplotlib.
+In every figure a colour means a number of bits, and a marker an engine, a layout or a contestant. Times are medians,
+and are compared on one graph and at one tolerance. Speed-ups are geometric means over graphs, with the percentile
+interval of the bootstrap over graphs and over the samples of each (Efron and Tibshirani, An Introduction to the
+Bootstrap, 1993, chapter 13). Figures are as wide as one column of a journal or two, with text of at least 7 points at
+that size. The cost is that of Matplotlib.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _of_bars(found: pd.DataFrame) -> tuple[str, list[Any], str]:
     mixed = not found.by_bits.map(bool).all()
     text = "; crossed: the time of each number of bits is not recorded, the colour is the fewest" if mixed else ""
     return (
-        f" by bits {bits_in_words(found)}{text}",
+        f", by bits {bits_in_words(found)}{text}",
         _explained() if mixed else [],
         "; hatched: preparation" if (found.prepare > 0).any() else "",
     )

@@ -65,7 +65,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     last = min(line[-1][1] for line in found.history)
     count = held.case.nunique()
     texts = [
-        f"{norm}, against iteration by bits {bits_in_words(found)}",
+        f"{norm}, against iteration, by bits {bits_in_words(found)}",
         f"; of {count} {cases_in_words(held)} the one with the most iterations" if count > 1 else "",
         f"; first {len(found)} of its {len(own)} solves" if len(found) < len(own) else "",
         "; a curve is thinner than those below it" if len(found) > 1 else "",

@@ -17,7 +17,7 @@ import numpy as np
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.parts import lines_of_names
-from cpms.experiment.report.generic.words import cases_in_words
+from cpms.experiment.report.generic.words import case_in_words, cases_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.style import WIDTHS
 
@@ -30,6 +30,8 @@ _COLUMNS = {False: 2, True: 4}
 """Most panels side by side, in one column of a journal and in two."""
 _MOST_ROWS = 4
 """Most panels one above the other."""
+MOST_IN = 3.4
+"""Most height of all panels and their titles, in inches; ticks, label and legend need about one more."""
 _LINE_IN, _GAP_IN = 0.12, 0.1
 """Height of a line of a title, and of the space between a title and the panels, in inches."""
 _MARGIN_IN = 0.12
@@ -158,7 +160,7 @@ def _fitting(
     def fits(chosen: Sequence[str], kept: Sequence[str]) -> bool:
         above = _above([*_heads(found, chosen, list(labels.values()), width).values()])
         each = above + sum(room.line_height([labels[name]]) for name in kept)
-        return -(-len(chosen) // columns) * each <= room.MOST_IN
+        return -(-len(chosen) // columns) * each <= MOST_IN
 
     for count in _counts(len(cases), columns):
         chosen = room.evenly(cases, count) if count > 1 else list(cases[-1:])
@@ -180,7 +182,8 @@ def _counts(cases: int, columns: int) -> Iterator[int]:
 
 
 def _left_out(found: pd.DataFrame, cases: Sequence[str], kept: Sequence[str], order: str, drawn: int) -> Iterator[str]:
-    """Yield texts about the graphs, contestants and results that are not drawn."""
+    """Yield texts about the panels, and about the graphs, contestants and results that are not drawn."""
+    yield f"; a panel for each {case_in_words(found)}"
     of_cases, of_names = found.case.nunique(), found.called.nunique()
     if len(cases) < of_cases:
         yield f"; {len(cases)} of {of_cases} {cases_in_words(found)}, evenly chosen by {order}"

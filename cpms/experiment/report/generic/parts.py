@@ -12,7 +12,7 @@ from cpms.base.errors import InputError
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.words import bits_in_words
 from cpms.experiment.report.page import room
-from cpms.experiment.report.palette import NEUTRAL, colour, nearest
+from cpms.experiment.report.palette import NEUTRAL, colour
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -123,13 +123,11 @@ def explain(figure: Figure, entries: list[Artist], *, below: bool = True) -> Non
 
 
 def marks_of(found: pd.DataFrame) -> dict[str, str]:
-    """Return the marker of each contestant: that of its engine or layout, or one that is unused in its colours."""
-    wanted = dict(zip(found.called, panels.markers(found), strict=True))
-    shades = {name: {*map(nearest, part.fewest_bits)} for name, part in found.groupby("called")}
+    """Return the marker of each contestant: that of its engine or layout, or an unused one, as grey has no colours."""
     chosen = dict[str, str]()
-    for name, marker in wanted.items():
-        taken = {chosen[other] for other in chosen if shades[other] & shades[name]}
-        chosen[name] = next((each for each in [marker, *panels.ALL_MARKERS] if each not in taken), marker)
+    for name, marker in dict(zip(found.called, panels.markers(found), strict=True)).items():
+        free = [each for each in [marker, *panels.ALL_MARKERS] if each not in chosen.values()]
+        chosen[name] = free[0] if free else marker
     return chosen
 
 

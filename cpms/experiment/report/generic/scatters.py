@@ -251,13 +251,14 @@ def _draw(axes: Axes, found: pd.DataFrame, width: float, *, join: bool = False) 
         fewest(found) if len(shades) > 1 else f"; all have {found.fewest_bits.min():g} bits {bits_in_words(found)}"
     )
     entries, several = key_of_contestants(found, marks)
-    _name(axes, parts, lines, entries, width)
+    numbered = _name(axes, parts, lines, entries, width)
     joined = "; lines: points of one graph" if lines else "; named: each group of a graph's points"
+    joined += ", by its number above the panel" if numbered else ""
     return "".join(
         [
             coloured,
             joined if len(parts) > 1 else "",
-            "; open in the legend: of several colours" if several else "",
+            "; open marks of the legend have several colours" if several else "",
             apart_,
         ]
     )
@@ -318,8 +319,11 @@ def _cross(one: Any, other: Any) -> bool:
     return bool(np.prod(sides(one, other)) <= 0 and np.prod(sides(other, one)) <= 0)
 
 
-def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: list[Artist], width: float) -> None:
-    """Write names of graphs, or numbers that the title explains, beside their points; and write the legend."""
+def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: list[Artist], width: float) -> bool:
+    """Write names of graphs beside their points, or numbers that the title explains, and the legend.
+
+    Return whether there are numbers.
+    """
     figure: Any = axes.figure
     given = [(*str(part.graph.iloc[0]).partition(", ")[::2], part.problem.iloc[0]) for part in parts]
     graphs = captions.case_labels([(graph, "") for graph, *_ in given])
@@ -329,14 +333,14 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: 
         explain(figure, entries)
     if len(parts) == 1:
         axes.set_title(names[0].replace("\n", ", "))
-        return
+        return False
     points = [part[["x", "y"]].to_numpy(float) for part in parts]
     of_graphs = [[each] for each in points] if lines else _groups(points, axes, width)
     groups = [(place, group) for place, each in enumerate(of_graphs) for group in each]
     held = [group for _, group in groups]
     repeated = len(groups) > len(parts) and (len(groups) > _MOST_NAMES or any("\n" in name for name in names))
     if not repeated and labels.place(axes, [names[place] for place, _ in groups], held, lines=lines):
-        return
+        return False
     numbers = [str(place + 1) for place, _ in groups]
     numbered = _in_rows([f"{place} {' '.join(filter(None, each))}" for place, each in enumerate(each_lines, 1)], width)
     axes.set_title(numbered, fontsize=7)
@@ -345,8 +349,9 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: 
     for more in (0.0, 0.3, 0.6, 1.2):
         figure.set_figheight(height + more)
         if labels.place(axes, numbers, held, lines=lines):
-            return
+            return True
     labels.place(axes, numbers, held, lines=lines, all_or_none=False)
+    return True
 
 
 def _in_rows(names: Sequence[str], width: float) -> str:

@@ -42,6 +42,8 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     ordered = _each_ratio(lines[0], kept, base) if alone else pd.DataFrame(lines)
     ordered = ordered.sort_values(["graphs", "speedup"] if alone else "speedup", ascending=False)
     figure, axes, places, table, some = lines_of_names(ordered, width)
+    if some and alone:
+        some = f"; {len(table) - 1} of {len(ordered) - 1} {cases_in_words(kept)}, evenly chosen"
     several = len(set(panels.kinds(table))) < len(table)  # Else each line is named by its engine.
     marker = panels.markers(table) if several else "o" * len(table)
     names = [each.get_text() for each in axes.get_yticklabels()]

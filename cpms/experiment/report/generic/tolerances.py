@@ -71,9 +71,9 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     colours = panels.key({*points.fewest_bits}) if several or not entries else []
     explain(figure, [*colours, *entries])
     texts = [
-        f"{what}, against it",
+        f"{what}, against the tolerance",
         fewest(points),
-        "; open in the legend: of several colours" if several else "",
+        "; open marks of the legend have several colours" if several else "",
         _interval(points),
         "; marks of one tolerance lie beside each other" if len(names) > 1 else "",
         some,
