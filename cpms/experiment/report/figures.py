@@ -27,7 +27,7 @@ _DESCRIPTION = {".pdf": "Subject", ".svg": "Description", ".png": "Description"}
 _LONGEST_NAME = 44
 """Most characters of a name at a tick."""
 _LONGEST_ENTRY = 52
-"""Most characters of a title or an entry of a legend."""
+"""Most characters of an entry of a legend, and of a title unless its panel is wider."""
 _LONGEST_LABEL = 160
 """Most characters of a label of an axis or of a figure."""
 
@@ -145,5 +145,7 @@ def _title_characters(figure: Figure, axes: Axes) -> int:
 
 
 def _wrapped(title: str, most: int) -> str:
-    lines = textwrap.wrap(escape.terminal(escape.abbreviate(title, _LONGEST_ENTRY)), most, break_long_words=False)
+    lines = textwrap.wrap(
+        escape.terminal(escape.abbreviate(title, max(_LONGEST_ENTRY, most))), most, break_long_words=False
+    )
     return "\n".join(map(escape.mathtext, lines))

@@ -8,7 +8,7 @@ a user's plug-ins are always drawn. The cost is a sort of the observations.
 
 from __future__ import annotations
 
-import textwrap
+import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,8 +36,8 @@ _LINE_IN, _GAP_IN = 0.12, 0.1
 """Height of a line of a title, and of the space between a title and the panels, in inches."""
 _MARGIN_IN = 0.12
 """Width of the space beside the names and beside a panel, in inches."""
-_TITLE_IN = 0.066
-"""Width of a character of a title, in inches; wide letters do not average out in short titles."""
+_LEAST_TITLE_IN = 0.5
+"""Least width of a title, in inches."""
 _TITLE_LINES = 2
 """Most lines of a title."""
 
@@ -115,9 +115,9 @@ def label(made: Multiples, text: str, width: float) -> None:
 
 def panel_inches(names: Sequence[str], count: int, width: float) -> float:
     """Return about the width of each of some panels beside names."""
-    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    longest = max((_inches(line) for name in names for line in name.split("\n")), default=0.0)
     columns = min(count, _columns(width))
-    return (width - room.CHARACTER_IN * longest - _MARGIN_IN) / columns - _MARGIN_IN
+    return (width - longest - _MARGIN_IN) / columns - _MARGIN_IN
 
 
 def few_ticks(axes: Axes, width_in: float) -> None:
@@ -138,11 +138,32 @@ def _columns(width: float) -> int:
 def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], width: float) -> dict[str, str]:
     """Return the titles of panels, in as many lines as they need."""
     first = found.drop_duplicates("case").set_index("case")
-    most = max(8, int((panel_inches(names, len(cases), width) + _MARGIN_IN) / _TITLE_IN))
+    most = max(_LEAST_TITLE_IN, panel_inches(names, len(cases), width) + _MARGIN_IN / 2)
     given = [(first.graph[case], first.problem[case]) for case in cases]
-    heads = captions.case_labels(given, _TITLE_LINES * most - 2)
-    lines = [textwrap.wrap(head, most, break_long_words=False) for head in heads]
-    return {case: "\n".join(abbreviate(line, most) for line in each) for case, each in zip(cases, lines, strict=True)}
+    heads = captions.case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
+    return {case: "\n".join(_lines(head, most)) for case, head in zip(cases, heads, strict=True)}
+
+
+def _lines(title: str, most: float) -> list[str]:
+    """Return a title in lines of at most some inches; words that are longer are abbreviated."""
+    rows = list[str]()
+    for word in title.split():
+        joined = f"{rows[-1]} {word}" if rows else word
+        rows[-1:] = [joined] if not rows or _inches(joined) <= most else [rows[-1], word]
+    for place, row in enumerate(rows):
+        fits = (size for size in range(len(row), 3, -1) if _inches(abbreviate(row, size)) <= most)
+        rows[place] = abbreviate(row, next(fits, 4))
+    return rows
+
+
+@functools.cache
+def _inches(text: str) -> float:
+    """Return the width of a text of 7 points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    across, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=7), ismath=False)
+    return float(across) / 72
 
 
 def _above(heads: Sequence[str]) -> float:

@@ -44,8 +44,6 @@ _NAME = {False: 20, True: 30}
 """Most characters of a line of a graph's name beside a point, in one column of a journal and in two."""
 _CHARACTER_PT, _TITLE_SHARE, _BETWEEN = 4.2, 0.775, " \u00b7 "
 """Width of a character of a title in points, its most width over that of the figure, and the text between its names."""
-_LONGEST = 52
-"""Most characters of a line of a title."""
 _MARK_PT, _SHARE_OF_PANEL, _HEIGHT_PT = 4.0, 0.75, 120.0
 """Width of a mark in points; width of a panel over that of its figure, and about its height in points."""
 _PANEL_IN = 2.5
@@ -356,7 +354,7 @@ def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: 
 
 def _in_rows(names: Sequence[str], width: float) -> str:
     """Return names side by side, in as few lines as are no wider than a panel."""
-    most, rows = min(_LONGEST, int(72 * _TITLE_SHARE * width / _CHARACTER_PT)), [""]
+    most, rows = int(72 * _TITLE_SHARE * width / _CHARACTER_PT), [""]
     for name in names:
         fits = len(rows[-1]) + len(name) + len(_BETWEEN) <= most
         rows[-1:] = [f"{rows[-1]}{_BETWEEN}{name}"] if rows[-1] and fits else [*filter(None, rows[-1:]), name]
