@@ -124,7 +124,7 @@ def few_ticks(axes: Axes, width_in: float) -> None:
     """Give a linear horizontal axis as many ticks as fit into a panel."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=max(1, min(5, int(width_in / 0.4))), steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=max(2, min(5, int(width_in / 0.25))), steps=[1, 2, 2.5, 5, 10]))
 
 
 def _texts(axes: Axes) -> list[str]:
