@@ -236,6 +236,13 @@ def bases(rows):
                 of="mean",
             )
             yield spread(f"{name}.bits", f"{what}: bits read of a value", "bits", bits, chosen, "gmres_bits", of="mean")
+        if len(cells) > 1:
+            full = [row for row in cells if row["ways_found"][0]["status"] == "CONVERGED"]
+            every = [row for row in full if all(way["status"] == "CONVERGED" for way in row["ways_found"])]
+            what = f"GMRES(100), float64, {where}: solved within its limit of iterations, of {len(cells)} systems"
+            yield counted(f"basis.{key}.solved", what, "systems", len(full), cells, "gmres_bits")
+            what = f"of these, solved with both bases of few bits: {where}"
+            yield counted(f"basis.{key}.kept", what, "systems", len(every), cells, "gmres_bits")
 
 
 def on_threads(rows):

@@ -24,6 +24,7 @@ from cpms.experiment.report.solve_tables import means
 from cpms.experiment.report.templates import drawings
 from cpms.experiment.rows.flat import read_rows
 from cpms.experiment.runner import run
+from cpms.sources.fuzzed_systems import fuzzed
 from cpms.sources.matrices.stencils import stencil
 
 WAYS = [{"method": "cg", "engine": "scipy"}, {"engine": "cpu"}, {"method": "cg", "engine": "cpu", "vectors": ["bf16"]}]
@@ -78,6 +79,24 @@ def test_our_answers_are_never_wrong(tmp_path):
     assert counts["cpms auto"]["wrong"] == counts["cpms gmres"]["wrong"] == 0
     assert shown("honesty", rows[0], tmp_path).systems.tolist() == [24] * 4
     assert inputs.pack(rows, [], tmp_path) == ([], [])
+
+
+def test_most_wrong_answers_of_scipy_are_of_systems_whose_squares_leave_float64():
+    """The page docs/measured.md says so."""
+    solvers = ["scipy cg", "scipy gmres"]
+    given = honesty.Config(
+        name="x", kind="honesty", systems=240, together=1, largest=100, max_iterations=60, ways=solvers
+    )
+    context, wrong, far = honesty.Context(given), {"scipy cg": [0, 0], "scipy gmres": [0, 0]}, 0
+    for cell in given.cells():
+        largest = float(np.abs(fuzzed(cell["first"], 100).b).max())
+        is_far = largest > 0.0 and not 1e-140 < largest < 1e140
+        far += is_far
+        for name, counts in context.measure(cell)["counts"].items():
+            wrong[name][is_far] += counts["wrong"]
+    assert 5.5 < 240 / far < 8.5
+    assert wrong["scipy gmres"][1] > 20 > 2 >= wrong["scipy gmres"][0]
+    assert wrong["scipy cg"][1] > 2 * wrong["scipy cg"][0]
 
 
 def test_solvers_of_a_library_that_is_not_there_are_unavailable(monkeypatch):
