@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import euclidean_norm
 from cpms.base.types import Floats
@@ -23,6 +24,8 @@ _ROUNDING_OF_LOGS = 2.0**-36
 """Tolerance of sums of logarithms along paths, relative to the largest of these sums."""
 _ROUNDING = 2.0**-46
 """Tolerance of symmetry, relative to the largest value: an assembly may sum a_ij and a_ji in different orders."""
+_ROWS = 1 << 15
+"""Least number of rows in a task of a thread."""
 _MANY = 1 << 22
 """Entries of a matrix from which on exact symmetry is looked for without a transpose, which one thread makes."""
 
@@ -127,16 +130,30 @@ class LinearSystem:
             sizes = euclidean_norm(skew), euclidean_norm(even)
         return sizes[0] / sizes[1] if sizes[1] > 0.0 else np.inf
 
+    @cached_property
+    def _extremes(self) -> tuple[float, float, float]:
+        """The least diagonal entry, and the least and the largest size of one."""
+        diagonal = self.diagonal
+
+        def within(part: tuple[int, int]) -> tuple[float, float, float]:
+            entries = diagonal[slice(*part)]
+            sizes = np.abs(entries)
+            return float(entries.min()), float(sizes.min()), float(sizes.max())
+
+        found = threads.each(within, threads.ranges(len(diagonal), at_least=_ROWS))
+        least, least_sizes, sizes = zip(*found, strict=True)
+        return min(least), min(least_sizes), max(sizes)
+
     @property
     def has_positive_diagonal(self) -> bool:
         """Whether each diagonal entry is positive, as those of positive definite matrices are."""
-        return bool((self.diagonal > 0).all())
+        return self._extremes[0] > 0.0
 
     @cached_property
     def has_inverse_diagonal(self) -> bool:
         """Whether 1 over each diagonal entry is a finite number."""
         with np.errstate(divide="ignore", over="ignore"):
-            return bool(np.isfinite(1.0 / self.diagonal).all())
+            return bool(np.isfinite(1.0 / np.float64(self._extremes[1])))
 
     @cached_property
     def dominance(self) -> float:
@@ -209,10 +226,9 @@ class LinearSystem:
     @cached_property
     def diagonal_spread(self) -> float:
         """The largest size of a diagonal entry over the smallest; inf where one is 0."""
-        sizes = np.abs(self.diagonal)
-        least = sizes.min(initial=np.inf)
+        _, least, largest = self._extremes
         with np.errstate(over="ignore"):
-            return float(sizes.max(initial=0.0) / least) if least > 0.0 else np.inf
+            return float(np.float64(largest) / least) if least > 0.0 else np.inf
 
 
 def _scaled(matrix: Any, exponent: int) -> Any:

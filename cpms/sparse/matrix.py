@@ -122,7 +122,20 @@ class Matrix:
 
     def diagonal(self) -> Floats:
         """Return the main diagonal, shape (min(rows, columns),)."""
-        found: Floats = self.to_scipy().diagonal()
+        parts = threads.ranges(min(self.shape), at_least=_ROWS)
+        if len(parts) == 1:
+            return self._diagonal((0, self.rows))
+        return threads.concatenated(threads.each(self._diagonal, parts))
+
+    def _diagonal(self, part: tuple[int, int]) -> Floats:
+        """Return the diagonal entries of some rows."""
+        import scipy.sparse
+
+        starts = self.indptr[part[0] : part[1] + 1]
+        entries = slice(int(starts[0]), int(starts[-1]))
+        values = np.ones(entries.stop - entries.start) if self.values is None else self.values[entries]
+        held = values, self.indices[entries], starts - starts[0]
+        found: Floats = scipy.sparse.csr_array(held, shape=(len(starts) - 1, self.columns)).diagonal(part[0])
         return found
 
     @cached_property
