@@ -24,7 +24,7 @@ CHARACTER_IN = 0.054
 """Width of a character of 7 points, in inches."""
 _PAGE_IN = 7.6
 """Height in inches of the names of all results above which names have one line."""
-MOST_IN = 3.1
+MOST_IN = 3.0
 """Most height of the panels beside a column of names, in inches, so that a figure has about four."""
 
 
