@@ -12,6 +12,8 @@ _VENDOR = ("cusparse+cublas", "cg", "auto", "auto")
 _PLAIN = ("cuda", "cg", "fp64", "fp64")
 _LOSSLESS = ("cuda", "cg", "auto", "fp64")
 _AUTO = ("cuda", "auto", "auto", "auto")
+_SINGLE = ("cuda", "cg", "auto", "fp32")
+"""Unlike ``auto``, without a preconditioner on any matrix, as the ways that it is compared with."""
 
 
 def _ms(row, *kind):
@@ -120,12 +122,33 @@ def gains_of_cg(rows):
     yield counted("cg.unsolved", what, "systems", len(unsolved), held, "gpu_cg_time")
 
 
-def _gain(key, what, base, cells):
-    """Return how many times faster than a way ``auto`` is, over the systems that both solve."""
-    pairs = [(_ways(row)[base], _ways(row)[_AUTO], row) for row in cells]
+def gains_of_vectors(rows):
+    """Yield what float32 vectors gain over other ways without a preconditioner."""
+    cells = rows.measured("gpu_cg_time")
+    of = {True: [], False: []}
+    for row in cells:
+        of[row["graph"].startswith(HELD_OUT["gpu_cg_time"])].append(row)
+    for base, key, called in (
+        (_VENDOR, "vendor", "cuSPARSE and cuBLAS"),
+        (_PLAIN, "fp64", "our plain float64"),
+        (_LOSSLESS, "lossless", "our float64 with lossless values"),
+    ):
+        key = f"cg.alike.{key}"
+        yield _gain(f"{key}.tuned", f"against {called}: four matrices", base, of[False], _SINGLE)
+        for rhs in ("ones", "random"):
+            chosen = [row for row in of[False] if row["rhs"] == rhs]
+            yield _gain(f"{key}.tuned.{rhs}", f"against {called}: b of {rhs}", base, chosen, _SINGLE)
+        what = f"against {called}: matrices that no choice was tuned on"
+        yield _gain(f"{key}.held", what, base, of[True], _SINGLE)
+
+
+def _gain(key, what, base, cells, own=_AUTO):
+    """Return how many times faster than a way ``own`` is, over the systems that both solve."""
+    pairs = [(_ways(row)[base], _ways(row)[own], row) for row in cells]
     both = [pair for pair in pairs if pair[0]["status"] == pair[1]["status"] == "CONVERGED"]
     values = [median(slow["solve_samples_s"]) / median(fast["solve_samples_s"]) for slow, fast, _ in both]
-    what = f"conjugate gradients by `auto` {what}, {len(both)} systems"
+    how = "by `auto`" if own == _AUTO else "with float32 vectors, no preconditioner,"
+    what = f"conjugate gradients {how} {what}, {len(both)} systems"
     return spread(key, what, "times", values, [row for *_, row in both], "gpu_cg_time", of="mean")
 
 
@@ -321,5 +344,6 @@ def honesty(rows):
 
 
 NUMBERS = [
-    suites, conjugate_gradients, gains_of_cg, preconditioned, gmres, shares, bases, bits_of_cg, on_threads, honesty
+    suites, conjugate_gradients, gains_of_cg, gains_of_vectors, preconditioned, gmres, shares, bases, bits_of_cg,
+    on_threads, honesty,
 ]  # fmt: skip

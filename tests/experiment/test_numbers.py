@@ -136,6 +136,13 @@ def test_headlines_are_those_of_a_computation_of_their_own(numbers):
     assert numbers["refine.cusparse.least"].value == pytest.approx(min(over))
     assert numbers["refine.fp64.all"].value == pytest.approx(geometric(own))
     assert numbers["refine.slower"].value == sum(each < 1 for each in own)
+    gains = []
+    for row in plain_rows("gpu_cg_time"):
+        taken = {(way["engine"], way["method"], *way["vectors"]): way["solve_samples_s"] for way in row["ways_found"]}
+        if row["graph"].startswith(("stencil:points=7", "stencil:points=27", "diffusion:side=224", "elasticity")):
+            slow, fast = taken["cusparse+cublas", "cg", "auto"], taken["cuda", "cg", "fp32"]
+            gains.append(statistics.median(slow) / statistics.median(fast))
+    assert numbers["cg.alike.vendor.tuned"].value == pytest.approx(geometric(gains))
     peers = []
     for row in plain_rows("cpu_peers"):
         taken = {r["name"]: r["solve_s"] for r in row["results"] if r["status"] == "ok"}
@@ -170,6 +177,12 @@ def test_what_pages_say_in_words_holds_of_the_rows(numbers):
     assert of(updates[min(updates)]) < 1
     sweeps = [number for key, number in numbers.items() if re.fullmatch(r"updates\.\S+\.sweeps", key)]
     assert all(number.value < int(number.what.split()[-1]) for number in sweeps)
+    # In conjugate gradients on a GPU, auto alone has a preconditioner, and only where diagonals differ fivefold.
+    for row in plain_rows("gpu_cg_time"):
+        used = [way["preconditioner_used"] for way in row["ways_found"]]
+        differs = row["graph"].startswith(("diffusion:", "elements:"))
+        assert used == ["none"] * (len(used) - 1) + ["jacobi in fp64" if differs else "none"]
+        assert row["ways_found"][-1]["method"] == "auto"
     # Bases of few bits solve whatever GMRES solves in float64 within as many iterations.
     for name, key in (("gmres_bits", "listed"), ("gmres_bits_held", "held")):
         ended = [[way["status"] == "CONVERGED" for way in row["ways_found"]] for row in plain_rows(name)]
