@@ -42,7 +42,7 @@ def _two_product(a, b):  # type: ignore[no-untyped-def]
 def residual_rows(indptr, indices, values, x, b, residual, bounds, sizes, low, high):  # type: ignore[no-untyped-def]
     """Write b - A x of rows ``low`` to ``high``, bounds of what rounding did to it, and |A| |x| + |b|.
 
-    Returns the largest ratio of |b - A x| and its bound to the third; NaN if one is that.
+    Returns the largest ratio of |b - A x| and its bound to the third, of rows whose residual is a number.
     """
     largest = 0.0
     for row in range(low, high):
@@ -60,7 +60,7 @@ def residual_rows(indptr, indices, values, x, b, residual, bounds, sizes, low, h
         residual[row - low], bounds[row - low], sizes[row - low] = found, bound, size
         if abs(found) + bound > 0.0 and (found != 0.0 or size != 0.0):
             ratio = (abs(found) + bound) / size
-            if ratio > largest or ratio != ratio:
+            if ratio > largest:
                 largest = ratio
     return largest
 

@@ -315,8 +315,10 @@ def certificate(
             f"smallest_eigenvalue is {smallest_eigenvalue}, but x.Ax / x.x is {quotient:.6g} for the answer x, and the "
             "smallest eigenvalue of A is at most that; give a lower bound of it"
         )
-    size = _root(found.squares) if _are_finite(found.squares + found.squares_of_bounds) else math.inf
-    roundoff = _root(found.squares_of_bounds) + _OF_NORMS * size if math.isfinite(size) else math.inf
+    if not _are_finite(found.squares + found.squares_of_bounds):
+        return Certificate(math.inf, math.inf, b_norm, math.inf, math.inf, of, smallest_eigenvalue)
+    size = _root(found.squares)
+    roundoff = _root(found.squares_of_bounds) + _OF_NORMS * size
     scale = system.matrix.frobenius_norm * x_norm + b_norm
     normwise = (size + roundoff) / scale if scale > 0.0 else 0.0
     return Certificate(size, roundoff, b_norm, normwise, found.ratio, of, smallest_eigenvalue)

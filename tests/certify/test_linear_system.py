@@ -157,6 +157,12 @@ def test_a_certificate_is_the_same_for_any_number_of_threads(smallest):
     assert len(set(certificates)) == 1
 
 
+def test_products_beyond_float64_bound_no_backward_error():
+    system = LinearSystem(Matrix.from_dense([[1e308, -1e308], [1.0, 2.0]]))
+    found = certify.certificate(system, np.array([1.0, 3.0]), np.array([10.0, 10.0]))
+    assert found.residual == found.normwise_backward_error == found.componentwise_backward_error == np.inf
+
+
 @pytest.mark.parametrize("row", [0, certify._ROWS, 2 * certify._ROWS + 1])
 def test_one_row_that_is_not_finite_spoils_the_certificate(row):
     system, x, b = a_long_system(2 * certify._ROWS + 2, 3)
