@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import kernel_catalogue
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -132,16 +133,33 @@ _SMALL = {
 }
 
 
-class Emulation(HostBackend):
-    """Compiles no kernel again that another test has needed with others, and all small ones with the first of them.
+_FAMILIES = ("fp64", "krylov", "products", "rounding")
+"""Groups of the catalogue of which one program takes as long to compile as programs of a few of their kernels."""
 
-    A program of one small kernel takes half a second to compile, most of it for the headers.
+
+@cache
+def _families() -> dict[str, tuple[Variant, ...]]:
+    """Return the kernels that are compiled with each one, by its symbol."""
+    groups = kernel_catalogue.every()
+    return {variant.symbol: tuple(groups[name]) for name in reversed(_FAMILIES) for variant in groups[name]}
+
+
+class Emulation(HostBackend):
+    """Compiles no kernel again that another test has needed with others, and with the first of a family the others.
+
+    A program of one small kernel takes a quarter of a second to compile, most of it for the headers, and a whole family
+    one to three seconds. A worker finds families that another one has compiled; programs of other kernels it seldom
+    does.
     """
 
     def compile(self, variants: Iterable[Variant]) -> None:
         wanted = {variant for variant in variants if variant.symbol not in self._functions}
         if wanted & _SMALL:
             wanted |= _SMALL
+        families = {family for variant in wanted if (family := _families().get(variant.symbol))}
+        for family in sorted(families, key=len):
+            super().compile(family)
+            wanted -= set(family)
         super().compile(sorted(wanted, key=lambda variant: variant.symbol))
 
 

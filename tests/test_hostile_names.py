@@ -11,14 +11,13 @@ import pandas as pd
 import pytest
 from latex_check import compile_all, faults
 from matplotlib.figure import Figure
+from recorded_rows import RECORDED, ReadOnce, recorded
 
 from cpms import Graph
 from cpms.api import given_graph
-from cpms.base.package_data import folder
 from cpms.cli import main
 from cpms.experiment.report import figures, output, show
 
-RECORDED = folder("experiments") / "results"
 FILES = [f"{name}.txt" for name in hostile_names.NAMES if not set("/\0") & set(name) and len(name) < 200]
 CASES = ["web & co_100%#1.txt", "cost_$a_$.txt", "pipe|name.txt", "グラフ_é.txt"]
 
@@ -58,7 +57,7 @@ def triangles(folder, names):
 @pytest.mark.parametrize(("which", "least"), [("table2", 2), pytest.param("all", 57, marks=pytest.mark.slow)])
 def test_every_shipped_table_compiles_and_fits_its_page(tmp_path, monkeypatch, which, least):
     monkeypatch.setattr(figures, "save", lambda figure, *_: plt.close(figure) or [Path("drawn")])
-    written = show.show(which, results=RECORDED, output=tmp_path)
+    written = show.show(which, results=recorded(), output=tmp_path)
     tables = [path for path in written if path.suffix == ".tex"]
     assert len(tables) >= least
     for path in tables:
@@ -73,7 +72,7 @@ def test_every_shipped_table_compiles_and_fits_its_page(tmp_path, monkeypatch, w
 def test_every_figure_and_table_of_hostile_names_is_made(tmp_path, drawn, which, least):
     hostile_names.renamed(RECORDED, tmp_path)
     said = []
-    written = show.show(which, results=tmp_path, output=tmp_path / "out", echo=said.append)
+    written = show.show(which, results=ReadOnce(tmp_path), output=tmp_path / "out", echo=said.append)
     assert len([path for path in written if path.suffix == ".png"]) == len(drawn) >= least
     assert all(map(safe, said))
     for path in written:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
+from format_cases import combinations
 from pagerank_cases import EPSILON, MIXED, l1
 
 from cpms import (
@@ -17,21 +16,14 @@ from cpms import (
     format_named,
     pagerank,
 )
-from cpms.formats.formats import NAMED, SegmentFormat
+from cpms.formats.formats import SegmentFormat
 
 LAYOUTS = ["csr", "ell", "pattern"]
 
 
 # Every format, layout and engine
 
-FORMATS = [*(known.name for known in NAMED), "seg16-16-32", "cpms4-nearest", "fp16-scaled", "e4m3-scaled", "bf16-zero"]
-# As in test_engines.py, whose compiled sweeps these share.
-EVERYWHERE = ("fp64", "cpms2", "fp16-scaled")
-COMBINATIONS = [
-    pytest.param(layout, name, marks=[] if name in EVERYWHERE or layout == chosen else pytest.mark.slow)
-    for layout in LAYOUTS
-    for name, chosen in zip(FORMATS, itertools.cycle(["ell", "pattern", "csr"]))
-]
+COMBINATIONS = combinations(LAYOUTS)
 
 
 @pytest.mark.parametrize(("layout", "name"), COMBINATIONS)

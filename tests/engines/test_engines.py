@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from format_cases import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,13 +16,12 @@ from cpms.base import threads
 from cpms.certify import residual
 from cpms.engines import cpu
 from cpms.engines.composed import ComposedEngine
-from cpms.formats.formats import FP64, NAMED, FloatFormat
+from cpms.formats.formats import FP64, FloatFormat
 from cpms.precision.controllers import FLOAT64
 from cpms.problems.pagerank import Problem
 from cpms.testing import distributions, graphs
 
 LAYOUTS = ["csr", "ell", "pattern", "coo"]
-FORMATS = [*(known.name for known in NAMED), "seg16-16-32", "cpms4-nearest", "fp16-scaled", "e4m3-scaled", "bf16-zero"]
 
 
 def engine_or_skip(name):
@@ -60,13 +60,7 @@ def levels_of(storage):
     return [Level(*pair) for pair in pairs if storage.segments <= 4 or pair[1] - pair[0] <= 1] + [FLOAT64]
 
 
-# Sweeps are compiled for each layout, format and level: here each format in one layout, and some in all of them.
-EVERYWHERE = ("fp64", "cpms2", "fp16-scaled")
-COMBINATIONS = [
-    pytest.param(layout, name, marks=[] if name in EVERYWHERE or layout == chosen else pytest.mark.slow)
-    for layout in LAYOUTS
-    for name, chosen in zip(FORMATS, itertools.cycle(["csr", "pattern", "ell"]))
-]
+COMBINATIONS = combinations(LAYOUTS)
 
 
 @pytest.mark.parametrize(("layout", "name"), COMBINATIONS)

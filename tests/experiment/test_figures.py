@@ -11,22 +11,22 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from alternative_texts import OWN, check_texts, panels_of
 from latex_check import compile_all
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from recorded_rows import RECORDED, recorded
 
-from cpms.base.package_data import folder, show_programs
+from cpms.base.package_data import show_programs
 from cpms.experiment.report import figures, output, panels, show, solve_tables, templates
 from cpms.experiment.report.captions import provenance, three_digits
 from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.speedup_figures import mean_rows
 from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS
-from cpms.experiment.rows import standing
 from cpms.experiment.rows.standing import earlier
 
-RECORDED = folder("experiments") / "results"
 PICTURES = {"fig1", "fig2"}
 """Drawn from layouts and formats, without rows."""
 SLOW = [name for name in show_programs() if name not in {"road", "tolerance"}]
@@ -43,11 +43,18 @@ SCATTERED = {"roofline", "gmres_bits", "scaling"}
 
 
 @pytest.fixture
-def drawn(monkeypatch):
+def kept():
+    """What the panels of figures draw."""
+    return {}
+
+
+@pytest.fixture
+def drawn(monkeypatch, kept):
     """Figures with their faults, as found before they are written."""
     found = {}
 
     def saved(figure, stem, endings=figures.ENDINGS):
+        kept[stem.name] = panels_of(figure)
         figures._escape(figure)
         figures._centre(figure)
         found[stem.name] = [*faults(figure), *undrawn(figure), *([] if stem.name in SCATTERED else hidden(figure))]
@@ -199,12 +206,14 @@ def covers(one, other):
     ("name", "width"),
     [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product(SLOW, WIDTHS))],
 )
-def test_figures_are_printable_and_described(tmp_path, drawn, name, width):
+def test_figures_are_printable_and_described(tmp_path, drawn, kept, name, width):
     needs = show._program(show_programs()[name]).NEEDS
     if not any((RECORDED / f"{need}.jsonl").exists() for need in needs):
         pytest.skip(f"no rows of {needs} are recorded")
-    show.show(name, results=RECORDED, output=tmp_path, width=width)
+    show.show(name, results=recorded(), output=tmp_path, width=width)
     assert {stem: found for stem, found in drawn.items() if found} == {}
+    if width == "single" and name not in OWN:
+        check_texts(kept, tmp_path)
     tables = sorted(tmp_path.glob("*.tex"))
     if width == "single" and tables and shutil.which("pdflatex"):
         assert "Overfull" not in compile_all(tables, tmp_path)
@@ -229,9 +238,8 @@ def test_figures_are_printable_and_described(tmp_path, drawn, name, width):
     ],
 )
 def test_figures_without_a_program_are_printable(name, width):
-    recorded = standing.Recorded(RECORDED)
     with show.styled():
-        for drawing in templates.drawings(recorded.chosen([name]).rows, width=width, beside=recorded.rows):
+        for drawing in templates.drawings(recorded().chosen([name]).rows, width=width, beside=recorded().rows):
             figure = drawing.figure
             figures._escape(figure)
             figures._centre(figure)
@@ -243,7 +251,7 @@ def test_figures_without_a_program_are_printable(name, width):
 
 
 def test_the_files_embed_their_fonts_and_hold_the_alternative_text(tmp_path):
-    show.show("tolerance", results=RECORDED, output=tmp_path)
+    show.show("tolerance", results=recorded(), output=tmp_path)
     pdf = (tmp_path / "tolerance.pdf").read_bytes()
     assert b"/Type3" not in pdf
     assert b"/FontFile2" in pdf
@@ -261,7 +269,7 @@ def test_contestants_of_a_figure_have_marks_of_their_own(program, table):
 def test_each_contestant_of_the_products_has_a_row_of_its_own(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(output.Output, "figure", lambda _, figure, **_more: made.append(figure))
-    show.show("products", results=RECORDED, output=tmp_path)
+    show.show("products", results=recorded(), output=tmp_path)
     for axes in made[0].axes:
         names = [text.get_text() for text in axes.get_yticklabels()]
         assert len(set(names)) == len(names) > 10

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from recorded_rows import ReadOnce
 
 from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder, show_programs
@@ -154,7 +155,7 @@ def test_rows_without_a_commit_are_drawn_by_every_program(tmp_path, monkeypatch)
             for row in rows.read(path):
                 file.append({**row, "git_commit": None, "git_dirty": None})
     lines = []
-    assert show.show("all", results=tmp_path, output=tmp_path / "out", echo=lines.append)
+    assert show.show("all", results=ReadOnce(tmp_path), output=tmp_path / "out", echo=lines.append)
     assert [line for line in lines if "cannot be drawn" in line] == []
 
 

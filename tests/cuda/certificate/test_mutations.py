@@ -14,7 +14,6 @@ from cpms.backends.cuda.persistent.device_graph import Arrangement
 from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.reduction import reduced_refinement, trimming
 from cpms.backends.cuda.runtime import current
-from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.certify.certificate import Certifier
 from cpms.engines import cuda_fused
 
@@ -62,7 +61,7 @@ def test_a_fault_in_a_sweep_is_found(host_backend, tmp_path, monkeypatch, fault)
     folder, backend = tmp_path / "cuda", host_backend
     if fault is not None:
         *kind, file, given, planted = FAULTS[fault]
-        kinds, backend = [kind], HostBackend(tmp_path)
+        kinds, backend = [kind], type(host_backend)(host_backend._folder)
         shutil.copytree(source.folder(), folder)
         text = (folder / file).read_text()
         assert given in text
