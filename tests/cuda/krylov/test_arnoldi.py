@@ -53,8 +53,9 @@ def bytes_read(task):
 def test_queued_steps_are_those_of_vector_operations(device, name, monkeypatch):
     # More vectors than a slab has, a size that is no multiple of a block, and cycles that use the memory again.
     matrix, restart = Matrix.from_scipy(stencil(5, 9)), SLAB_VECTORS + 2
-    in_one_program = [arnoldi_pass(each, form, 1) for each in ("dots", "combine", "store") for form in (None, BFP16)]
-    of_vectors = [make(form, 1, "fp64") for make in (vector_dots, vector_combine) for form in (FP64, BFP16)]
+    levels = [(BYTES, level) for level in range(1, 8)] if name == "bytes" else [(None, 1), (BFP16, 1)]
+    in_one_program = [arnoldi_pass(each, *level) for each in ("dots", "combine", "store") for level in levels]
+    of_vectors = [make(form or FP64, level, "fp64") for make in (vector_dots, vector_combine) for form, level in levels]
     device.compile([*in_one_program, ARNOLDI_PARTS, *of_vectors, encode_blocks(BFP16), decode_blocks(BFP16)])
     task, b = a_task(name, matrix)
     ours, _ = residuals(task, matrix, b, restart)
