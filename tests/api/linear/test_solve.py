@@ -90,6 +90,15 @@ def test_rounded_matrices_are_solved_for_the_given_values(storage):
         assert exact(A, ONES, found.x, 1e-10)
 
 
+def test_a_stored_matrix_is_solved_for_the_values_that_it_was_made_of():
+    A = laplacian() * (1.0 + 1.0 / 3000.0)
+    stored = cpms.matrix(A, storage="fp16", engine="cpu")
+    assert np.abs(stored @ ONES - A @ ONES).max() > 1e-4
+    found = cpms.solve(stored, ONES, engine="cpu")
+    assert found.converged
+    assert exact(A, ONES, found.x, 1e-10)
+
+
 def test_few_bits_of_a_matrix_are_guarded_in_cg():
     A = scipy.sparse.csr_array(np.array([[1.0, 1.0 - 1e-5], [1.0 - 1e-5, 1.0]]))
     found = cpms.solve(A, [1.0, -1.0], method="cg", storage="fp16", engine="cpu")
