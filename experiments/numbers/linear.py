@@ -322,6 +322,9 @@ def bits_of_cg(rows):
         of = f"{len(cells)} matrices that all these formats solve, of {len(every)}"
         what = f"conjugate gradients, r and p in bfp16, b of {rhs}, {of}: iterations over float64's"
         yield spread(f"halves.{rhs}", what, "times", values, cells, "cg_bits", of="mean")
+        plain = [each["fp16",]["iterations"] / each["fp64",]["iterations"] for each in found]
+        what = f"the same, r and p in fp16, which has no shared exponents, b of {rhs}"
+        yield spread(f"halves.fp16.{rhs}", what, "times", plain, cells, "cg_bits", of="mean")
         for ladder in (("fp32", "bfp16"), ("bfp16", "fp32")):
             values = [each[ladder]["iterations"] / each["fp64",]["iterations"] for each in found]
             later = f"from a residual of {cells[0]['switch']} on in {ladder[1]}"

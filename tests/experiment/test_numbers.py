@@ -143,6 +143,13 @@ def test_headlines_are_those_of_a_computation_of_their_own(numbers):
             slow, fast = taken["cusparse+cublas", "cg", "auto"], taken["cuda", "cg", "fp32"]
             gains.append(statistics.median(slow) / statistics.median(fast))
     assert numbers["cg.alike.vendor.tuned"].value == pytest.approx(geometric(gains))
+    for storage, key in (("bfp16", "halves.ones"), ("fp16", "halves.fp16.ones")):
+        ratios = []
+        for row in plain_rows("cg_bits"):
+            if row["rhs"] == "ones" and {way["status"] for way in row["ways_found"]} == {"CONVERGED"}:
+                taken = {"+".join(way["vectors"]): way["iterations"] for way in row["ways_found"]}
+                ratios.append(taken[storage] / taken["fp64"])
+        assert numbers[key].value == pytest.approx(geometric(ratios))
     peers = []
     for row in plain_rows("cpu_peers"):
         taken = {r["name"]: r["solve_s"] for r in row["results"] if r["status"] == "ok"}
