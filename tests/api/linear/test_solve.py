@@ -133,6 +133,22 @@ def test_indefinite_singular_and_scaled_systems_end_with_advice():
     assert not nothing.x.any()
 
 
+@pytest.mark.parametrize(
+    ("A", "b", "method", "status"),
+    [
+        ([[0.0, 1.0], [1.0, 0.0]], [1.0, 0.0], "cg", SolveStatus.BREAKDOWN),
+        ([[1.0, 2.0], [3.0, 1.0]], [1.0, 1.0], "jacobi", SolveStatus.DIVERGED),
+        (np.diag([1e-300, 1.0]), [1e300, 1.0], "gmres", SolveStatus.OVERFLOW),
+        ([[1e308, 1e308], [1e308, -1e308]], [1.0, 2.0], "gmres", SolveStatus.STAGNATED),
+    ],
+)
+def test_solves_that_cannot_succeed_end_with_their_cause_after_all_bits(A, b, method, status):
+    found = cpms.solve(A, b, method=method, engine="cpu")
+    assert found.status is status
+    assert "not converged" in found.status.value
+    assert status is SolveStatus.OVERFLOW or "widened to 64 bits" in found.reason
+
+
 @pytest.mark.parametrize("preconditioner", ["jacobi", "block_jacobi", "chebyshev", "own"])
 def test_preconditioners_reduce_iterations_of_a_scaled_system(preconditioner):
     scale = scipy.sparse.diags_array(10.0 ** np.random.default_rng(2).uniform(-1.5, 1.5, 256))
