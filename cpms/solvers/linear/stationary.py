@@ -20,7 +20,10 @@ from cpms.solvers.linear.refine import outer_iteration
 _GROWTH = 1e4
 """Growth of the residual in the sweeps of an outer step, above which they diverge."""
 _UNCHANGED = 100
-"""Consecutive sweeps with the same residual, after which an outer step in few bits ends: all steps may round to 0."""
+"""Consecutive sweeps without a new least or largest residual, after which an outer step in few bits ends.
+
+Steps then may round to 0.
+"""
 _WINDOW = 2000
 """Most sweeps of an outer step."""
 
@@ -44,13 +47,15 @@ def stationary(
     def correct(inner: SolveTask, c: Any, size: float) -> SolveStatus | None:
         storage, recorder = inner.formats[0], inner.recorder
         pairs = islice(coefficients(inner), min(_WINDOW, recorder.left))
-        sweeps, last, unchanged = sweeps_of(inner, inverse_diagonal, inner.b, c), size, 0
+        sweeps, last, least, largest, unchanged = sweeps_of(inner, inverse_diagonal, inner.b, c), size, size, size, 0
         while some := list(islice(pairs, sweeps.together)):
             for found in sweeps.run(some, inner.goal, _GROWTH * size):
                 recorder.add(found, bits_of(storage), sweeps.bytes_read)
                 if not found <= _GROWTH * size:
                     return None
-                last, unchanged = found, unchanged + 1 if found == last else 0
+                last, unchanged = found, unchanged + 1 if least <= found <= largest else 0
+                # A residual may rise for many sweeps before it falls.
+                least, largest = (found, found) if found > largest else (min(least, found), largest)
             if last <= inner.goal or (unchanged >= _UNCHANGED and storage is not None):
                 break
         return SolveStatus.CONVERGED

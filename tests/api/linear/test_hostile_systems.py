@@ -73,6 +73,16 @@ def test_vectors_of_too_small_a_range_widen_before_iterations_run_out(method, sc
     assert is_honest(A, ONES, found)
 
 
+@pytest.mark.parametrize(("method", "scale"), [("chebyshev", 1.0), ("jacobi", 1e6)])
+@pytest.mark.parametrize("vectors", ["fp16", ("e4m3", "fp16", "fp32")])
+def test_sweeps_whose_residual_neither_falls_nor_rises_widen_before_iterations_run_out(method, scale, vectors):
+    A = scale * stencil(5, 16)
+    b = np.random.default_rng(1).standard_normal(256)
+    found = cpms.solve(A, b, method=method, vectors=vectors, engine="cpu", max_iterations=3000)
+    assert found.converged, (found, found.reason)
+    assert is_honest(A, b, found)
+
+
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 @pytest.mark.parametrize("method", ["auto", "cg", "gmres", "jacobi", "chebyshev", "refine"])
 def test_values_near_the_ends_of_float64_end_without_a_warning(method, engine):
