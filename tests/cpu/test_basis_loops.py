@@ -28,6 +28,7 @@ def vectors_of(storage, count, length):
     return operator, stored, np.array([operator.convert(v, None) for v in stored])
 
 
+@pytest.mark.representatives(storage=("None", "fp32", "bfp16", BYTES.name, "e5m2"))
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: getattr(storage, "name", "fp64"))
 @pytest.mark.parametrize(("count", "length"), [(1, 3), (4, 1000), (7, LONG)])
 def test_sums_are_those_of_decoded_vectors(storage, count, length):

@@ -293,16 +293,27 @@ np.savez(f"{sys.argv[1]}/{me.size}_{me.rank}.npz", **kept)
 """
 
 
+SOME = ("few across", "ranks without rows", "slow")
+OTHERS = ("random", "nothing across", "all to one rank", "all from one rank", "no edges")
+
+
 @pytest.fixture(scope="module")
 def kernels(request):
     return mpi_runs.kernels_on_host(request, VARIANTS)
 
 
+def test_no_problem_is_left_out():
+    known = {}
+    exec("import cpms\nimport numpy as np\n" + PROBLEMS, known)  # noqa: S102
+    assert set(known["problems"]) == {*SOME, *OTHERS}
+
+
 @pytest.mark.parametrize(
     ("where", "ranks", "names"),
     [
-        ("host", 2, ("few across", "ranks without rows", "slow")),
-        *(pytest.param("host", n, (), marks=pytest.mark.slow) for n in (1, 2, 3)),
+        ("host", 2, SOME),
+        pytest.param("host", 2, OTHERS, marks=pytest.mark.slow),
+        *(pytest.param("host", n, (), marks=pytest.mark.slow) for n in (1, 3)),
         *(pytest.param("gpu", n, (), marks=pytest.mark.gpu) for n in (1, 2, 4)),
     ],
 )

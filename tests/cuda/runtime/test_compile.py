@@ -26,16 +26,21 @@ GROUPS = kernel_catalogue.every()
 CARRIED_BY_WHEELS = {variant for unit in units.common_units() for variant in unit}
 FAST = (b"--Ofast-compile=max",)
 # Compiled as they run on the architecture that measurements were committed of, all else in NVRTC's fast mode: groups
-# of kernels that compile soon, and of persistent kernels, which take seconds each, those that wheels carry.
-AS_THEY_RUN = (
-    *("fp64", "cpms2", "cpms4", "rank sweeps", "batches", "coo", "reduce_by_key", "topk", "products", "rounding"),
-    *("krylov", "helpers"),
-)
-CARRIED = {
+# of kernels that compile soon, of two groups one variant of each kernel, and of the others those that wheels carry.
+AS_THEY_RUN = ("fp64", "cpms2", "cpms4", "coo", "reduce_by_key", "topk", "rounding", "krylov", "helpers")
+
+
+def one_of_each(variants):
+    """Return the first variant of each kernel."""
+    return list({variant.kernel: variant for variant in reversed(variants)}.values())
+
+
+SOME_AS_THEY_RUN = {
     group: found
     for group, variants in GROUPS.items()
     if group not in AS_THEY_RUN and (found := [each for each in variants if each in CARRIED_BY_WHEELS])
 }
+SOME_AS_THEY_RUN |= {group: one_of_each(GROUPS[group]) for group in ("batches", "products")}
 
 
 def compiled(text, architecture, *options):
@@ -105,19 +110,14 @@ def test_each_kernel_compiles(group):
     compiles(COVER[group], "sm_90" if group in TO_MACHINE_CODE else "compute_90", *FAST)
 
 
-def one_of_each(variants):
-    """Return the first variant of each kernel."""
-    return list({variant.kernel: variant for variant in reversed(variants)}.values())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_variant_compiles(architecture, group):
     wanted, some = GROUPS[group], one_of_each(GROUPS[group])
     if architecture == "sm_90":  # The next test compiles the rest of them there.
-        wanted = [variant for variant in wanted if variant not in CARRIED.get(group, [])]
-        compiles(wanted, architecture, *(() if group in AS_THEY_RUN else FAST))
+        rest = [variant for variant in wanted if variant not in SOME_AS_THEY_RUN.get(group, [])]
+        compiles(rest, architecture, *(() if group in AS_THEY_RUN else FAST))
     elif 2 * len(some) > len(wanted):
         compiles(wanted, architecture, *FAST)
     else:  # To PTX takes a third of the time, and finds all but what assemblers refuse.
@@ -126,9 +126,9 @@ def test_every_variant_compiles(architecture, group):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group", CARRIED)
-def test_persistent_kernels_that_wheels_carry_compile_as_they_run(group):
-    compiles(CARRIED[group], "sm_90")
+@pytest.mark.parametrize("group", SOME_AS_THEY_RUN)
+def test_kernels_that_wheels_carry_or_one_of_each_compile_as_they_run(group):
+    compiles(SOME_AS_THEY_RUN[group], "sm_90")
 
 
 @pytest.mark.quick
