@@ -41,7 +41,8 @@ def given_matrix(A: Any, shape: tuple[int, int] | None) -> Matrix:
     if isinstance(A, tuple):
         if len(A) not in (2, 3):
             raise _refusal(A)
-        return Matrix.from_triplets(*A, shape=shape)
+        made = Matrix.from_triplets(*A, shape=shape)
+        return dataclasses.replace(made, is_decoded=len(A) == 3 and hasattr(A[2], "decode"))
     if scipy.sparse.issparse(A) or type(A).__module__.startswith("cupyx.scipy.sparse"):
         return Matrix.from_scipy(A)
     if isinstance(A, list) or hasattr(A, "__array__") or hasattr(A, "__dlpack__"):
@@ -68,7 +69,7 @@ def _read(path: Path) -> Matrix:
     if path.suffix == ".npz":
         return _read_npz(path)
     try:
-        field = scipy.io.mminfo(path)[4]
+        field, symmetry = scipy.io.mminfo(path)[4:]
         if field == "complex":
             raise InputError(f"{path}: the matrix is complex; only real matrices have storage formats")
         read = scipy.io.mmread(path, spmatrix=False)
@@ -85,6 +86,11 @@ def _read(path: Path) -> Matrix:
         found = Matrix.from_scipy(read) if scipy.sparse.issparse(read) else Matrix.from_dense(read)
     except CpmsError as error:
         raise type(error)(f"{path}: {error}") from None
+    if symmetry != "general" and scipy.sparse.issparse(read) and found.entries < read.nnz:
+        raise InputError(
+            f"{path}: the file says that the matrix is {symmetry}, and has an entry twice or on both sides of the "
+            "diagonal; give the entries on and below the diagonal once each, or say general"
+        )
     return dataclasses.replace(found, values=None) if field == "pattern" else found
 
 

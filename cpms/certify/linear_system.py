@@ -25,6 +25,8 @@ _ROWS = 1 << 14
 """Least number of rows in a task of a thread."""
 _OF_NORMS = 2.0**-49
 """More than the relative error of a norm by `norm`: of squares, their sum, and the root."""
+AS_GIVEN, AS_STORED = "the matrix as given", "the stored matrix"
+"""Which matrix a certificate is of: the second where no other exists."""
 _TINY = 2.0**-1070
 """More than the error of a norm, or of a product with a tolerance, that lies below the normal numbers."""
 
@@ -72,7 +74,7 @@ class Certificate:
     b_norm: float
     normwise_backward_error: float
     componentwise_backward_error: float
-    of: str = "the matrix as given"
+    of: str = AS_GIVEN
     smallest_eigenvalue: float | None = None
     estimated_eigenvalue: float | None = None
 
@@ -270,7 +272,7 @@ def certificate(
     b: Floats,
     x: Floats,
     *,
-    of: str = "the matrix as given",
+    of: str = AS_GIVEN,
     smallest_eigenvalue: float | None = None,
 ) -> Certificate:
     """Return the certificate of a solution.

@@ -52,6 +52,8 @@ class Matrix:
         None for a pattern, whose entries are all 1.
     shared : dict or None
         See `once`.
+    is_decoded : bool
+        Whether the values were given in a format, so that the matrix exists only rounded.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Matrix:
     values: Floats | None
     shared: dict[Any, Any] | None = None
     """Arrangements and formats that several products share, by their keys in `once`; None where nothing is kept."""
+    is_decoded: bool = False
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """Return what ``make`` returns; where results are kept, it is called once for a key.

@@ -167,6 +167,14 @@ def test_matrix_market_files_are_read(tmp_path, field, symmetry, dense):
     np.testing.assert_array_equal(cpms.matrix(zipped) @ np.eye(A.shape[1]), dense)
 
 
+@pytest.mark.parametrize("symmetry", ["symmetric", "skew-symmetric"])
+def test_a_symmetric_file_with_both_triangles_is_refused(symmetry, tmp_path):
+    path = tmp_path / "both.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate real {symmetry}\n2 2 2\n2 1 -1\n1 2 1\n")
+    with pytest.raises(InputError, match=r"both.mtx: the file says that the matrix is .*symmetric, and has an entry tw"):
+        cpms.matrix(path)
+
+
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
 def test_npz_files_of_scipy_are_read(tmp_path, layout):
     dense = np.array([[0.5, 0.0, 3.0], [0.0, -2.0, 0.0]])

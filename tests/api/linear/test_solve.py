@@ -99,6 +99,15 @@ def test_a_stored_matrix_is_solved_for_the_values_that_it_was_made_of():
     assert exact(A, ONES, found.x, 1e-10)
 
 
+@pytest.mark.parametrize("encoded", [True, False])
+def test_a_certificate_says_whether_the_matrix_exists_only_rounded(encoded):
+    A = laplacian().tocoo() * (1.0 + 1.0 / 3000.0)
+    values = cpms.encode(A.data, "fp16") if encoded else A.data
+    found = cpms.solve((A.row, A.col, values), ONES, engine="cpu")
+    assert found.converged
+    assert found.certificate.of == ("the stored matrix" if encoded else "the matrix as given")
+
+
 def test_few_bits_of_a_matrix_are_guarded_in_cg():
     A = scipy.sparse.csr_array(np.array([[1.0, 1.0 - 1e-5], [1.0 - 1e-5, 1.0]]))
     found = cpms.solve(A, [1.0, -1.0], method="cg", storage="fp16", engine="cpu")
