@@ -171,7 +171,7 @@ def test_matrix_market_files_are_read(tmp_path, field, symmetry, dense):
 def test_a_symmetric_file_with_both_triangles_is_refused(symmetry, tmp_path):
     path = tmp_path / "both.mtx"
     path.write_text(f"%%MatrixMarket matrix coordinate real {symmetry}\n2 2 2\n2 1 -1\n1 2 1\n")
-    with pytest.raises(InputError, match=r"both.mtx: the file says that the matrix is .*symmetric, and has an entry tw"):
+    with pytest.raises(InputError, match=r"both.mtx: the file says that the matrix is .*symmetric"):
         cpms.matrix(path)
 
 
