@@ -25,8 +25,7 @@ _ROWS = 1 << 14
 """Least number of rows in a task of a thread."""
 _OF_NORMS = 2.0**-49
 """More than the relative error of a norm by `norm`: of squares, their sum, and the root."""
-AS_GIVEN, AS_STORED = "the matrix as given", "the stored matrix"
-"""Which matrix a certificate is of: the second where no other exists."""
+_AS_GIVEN, _AS_STORED = "the matrix as given", "the stored matrix"
 _TINY = 2.0**-1070
 """More than the error of a norm, or of a product with a tolerance, that lies below the normal numbers."""
 
@@ -74,7 +73,7 @@ class Certificate:
     b_norm: float
     normwise_backward_error: float
     componentwise_backward_error: float
-    of: str = AS_GIVEN
+    of: str = _AS_GIVEN
     smallest_eigenvalue: float | None = None
     estimated_eigenvalue: float | None = None
 
@@ -272,7 +271,6 @@ def certificate(
     b: Floats,
     x: Floats,
     *,
-    of: str = AS_GIVEN,
     smallest_eigenvalue: float | None = None,
 ) -> Certificate:
     """Return the certificate of a solution.
@@ -281,8 +279,6 @@ def certificate(
     ----------
     system : LinearSystem
     b, x : ndarray of float64, shape (size,)
-    of : str
-        What the system's matrix is.
     smallest_eigenvalue : float, optional
         A lower bound of the eigenvalues of a symmetric matrix.
 
@@ -299,6 +295,7 @@ def certificate(
     >>> found.residual, found.error_bound >= 0.5, found.meets(0.5), found.meets(0.4)
     (2.0, True, True, False)
     """
+    of = _AS_STORED if system.matrix.is_decoded else _AS_GIVEN
     b_norm, of_x = norm(b), _squares(x)
     if not _are_finite(of_x):
         return Certificate(math.inf, 0.0, b_norm, math.inf, math.inf, of, smallest_eigenvalue)

@@ -296,8 +296,7 @@ class Solver:
             return found, self._certificate(right, found)
 
     def _certificate(self, right: Floats, x: Floats) -> Certificate:
-        of = certify.AS_STORED if self.system.matrix.is_decoded else certify.AS_GIVEN
-        return certify.certificate(self.system, right, x, of=of, smallest_eigenvalue=self._smallest)
+        return certify.certificate(self.system, right, x, smallest_eigenvalue=self._smallest)
 
     def _estimated(self, recorder: Recorder) -> float | None:
         """Return an estimate of the smallest eigenvalue of A, or of a number below it."""
