@@ -194,6 +194,7 @@ def krylov_passes():
     for storage in (None, FP32, BFP16):
         for preconditioning in ("none", "diagonal", "applied"):
             yield from krylov.cg_passes(storage, preconditioning)
+        yield krylov.sweep_pass(storage)
     yield krylov.ARNOLDI_PARTS
     for storage, segments in ((None, 1), (FP32, 1), *((each, 1) for each in BLOCK_FLOATS), (BYTES, 3), (BYTES, 6)):
         for name in ("dots", "combine", "store"):

@@ -72,15 +72,6 @@ struct PatternEntry {
 // 0 where the denominator p.q is not positive: no step is taken then, and the next direction is r.
 CPMS_DEVICE double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 
-// Calls work(i) for the first of each four values; whole warps take part.
-template <class Work>
-CPMS_DEVICE void for_each_four(u64 padded, Work work) {
-    const u64 threads = (u64)gridDim.x * blockDim.x, warps = (padded + 127) / 128;
-    for (u64 warp = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32; warp < warps; warp += threads / 32) {
-        work(warp * 128 + threadIdx.x % 32 * 4);
-    }
-}
-
 template <class Real>
 CPMS_DEVICE double dot_of_four(const Real (&a)[4], const Real (&b)[4], Real scale) {
     Real sum = 0;

@@ -13,6 +13,15 @@ namespace cpms {
 
 constexpr int least_block_exponent = -100;
 
+// Calls work(i) for the first of each four values; whole warps take part.
+template <class Work>
+CPMS_DEVICE void for_each_four(u64 padded, Work work) {
+    const u64 threads = (u64)gridDim.x * blockDim.x, warps = (padded + 127) / 128;
+    for (u64 warp = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32; warp < warps; warp += threads / 32) {
+        work(warp * 128 + threadIdx.x % 32 * 4);
+    }
+}
+
 template <class F>
 struct FourValues;
 

@@ -62,6 +62,18 @@ def cg_passes(storage: VectorFormat | None, preconditioning: Preconditioning = "
     return [cg_pass(name, storage, preconditioning) for name in names]
 
 
+def sweep_pass(storage: VectorFormat | None) -> Variant:
+    """Return the pass of a sweep whose steps are stored in a format.
+
+    Examples
+    --------
+    >>> sweep_pass(BFP16).symbol
+    'sweep_pass__bfp16'
+    """
+    short, cpp = _TYPES[storage]
+    return Variant("sweep_pass", (short,), (cpp,))
+
+
 MOST_STEPS = 800
 """Of a cycle, whose numbers reach main memory in one transfer."""
 

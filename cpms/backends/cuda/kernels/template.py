@@ -138,6 +138,7 @@ _FILES = {
     "cg_direction": "krylov/cg.cu",
     "cg_solution": "krylov/cg.cu",
     "cg_load": "krylov/cg.cu",
+    "sweep_pass": "krylov/sweeps.cu",
     "arnoldi_dots": "krylov/arnoldi.cu",
     "arnoldi_parts": "krylov/arnoldi.cu",
     "arnoldi_combine": "krylov/arnoldi.cu",

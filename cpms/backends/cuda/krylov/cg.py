@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels.krylov import Preconditioning, cg_pass, cg_passes
+from cpms.backends.cuda.krylov.padded_vector import PaddedVector, padded_length
 from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import SolveTask, bits_of
-from cpms.formats.block_float import BLOCK_VALUES, BlockFloatFormat
-from cpms.formats.codes import VectorFormat
-from cpms.storage.block_float import BlockFloatArray
 
 RING = 8
 _ENTRY = 4
@@ -62,11 +60,11 @@ class CudaCg(CgIterations):
         backend, storage = current(), task.formats[0]
         self._operator, self._task, self._x, self._storage = operator, task, x, storage
         self._length = task.size
-        padded = -(-self._length // BLOCK_VALUES) * BLOCK_VALUES
+        padded = padded_length(self._length)
         real = np.float64 if storage is None else np.float32
         with backend.memory_for("vectors of conjugate gradients", (RING + 2) * padded * bits_of(storage) // 8):
-            self._r = _Vector(storage, self._length, padded)
-            self._ring = [_Vector(storage, self._length, padded) for _ in range(RING)]
+            self._r = PaddedVector(storage, self._length)
+            self._ring = [PaddedVector(storage, self._length) for _ in range(RING)]
             self._q = backend.arrays.zeros(padded, real)
         self._preconditioning: Preconditioning = "none"
         self._z: Any = None
@@ -174,16 +172,3 @@ class CudaCg(CgIterations):
 
     def _at(self, entry: int, field: int) -> int:
         return int(current().address(self._log)) + 8 * (_ENTRY * entry + field)
-
-
-class _Vector:
-    """Memory of a vector that is padded with zeros, and what products take it as."""
-
-    def __init__(self, storage: VectorFormat | None, length: int, padded: int) -> None:
-        arrays = current().arrays
-        if isinstance(storage, BlockFloatFormat):
-            self.memory = arrays.zeros(storage.nbytes(length), np.uint8)
-            self.operand: Any = BlockFloatArray(self.memory, length, storage)
-        else:
-            self.memory = arrays.zeros(padded, np.float64 if storage is None else np.float32)
-            self.operand = self.memory[:length]

@@ -28,6 +28,7 @@ from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.krylov.arnoldi import CudaArnoldi
 from cpms.backends.cuda.krylov.cg import CudaCg
 from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
+from cpms.backends.cuda.krylov.sweeps import CudaSweeps
 from cpms.backends.cuda.product import launch
 from cpms.backends.cuda.product.column_groups import GroupedArrangement, four_bases, grouped_indices
 from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
@@ -39,6 +40,7 @@ from cpms.contracts.conjugate_gradients import CgIterations
 from cpms.contracts.linear_operator import NO_EPILOGUE, Epilogue, Terms
 from cpms.contracts.own_codecs import codec_refusal
 from cpms.contracts.product_request import Compute, ProductRequest
+from cpms.contracts.sweeps import Sweeps
 from cpms.formats.codes import VectorFormat
 from cpms.sparse.arrangement import Arrangement, arranged
 from cpms.sparse.compressed_indices import CompressedIndices, compressed, worth_compressing
@@ -162,6 +164,10 @@ class CudaProduct(ArrangedProduct, CudaVectors):
         if not fits(task.formats[0]):
             return None
         return CudaCg(self, task, x, self.patterns if task.read is None else None)
+
+    def sweeps(self, task: Any, inverse_diagonal: Any, r: Any, c: Any) -> Sweeps | None:
+        """Return sweeps whose passes over vectors are fused, in formats that have kernels."""
+        return CudaSweeps(self, task, inverse_diagonal, r, c) if fits(task.formats[0]) else None
 
     def arnoldi(self, task: Any, most: int) -> ArnoldiSteps | None:
         """Return steps that the host queues ahead, for bases in formats that have kernels."""

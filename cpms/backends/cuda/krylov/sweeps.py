@@ -1,0 +1,73 @@
+"""Sweeps in residual form in device memory: a product and one fused pass over the vectors each (``krylov/sweeps.cu``).
+
+The norms of several sweeps reach main memory in one transfer, for which the host waits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.kernels.krylov import sweep_pass
+from cpms.backends.cuda.krylov.padded_vector import PaddedVector, padded_length
+from cpms.backends.cuda.runtime.current import current
+from cpms.contracts.linear_solve import SolveTask, bits_of
+from cpms.contracts.sweeps import Coefficients, Sweeps
+
+_POINTERS = ("r", "c", "s", "q", "inverse", "square", "partials", "counter")
+SWEEP = np.dtype(
+    [
+        *((name, np.uint64) for name in _POINTERS),
+        *((name, np.float64) for name in ("keep", "turn")),
+        *((name, np.uint64) for name in ("length", "padded", "subtracts", "steps")),
+    ]
+)
+"""``Sweep`` of ``krylov/sweeps.cu``."""
+
+
+class CudaSweeps(Sweeps):
+    """Sweeps whose steps are in a format that `cpms.backends.cuda.kernels.krylov.fits` has.
+
+    Parameters
+    ----------
+    operator : CudaProduct
+        Of products in the task's storage.
+    task : SolveTask
+    inverse_diagonal, r, c : device vectors of float64
+        1 over the diagonal of the matrix, the residual and the correction; sweeps update the last two.
+    """
+
+    together = 4
+
+    def __init__(self, operator: Any, task: SolveTask, inverse_diagonal: Any, r: Any, c: Any) -> None:
+        backend, storage = current(), task.formats[0]
+        padded = padded_length(task.size)
+        self._s, self._q = PaddedVector(storage, task.size), backend.arrays.empty(task.size, np.float64)
+        self._squares = backend.arrays.zeros(self.together, np.float64)
+        self._counter = backend.arrays.zeros(1, np.uint32)
+        blocks = backend.grid_size(padded, each=8)
+        self._partials = backend.arrays.zeros(blocks, np.float64)
+        self._arrays = inverse_diagonal, r, c
+        self._packed = np.zeros((), SWEEP)
+        arrays = {"r": r, "c": c, "s": self._s.memory, "q": self._q, "inverse": inverse_diagonal}
+        for name, array in {**arrays, "partials": self._partials, "counter": self._counter}.items():
+            self._packed[name] = backend.address(array)
+        self._packed["length"], self._packed["padded"] = task.size, padded
+        self._pass = backend.launcher(sweep_pass(storage), blocks, self._packed)
+        _, self._multiply = operator.prepared(self._s.operand, self._q, task.read, None)
+        self.bytes_read = operator.bytes_read(task.read) + (4 * 8 + 2 * bits_of(storage) // 8) * task.size
+
+    def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:  # noqa: ARG002
+        """Sweep once for each pair of coefficients, at most `together` of them."""
+        packed, squares = self._packed, int(current().address(self._squares))
+        for number, pair in enumerate([*coefficients, (0.0, 0.0)]):
+            packed["subtracts"], packed["steps"] = number > 0, number < len(coefficients)
+            packed["square"], packed["keep"], packed["turn"] = squares + 8 * (number - 1), *pair
+            self._pass()
+            if number < len(coefficients):
+                self._multiply()
+        found = current().fetch(self._squares)[: len(coefficients)]
+        return [math.sqrt(square) if square >= 0.0 else math.inf for square in map(float, found)]
