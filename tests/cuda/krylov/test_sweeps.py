@@ -40,7 +40,7 @@ def test_fused_sweeps_are_those_of_vector_operations(device, storage):
         sweeps = make(task, inverse, r, c)
         assert isinstance(sweeps, CudaSweeps) == (make is not VectorSweeps)
         norms = [
-            sweeps.run(some, 0.0, np.inf) for some in ([(0.0, 1.0), (0.25, 1.5)], [(0.5, 0.75)], [(0.125, 1.25)] * 4)
+            sweeps.run(some, 0.0, np.inf) for some in ([(0.0, 1.0), (0.25, 1.5)], [(0.5, 0.75)], [(0.125, 1.25)] * 6)
         ]
         held.append((np.concatenate(norms), copy_to_host(r), copy_to_host(c)))
     precision = {None: 1e-13, FP32: 1e-6, BFP16: 1e-3}[storage]
@@ -68,6 +68,14 @@ def test_norms_are_fetched_once_in_several_sweeps(device, monkeypatch):
     monkeypatch.setattr(type(device), "fetch_async", lambda self, numbers: fetched.append(1) or fetch(self, numbers))
     assert len(sweeps.run([(0.0, 1.0)] * sweeps.together, 0.0, np.inf)) == sweeps.together >= 4
     assert len(fetched) == 1
+
+
+def test_sweeps_end_soon_after_the_target(device):
+    task, inverse = a_task(FP32)
+    sweeps = task.stored.sweeps(task, inverse, to_device(copy_to_host(task.b)), task.zeros())
+    assert len(sweeps.run([(0.0, 1.0)] * 20, 1e9, np.inf)) == sweeps.together
+    assert len(sweeps.run([(0.0, 1.0)] * 20, 0.0, 1e-9)) == sweeps.together
+    assert len(sweeps.run([(0.0, 1.0)] * 20, 0.0, np.inf)) == 20
 
 
 def test_arguments_have_the_layout_of_the_kernel(device):

@@ -60,8 +60,16 @@ class CudaSweeps(Sweeps):
         _, self._multiply = operator.prepared(self._s.operand, self._q, task.read, None)
         self.bytes_read = operator.bytes_read(task.read) + (4 * 8 + 2 * bits_of(storage) // 8) * task.size
 
-    def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:  # noqa: ARG002
-        """Sweep once for each pair of coefficients, at most `together` of them."""
+    def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:
+        """Sweep once for each pair of coefficients; ``target`` or ``limit`` ends it, after a whole number of `together` sweeps."""
+        sizes = list[float]()
+        for begin in range(0, len(coefficients), self.together):
+            sizes += self._run(coefficients[begin : begin + self.together])
+            if not target < sizes[-1] < limit:
+                break
+        return sizes
+
+    def _run(self, coefficients: Sequence[Coefficients]) -> list[float]:
         packed, squares = self._packed, int(current().address(self._squares))
         for number, pair in enumerate([*coefficients, (0.0, 0.0)]):
             packed["subtracts"], packed["steps"] = number > 0, number < len(coefficients)
