@@ -61,7 +61,7 @@ class CudaSweeps(Sweeps):
         self.bytes_read = operator.bytes_read(task.read) + (4 * 8 + 2 * bits_of(storage) // 8) * task.size
 
     def run(self, coefficients: Sequence[Coefficients], target: float, limit: float) -> list[float]:
-        """Sweep once for each pair of coefficients; ``target`` or ``limit`` ends it, after a whole number of `together` sweeps."""
+        """Sweep once for each pair of coefficients; ``target`` and ``limit`` are looked at after `together` sweeps."""
         sizes = list[float]()
         for begin in range(0, len(coefficients), self.together):
             sizes += self._run(coefficients[begin : begin + self.together])
