@@ -25,7 +25,6 @@ def uneven():
 CASES = [
     *(("cpu", storage, "csr", "fp64") for storage in ("fp64", "fp32")),
     ("cpu", "cpms2", "sell", "fp32"),
-    ("cpu", "cpms2-planes", "ell", "fp64"),
     ("cpu", "codes8", "sell", "fp64"),
     ("cpu", "bfp16", "sell", "fp32"),
     ("reference", "bfp32", "csr", "fp64"),
@@ -37,6 +36,7 @@ CASES = [
     *(
         pytest.param("cpu", *case, marks=pytest.mark.slow)
         for case in (
+            ("cpms2-planes", "ell", "fp64"),
             ("bfp21", "csr", "fp64"),
             ("e4m3 by rows", "csr", "fp32"),
             ("e4m3 by rows", "sell", "fp64"),

@@ -53,16 +53,21 @@ def test_a_basis_vector_keeps_its_digits_in_the_fewest_bits(digits):
         assert found.bits <= 64
 
 
+@pytest.mark.parametrize(
+    "formats",
+    # Of bytes, each number of segments compiles loops of its own.
+    [(None,), pytest.param((BYTES,), marks=pytest.mark.slow), BLOCK_FLOATS],
+    ids=["fp64", "bytes", "block floats"],
+)
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 12))
-def test_gmres_solves_what_is_well_conditioned(seed, size, restart):
+def test_gmres_solves_what_is_well_conditioned(formats, seed, size, restart):
     rng = np.random.default_rng(seed)
     dense = 4.0 * np.eye(size) + rng.standard_normal((size, size)) / np.sqrt(size)
-    for formats in ((None,), (BYTES,), BLOCK_FLOATS):
-        task = a_task(dense, formats)
-        x = task.zeros()
-        assert gmres(task, x, restart=restart) is SolveStatus.CONVERGED
-        assert np.linalg.norm(1.0 - dense @ x) <= 1.01e-10
+    task = a_task(dense, formats)
+    x = task.zeros()
+    assert gmres(task, x, restart=restart) is SolveStatus.CONVERGED
+    assert np.linalg.norm(1.0 - dense @ x) <= 1.01e-10
 
 
 def test_gmres_in_float64_takes_no_more_iterations_than_there_are_eigenvalues():
