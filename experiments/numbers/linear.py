@@ -194,6 +194,31 @@ def _share(way, copied):
     return way["bytes_read"] / way["solve_s"] / copied / 1e7
 
 
+def kernels_of_cg(rows):
+    """Yield shares of a copy's bandwidth of the kernels of an iteration, each timed alone."""
+    every = rows.measured("gpu_cg_kernels")
+    for prefix, note, is_held in (("cg.kernels", "", False), ("cg.kernels.held", ", held out", True)):
+        cells = [row for row in every if row["graph"].startswith(HELD_OUT["gpu_cg_kernels"]) is is_held]
+        for storage, vectors in (("fp64", "fp64"), ("auto", "fp64"), ("auto", "fp32"), ("auto", "bfp16")):
+            for stage in ("product", "curvature", "update", "direction", "solution"):
+                found = [
+                    (each["bandwidth_gbps"] / row["copy_gbps"] * 100, row)
+                    for row in cells
+                    for each in row["contestants"]
+                    if (each["storage"], each["vectors"], each["stage"]) == (storage, vectors, stage)
+                ]
+                if not found:
+                    continue
+                values, chosen = zip(*found, strict=True)
+                matrices = f"{len(values)} {'matrix' if len(values) == 1 else 'matrices'}{note}"
+                stored = "plain float64" if storage == "fp64" else f"lossless values, vectors in {vectors}"
+                what = (
+                    f"conjugate gradients, {stage} alone, {stored}: least bytes over time, share of a copy, {matrices}"
+                )
+                key = f"{prefix}.{storage}.{vectors}.{stage}"
+                yield spread(key, what, "%", values, chosen, "cg_kernels", of="mean")
+
+
 def gmres(rows):
     """Yield GMRES(100) by the format of its basis: against CuPy's, and a basis of few bits against one of float64."""
     held = rows.measured("gpu_gmres_time")
@@ -347,6 +372,6 @@ def honesty(rows):
 
 
 NUMBERS = [
-    suites, conjugate_gradients, gains_of_cg, gains_of_vectors, preconditioned, gmres, shares, bases, bits_of_cg,
-    on_threads, honesty,
+    suites, conjugate_gradients, gains_of_cg, gains_of_vectors, preconditioned, gmres, shares, kernels_of_cg, bases,
+    bits_of_cg, on_threads, honesty,
 ]  # fmt: skip

@@ -94,6 +94,7 @@ systems|number of random systems
 together|systems of one cell
 largest|most unknowns of a system
 honesty.ways|solvers that take part
+passes.ways|formats of matrix and vectors, all of whose passes take turns; figures compare with the first
 runs|graphs, each with its contestants
 runs.purpose|name of the run, which tables and figures are found by
 runs.graph|graph as `cpms.load` names it

@@ -13,6 +13,7 @@ from cpms.experiment.report.speedup_figures import MEAN, mean_rows
 
 HELD_OUT = {
     "gpu_cg_time": ("stencil:points=9", "diffusion:side=1000", "elements:"),
+    "gpu_cg_kernels": ("stencil:points=9",),
     "gpu_cg_preconditioned": ("diffusion:side=1000", "diffusion:side=200"),
     "gpu_gmres_time": ("diffusion:side=128", "convection:side=140"),
 }

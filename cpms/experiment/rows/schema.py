@@ -118,7 +118,7 @@ work_group|integer|1|work items of a group
 work_groups_json|JSON||sizes of work groups
 cores|integer|1|compute units in use
 cores_json|JSON||numbers of compute units
-stage|text||stage of the algorithm; of kind spmv product, dangling, update, distance, or sweep for all of them
+stage|text||stage of the algorithm, such as product or update; sweep is a whole sweep, solution of eight iterations
 stages_json|JSON||stages of a cell
 others_json|JSON||other engines that take part
 also_json|JSON||contestants beside those of engines and storages
@@ -247,7 +247,7 @@ matrix_bytes_by_rank_json|JSON|bytes|size of the stored matrix of each rank
 edges_by_rank_json|JSON|1|edges of each rank
 foreign_values_by_rank_json|JSON|1|values that each rank receives a sweep
 held_bytes|integer|bytes|memory that the solver holds
-least_bytes|integer|bytes|memory traffic of a product at least, or of all sweeps of a solve by power iteration
+least_bytes|integer|bytes|memory traffic of a product or stage at least, or of all sweeps of a solve by power iteration
 bytes_read|integer|bytes|bytes of matrix and vectors that were read
 peak_memory_bytes|integer|bytes|highest memory of the process
 received_bytes|integer|bytes|bytes received a sweep

@@ -149,6 +149,74 @@ def test_rows_of_a_thread_are_as_far_apart_as_planes_or_lines():
     assert stride_of(scipy.sparse.diags_array(random.choice([1.0, 2.0], 5000))) == row_stride_of_none()
 
 
+@pytest.mark.parametrize("by_patterns", [True, False], ids=["patterns", "operator"])
+@pytest.mark.parametrize("says_so", [None, True, False], ids=["none", "diagonal", "applied"])
+def test_passes_of_an_iteration_move_all_its_bytes(device, by_patterns, says_so):
+    task = a_task(FP32)[0]
+    task = task if says_so is None else replace(task, preconditioner=Weights(task.size, says_so=says_so))
+    patterns = task.stored.patterns if by_patterns else None
+    found = CudaCg(task.stored, task, task.zeros(), patterns).stage_bytes
+    n, matrix = task.size, patterns.nbytes if by_patterns else task.stored.bytes_read()
+    z = {None: 0, True: 4, False: 8}[says_so]
+    expected = {"product": matrix + 8 * n, "curvature": 8 * n, "update": (12 + (z if says_so else 0)) * n}
+    expected |= {"preconditioner": 8 * n, "applied": (4 + z) * n, "direction": (12 + z) * n, "solution": (32 + 16) * n}
+    absent = {"curvature"} if by_patterns else set()
+    absent |= set() if says_so is False else {"preconditioner", "applied"}
+    assert found == {name: moved for name, moved in expected.items() if name not in absent}
+
+
+@pytest.mark.parametrize("by_patterns", [True, False], ids=["patterns", "operator"])
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda s: "fp64" if s is None else s.name)
+def test_bytes_of_passes_add_up_to_those_of_an_iteration(device, storage, by_patterns):
+    task = a_task(storage)[0]
+    iterations = CudaCg(task.stored, task, task.zeros(), task.stored.patterns if by_patterns else None)
+    n, bits = task.size, 64 if storage is None else storage.bits()
+    of_q = 8 if storage is None else 4
+    vectors = 7 * bits // 8 + 2 * of_q + 2 if by_patterns else bits + 3 * of_q + 2
+    matrix = task.stored.patterns.nbytes if by_patterns else task.stored.bytes_read()
+    assert iterations.bytes_read == matrix + vectors * n
+    parts = {name: moved / 8 if name == "solution" else moved for name, moved in iterations.stage_bytes.items()}
+    assert sum(parts.values()) == iterations.bytes_read
+
+
+@pytest.mark.parametrize("by_patterns", [True, False], ids=["patterns", "operator"])
+@pytest.mark.parametrize("says_so", [None, True, False], ids=["none", "diagonal", "applied"])
+def test_passes_one_after_another_are_an_iteration(device, by_patterns, says_so):
+    task, matrix, _ = a_task(FP32)
+    task = task if says_so is None else replace(task, preconditioner=Weights(task.size, says_so=says_so))
+    x = task.zeros()
+    iterations = CudaCg(task.stored, task, x, task.stored.patterns if by_patterns else None)
+    iterations.replace_residual()
+    iterations.run(8)
+
+    def host(v):
+        return copy_to_host(v).astype(np.float64)
+
+    def pass_(name):
+        iterations.stages().get(name, lambda: None)()
+        return host(iterations._log).reshape(-1, 4)
+
+    ring, r, before = [host(v.operand) for v in iterations._ring], host(iterations._r.operand), host(x)
+    log = pass_("product")
+    q = host(iterations._q)[: task.size]
+    np.testing.assert_allclose(q, matrix.to_scipy() @ ring[1], rtol=1e-4, atol=1e-6)
+    log = pass_("curvature")
+    np.testing.assert_allclose(log[2, 0] / iterations._scale_value**2, ring[1] @ q, rtol=1e-5)
+    log = pass_("update")
+    updated = r - log[1, 3] / log[2, 0] * q
+    np.testing.assert_allclose(host(iterations._r.operand), updated, rtol=1e-4, atol=1e-6)
+    z = updated if says_so is None else copy_to_host(task.preconditioner._numbers) * updated
+    pass_("applied")
+    log = pass_("direction")
+    np.testing.assert_allclose(log[2, 2] / iterations._scale_value**2, z @ q, rtol=1e-3)
+    direction = host(iterations._ring[2].operand)
+    np.testing.assert_allclose(direction, z - log[2, 2] / log[2, 0] * ring[1], rtol=1e-4, atol=1e-6)
+    log = pass_("solution")
+    ring[2] = direction
+    steps = [log[j, 3] / log[j + 1, 0] * p for j, p in enumerate(ring)]
+    np.testing.assert_allclose(host(x), before + np.sum(steps, axis=0), rtol=1e-5, atol=1e-7)
+
+
 def test_many_patterns_and_plain_float64_are_read_as_they_are(device):
     many = Matrix.from_triplets(range(1100), range(1100), np.random.default_rng(0).random(1100))
     assert CudaProduct.of(Matrix.from_dense(np.eye(40)), ProductRequest(FP64, "sell")).patterns is None

@@ -10,6 +10,8 @@ scalars of these iterations reach main memory in one transfer, for which the hos
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,23 +87,25 @@ class CudaCg(CgIterations):
         self._has_direction = False
         self.bits = bits_of(storage)
         self._patterns = {} if patterns is None else patterns.arguments(real)
-        self.bytes_read = self._bytes_read(np.dtype(real).itemsize, patterns)
+        self.stage_bytes = self._stage_bytes(np.dtype(real).itemsize, patterns)
+        self.bytes_read = sum(self.stage_bytes.values()) - self.stage_bytes["solution"] * (RING - 1) // RING
         backend.compile(cg_passes(storage, self._preconditioning))
 
-    def _bytes_read(self, real: int, patterns: PatternMatrix | None) -> int:
-        """Return the bytes of matrix and vectors in an iteration; ``real`` is the bytes of a value of q."""
-        # p five times and r three times, q three times; x twice in `RING` iterations. Patterns save p and q once.
-        vectors = 8 * self.bits // 8 + 3 * real + 2
-        matrix = self._operator.bytes_read(self._task.read)
+    def _stage_bytes(self, real: int, patterns: PatternMatrix | None) -> dict[str, int]:
+        """Return the bytes that each pass reads and writes; ``real`` is the bytes of a value of q.
+
+        The pass ``solution`` takes the directions of `RING` iterations. Patterns save the pass ``curvature``.
+        """
+        p, q, double = (size * self._length for size in (self.bits // 8, real, 8))
+        matrix = self._operator.bytes_read(self._task.read) if patterns is None else patterns.nbytes
+        diagonal = q if self._preconditioning == "diagonal" else 0
+        found = {"product": matrix + p + q, "curvature": p + q, "update": 2 * p + q + diagonal}
         if patterns is not None:
-            vectors -= self.bits // 8 + real
-            matrix = patterns.nbytes
-        if self._preconditioning == "diagonal":
-            vectors += 2 * real
-        elif self._task.preconditioner is not None:  # r twice and q once, z twice.
-            vectors += 2 * self.bits // 8 + real + 16
-            matrix += self._task.preconditioner.nbytes
-        return matrix + vectors * self._length
+            del found["curvature"]
+        if self._preconditioning == "applied" and self._task.preconditioner is not None:
+            found |= {"preconditioner": self._task.preconditioner.nbytes + 2 * p, "applied": q + double}
+        z = double if self._preconditioning == "applied" else diagonal
+        return found | {"direction": 3 * p + z, "solution": RING * p + 2 * double}
 
     def replace_residual(self) -> float:
         """Find r in float64 and store it; the direction is kept."""
@@ -138,10 +142,8 @@ class CudaCg(CgIterations):
 
     def _iterate(self, count: int) -> None:
         for j in range(count):
-            if self._patterns:
-                self._launch("patterns", j, **self._patterns)
-            else:
-                self._operator.apply(self._ring[j].operand, self._q[: self._length], read_matrix=self._task.read)
+            self._multiply(j)
+            if not self._patterns:
                 self._launch("curvature", j)
             self._launch("update", j, z=self._z)
             z = self._applied(self._r.operand)
@@ -150,8 +152,34 @@ class CudaCg(CgIterations):
             last = j == count - 1
             if last:
                 self._launch("solution", 0, x=self._x, count=count)
-            following = 0 if last else j + 1
-            self._launch("direction", j, z=z, next=self._ring[following].memory, product=self._at(following, 3))
+            self._direct(j, 0 if last else j + 1, z)
+
+    def stages(self) -> dict[str, Callable[[], None]]:
+        """Return a launch of each pass of an iteration alone, in their order; ``stage_bytes`` has their bytes.
+
+        Passes read what `RING` iterations have left in memory. A preconditioner that is not diagonal has none.
+        """
+        z = self._applied(self._r.operand)
+        found: dict[str, Callable[[], None]] = {
+            "product": partial(self._multiply, 1),
+            "curvature": partial(self._launch, "curvature", 1),
+            "update": partial(self._launch, "update", 1, z=self._z),
+            "applied": partial(self._launch, "applied", 1, z=z),
+            "direction": partial(self._direct, 1, 2, z),
+            "solution": partial(self._launch, "solution", 0, x=self._x, count=RING),
+        }
+        return {name: launch for name, launch in found.items() if name in self.stage_bytes}
+
+    def _multiply(self, j: int) -> None:
+        """Find q = A p, and with patterns p.q."""
+        if self._patterns:
+            self._launch("patterns", j, **self._patterns)
+        else:
+            self._operator.apply(self._ring[j].operand, self._q[: self._length], read_matrix=self._task.read)
+
+    def _direct(self, j: int, following: int, z: Any) -> None:
+        """Find the direction of the ring's place ``following`` from that of place ``j``."""
+        self._launch("direction", j, z=z, next=self._ring[following].memory, product=self._at(following, 3))
 
     def _applied(self, r: Any) -> Any:
         """Return what passes have z = M r from: M's diagonal, or the vector; None without a preconditioner."""

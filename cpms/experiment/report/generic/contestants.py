@@ -14,8 +14,8 @@ _OF_PROBLEMS = ("tol", "rhs", "pattern", "dtype", "k")
 They do if one contestant has several of their values on one graph. A tolerance does also if contestants differ in it,
 since a looser tolerance is not a speed-up.
 """
-_OF_PROBLEMS_OF = {"rounding": "storage", "spmv": "stage"}
-"""Parameters that belong to the problem in a kind of experiment: the format of a conversion, the stage of a sweep."""
+_OF_PROBLEMS_OF = {"rounding": "storage", "spmv": "stage", "passes": "stage"}
+"""Parameters that belong to the problem in a kind of experiment: the format of a conversion, the stage of the work."""
 _CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
 """Parameters of linear solves, each with the column of the choice of ``auto``, and a word before it in labels."""
 _AUTO = ("auto", '["auto"]')
