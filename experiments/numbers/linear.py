@@ -195,28 +195,36 @@ def _share(way, copied):
 
 
 def kernels_of_cg(rows):
-    """Yield shares of a copy's bandwidth of the kernels of an iteration, each timed alone."""
+    """Yield shares of a copy's bandwidth of the kernels of an iteration, each timed alone, and of their sum."""
     every = rows.measured("gpu_cg_kernels")
     for prefix, note, is_held in (("cg.kernels", "", False), ("cg.kernels.held", ", held out", True)):
         cells = [row for row in every if row["graph"].startswith(HELD_OUT["gpu_cg_kernels"]) is is_held]
         for storage, vectors in (("fp64", "fp64"), ("auto", "fp64"), ("auto", "fp32"), ("auto", "bfp16")):
-            for stage in ("product", "curvature", "update", "direction", "solution"):
-                found = [
-                    (each["bandwidth_gbps"] / row["copy_gbps"] * 100, row)
-                    for row in cells
-                    for each in row["contestants"]
-                    if (each["storage"], each["vectors"], each["stage"]) == (storage, vectors, stage)
-                ]
-                if not found:
+            shares = [(row, _kernel_shares(row, storage, vectors)) for row in cells]
+            for stage in ("product", "curvature", "update", "direction", "solution", "iteration"):
+                found = [(row, each[stage]) for row, each in shares if stage in each]
+                if not found or (is_held and stage != "iteration"):
                     continue
-                values, chosen = zip(*found, strict=True)
+                chosen, values = zip(*found, strict=True)
                 matrices = f"{len(values)} {'matrix' if len(values) == 1 else 'matrices'}{note}"
                 stored = "plain float64" if storage == "fp64" else f"lossless values, vectors in {vectors}"
-                what = (
-                    f"conjugate gradients, {stage} alone, {stored}: least bytes over time, share of a copy, {matrices}"
-                )
-                key = f"{prefix}.{storage}.{vectors}.{stage}"
-                yield spread(key, what, "%", values, chosen, "cg_kernels", of="mean")
+                called = "kernels of an iteration" if stage == "iteration" else f"{stage} alone"
+                what = f"conjugate gradients, {called}, {stored}: least bytes over time, share of a copy, {matrices}"
+                of = "mean" if len(values) > 1 else "median"
+                yield spread(f"{prefix}.{storage}.{vectors}.{stage}", what, "%", values, chosen, "cg_kernels", of=of)
+
+
+def _kernel_shares(row, storage, vectors):
+    """Return the share of a copy of each kernel of a way in percent, and that of all with an eighth of the solution."""
+    kernels = [each for each in row["contestants"] if (each["storage"], each["vectors"]) == (storage, vectors)]
+    weights = [0.125 if each["stage"] == "solution" else 1.0 for each in kernels]
+    moved, took_ms = (
+        sum(weight * each[key] for weight, each in zip(weights, kernels, strict=True))
+        for key in ("least_bytes", "median_ms")
+    )
+    rates = {each["stage"]: each["bandwidth_gbps"] for each in kernels}
+    rates |= {"iteration": moved / took_ms / 1e6} if kernels else {}
+    return {stage: 100.0 * rate / row["copy_gbps"] for stage, rate in rates.items()}
 
 
 def gmres(rows):

@@ -199,5 +199,7 @@ def test_numbers_are_means_over_matrices_and_there_are_none_without_rows(tmp_pat
     assert (update.value, update.low, update.high) == pytest.approx((250.0, 125.0, 500.0))
     assert found["cg.kernels.fp64.fp64.curvature"].value == pytest.approx(250.0)
     assert "1 matrix" in found["cg.kernels.fp64.fp64.curvature"].what
-    assert found["cg.kernels.held.auto.fp32.update"].what.endswith("1 matrix, held out")
-    assert len(found) == 2 * len(OPERATOR) + 2 * len(PATTERNS)
+    held = found["cg.kernels.held.auto.fp32.iteration"]
+    assert held.what.endswith("1 matrix, held out")
+    assert held.value == held.low == held.high == pytest.approx(3.125 / 1.0 / 4.0 * 100.0)
+    assert len(found) == 2 * (len(OPERATOR) + 1) + 2
