@@ -49,6 +49,8 @@ def drawn(rows, name, width="single"):
     return found
 
 
+@pytest.mark.representatives(width=("single",))
+@pytest.mark.representatives(width=("double",), graphs=("12",))
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["time", "roofline"])
 @pytest.mark.parametrize(("graphs", "count"), [(2, 3), (5, 9), (30, 4), (12, 40)])
