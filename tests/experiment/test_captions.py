@@ -147,10 +147,20 @@ def test_few_graphs_of_few_samples_have_a_range():
     assert "bootstrap" not in text
 
 
-def test_least_and_most_are_not_called_no_samples():
+@pytest.mark.parametrize("graphs", ["a", "abcde"])
+def test_least_and_most_are_not_called_no_samples(graphs):
+    """A ratio has the range that they allow; a mean of several, from which nothing can be drawn again, has none."""
     ends = {"median_ms": 2.0, "least_ms": 1.0, "most_ms": 3.0, "samples": 15, "solve_s": None}
-    text = caption([{**ROW, **ends, "cell": each, "storage": each} for each in ("fp64", "fp32")], "speedup")
-    assert "the rows hold the least and the most of the samples only" in text
+    rows = [
+        {**ROW, **ends, "cell": f"{graph} {each}", "graph": graph, "storage": each}
+        for graph in graphs
+        for each in ("fp64", "fp32", "fp16")
+    ]
+    text, lines = caption(rows, "speedup"), speedups(observations(rows), "fp64")
+    alone = len(graphs) == 1
+    assert [(line["low"], line["high"]) for line in lines] == [pytest.approx((1 / 3, 3.0) if alone else (1.0, 1.0))] * 2
+    assert ("the rows hold the least and the most of the samples only" in text) != alone
+    assert ("lines: least to most ratio of the samples" in text) == alone
     assert "no samples" not in text
 
 

@@ -10,6 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from cpms.experiment.report import figures, templates
+from cpms.experiment.report.generic.multiples import _PARTS, _inches, _lines
 from cpms.experiment.report.generic.parts import marks_of
 from cpms.experiment.report.generic.scatters import _in_rows
 from cpms.experiment.report.observations import observations
@@ -148,3 +149,14 @@ def test_solves_without_times_are_compared_by_their_iterations():
         "iterations, against the mean of the bits of a vector's value; colour: bits of a vector's value" in made.caption
     )
     assert "; not drawn: 1 of 4 solves, which did not converge" in made.caption
+
+
+@settings(max_examples=100)
+@given(st.lists(st.text("abcd_:,", min_size=1, max_size=16), min_size=1, max_size=3), st.floats(0.6, 1.5))
+def test_titles_that_are_divided_keep_their_characters(words, most):
+    """A title is divided between words, and a word that is too long after a mark; only a part too long is cut."""
+    lines = _lines(" ".join(words), most)
+    assert all(_inches(line) <= most for line in lines)
+    parts = [part for word in words for part in _PARTS.findall(word)]
+    if all(_inches(part) <= most for part in parts):
+        assert "".join(lines).replace(" ", "") == "".join(words)

@@ -232,6 +232,8 @@ def test_bars_of_several_bits_have_the_colour_of_the_fewest_and_a_hatch_in_the_l
     figure = drawn(rows, "single", "time")
     bars = [bar for bar in figure.axes[0].patches if bar.get_width() > 0]
     assert {bar.get_hatch() for bar in bars} == {"xxxxx"}
+    (outline,) = [each for each in figure.axes[0].collections if len(each.get_segments()[0]) == 4]
+    assert [each[:, 0].max() for each in outline.get_segments()] == [bar.get_width() for bar in bars]
     assert {to_hex(bar.get_facecolor()).upper() for bar in bars} == {"#CC79A7"}
     (legend,) = figure.legends
     assert [patch.get_hatch() for patch in legend.get_patches()] == ["xxxxx"]

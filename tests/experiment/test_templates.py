@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_speedups import of_speedups, rows_of_ratios
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -120,23 +121,6 @@ def test_baselines_are_named(rows):
         list(drawings(rows, baseline="posit"))
     with pytest.raises(InputError, match="single or double"):
         list(drawings(rows, width="triple"))
-
-
-def rows_of_ratios(ratios, storages=("cpms2",)):
-    shared = {"experiment": "mine", "status": "ok", "engine": "cpu"}
-    return [
-        {**shared, "cell": f"{graph}{storage}", "graph": graph, "storage": storage, "solve_s": time}
-        for graph, faster in zip("abcdefgh", ratios, strict=False)
-        for storage, time in (("fp64", 8.0), *((storage, 8.0 / faster) for storage in storages))
-    ]
-
-
-def of_speedups(rows):
-    """Return a drawing of speed-ups, its lines with data by marker, and its number of intervals."""
-    made = next(each for each in drawings(rows) if each.name == "speedup")
-    (axes,) = made.figure.axes
-    lines = {line.get_marker(): line for line in axes.lines if line.get_marker() not in ("None", "")}
-    return made, lines, sum(len(each.get_segments()) for each in axes.collections)
 
 
 def test_a_mean_of_five_ratios_has_an_interval_and_the_median_below_it():

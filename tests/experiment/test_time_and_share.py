@@ -186,7 +186,7 @@ def test_bars_have_the_order_of_the_configuration_and_their_numbers():
     assert "; tolerance 1e-08, the smallest of 2" in made.caption
     assert made.figure.get_supxlabel() == "effective bandwidth, % of a copy"
     for axes in grid:
-        assert [float(text.get_text()) for text in axes.texts] == [float(f"{each:.2g}") for each in shares_of(axes)]
+        assert [float(text.get_text()) for text in axes.texts] == [round(each) for each in shares_of(axes)]
         assert len(axes.texts) == len(axes.patches) == 3
     tall = [{**row, "results": [{**each, "layout": f"csr{n}"} for each in lines for n in range(12)]} for row in rows]
     for row in tall:

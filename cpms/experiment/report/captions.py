@@ -245,6 +245,8 @@ def shortened(name: str) -> str:
     'uniform, 80M edges a rank'
     >>> shortened("weblike-parts:parts=RANKS,nodes=10000000,edges=52000000,seed=1")
     'weblike-parts, 52M edges a rank'
+    >>> shortened("rmat:scale=22+LOG2RANKS,edge_factor=8,seed=1")
+    'rmat 22 + log2 ranks'
     >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
     '3 x wiki-Vote by chance'
     >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
@@ -265,7 +267,7 @@ def shortened(name: str) -> str:
         if found := re.fullmatch(r"(RANKS\*)?(\d+)", given.get(size, "")):
             by_rank = found[1] or given.get("parts") == "RANKS"
             return f"{kind}, {_count(int(found[2]))} {size}{' a rank' if by_rank else ''}"
-    sized = given.get("scale") or given.get("side")
+    sized = (given.get("scale") or given.get("side") or "").replace("+LOG2RANKS", " + log2 ranks")
     return f"{kind} {sized}" if sized else name
 
 

@@ -23,29 +23,48 @@ _SHARES = (0.025, 0.975)
 """Quantiles of the ends of an interval."""
 
 
-def bootstrap(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[float, float, float]:
+def bootstrap(
+    pairs: Sequence[tuple[Sequence[float], Sequence[float]]], graphs: Sequence[object] | None = None
+) -> tuple[float, float, float]:
     """Return the geometric mean of ratios of medians, and the ends of its bootstrap interval of 95 percent.
+
+    Ratios of one graph, such as those at several tolerances, are not independent. They are drawn together (cluster
+    bootstrap; Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8), and each graph has the
+    same weight.
 
     Parameters
     ----------
     pairs : sequence of two sequences of float
-        For each graph, the samples of the baseline and of the contestant, in seconds.
+        The samples of the baseline and of the contestant, in seconds.
+    graphs : sequence of object, optional
+        The graph of each pair; by default each has its own.
 
     Examples
     --------
     >>> bootstrap([([2.0, 2.0], [1.0, 1.0]), ([8.0], [1.0])])
     (4.0, 2.0, 8.0)
+    >>> bootstrap([([2.0], [1.0]), ([8.0], [1.0])], ["path", "path"])
+    (4.0, 4.0, 4.0)
     """
     random = np.random.default_rng(0)
-    mean = float(np.exp(np.mean([np.log(np.median(base) / np.median(own)) for base, own in pairs])))
-    drawn = np.array([_medians(random, base) - _medians(random, own) for base, own in pairs])
-    chosen = random.integers(len(pairs), size=drawn.shape)
+    own_of = graphs or range(len(pairs))
+    mean = float(np.exp(np.mean(_by_graph(np.log([np.median(base) / np.median(own) for base, own in pairs]), own_of))))
+    drawn = _by_graph(np.array([_medians(random, base) - _medians(random, own) for base, own in pairs]), own_of)
+    chosen = random.integers(len(drawn), size=drawn.shape)
     means = np.take_along_axis(drawn, chosen, axis=0).mean(axis=0)
     low, high = np.exp(np.quantile(means, _SHARES))
     return round(mean, 12), round(min(mean, float(low)), 12), round(max(mean, float(high)), 12)
 
 
-def bootstrap_or_range(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[float, float, float, bool]:
+def _by_graph(values: Any, graphs: Sequence[object]) -> Any:
+    """Return the mean over the lines of values of each graph."""
+    places = [[place for place, each in enumerate(graphs) if each == graph] for graph in dict.fromkeys(graphs)]
+    return np.array([values[held].mean(axis=0) for held in places])
+
+
+def bootstrap_or_range(
+    pairs: Sequence[tuple[Sequence[float], Sequence[float]]], graphs: Sequence[object] | None = None
+) -> tuple[float, float, float, bool]:
     """Return the mean and the ends of an interval, and whether these are the ends of a range.
 
     It is the interval of `bootstrap`, or a range if there are few samples on few graphs.
@@ -55,12 +74,26 @@ def bootstrap_or_range(pairs: Sequence[tuple[Sequence[float], Sequence[float]]])
     >>> bootstrap_or_range([([2.0, 4.0], [1.0, 1.0])])
     (3.0, 2.0, 4.0, True)
     """
-    mean, low, high = bootstrap(pairs)
+    mean, low, high = bootstrap(pairs, graphs)
     if len(pairs) >= FEWEST or min(len(each) for pair in pairs for each in pair) >= FEWEST:
         return mean, low, high, False
     low = round(min(min(base) / max(own) for base, own in pairs), 12)
     high = round(max(max(base) / min(own) for base, own in pairs), 12)
     return mean, min(mean, low), max(mean, high), True
+
+
+def ratios_of(
+    pairs: Sequence[tuple[Sequence[float], Sequence[float]]], graphs: Sequence[object] | None = None
+) -> list[float]:
+    """Return the ratio of medians of each graph, the geometric mean of its ratios where it has several pairs.
+
+    Examples
+    --------
+    >>> ratios_of([([2.0], [1.0]), ([8.0], [1.0]), ([3.0], [1.0])], "aab")
+    [4.0, 3.0]
+    """
+    logarithms = np.log([np.median(base) / np.median(own) for base, own in pairs])
+    return [round(float(each), 12) for each in np.exp(_by_graph(logarithms, graphs or range(len(pairs))))]
 
 
 def median_ratio(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:

@@ -24,7 +24,7 @@ from cpms.experiment.report.generic.parts import (
     fewest,
     range_of,
 )
-from cpms.experiment.report.generic.words import bits_in_words, case_in_words
+from cpms.experiment.report.generic.words import GROWS, bits_in_words, case_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.stand_ins import STARRED
@@ -32,12 +32,15 @@ from cpms.experiment.report.stand_ins import STARRED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_APART = 20.0
+_APART = 4.0
 """Ratio of the slowest times of two graphs above which each graph has a scale of its own."""
 _TOO_LONG = 10.0
 """Time of preparation over that of a solve above which preparation is not drawn, since it would hide the solve."""
 _MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0.0}
 """Hatching of bars of several numbers of bits whose time by bits is not recorded."""
+_OUTLINE_PT = 0.7
+"""Width of the outline of a hatched bar, without which its end would not be seen."""
+_GROWING = "; graphs named with a size a rank, or with log2 ranks, grow with the ranks"
 _DECADES = 10**1.5
 """Ratio of the longest to the shortest bar above which times are dots on a logarithmic axis."""
 
@@ -54,6 +57,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     if longest > _TOO_LONG * found.seconds.max() or (found.prepare / found.seconds).median() > _TOO_LONG:
         apart, found = f"; preparation, up to {longest:.3g} s, is not drawn", found.assign(prepare=0.0)
     names, cases = room.by_time(found)
+    names = room.in_series(names)
     made = multiples(
         found.sort_values("seconds"), width, baseline_of(found, baseline), names=names, cases=cases, order="time"
     )
@@ -83,6 +87,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         what,
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         apart + made.text,
+        _GROWING if found.graph.astype(str).str.contains(GROWS).any() else "",
         f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
     ]
     return made.figure, "".join(texts), range_of(found, "seconds", "Points of the time", "s")
@@ -98,6 +103,7 @@ def _bars(axes: Axes, places: list[float], found: pd.DataFrame, scales: Any) -> 
     mixed = scales * np.where(found.by_bits.map(bool), 0.0, found.seconds)
     if mixed.any():
         axes.barh(places, mixed, color=[colour(bits) for bits in found.fewest_bits], height=BAR_IN, **_MIXED)
+        _outline(axes, places, found, mixed)
     ends = mixed
     for bits in sorted({bits for each in found.by_bits for bits in each}, reverse=True):
         part = scales * np.array([each.get(bits, 0.0) for each in found.by_bits])
@@ -109,6 +115,19 @@ def _bars(axes: Axes, places: list[float], found: pd.DataFrame, scales: Any) -> 
     spread = scales * np.array([found.seconds - found.least, found.most - found.seconds]).clip(min=0)
     if spread.any():
         axes.errorbar(scales * found.seconds, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
+
+
+def _outline(axes: Axes, places: list[float], found: pd.DataFrame, ends: Any) -> None:
+    """Draw the edges of bars, which their hatching cuts."""
+    from matplotlib.collections import LineCollection
+
+    corners = [
+        [(0, place - BAR_IN / 2), (end, place - BAR_IN / 2), (end, place + BAR_IN / 2), (0, place + BAR_IN / 2)]
+        for place, end in zip(places, ends, strict=True)
+        if end > 0
+    ]
+    shades = [colour(bits) for bits, end in zip(found.fewest_bits, ends, strict=True) if end > 0]
+    axes.add_collection(LineCollection(corners, colors=shades, linewidths=_OUTLINE_PT), autolim=False)
 
 
 def _of_bars(found: pd.DataFrame) -> tuple[str, list[Any], str]:

@@ -9,6 +9,7 @@ a user's plug-ins are always drawn. The cost is a sort of the observations.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,8 +39,12 @@ _MARGIN_IN = 0.12
 """Width of the space beside the names and beside a panel, in inches."""
 _LEAST_TITLE_IN = 0.5
 """Least width of a title, in inches."""
-_TITLE_LINES = 2
+_TITLE_LINES = 3
 """Most lines of a title."""
+
+
+_PARTS = re.compile(r"[^_:,=-]*[_:,=-]+|[^_:,=-]+")
+"""Parts of a word between which a title may be divided."""
 
 
 class Panel(NamedTuple):
@@ -145,11 +150,19 @@ def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], widt
 
 
 def _lines(title: str, most: float) -> list[str]:
-    """Return a title in lines of at most some inches; words that are longer are abbreviated."""
+    r"""Return a title in lines of at most some inches: words that are longer are divided after a mark, or abbreviated.
+
+    Examples
+    --------
+    >>> _lines("luxembourg_osm", 0.7), _lines("graph", 0.7)
+    (['luxembourg_', 'osm'], ['graph'])
+    """
     rows = list[str]()
     for word in title.split():
-        joined = f"{rows[-1]} {word}" if rows else word
-        rows[-1:] = [joined] if not rows or _inches(joined) <= most else [rows[-1], word]
+        parts = [word] if _inches(word) <= most else _PARTS.findall(word)
+        for place, part in enumerate(parts):
+            joined = f"{rows[-1]}{'' if place else ' '}{part}" if rows else part
+            rows[-1:] = [joined] if not rows or _inches(joined) <= most else [rows[-1], part]
     for place, row in enumerate(rows):
         fits = (size for size in range(len(row), 3, -1) if _inches(abbreviate(row, size)) <= most)
         rows[place] = abbreviate(row, next(fits, 4))

@@ -25,6 +25,9 @@ from cpms.experiment.report.stand_ins import STARRED
 _COPY: dict[str, Any] = {"color": NEUTRAL, "linewidth": 0.7, "linestyle": "--"}
 """The line at the rate of a copy."""
 _OF_SOLVES = "; a sweep moves the matrix once, and reads and writes a vector in its bits"
+_WHOLE = 10.0
+"""Share in percent from which it is written in whole percents."""
+_ABOVE = "; more than 100 % is possible: data that stay in a cache are not read again, and a copy writes half its bytes"
 _TICK_IN = 0.24
 """Least distance of ticks, in inches."""
 _NUMBER_IN = 0.27
@@ -72,6 +75,7 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         f"({copied} GB/s, read and written), which bounds work on data beyond the caches",
         _of_colours(found) if several else _of_bits(found),
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
+        _ABOVE if (found.share.round() > 100).any() else "",
         tolerance,
         made.text,
         _OF_SOLVES if found.kind.isin(bandwidth.SOLVES).any() else "",
@@ -102,6 +106,17 @@ def _at_one_tolerance(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return kept.assign(problem=kept.besides, case=cases), f"; {text if alike else 'smallest tolerance of each graph'}"
 
 
+def _percent(share: float) -> str:
+    """Return a share in percent as text: whole percents from 10, since nearer ones would not order the bars.
+
+    Examples
+    --------
+    >>> [_percent(each) for each in (117.4, 122.3, 102.0, 9.96, 0.523)]
+    ['117', '122', '102', '10', '0.52']
+    """
+    return f"{share:.0f}" if share >= _WHOLE else f"{share:.2g}"
+
+
 def _draw(axes: Any, places: list[float], found: pd.DataFrame) -> None:
     """Draw bars with their ranges and numbers, and the line at the rate of a copy."""
     axes.barh(places, found.share, color=[colour(bits) for bits in found.fewest_bits], height=BAR_IN)
@@ -111,7 +126,7 @@ def _draw(axes: Any, places: list[float], found: pd.DataFrame) -> None:
     axes.axvline(100.0, **_COPY)
     for place, line in zip(places, each_line(found), strict=True):
         axes.annotate(
-            panels.number(float(f"{line.share:.2g}")), (max(line.share, line.most_share), place), (2, 0),
+            _percent(line.share), (max(line.share, line.most_share), place), (2, 0),
             textcoords="offset points", va="center_baseline", fontsize=7,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
         )  # fmt: skip

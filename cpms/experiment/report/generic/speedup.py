@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cpms.base.text.escape import abbreviate
@@ -22,8 +23,15 @@ from cpms.experiment.report.generic.parts import (
     lines_of_names,
     range_of,
 )
-from cpms.experiment.report.generic.words import case_in_words, cases_in_words, of_systems
-from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, median_ratio
+from cpms.experiment.report.generic.words import (
+    GROWS,
+    bits_in_words,
+    case_in_words,
+    cases_in_words,
+    of_systems,
+    problem_in_words,
+)
+from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, ratios_of
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -38,8 +46,10 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     if base is None or not lines:
         return None
     kept, left = _in_common(found, base)
-    alone = len(lines) == 1 and lines[0]["graphs"] >= FEWEST
+    alone = len(lines) == 1 and kept.case.nunique() >= FEWEST
     ordered = _each_ratio(lines[0], kept, base) if alone else pd.DataFrame(lines)
+    turned = baseline is None and all(line["speedup"] < 1 for line in lines)
+    ordered = _turned(ordered) if turned else ordered
     ordered = ordered.sort_values(["graphs", "speedup"] if alone else "speedup", ascending=False)
     figure, axes, places, table, some = lines_of_names(ordered, width)
     if some and alone:
@@ -47,33 +57,74 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     several = len(set(panels.kinds(table))) < len(table)  # Else each line is named by its engine.
     marker = panels.markers(table) if several else "o" * len(table)
     names = [each.get_text() for each in axes.get_yticklabels()]
+    few, means = (table.graphs > 1) & ~table.resampled, table.resampled
     for number, (place, line) in enumerate(zip(places, each_line(table), strict=True)):
-        ends = None if 1 < line.graphs < FEWEST else (line.low, line.high)
+        ends = None if few.iloc[number] else (line.low, line.high)
         at, below = place - (_ABOVE_IN if line.graphs > 1 else 0.0), place + _BELOW_IN
         panels.point(axes, line.speedup, at, line.fewest_bits, marker[number], ends=ends)
-        if line.graphs >= FEWEST:
+        if line.resampled:
             axes.plot(line.median, below, **_MEDIAN)
         elif line.graphs > 1:
             style = {**_RATIO, "color": colour(line.fewest_bits)}
             axes.plot(line.ratios, [below] * line.graphs, **style)
+        axes.text(1.02, place, _three_digits(line.speedup), **_NUMBER, transform=axes.get_yaxis_transform())
     axes.axvline(1.0, color=NEUTRAL, linewidth=0.6)
     panels.logarithmic(axes, most=5)
-    of = f" of {abbreviate(lines[0]['called'], 40)}" if alone else ""
-    panels.label_below(axes, f"speed-up{of} over {abbreviate(base, 80)}", width, names)
-    kind = "system" if of_systems(kept) else case_in_words(kept)
+    ours, theirs = lines[0]["called"] if alone else "", base
+    if turned:
+        ours, theirs = base, ours or "each"
+    of = f" of {abbreviate(ours, 40)}" if ours else ""
+    panels.label_below(axes, f"speed-up{of} over {abbreviate(theirs, 80)}", width, names)
+    kind, unit = _kind(kept), _unit(kept)
     looks = {
-        "median": (table.graphs >= FEWEST, _MEDIAN),
-        f"{'an' if kind == 'array' else 'a'} {kind}": (table.graphs.between(2, FEWEST - 1), _RATIO),
+        "median": (means, _MEDIAN),
+        f"{'an' if unit == 'array' else 'a'} {unit}": (few, _RATIO),
     }
     entries = {name: style for name, (where, style) in looks.items() if where.any()}
-    explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
+    bits = sorted({*table.fewest_bits})
+    plain = len({*map(colour, bits)}) == 1 and not entries and not (several and len(set(panels.kinds(table))) > 1)
+    if not plain:
+        explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
+    coloured = f"; bits {bits_in_words(kept)}: {', '.join(f'{each:g}' for each in bits)}" if plain else fewest(kept)
     count = kept.case.nunique()
     first = captions.case_label(*kept[["graph", "problem"]].iloc[0])
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
     mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
-    mean = f"; a row for each {kind}, and their geometric mean" if alone else mean
-    text = f"speed-up{of} over {base}{mean}{_lines(table, kept)}{fewest(kept)}{_stored(kept)}{_errors(kept, base)}"
-    return figure, f"{text}{left}{some}", range_of(table, "speedup", f"Points of the speed-up over {base}", "times")
+    mean = (
+        f"; a row for each {unit if len(set(kept.graph)) == 1 else kind}, and their geometric mean" if alone else mean
+    )
+    what = f"speed-up of {base} over {theirs if alone else 'each'}" if turned else f"speed-up{of} over {base}"
+    text = f"{what}{mean}{_lines(table, kept)}; at the right: the values of the marks{coloured}"
+    text += f"{_stored(kept)}{_errors(kept, base)}"
+    return figure, f"{text}{left}{some}", range_of(table, "speedup", f"Points of the {what}", "times")
+
+
+def _three_digits(value: float) -> str:
+    """Return a ratio with three digits, of which none is omitted.
+
+    Examples
+    --------
+    >>> [_three_digits(each) for each in (1.4, 0.0297, 371.2, 1234.5)]
+    ['1.40', '0.0297', '371', '1234']
+    """
+    return f"{value:#.3g}".rstrip(".") if value < _THOUSAND else f"{value:.0f}"
+
+
+def _turned(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return ratios that are all below 1 as those of the baseline over the others."""
+    ratios = [[1 / ratio for ratio in each] for each in lines.ratios]
+    ends = {"speedup": 1 / lines.speedup, "low": 1 / lines.high, "high": 1 / lines.low}
+    return lines.assign(**ends, ratios=ratios, median=[float(np.median(each)) for each in ratios])
+
+
+def _kind(found: pd.DataFrame) -> str:
+    return "system" if of_systems(found) else case_in_words(found)
+
+
+def _unit(found: pd.DataFrame) -> str:
+    """Return the word for what has a ratio: a graph, or if all ratios are of one graph, what is solved on it."""
+    one_graph = len(set(found.graph)) == 1 < len(set(found.case))
+    return problem_in_words(found.problem) if one_graph else _kind(found)
 
 
 def _counted(found: pd.DataFrame) -> str:
@@ -85,21 +136,22 @@ def _counted(found: pd.DataFrame) -> str:
         return f"{graphs} {one if graphs == 1 else many}"
     if graphs * problems != found.case.nunique():
         return f"{found.case.nunique()} {cases_in_words(found)}"
-    of_sides = all(each.startswith("rhs=") and " " not in each for each in found.problem)
     counted = f"{graphs} {one if graphs == 1 else many}"
     if problems == 1:
         return f"{counted}, {found.problem.iloc[0]}"
-    of_formats = all(each.startswith("storage=") and " " not in each for each in found.problem)
-    what = "right-hand sides" if of_sides else "formats" if of_formats else "problems"
-    return f"{counted} and {problems} {what}"
+    return f"{counted} and {problems} {problem_in_words(found.problem)}s"
 
 
-_SPEED, _GROWS = ("speedup", "low", "high"), "RANKS"
-"""Columns, and a word in the names of graphs that grow with the ranks."""
+_SPEED = ("speedup", "low", "high")
+"""Columns of a mean and of the ends of its interval."""
 _MEDIAN: dict[str, Any] = {"color": "#222222", "marker": "|", "markersize": 3.2, "linestyle": ""}
 """The stroke at the median of the ratios of which a mean is drawn."""
 _RATIO: dict[str, Any] = {**_MEDIAN, "color": NEUTRAL, "markersize": 4.0, "markeredgewidth": 0.9}
 """The stroke of a ratio of a mean of few; a small circle would look like the mark of an engine."""
+_THOUSAND = 999.5
+"""Value from which three digits would have an exponent."""
+_NUMBER: dict[str, Any] = {"fontsize": 7, "ha": "left", "va": "center_baseline"}
+"""Look of the value of a mark at the right of its row."""
 _ABOVE_IN, _BELOW_IN = 0.021, 0.045
 """Distances of a mean, and of what lies below it, from the middle of a row, in inches."""
 _MOST_STORED = 4
@@ -111,7 +163,9 @@ _SAME_ERROR = 2.0
 def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str, Any]]:
     """Return the observation of each other contestant with its ``speedup`` over the baseline, ``low`` and ``high``.
 
-    ``median`` is that of its ``ratios``, one of each of its ``graphs``, whose geometric mean the speed-up is.
+    ``median`` is that of its ``ratios``, one of each of its ``graphs``, whose geometric mean the speed-up is. The ratio
+    of a graph is the geometric mean over the problems on it; if there is only one graph, each problem has a ratio. The
+    interval draws whole graphs again (``resampled``), if there are `FEWEST` of them.
     Times of one graph and of one problem on it are compared, so that a looser tolerance is no speed-up. Graphs that
     grow with the number of ranks are left out, and those that not every ranked contestant has. Where the bits are those
     of the problem, such as the type of an array, each contestant has an observation for each number of them.
@@ -121,25 +175,41 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
     if base is None:
         return []
     found, _ = _in_common(found, base)
-    samples = {line.case: line.samples for line in each_line(found[found.called == base])}
+    of_base = {line.case: line for line in each_line(found[found.called == base])}
     lines = []
     by_problem = _bits_are_of_problems(found)
     parts = found.assign(bits_of=found.fewest_bits if by_problem else 0)
     for (name, bits_of), group in parts.groupby(["called", "bits_of"], sort=False):
         if name != base:
-            pairs = [(samples[line.case], line.samples) for line in each_line(group)]
+            pairs = [_pair(of_base[line.case], line, len(group) == 1) for line in each_line(group)]
             called = f"{name}, {bits_of:g} bits" if by_problem else name
             first = {**group.iloc[0], "contestant": called, "called": called, "graph": "", "problem": "", "case": ""}
             bits = {"fewest_bits": group.fewest_bits.min()}
-            ratios = [median_ratio([pair]) for pair in pairs]
-            middle = {"median": median_ratio(pairs), "graphs": len(pairs), "ratios": ratios}
-            lines.append({**first, **bits, **dict(zip(_SPEED, bootstrap_or_range(pairs)[:3], strict=True)), **middle})
+            units = [*(group.graph if len(set(group.graph)) > 1 else group.case)]
+            ratios = ratios_of(pairs, units)
+            middle = {"median": float(np.median(ratios)), "graphs": len(ratios), "ratios": ratios}
+            middle["resampled"] = len(set(group.graph)) >= FEWEST
+            ends = dict(zip(_SPEED, bootstrap_or_range(pairs, units)[:3], strict=True))
+            lines.append({**first, **bits, **ends, **middle})
     return lines
+
+
+def _pair(base: Any, own: Any, alone: bool) -> tuple[list[float], list[float]]:
+    """Return the samples of two results; of a ratio that is alone, their ends if the rows hold these only."""
+    both = [
+        [line.least, line.seconds, line.most] if alone and _holds_ends(line) else line.samples for line in (base, own)
+    ]
+    return both[0], both[1]
+
+
+def _holds_ends(line: Any) -> bool:
+    return len(line.samples) < 2 and line.least < line.most
 
 
 def _lines(table: pd.DataFrame, found: pd.DataFrame) -> str:
     """Return a text about intervals, and about the strokes below means."""
-    few, means, alone = table.graphs.between(2, FEWEST - 1), table.graphs >= FEWEST, table.graphs == 1
+    means, alone = table.resampled, table.graphs == 1
+    few = ~means & ~alone
     drawn = (table.low < table.high) & ~few
     if few.all():
         interval = ""
@@ -151,17 +221,24 @@ def _lines(table: pd.DataFrame, found: pd.DataFrame) -> str:
         interval = "; no interval: the rows hold the least and the most of the samples only"
     else:
         interval = "; the rows hold no samples for an interval"
-    dots = f"; strokes: the ratios of a mean of fewer than {FEWEST}, which has no interval" if few.any() else ""
-    return f"{interval}{'; strokes: medians over these' if means.any() else ''}{dots}"
+    kind, several = _kind(found), any(found.problem) and found.case.nunique() > found.graph.nunique()
+    if not several:
+        dots = f"; strokes: the ratios of a mean of fewer than {FEWEST}, which has no interval"
+    elif len(set(found.graph)) > 1:
+        dots = f"; strokes: the mean of each {kind}; of fewer than {FEWEST}, a mean has no interval"
+    else:
+        dots = f"; strokes: the ratio of each {_unit(found)}, whose mean has no interval, as they are of one {kind}"
+    return f"{interval}{'; strokes: medians over these' if means.any() else ''}{dots if few.any() else ''}"
 
 
 def _each_ratio(mean: dict[str, Any], found: pd.DataFrame, base: str) -> pd.DataFrame:
     """Return a line for the mean of the only contestant, and one for its ratio on each graph, named by the graph."""
-    samples = {line.case: line.samples for line in each_line(found[found.called == base])}
+    of_base = {line.case: line for line in each_line(found[found.called == base])}
     lines = [{**mean, "called": "geometric mean"}]
     for line in each_line(found[found.called != base]):
-        pairs = [(samples[line.case], line.samples)]
-        ratio = {"called": "", "median": median_ratio(pairs), "graphs": 1, "ratios": [median_ratio(pairs)]}
+        pairs = [_pair(of_base[line.case], line, alone=True)]
+        ratios = ratios_of(pairs)
+        ratio = {"called": "", "median": ratios[0], "graphs": 1, "ratios": ratios, "resampled": False}
         ends = dict(zip(_SPEED, bootstrap_or_range(pairs)[:3], strict=True))
         lines.append({**line._asdict(), **ends, **ratio})
     return pd.DataFrame(lines)
@@ -202,7 +279,7 @@ def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
     While these graphs are under half of the most that a contestant has, the contestant without which the most are left
     is not ranked.
     """
-    grows = found.graph.astype(str).str.contains(_GROWS)
+    grows = found.graph.astype(str).str.contains(GROWS)
     measured, grown = found[(found.seconds > 0) & ~grows], found[grows].case.nunique()
     held: dict[str, set[str]] = {str(name): set(part.case) for name, part in measured.groupby("called")}
     own, others = held.pop(base, set()), list(held)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
 
+GROWS = "RANKS"
+"""A word in the names of graphs that grow with the ranks."""
 _OF_ARRAYS = {"conversion", "rounding", "topk"}
 """Kinds of experiments on arrays of values."""
 _BITS = {
@@ -16,6 +19,10 @@ _BITS = {
     "topk": "of an array's value",
 }
 """Kinds in which "bits" does not mean those that sweeps read of a matrix's value, and the words for these."""
+
+
+_PROBLEMS = {"tol": "tolerance", "rhs": "right-hand side", "storage": "format"}
+"""Words for parameters of problems."""
 
 
 def of_systems(found: pd.DataFrame) -> bool:
@@ -43,3 +50,15 @@ def cases_in_words(found: pd.DataFrame) -> str:
         return "systems"
     many = f"{case_in_words(found)}s"
     return f"{many} and problems" if any(found.problem) else many
+
+
+def problem_in_words(problems: Iterable[str]) -> str:
+    """Return the word for what differs between problems on one graph.
+
+    Examples
+    --------
+    >>> problem_in_words(["tol=0.1", "tol=0.01"]), problem_in_words(["rhs=1"]), problem_in_words(["tol=0.1 rhs=1"])
+    ('tolerance', 'right-hand side', 'problem')
+    """
+    found = {tuple(word.partition("=")[0] for word in each.split()) for each in problems}
+    return _PROBLEMS.get(" ".join(*found), "problem") if len(found) == 1 else "problem"

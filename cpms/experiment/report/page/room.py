@@ -6,6 +6,7 @@ among them. The cost is a sort of the observations.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,10 @@ _PAGE_IN = 7.6
 """Height in inches of the names of all results above which names have one line."""
 MOST_IN = 3.0
 """Most height of the panels beside a column of names, in inches, so that a figure has about four."""
+
+
+_NUMBERS = re.compile(r"(?<==)\d+\b")
+"""Numbers of parameters in names of contestants."""
 
 
 def wrapped(names: Sequence[str], most: int, room: int) -> list[str]:
@@ -132,6 +137,22 @@ def by_time(found: pd.DataFrame, full: bool = True) -> tuple[list[str], list[str
     relative = found.seconds / found.groupby("case").seconds.transform("min")
     names = relative.groupby(found.called).median().sort_values().index
     return [*names], [*kept.groupby("case").seconds.median().sort_values().index]
+
+
+def in_series(names: Sequence[str]) -> list[str]:
+    """Return names of which those that differ in numbers of parameters alone follow each other, by these numbers.
+
+    Examples
+    --------
+    >>> in_series(["a ranks=1", "b ranks=1", "a ranks=4", "a ranks=2"])
+    ['a ranks=1', 'a ranks=2', 'a ranks=4', 'b ranks=1']
+    """
+    series = list(dict.fromkeys(map(_series, names)))
+    return sorted(names, key=lambda name: (series.index(_series(name)), *map(int, _NUMBERS.findall(name))))
+
+
+def _series(name: str) -> str:
+    return _NUMBERS.sub("", name)
 
 
 def evenly(held: Sequence[Any], most: int) -> list[Any]:
