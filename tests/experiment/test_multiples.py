@@ -160,3 +160,43 @@ def test_titles_that_are_divided_keep_their_characters(words, most):
     parts = [part for word in words for part in _PARTS.findall(word)]
     if all(_inches(part) <= most for part in parts):
         assert "".join(lines).replace(" ", "") == "".join(words)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.integers(2, 4), st.integers(1, 4), st.integers(6, 40), st.data())
+def test_contestants_that_do_not_all_fit_are_whole_series(layouts, storages, reads, most, data):
+    """Whole layouts if these fill half of the space, else whole series of numbers, else an even choice."""
+    lines = [
+        {"called": f"cuda f{storage} l{layout} read={read}", "case": "g", "engine": "cuda", "layout": f"l{layout}"}
+        for layout in range(layouts)
+        for storage in range(storages)
+        for read in range(1, reads + 1)
+    ]
+    found = pd.DataFrame(lines)
+    names = list(found.called)
+    base = data.draw(st.sampled_from(names))
+    chosen, text = room.whole_series(found, names, {base}, lambda few: len(few) <= most)
+    assert base in chosen
+    assert chosen == [name for name in names if name in chosen]
+    assert len(chosen) <= most
+    assert bool(text) == (len(chosen) < len(names))
+    if "whole series" in text:
+        by = "layout" if "left out: cuda l" in text else "series"
+        series = found.assign(series=found.called.str.partition(" read=")[0])
+        parts = [set(part.called) for _, part in series.groupby(by)]
+        assert all(part <= {*chosen} or not (part - {base}) & {*chosen} for part in parts)
+        assert f"{len(chosen)} of {len(names)} contestants" in text
+    elif storages * reads + 1 <= most < len(names) and 2 * storages * reads >= most:
+        raise AssertionError(text)
+
+
+def test_numbers_of_a_series_are_in_order_whatever_their_times():
+    rows = [
+        {"experiment": "mine", "status": "ok", "engine": engine, "cell": f"{engine} {ranks}", "graph": graph}
+        | {"ranks": ranks, "solve_s": time}
+        for graph in ("a", "b")
+        for engine, times in (("mpi", {1: 1.0, 4: 3.0, 2: 2.5}), ("cpu", {4: 2.0, 2: 0.5, 1: 4.0}))
+        for ranks, time in times.items()
+    ]
+    names = [text.get_text() for text in drawn(rows, "time").figure.axes[0].get_yticklabels()]
+    assert names == [f"{engine} ranks={ranks}" for engine in ("cpu", "mpi") for ranks in (1, 2, 4)]

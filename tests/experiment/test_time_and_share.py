@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from cpms.experiment import timers
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.show import _matplotlib
+from cpms.experiment.report.style import WIDTHS
 from cpms.experiment.report.templates import drawings
 
 _matplotlib()
@@ -195,7 +197,10 @@ def test_bars_have_the_order_of_the_configuration_and_their_numbers():
     made = drawn(tall, "roofline")
     assert made.figure.get_figheight() < HIGHEST_IN
     assert "; 2 of 20 graphs, evenly chosen by size among the larger half; " in made.caption
-    assert "of 36 contestants, evenly chosen" in made.caption
+    assert "of 36 contestants, in whole series; left out: cuda csr" in made.caption
+    shown = [text.get_text().split() for text in made.figure.axes[0].get_yticklabels()]
+    assert {storage for storage, _ in shown} == {"fp16", "fp32", "fp64"}
+    assert len(shown) == 3 * len({layout for _, layout in shown})
 
 
 def shares_of(axes):
@@ -278,3 +283,34 @@ def test_rows_hold_the_rate_of_each_memory_that_their_engines_work_in(monkeypatc
     monkeypatch.setattr(timers.engines, "finds_device", lambda: False)
     assert timers.copy_rates(["cuda", "absent.py:ENGINE"]) == {}
     assert timers.copy_rates(["auto"]) == {"host_copy_gbps": 2.0}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("count", [1, 2, 6])
+@pytest.mark.parametrize("tolerances", [3, 7, 13])
+def test_marks_of_one_tolerance_are_a_marks_width_apart_if_there_is_space_and_never_beyond_its_lines(
+    width, count, tolerances
+):
+    storages = ["fp64", "fp32", "fp16", "cpms2", "cpms4", "e5m2"][:count]
+    rows = [
+        {**ROW, "cell": f"{storage} {place}", "storage": storage, "tol": 10.0**-place, "solve_s": float(place)}
+        for storage in storages
+        for place in range(1, tolerances + 1)
+    ]
+    figure = drawn(rows, "tolerance", width).figure
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    marks = [line for line in axes.lines if line.get_marker() not in ("None", "", None)]
+    places = sorted(line.get_transform().transform(line.get_xydata())[0][0] * 72 / figure.dpi for line in marks)
+    between = sorted(
+        axes.transData.transform((line.get_xdata()[0], 1.0))[0] * 72 / figure.dpi
+        for line in axes.lines
+        if line.get_color() == "#c8c8c8"
+    )
+    assert len(places) == count * tolerances
+    assert len(between) == tolerances - 1
+    assert [sum(place < end for place in places) for end in between] == [count * k for k in range(1, tolerances)]
+    space = (places[-1] - places[0]) / tolerances
+    near = min(np.diff(places))
+    assert near >= marks[0].get_markersize() or near >= 0.7 * space / count
+    assert sum(bool(text.get_text()) for text in axes.get_xticklabels()) >= 3

@@ -85,7 +85,7 @@ def multiples(
     if 1 in (len(set(found.case)), len(set(found.called)), found.groupby("case").size().max()):
         figure, axes, places, found, some = lines_of_names(found, width, base)
         return Multiples(figure, [Panel(axes, found, places)], found, _texts(axes), some)
-    cases, kept, labels = _fitting(found, width, base, names, cases)
+    cases, kept, labels, some = _fitting(found, width, base, names, cases)
     shown = found[found.case.isin(cases) & found.called.isin(kept)]
     cases = [case for case in cases if case in set(shown.case)]
     kept = [name for name in kept if name in set(shown.called)]
@@ -106,7 +106,7 @@ def multiples(
         panel.tick_params(labelbottom=place + columns >= len(cases))
     grid[0].set_yticks([*middles.values()], [labels[name] for name in kept])
     grid[0].set_ylim(sum(heights), 0.0)
-    text = "".join(_left_out(found, cases, kept, order, len(shown)))
+    text = "".join(_left_out(found, cases, kept, order, len(shown))) + some
     return Multiples(figure, drawn, shown, [labels[name] for name in kept], text)
 
 
@@ -186,8 +186,8 @@ def _above(heads: Sequence[str]) -> float:
 
 def _fitting(
     found: pd.DataFrame, width: float, base: str | None, names: Sequence[str], cases: Sequence[str]
-) -> tuple[list[str], list[str], dict[str, str]]:
-    """Return the graphs and the contestants that fit, and the labels of all contestants."""
+) -> tuple[list[str], list[str], dict[str, str], str]:
+    """Return the graphs and contestants that fit, the labels of all contestants, and a text about those left out."""
     labels = dict(zip(names, room.wrapped(names, room.name_length(width), room.MOST_LINES), strict=True))
     columns = _columns(width)
 
@@ -199,13 +199,12 @@ def _fitting(
     for count in _counts(len(cases), columns):
         chosen = room.evenly(cases, count) if count > 1 else list(cases[-1:])
         if fits(chosen, names):
-            return chosen, list(names), labels
+            return chosen, list(names), labels, ""
     own = {*found[found.own].called, base} if "own" in found else {base}
-    for most in range(len(names) - 1, 1, -1):
-        kept = room.evenly_with(names, own, most)
-        if fits(chosen, kept):
-            break
-    return chosen, kept, labels
+    kept, text = room.whole_series(found, names, own & {*names}, lambda few: fits(chosen, few))
+    more = (room.evenly(cases, count) for count in _counts(len(cases), columns) if count > 1)
+    chosen = next((each for each in more if fits(each, kept)), chosen)
+    return chosen, kept, labels, text
 
 
 def _counts(cases: int, columns: int) -> Iterator[int]:
@@ -218,10 +217,8 @@ def _counts(cases: int, columns: int) -> Iterator[int]:
 def _left_out(found: pd.DataFrame, cases: Sequence[str], kept: Sequence[str], order: str, drawn: int) -> Iterator[str]:
     """Yield texts about the panels, and about the graphs, contestants and results that are not drawn."""
     yield f"; a panel for each {case_in_words(found)}"
-    of_cases, of_names = found.case.nunique(), found.called.nunique()
+    of_cases = found.case.nunique()
     if len(cases) < of_cases:
         yield f"; {len(cases)} of {of_cases} {cases_in_words(found)}, evenly chosen by {order}"
-    if len(kept) < of_names:
-        yield f"; {len(kept)} of {of_names} contestants, evenly chosen"
     if drawn < len(cases) * len(kept):
         yield "; no mark: no such result"

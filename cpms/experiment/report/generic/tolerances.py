@@ -7,6 +7,7 @@ one pass over the recorded iterations.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,25 @@ from cpms.experiment.report.generic.parts import (
 )
 from cpms.experiment.report.intervals import FEWEST, median_ends
 from cpms.experiment.report.page import room
+from cpms.experiment.report.page.ticks import LEAST_TICKS, numbers
 from cpms.experiment.report.palette import colour
 from cpms.experiment.report.stand_ins import STARRED
 
-_MOST = {False: (2, 6), True: (4, 8)}
+_MOST = {False: (2, 6), True: (3, 8)}
 """Most graphs and contestants, in one column of a journal and in two."""
+_COLUMNS = {False: 1, True: 3}
+"""Most panels in a row, in one column of a journal and in two."""
+_LABEL_IN, _BETWEEN = 0.36, "#c8c8c8"
+"""Width of the label of a tolerance with the space beside it, in inches; colour of the lines between tolerances."""
 _PANEL_IN = 1.75
 """Height of a row of panels, in inches."""
 _LEAST_TOLERANCES = 3
 """Least number of tolerances of a curve; times at fewer are in the figure of times."""
-_APART = 1.3
-"""Ratio of the places of neighbouring contestants at one tolerance, by which no mark hides another."""
+_MARK_IN, _AXIS_IN, _FULL = 0.058, 0.65, 0.9
+"""Width of a mark; width of a panel without its axis, both in inches; most of the space of a tolerance that marks take.
+
+Marks of neighbouring contestants at one tolerance lie apart by a mark's width, so that none covers another.
+"""
 
 
 def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -52,12 +61,13 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     time = unit(points.seconds.max(), SECONDS)
     marks, names = marks_of(points), list(dict.fromkeys(points.called))
     parts = [part for _, part in points.groupby("case", sort=False)]
-    figure, axes = panels.grid(width, len(parts), _PANEL_IN, columns=(1, 2), sharex=True)
+    figure, axes = panels.grid(width, len(parts), _PANEL_IN, columns=(_COLUMNS[False], _COLUMNS[True]), sharex=True)
     titles = captions.case_labels([(part.graph.iloc[0], part.problem.iloc[0]) for part in parts])
-    columns = 2 if wide and len(parts) > 1 else 1
+    columns = min(_COLUMNS[wide], len(parts))
+    factor = _factor(points.tol.unique(), len(names), (width - _AXIS_IN) / columns)
     for number, (panel, part, title) in enumerate(zip(axes, parts, titles, strict=True)):
         for place, name in enumerate(names):
-            _curve(panel, part[part.called == name], marks[name], (place, len(names)), SECONDS[time])
+            _curve(panel, part[part.called == name], marks[name], (place, len(names), factor), SECONDS[time])
         panel.set_title(title)
         panels.logarithmic(panel, "y", most=5)
         if number % columns == 0:
@@ -65,7 +75,9 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
         if number + columns >= len(parts):
             panel.set_xlabel("tolerance")
             panel.tick_params(labelbottom=True)
-    panels.logarithmic(axes[0])
+    axes[0].set_xscale("log")
+    for panel in axes:
+        _slots(panel, sorted(points.tol.unique()), (width - _AXIS_IN) / columns)
     axes[0].invert_xaxis()
     entries, several = key_of_contestants(points, marks)
     colours = panels.key({*points.fewest_bits}) if several or not entries else []
@@ -75,24 +87,55 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
         fewest(points),
         "; open marks of the legend have several colours" if several else "",
         _interval(points),
-        "; marks of one tolerance lie beside each other" if len(names) > 1 else "",
+        "; marks of one tolerance lie side by side, between two vertical lines" if len(names) > 1 else "",
         some,
         f"; {STARRED}" if any(map(captions.stands_in, points.graph)) else "",
     ]
     return figure, "".join(texts), range_of(points, "seconds", "Points of the time", "s")
 
 
-def _curve(axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int], scale: float) -> None:
+def _curve(axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int, float], scale: float) -> None:
     """Draw the points of a contestant on a graph, joined."""
     part = part.sort_values("tol")
     if part.empty:
         return
-    across = panels.abreast(part.tol.to_numpy(float), *beside, _APART)
+    across = panels.abreast(part.tol.to_numpy(float), *beside)
     axes.plot(across, part.seconds / scale, color=colour(part.fewest_bits.min()), linewidth=0.8, zorder=1)
     for x, line in zip(across, each_line(part), strict=True):
         low, high = median_ends(line.samples)
         ends = (low / scale, high / scale)
         panels.point(axes, x, line.seconds / scale, line.fewest_bits, marker, ends=ends, across=False, size=3.5)
+
+
+def _slots(axes: Any, tolerances: Sequence[float], panel_in: float) -> None:
+    """Label tolerances, as many as have space, and draw lines between those of neighbouring ones."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    step = int(np.ceil(_LABEL_IN * len(tolerances) / panel_in))
+    labelled = tolerances[:: max(1, min(step, (len(tolerances) - 1) // (LEAST_TICKS - 1)))]
+    texts = dict(zip(labelled, numbers(labelled), strict=True))
+    axes.xaxis.set_major_locator(FixedLocator(labelled))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: texts.get(value, "")))
+    axes.xaxis.set_minor_locator(NullLocator())
+    ends = np.sqrt(np.array(tolerances[1:]) * tolerances[:-1])
+    for end in ends:
+        axes.axvline(end, color=_BETWEEN, linewidth=0.4, zorder=0)
+    half = [(tolerances[1] / tolerances[0]) ** 0.5, (tolerances[-1] / tolerances[-2]) ** 0.5]
+    axes.set_xlim(tolerances[0] / half[0], tolerances[-1] * half[1])
+
+
+def _factor(tolerances: Sequence[float], count: int, panel_in: float) -> float:
+    """Return the ratio of the places of neighbouring marks at one tolerance, at most such that all have space there.
+
+    Examples
+    --------
+    >>> round(_factor([1e-2, 1e-4, 1e-6], 3, 2.0), 2), round(_factor([1e-2, 1e-3, 1e-4, 1e-5], 8, 1.0), 2)
+    (1.49, 1.3)
+    """
+    places = np.sort(np.log10(tolerances))
+    nearest = float(np.diff(places).min())
+    decades = _MARK_IN / panel_in * (float(np.ptp(places)) + nearest)
+    return float(10 ** min(decades, _FULL * nearest / count))
 
 
 def _of_solves(found: pd.DataFrame) -> pd.DataFrame:

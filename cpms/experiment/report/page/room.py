@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cpms.base.text.escape import abbreviate
+from cpms.experiment.report import captions
 from cpms.experiment.report.generic.words import cases_in_words
 
 if TYPE_CHECKING:
@@ -78,6 +79,16 @@ def fitting(
     heights, kept = [line_height([label]) for label in labels], list(range(len(found)))
     own = (found.called == base) | (found.own.astype(bool) if "own" in found else False)
     staying = {int(place) for place in np.flatnonzero(own)} if found.called.is_unique else set[int]()
+    if found.called.is_unique and sum(heights) > MOST_IN:
+        height_of = dict(zip(found.called, heights, strict=True))
+        chosen, text = whole_series(
+            found,
+            list(found.called),
+            {found.called.iloc[place] for place in staying},
+            lambda few: sum(height_of[name] for name in few) <= MOST_IN,
+        )
+        kept = [place for place, name in enumerate(found.called) if name in chosen]
+        return found.iloc[kept].reset_index(drop=True), [labels[place] for place in kept], text
     while len(kept) > 1 and sum(heights[place] for place in kept) > MOST_IN:
         fewer = evenly_with(range(len(found)), staying, len(kept) - 1)
         if len(fewer) == len(kept):
@@ -153,6 +164,54 @@ def in_series(names: Sequence[str]) -> list[str]:
 
 def _series(name: str) -> str:
     return _NUMBERS.sub("", name)
+
+
+def whole_series(
+    found: pd.DataFrame, names: Sequence[str], staying: Collection[str], fits: Callable[[Sequence[str]], bool]
+) -> tuple[list[str], str]:
+    """Return as many contestants as fit, in whole series, and a text about the others.
+
+    A series has one engine, layout and method; so the float64 of a layout stays with its other formats. If no such
+    series fits, or they would leave most of the space empty, a series differs in numbers of parameters alone, and if
+    these do not fit either, contestants are evenly chosen. Series of most cases are first, then those of the first
+    names. Contestants that stay are of every choice.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+        Columns ``called``, ``case``, ``engine``, ``layout`` and ``method``.
+    names : sequence of str
+        All contestants.
+    staying : collection of str
+        Contestants that are kept.
+    fits : callable
+        Whether there is space for a sequence of contestants.
+    """
+    even = next((few for most in range(len(names), 1, -1) if fits(few := evenly_with(names, staying, most))), None)
+    even = evenly_with(names, staying, 1) if even is None else even
+    first = found.drop_duplicates("called").set_index("called")
+    columns = [each for each in ("engine", "layout", "method") if each in found]
+    kinds = {name: " ".join(filter(None, map(_text, first.loc[name, columns]))) for name in names}
+    series = {name: " ".join(word for word in name.split() if not _NUMBERS.search(word)) for name in names}
+    counts = found.groupby("called").case.nunique()
+    for kind_of in (kinds, series):
+        members = {kind: [name for name in names if kind_of[name] == kind] for kind in dict.fromkeys(kind_of.values())}
+        if not 1 < len(members) <= len(names) / 2:
+            continue
+        kept = set(staying)
+        for each in sorted(members.values(), key=lambda each: -max(counts[name] for name in each)):
+            more = kept | {*each}
+            kept = more if fits([name for name in names if name in more]) else kept
+        if 2 * len(kept) >= len(even):
+            left = [kind for kind, each in members.items() if not kept >= {*each}]
+            chosen = [name for name in names if name in kept]
+            text = f"; {len(chosen)} of {len(names)} contestants, in whole series; left out: {captions.some(left)}"
+            return chosen, text if left else ""
+    return even, f"; {len(even)} of {len(names)} contestants, evenly chosen"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def evenly(held: Sequence[Any], most: int) -> list[Any]:
