@@ -6,6 +6,7 @@ A module here defines one engine as ``ENGINE``, or several that share a class as
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Literal
@@ -61,8 +62,13 @@ def own_names() -> list[str]:
 
 def _others() -> list[str]:
     """Return modules of this folder outside the table: a file ``NAME.py`` with an ``ENGINE`` is an engine."""
-    found = [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
-    return [name for name in found if name not in _HOMES.values()]
+    return [name for name in _modules(tuple(__path__)) if name not in _HOMES.values()]
+
+
+@cache
+def _modules(folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the public modules of folders, which are read once: each check of a configuration asks for them."""
+    return tuple(module.name for module in iter_modules(folders) if not module.name.startswith("_"))
 
 
 def get(name: str) -> Engine:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -30,8 +31,10 @@ def names() -> list[str]:
     return sorted({*_own(), *plugins.offered("generators")})
 
 
-def _own() -> list[str]:
-    return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+@cache
+def _own() -> tuple[str, ...]:
+    """Return the modules of this folder, which is read once: each check of a configuration asks for the names."""
+    return tuple(sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_")))
 
 
 def generate(spec: str) -> Graph:
