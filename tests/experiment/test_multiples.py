@@ -200,3 +200,33 @@ def test_numbers_of_a_series_are_in_order_whatever_their_times():
     ]
     names = [text.get_text() for text in drawn(rows, "time").figure.axes[0].get_yticklabels()]
     assert names == [f"{engine} ranks={ranks}" for engine in ("cpu", "mpi") for ranks in (1, 2, 4)]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_whole_series_that_are_chosen_have_results_on_the_graphs_that_are_drawn(width):
+    """The series of most graphs is not on the one graph with most of the contestants."""
+    shared = {"experiment": "mine", "status": "ok", "kind": "product"}
+    rows = [
+        {**shared, "engine": engine, "storage": f"f{place}", "cell": f"{graph} {engine} {place}", "graph": graph}
+        | {"layout": layout, "solve_s": 1.0 + place}
+        for engine, layout, count, graphs in (
+            ("mpi", "csr", 30, "z"),
+            ("cpu", "ell", 12, "z"),
+            ("cuda", "coo", 3, "abcdef"),
+        )
+        for graph in graphs
+        for place in range(count)
+    ]
+    made = drawn(rows, "time", width)
+    assert all(axes.patches for axes in made.figure.axes)
+    names = [text.get_text() for text in made.figure.axes[0].get_yticklabels()]
+    assert 3 <= len(names) <= len({bar.get_y() for axes in made.figure.axes for bar in axes.patches})
+
+
+def test_one_panel_more_than_a_row_has_stands_in_it():
+    for count, names, columns in (
+        (3, ["fp64", "fp32"], 3),
+        (4, ["fp64", "fp32"], 2),
+    ):
+        panels_of = drawn(rows_of(count, names), "roofline").figure.axes
+        assert (len(panels_of), panels_of[0].get_subplotspec().get_gridspec().ncols) == (count, columns)

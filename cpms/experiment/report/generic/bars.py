@@ -72,7 +72,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     for panel in made.panels:
         draw(panel.axes, panel.places, panel.found, scales[panel.found.case].to_numpy())
     what, entries, below = (_of_dots if draw is _dots else _of_bars)(found)
-    inches = panel_inches(made.names, len(made.panels), width)
+    inches = panel_inches(made.names, made.columns, width)
     if draw is _dots:
         panels.logarithmic(made.panels[0].axes, most=5)
     else:

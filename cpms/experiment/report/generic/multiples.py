@@ -37,6 +37,8 @@ _LINE_IN, _GAP_IN = 0.12, 0.1
 """Height of a line of a title, and of the space between a title and the panels, in inches."""
 _MARGIN_IN = 0.12
 """Width of the space beside the names and beside a panel, in inches."""
+_LEAST_PANEL_IN = 0.4
+"""Least width of a panel of a row that has one more than usual, in inches."""
 _LEAST_TITLE_IN = 0.5
 """Least width of a title, in inches."""
 _TITLE_LINES = 3
@@ -63,6 +65,11 @@ class Multiples(NamedTuple):
     found: pd.DataFrame
     names: list[str]
     text: str
+
+    @property
+    def columns(self) -> int:
+        """The number of panels in a row."""
+        return min(len(self.panels), _columns_of(self.panels[0].axes))
 
 
 def multiples(
@@ -92,11 +99,11 @@ def multiples(
     heads = _heads(found, cases, list(labels.values()), width)
     heights = [room.line_height([labels[name]]) for name in kept]
     middles = dict(zip(kept, np.cumsum(heights) - np.array(heights) / 2, strict=True))
-    columns = _columns(width)
+    columns = _columns(width, len(cases), list(labels.values()))
     rows = -(-len(cases) // columns)
     above = _above(list(heads.values()))
     figure, grid = panels.grid(
-        width, len(cases), sum(heights) + above + 0.75 / rows, columns=(2, 4), sharex=True, sharey=True
+        width, len(cases), sum(heights) + above + 0.75 / rows, columns=(columns, columns), sharex=True, sharey=True
     )
     drawn = []
     for place, (panel, case) in enumerate(zip(grid, cases, strict=True)):
@@ -118,10 +125,9 @@ def label(made: Multiples, text: str, width: float) -> None:
         made.figure.supxlabel(text, fontsize=8)
 
 
-def panel_inches(names: Sequence[str], count: int, width: float) -> float:
-    """Return about the width of each of some panels beside names."""
+def panel_inches(names: Sequence[str], columns: int, width: float) -> float:
+    """Return about the width of each panel of a row beside names."""
     longest = max((_inches(line) for name in names for line in name.split("\n")), default=0.0)
-    columns = min(count, _columns(width))
     return (width - longest - _MARGIN_IN) / columns - _MARGIN_IN
 
 
@@ -136,14 +142,22 @@ def _texts(axes: Axes) -> list[str]:
     return [each.get_text() for each in axes.get_yticklabels()]
 
 
-def _columns(width: float) -> int:
-    return _COLUMNS[width > WIDTHS["single"]]
+def _columns_of(axes: Axes) -> int:
+    place = axes.get_subplotspec()
+    return 1 if place is None else int(place.get_gridspec().ncols)
+
+
+def _columns(width: float, count: int = 0, names: Sequence[str] = ()) -> int:
+    """Return the most panels in a row, which are one more where this gives all panels one row and width enough."""
+    most = _COLUMNS[width > WIDTHS["single"]]
+    return most + 1 if count == most + 1 and panel_inches(names, count, width) >= _LEAST_PANEL_IN else most
 
 
 def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], width: float) -> dict[str, str]:
     """Return the titles of panels, in as many lines as they need."""
     first = found.drop_duplicates("case").set_index("case")
-    most = max(_LEAST_TITLE_IN, panel_inches(names, len(cases), width) + _MARGIN_IN / 2)
+    columns = min(len(cases), _columns(width, len(cases), names))
+    most = max(_LEAST_TITLE_IN, panel_inches(names, columns, width) + _MARGIN_IN / 2)
     given = [(first.graph[case], first.problem[case]) for case in cases]
     heads = captions.case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
     return {case: "\n".join(_lines(head, most)) for case, head in zip(cases, heads, strict=True)}
@@ -194,16 +208,20 @@ def _fitting(
     def fits(chosen: Sequence[str], kept: Sequence[str]) -> bool:
         above = _above([*_heads(found, chosen, list(labels.values()), width).values()])
         each = above + sum(room.line_height([labels[name]]) for name in kept)
-        return -(-len(chosen) // columns) * each <= MOST_IN
+        return -(-len(chosen) // _columns(width, len(chosen), list(labels.values()))) * each <= MOST_IN
 
     for count in _counts(len(cases), columns):
         chosen = room.evenly(cases, count) if count > 1 else list(cases[-1:])
         if fits(chosen, names):
             return chosen, list(names), labels, ""
     own = {*found[found.own].called, base} if "own" in found else {base}
-    kept, text = room.whole_series(found, names, own & {*names}, lambda few: fits(chosen, few))
-    more = (room.evenly(cases, count) for count in _counts(len(cases), columns) if count > 1)
-    chosen = next((each for each in more if fits(each, kept)), chosen)
+    inner = found[found.case.isin(cases)]
+    measured = [name for name in names if name in set(inner.called)]
+    kept, text = room.whole_series(inner, measured, own & {*measured}, lambda few: fits(chosen, few))
+    counts = inner[inner.called.isin(kept)].groupby("case").size()
+    full = [case for case in cases if 2 * counts.get(case, 0) >= counts.max()]
+    held = [*(count for count in _counts(len(full), columns) if count > 1), 1]
+    chosen = next((each for count in held if fits(each := room.evenly(full, count), kept)), room.evenly(full, columns))
     return chosen, kept, labels, text
 
 

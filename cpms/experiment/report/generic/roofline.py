@@ -53,7 +53,7 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         order = "size among the larger half"
         made = multiples(found, width, base, names=names, cases=cases[len(cases) // 2 :], order=order)
     found = made.found
-    inches = panel_inches(made.names, len(made.panels), width)
+    inches = panel_inches(made.names, made.columns, width)
     for panel in made.panels:
         _draw(panel.axes, panel.places, panel.found)
     longest = 1.02 * found[["share", "most_share"]].max().max()
