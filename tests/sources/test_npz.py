@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -154,6 +156,27 @@ def test_no_archive_is_read_by_two_threads(folder, monkeypatch):
         npz.arrays_of(path)
     assert len(readers_of) > 1
     assert all(len(those) == 1 for those in readers_of.values())
+
+
+def test_threads_parse_one_header_at_a_time(folder, monkeypatch):
+    now, most = [], []
+    plain = dict(npz._HEADER_READERS)
+
+    def watched(version, file):
+        now.append(file)
+        most.append(len(now))
+        time.sleep(0.01)
+        try:
+            return plain[version](file)
+        finally:
+            now.remove(file)
+
+    monkeypatch.setattr(npz, "_HEADER_READERS", {version: partial(watched, version) for version in plain})
+    path = folder / "headers.npz"
+    np.savez(path, **{f"a{k}": np.arange(3) for k in range(8)})
+    with threads.limited(4):
+        assert len(npz.arrays_of(path)) == 8
+    assert set(most) == {1}
 
 
 def test_kinds_of_files_are_known_by_their_endings(folder):

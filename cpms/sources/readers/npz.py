@@ -6,6 +6,7 @@ declared size is compared with the bytes that are stored.
 
 from __future__ import annotations
 
+import threading
 import zipfile
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,9 @@ _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+_ONE_HEADER = threading.Lock()
+"""Headers are Python literals. CPython before 3.11.8 and 3.12.2 adds up the depths of literals that threads parse at the
+same time, and then fails (python/cpython issue 106905)."""
 
 
 def save_npz(graph: Graph, path: Path | str) -> None:
@@ -169,7 +173,8 @@ def array_header(file: Any, member: str) -> tuple[tuple[int, ...], np.dtype[Any]
     version = np.lib.format.read_magic(file)
     if version not in _HEADER_READERS:
         raise InputError(f"array {member} has .npy version {'.'.join(map(str, version))}; graphs use 1.0 or 2.0")
-    shape, _, dtype = _HEADER_READERS[version](file)
+    with _ONE_HEADER:
+        shape, _, dtype = _HEADER_READERS[version](file)
     return shape, dtype
 
 
