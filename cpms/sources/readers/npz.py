@@ -34,8 +34,8 @@ _HEADER_READERS = {
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 _ONE_HEADER = threading.Lock()
-"""Headers are Python literals. CPython before 3.11.8 and 3.12.2 adds up the depths of literals that threads parse at the
-same time, and then fails (python/cpython issue 106905)."""
+"""Headers are Python literals, and CPython before 3.11.8 mixes up the depths of those that threads parse at once: it
+then fails now and then (python/cpython issue 106905)."""
 
 
 def save_npz(graph: Graph, path: Path | str) -> None:
