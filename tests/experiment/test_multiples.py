@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.colors import to_hex
 
 from cpms.experiment.report import figures, templates
 from cpms.experiment.report.generic.multiples import _PARTS, _inches, _lines
 from cpms.experiment.report.generic.parts import marks_of
-from cpms.experiment.report.generic.scatters import _in_rows
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page import room
+from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.show import styled
 from cpms.experiment.report.style import WIDTHS
 
@@ -96,20 +96,6 @@ def test_rows_of_names_fit_and_plug_ins_are_kept(words, data):
     assert text == (f"; {len(kept)} of {len(names)} contestants, evenly chosen" if len(kept) < len(names) else "")
 
 
-@settings(max_examples=50)
-@given(st.lists(st.text("abc ", min_size=1, max_size=60).map(str.strip).filter(bool), min_size=1, max_size=9))
-def test_names_in_rows_are_whole_and_no_row_is_abbreviated(names):
-    numbered = [f"{place} {name}" for place, name in enumerate(names)]
-    for width in WIDTHS.values():
-        rows = _in_rows(numbered, width).split("\n")
-        assert [name for row in rows for name in row.split(" \u00b7 ")] == numbered
-        figure = Figure(figsize=(width, 2.0))
-        axes = figure.subplots()
-        axes.set_title("\n".join(row for row in rows if row not in numbered), fontsize=7)
-        figures._escape(figure)
-        assert axes.get_title().split("\n") == [row for row in rows if row not in numbered] or not axes.get_title()
-
-
 @pytest.mark.parametrize("count", [2, 8, 12])
 def test_contestants_have_markers_of_their_own_in_all_colours(count):
     found = observations(rows_of(1, [f"fp{64 >> place % 3}+{place}" for place in range(count)]))
@@ -145,9 +131,10 @@ def test_solves_without_times_are_compared_by_their_iterations():
     assert made.name == "iterations_by_bits"
     assert points == [(17.5, 40.0), (32.0, 20.0), (64.0, 10.0)]
     assert axes.get_ylabel() == "iterations"
-    assert (
-        "iterations, against the mean of the bits of a vector's value; colour: bits of a vector's value" in made.caption
-    )
+    assert "iterations, against the mean of the bits of a vector's value; filled: fp64, below" in made.caption
+    assert "; a line joins the marks of a graph" in made.caption
+    assert {tuple(axes.lines[0].get_xdata())} == {(17.5, 32.0, 64.0)}
+    assert {to_hex(shade) for each in axes.collections for shade in each.get_edgecolor()} == {NEUTRAL}
     assert "; not drawn: 1 of 4 solves, which did not converge" in made.caption
 
 

@@ -46,6 +46,18 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
     )
 
 
+def at_one_tolerance(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the lines of each graph at its smallest tolerance, and a text about it; their problem lacks it."""
+    least = found.groupby("graph", dropna=False).tol.transform("min")
+    kept = found[~(found.tol > least)]
+    if len(kept) == len(found):
+        return found, ""
+    cases = [", ".join(filter(None, each)) for each in zip(kept.graph.astype(str), kept.besides, strict=True)]
+    alike = len(set(kept.tol)) == 1
+    text = f"tolerance {kept.tol.max():g}, the smallest of {found.tol.nunique()}"
+    return kept.assign(problem=kept.besides, case=cases), f"; {text if alike else 'smallest tolerance of each graph'}"
+
+
 def _stored(found: pd.DataFrame) -> str:
     """Return the formats of the matrices of linear solves as a sentence, with the number of results of each."""
     if not of_systems(found):

@@ -16,6 +16,7 @@ import pandas as pd
 
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic import bandwidth
+from cpms.experiment.report.generic.conditions import at_one_tolerance
 from cpms.experiment.report.generic.multiples import label, multiples, panel_inches
 from cpms.experiment.report.generic.parts import BAR_IN, Made, baseline_of, each_line, explain, fewest, range_of
 from cpms.experiment.report.generic.words import bits_in_words
@@ -42,7 +43,7 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         return None
     ends = {"share": "seconds", "least_share": "most", "most_share": "least"}
     found = found.assign(**{share: 1e-7 * found.moved / found[time] / found.copy_gbps for share, time in ends.items()})
-    found, tolerance = _at_one_tolerance(found)
+    found, tolerance = at_one_tolerance(found)
     names = list(dict.fromkeys(found.called))
     found = found.assign(order=found.called.map(names.index)).sort_values(["size", "case", "order"], kind="stable")
     counts = found.groupby("case", sort=False).size()
@@ -92,18 +93,6 @@ def _of_colours(found: pd.DataFrame) -> str:
 def _of_bits(found: pd.DataFrame) -> str:
     """Return a text about the bits of bars of one colour."""
     return f"; bits {bits_in_words(found)}: {', '.join(f'{bits:g}' for bits in sorted({*found.fewest_bits}))}"
-
-
-def _at_one_tolerance(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the lines of each graph at its smallest tolerance, and a text about it; their problem lacks it."""
-    least = found.groupby("graph", dropna=False).tol.transform("min")
-    kept = found[~(found.tol > least)]
-    if len(kept) == len(found):
-        return found, ""
-    cases = [", ".join(filter(None, each)) for each in zip(kept.graph.astype(str), kept.besides, strict=True)]
-    alike = len(set(kept.tol)) == 1
-    text = f"tolerance {kept.tol.max():g}, the smallest of {found.tol.nunique()}"
-    return kept.assign(problem=kept.besides, case=cases), f"; {text if alike else 'smallest tolerance of each graph'}"
 
 
 def _percent(share: float) -> str:

@@ -1,15 +1,16 @@
-"""Time against bytes, and error against bits, as points with the names of their graphs and contestants.
+"""Time against bytes, and error or iterations against bits: a panel for each graph, with its own ends of axes.
 
-The name of a graph, or a number that the title explains, stands beside each group of its points, or beside one of them
-if lines join them (`cpms.experiment.report.page.labels`). The legend gives the marks of contestants. If there are more
-graphs and contestants than fit, a sample is drawn, and the caption states how many.
+Each mark is at the values of its row. Marks of the baseline are filled; all others are hollow and drawn above it, so
+that none hides another. A series of contestants (`cpms.experiment.report.page.series`) has one marker, and a line joins
+its members. If there are more graphs and contestants than fit, a few graphs and whole series are drawn, and the caption
+states how many. The cost is that of the panels.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,45 +18,45 @@ import pandas as pd
 from cpms.base.text.counted import counted
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.bandwidth import TRIMMED
+from cpms.experiment.report.generic.conditions import at_one_tolerance
 from cpms.experiment.report.generic.parts import (
     SECONDS,
     Made,
     baseline_of,
     explain,
     fewest,
-    key_of_contestants,
     marks_of,
     range_of,
     unit,
 )
-from cpms.experiment.report.generic.words import bits_in_words, cases_in_words
-from cpms.experiment.report.page import labels, room
-from cpms.experiment.report.page.apart import apart
+from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words
+from cpms.experiment.report.page import room
 from cpms.experiment.report.page.legends import in_lines
+from cpms.experiment.report.page.series import series_of, whole_series
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-_MOST = {False: (6, 6, 18), True: (9, 8, 32)}
-"""Most graphs, contestants and points, in one column of a journal and in two."""
-_NAME = {False: 20, True: 30}
-"""Most characters of a line of a graph's name beside a point, in one column of a journal and in two."""
-_CHARACTER_PT, _TITLE_SHARE, _BETWEEN = 4.2, 0.775, " \u00b7 "
-"""Width of a character of a title in points, its most width over that of the figure, and the text between its names."""
-_MARK_PT, _SHARE_OF_PANEL, _HEIGHT_PT = 4.0, 0.75, 120.0
-"""Width of a mark in points; width of a panel over that of its figure, and about its height in points."""
-_PANEL_IN = 2.5
-"""Height of a figure before its legend has more than a line, in inches."""
+_SIZES = {False: ((4, 9), (2, 9), (2, 6)), True: ((4, 12), (4, 9))}
+"""Most graphs and contestants, in one column of a journal and in two, from the preferred ones."""
+_COLUMNS = (2, 4)
+"""Most panels side by side, in one column of a journal and in two."""
+_ROW_IN = {1: 2.2, 2: 1.6}
+"""Height of a row of panels with its titles and ticks, by the number of rows, in inches."""
+_HIGHEST_IN = 4.45
+"""Most height of a figure, in inches."""
+_TITLE = 12
+"""Characters of a line of a title in an inch of the distance of panels."""
+_AREA_PT, _EDGE_PT = 13.0, 0.8
+"""Area of every mark in square points, and width of its edge."""
+_JOINED: dict[str, Any] = {"color": "#b8b8b8", "linewidth": 0.6, "zorder": 1}
+"""The line that joins the members of a series, or the marks of a system."""
 _LEAST_SPREAD = 1.1
-"""Least ratio of the most bytes to the fewest for a figure; smaller differences of bytes are not significant."""
-_TOGETHER = 2
-"""Points of several graphs that may coincide."""
-_MOST_JOINED = 3
-"""Most graphs whose points are joined by lines; the lines of more graphs would cross."""
-_GROUP, _MOST_NAMES = 2.2, 6
-"""Distance in widths of a mark below which points of a graph share a name, and most names that are not numbers."""
+"""Least ratio of the most bytes to the fewest for a panel; smaller differences of bytes are not significant."""
+_LEAST_ENDS, _MARGIN = 1.5, 0.1
+"""Least ratio of the ends of a logarithmic axis, and the part of an axis before its first mark and after its last."""
 _DECADE = 10.0
 """Ratio of residuals below which their differences mean nothing, as a solve ends with the first below its tolerance."""
 _WRONG = 1.0
@@ -63,30 +64,36 @@ _WRONG = 1.0
 _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 
 
+class _Axes(NamedTuple):
+    """The columns of a figure's axes and their labels, and the smallest ratio of its ends for a panel to be drawn."""
+
+    across: str
+    up: str
+    xlabel: str
+    ylabel: str
+    coloured: bool = True
+    joined: str = "series"
+
+
 def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw time against bytes, coloured by bits."""
     found = found[(found.seconds > 0) & (found.traffic > 0)]
     trimmed = found.trims & ~(found.moved > 0) & bool((found.moved > 0).any())
     found, left = found[~trimmed], f"; left out: {counted(int(trimmed.sum()), 'result')} {TRIMMED}"
-    if not _relates(found.traffic) or found.traffic.max() < _LEAST_SPREAD * found.traffic.min():
+    if found.empty:
         return None
-    found, same = _of_own_bytes(found)
-    found, some = _chosen(found, ("traffic", "seconds"), width, baseline)
-    if (found.groupby("case").traffic.agg(np.ptp) <= (_LEAST_SPREAD - 1) * found.groupby("case").traffic.min()).all():
-        return None  # Bytes differ by graph alone.
-    size, time = unit(found.traffic.median(), _BYTES), unit(found.seconds.max(), SECONDS)
+    found, tolerance = at_one_tolerance(found)
+    sizes = found.groupby("case").traffic
+    spread = found.case.map(sizes.max() >= _LEAST_SPREAD * sizes.min())
+    if not _relates(found[spread].traffic):
+        return None
+    size, time = unit(found[spread].traffic.median(), _BYTES), unit(found[spread].seconds.max(), SECONDS)
     names = captions.in_words(found.traffic_name)
-    figure, (axes,) = panels.grid(width, 1, _PANEL_IN)
-    axes.set(
-        xlabel=names if size == "bytes" else f"{names}, in {size}",
-        ylabel=f"time in {time}",
-    )
-    panels.logarithmic(axes, most=5)
-    panels.logarithmic(axes, "y", most=5)
-    found = found.assign(x=found.traffic / _BYTES[size], y=found.seconds / SECONDS[time])
-    more = _draw(axes, found, width, join=True)
-    some += left if trimmed.any() else ""
-    return figure, f"time against {names}{more}{same}{some}", range_of(found, "seconds", "Points of the time", "s")
+    shown = found.assign(x=found.traffic / _BYTES[size], y=found.seconds / SECONDS[time])
+    axes = _Axes("bytes", "time", names if size == "bytes" else f"{names}, in {size}", f"time in {time}")
+    figure, shown, more = _fitting(shown, spread, width, baseline_of(found, baseline), axes)
+    text = f"time against {names}{more}{tolerance}{left if trimmed.any() else ''}"
+    return figure, text, range_of(shown, "seconds", "Points of the time", "s")
 
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -94,23 +101,22 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     exact, counts = _exact(found), counts_iterations(found)
     up = "iterations" if counts else "error"
     found = found[(found.error > 0) & (found.bits > 0) & (found[up] > 0)]
-    if not _relates(found.bits) or (_is_of_tolerances(found) and not counts):
+    if found.empty or (_is_of_tolerances(found) and not counts):
         return None
     wrong = _wrong(found)
-    found, some = _chosen(found, ("bits", up), width, baseline)
-    if not _relates(found.bits):
+    several = found.case.map(found.groupby("case").bits.agg(np.ptp) > 0)
+    if not _relates(found[several].bits):
         return None
     names = "iterations" if counts else captions.in_words(found.error_name)
     names = "largest relative error" if set(found.kind) == {"product"} else names
-    figure, (axes,) = panels.grid(width, 1, _PANEL_IN)
-    several = bool((found.bits != found.fewest_bits).any())
-    axes.set(xlabel=f"bits {bits_in_words(found)}{', mean over iterations' if several else ''}", ylabel=names)
-    panels.logarithmic(axes, "y")
-    shades = found.bits if counts else found.fewest_bits  # Rows of vectors' bits hold their mean alone.
-    more = _draw(axes, found.assign(x=found.bits, y=found[up], fewest_bits=shades), width)
-    against = f"{'the mean of ' if several else ''}the bits {bits_in_words(found)}"
-    text = f"{names}, against {against}{more}{exact}{wrong}{some}"
-    return figure, text, range_of(found, up, f"Points of the {up}", "")
+    mean = bool((found.bits != found.fewest_bits).any())
+    across = f"bits {bits_in_words(found)}{', mean over iterations' if mean else ''}"
+    axes = _Axes("bits", up, across, names, coloured=not counts, joined="case" if counts else "series")
+    shown = found.assign(x=found.bits, y=found[up])
+    figure, shown, more = _fitting(shown, several, width, baseline_of(found, baseline), axes)
+    against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
+    text = f"{names}, against {against}{more}{exact}{wrong}"
+    return figure, text, range_of(shown, up, f"Points of the {up}", "")
 
 
 def counts_iterations(found: pd.DataFrame) -> bool:
@@ -150,228 +156,180 @@ def _wrong(found: pd.DataFrame) -> str:
     return f"; wrong, ringed where drawn: error above 1, {len(wrong)} of {len(found)} ({names})" if names else ""
 
 
-def _of_own_bytes(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return graphs and problems with bytes that no single other one has, and a text about those that are left out.
-
-    The points of the others would lie on and between its points.
-    """
-    bytes_of = {
-        str(case): {*part.traffic.map(lambda size: f"{size:.2g}")} for case, part in found.groupby("case", sort=False)
-    }
-    kept = list[str]()
-    for case in sorted(bytes_of, key=lambda case: -len(bytes_of[case])):
-        if not any(bytes_of[case] <= bytes_of[other] for other in kept):
-            kept.append(case)
-    left, chosen = len(bytes_of) - len(kept), found[found.case.isin(kept)]
-    if left == 0 or not _relates(chosen.traffic):
-        return found, ""
-    return chosen, f"; without {left} that have the bytes of one drawn"
-
-
 def _relates(across: pd.Series[float]) -> bool:
     """Return whether points are enough to show how something depends on a quantity: three, not all in one place."""
     return len(across) >= 3 and bool(across.min() < across.max())
 
 
-def _chosen(
-    found: pd.DataFrame, columns: tuple[str, str], width: float, baseline: str | None
-) -> tuple[pd.DataFrame, str]:
-    """Return the points that a panel has room for, not all in one place across, and a text about the others.
-
-    They are of fewer graphs, but of two at least, while more of several graphs than `_TOGETHER` would coincide.
-    """
-    graphs, contestants, points = _MOST[width > 5]
-    kept = min(contestants, found.called.nunique())
-    most = max(3, min(graphs, points // kept))
-    base = baseline_of(found, baseline)
-    full = _relates(room.sample(found, base, most, kept)[0][columns[0]])
-    chosen = room.sample(found, base, most, kept, full=full)
-    for fewer in range(most - 1, 1, -1):
-        if _together(chosen[0], columns, width) <= _TOGETHER:
+def _fitting(
+    found: pd.DataFrame, drawable: pd.Series[bool], width: float, base: str | None, axes: _Axes
+) -> tuple[Figure, pd.DataFrame, str]:
+    """Return a figure that is not too high, the results in it, and a text about it."""
+    for graphs, contestants in _SIZES[width > 5]:
+        shown, some = _chosen(found, drawable, base, graphs, contestants)
+        figure, more = _draw(shown, width, base, axes)
+        if figure.get_figheight() <= _HIGHEST_IN:
             break
-        other = room.sample(found, base, fewer, kept, full=full)
-        chosen = other if _relates(other[0][columns[0]]) else chosen
-    return chosen
+    return figure, shown, more + some
 
 
-def _together(found: pd.DataFrame, columns: tuple[str, str], width: float) -> int:
-    """Return how many points of several graphs coincide in the fullest place."""
-    across, up = (found[column].to_numpy(float) for column in columns)
-    across = across if columns[0] == "bits" else np.log10(across)
-    groups = _heads(across, np.log10(up), width)
-    return max(
-        (int((groups == head).sum()) for head in set(groups) if len(set(found.case[groups == head])) > 1), default=0
-    )
+def _chosen(
+    found: pd.DataFrame, drawable: pd.Series[bool], base: str | None, most_cases: int, most_names: int
+) -> tuple[pd.DataFrame, str]:
+    """Return the results of a few graphs by size and of whole series, and a text about the others.
 
-
-def _heads(across: Any, up: Any, width: float) -> Any:
-    """Return of each point the place of the first one that it coincides with."""
-    mark = _mark(across, up, width)
-    heads = list[int]()
-    for place in range(len(across)):
-        same = (head for head in heads if abs(across[head] - across[place]) < mark[0])
-        heads.append(next((head for head in same if abs(up[head] - up[place]) <= mark[1]), place))
-    return np.array(heads)
-
-
-def _mark(across: Any, up: Any, width: float) -> tuple[float, float]:
-    """Return width and height of a mark in the units of the points, whose ends are about those of the panel."""
-    return _MARK_PT * np.ptp(across) / (_SHARE_OF_PANEL * 72 * width), _MARK_PT * np.ptp(up) / _HEIGHT_PT
-
-
-def _draw(axes: Axes, found: pd.DataFrame, width: float, *, join: bool = False) -> str:
-    """Draw points at ``x`` and ``y``, name them all, and return a text about colours, lines, names and legend.
-
-    ``x`` is logarithmic with ``join``, where points of one graph are joined if lines can be followed, and bits without.
+    Drawn are graphs with all of these contestants, if there are enough, and each graph with one problem if there are
+    more than fit.
     """
-    found, apart_ = _apart(found, width, logarithmic=join)
-    parts = [part for _, part in found.groupby("case", sort=False)]
-    marks = marks_of(found)
-    for name, part in found.groupby("called", sort=False):
-        axes.scatter(
-            part.x, part.y, s=16, c=[colour(bits) for bits in part.fewest_bits], marker=marks[str(name)],
-            linewidths=0.3, edgecolors="white", zorder=2, clip_on=False, label=str(name),
+    own = {*found[found.own].called} if "own" in found else set()
+    names = whole_series(found[drawable], {base, *own}, most_names)
+    shown = found[drawable & found.called.isin(names)]
+    spread = shown.groupby("case").x.transform("max") > shown.groupby("case").x.transform("min")
+    shown = shown[spread] if spread.any() else found[drawable]
+    counts = shown.groupby("case").size()
+    complete = counts.index[counts == counts.max()]
+    fullest = complete if len(complete) >= most_cases else counts.index[2 * counts >= counts.max()]
+    lines = shown[shown.case.isin(fullest)].drop_duplicates("case")
+    lines = lines.assign(lacking=-lines.case.map(counts)).sort_values(["size", "lacking", "case"], kind="stable")
+    lines = lines.drop_duplicates("graph") if lines.graph.nunique() >= most_cases else lines
+    cases, order = (
+        [str(case) for case in lines.case],
+        f", evenly chosen{' by size' if len({*lines['size']}) > 1 else ''}",
+    )
+    if most_cases < len(cases) // 2:
+        cases, order = cases[len(cases) // 2 :], f"{order} among the larger half"
+    kept = room.evenly(cases, most_cases)
+    shown = shown[shown.case.isin(kept)]
+    shown = shown.assign(place=shown.case.map(kept.index)).sort_values("place", kind="stable")
+    return shown.reset_index(drop=True), "".join(_left_out(found, shown, order))
+
+
+def _left_out(found: pd.DataFrame, shown: pd.DataFrame, order: str) -> Iterator[str]:
+    """Yield texts about the panels, and about the graphs and contestants that are not drawn."""
+    cases, of_cases = shown.case.nunique(), found.case.nunique()
+    names, of_names = shown.called.nunique(), found.called.nunique()
+    if cases > 1:
+        yield f"; a panel for each {case_in_words(found)}, with its own ends of axes"
+    if cases < of_cases:
+        yield f"; {cases} of {of_cases} {cases_in_words(found)}{order}"
+    if names < of_names:
+        yield f"; {names} of {of_names} contestants, by whole series of formats and levels"
+    if len(shown) < cases * names:
+        yield "; no mark: no such result"
+
+
+def _draw(found: pd.DataFrame, width: float, base: str | None, axes: _Axes) -> tuple[Figure, str]:
+    """Draw points at ``x`` and ``y``, and return the figure with a text about its colours, marks and lines."""
+    found = found.assign(series=found.called.map(series_of(found)))
+    cases = list(dict.fromkeys(found.case))
+    columns = min(_COLUMNS[width > 5], len(cases))
+    figure, grid = panels.grid(width, len(cases), _ROW_IN[-(-len(cases) // columns)], columns=_COLUMNS)
+    heads = _titles(found, cases, width / columns)
+    marks = marks_of(found.assign(called=found.series))
+    filled = next((str(each) for each in found[found.called == base].series), "")
+    for panel, case in zip(grid, cases, strict=True):
+        _points(panel, found[found.case == case], marks, filled, axes)
+        panel.set_title(heads[case], fontsize=7)
+        _ends(panel, found if axes.across == "bits" else found[found.case == case], found[found.case == case], axes)
+    if len(cases) == 1:
+        grid[0].set(xlabel=axes.xlabel, ylabel=axes.ylabel)
+    else:
+        figure.supxlabel(axes.xlabel, fontsize=8)
+        figure.supylabel(axes.ylabel, fontsize=8)
+    lines = {
+        str(name): _entry(part, marks[str(name)], name == filled, axes)
+        for name, part in found.groupby("series", sort=False)
+    }
+    shades = {colour(bits) for bits in found.fewest_bits} if axes.coloured else set[str]()
+    swatches = found.fewest_bits if len(shades) > 1 else ()
+    height = 0.12 * max(head.count("\n") for head in heads.values()) * -(-len(cases) // columns)
+    figure.set_figheight(figure.get_figheight() + height)
+    explain(figure, panels.key(swatches, lines=lines if len(lines) > 1 else {}), below=len(cases) == 1)
+    return figure, "".join(_of_looks(found, filled, shades, axes))
+
+
+def _titles(found: pd.DataFrame, cases: Sequence[str], pitch_in: float) -> dict[str, str]:
+    """Return the titles of panels whose distance is given in inches, each in one line or two."""
+    first, most = found.drop_duplicates("case").set_index("case"), int(_TITLE * pitch_in)
+    heads = captions.case_labels([(first.graph[case], first.problem[case]) for case in cases], 2 * most)
+    return {case: "\n".join(in_lines(head, most)) for case, head in zip(cases, heads, strict=True)}
+
+
+def _of_looks(found: pd.DataFrame, filled: str, shades: set[str], axes: _Axes) -> Iterator[str]:
+    """Yield texts about the colours, marks and lines of a figure."""
+    if len(shades) > 1:
+        yield fewest(found)
+    elif shades:
+        yield f"; all have {found.fewest_bits.min():g} bits {bits_in_words(found)}"
+    if filled and len({*found.series}) > 1:
+        yield f"; filled: {filled}, below the hollow marks of the others"
+    by_series = found.groupby("series").fewest_bits
+    if len(shades) > 1 and by_series.agg(lambda bits: len({*map(colour, bits)}) > 1).any():
+        yield "; grey marks of the legend have several colours"
+    if axes.joined == "case":
+        yield f"; a line joins the marks of a {case_in_words(found)}"
+    elif found.groupby(["case", "series"]).size().max() > 1:
+        yield "; lines join the formats or levels of one contestant"
+
+
+def _points(panel: Axes, found: pd.DataFrame, marks: dict[str, str], filled: str, axes: _Axes) -> None:
+    """Draw the marks of a panel, the lines that join them, and rings around wrong results."""
+    for _, part in found.groupby("series" if axes.joined == "series" else "case", sort=False):
+        ordered = part.sort_values(["x", "y"])
+        if len(ordered) > 1:
+            panel.plot(ordered.x, ordered.y, **_JOINED)
+    for name, part in found.groupby("series", sort=False):
+        shades = [colour(bits) if axes.coloured else NEUTRAL for bits in part.fewest_bits]
+        panel.scatter(
+            part.x, part.y, s=_size(marks[str(name)]), marker=marks[str(name)], linewidths=_EDGE_PT,
+            facecolors=shades if name == filled else "none", edgecolors=shades, zorder=2 if name == filled else 3,
+            clip_on=False, label=str(name),
         )  # fmt: skip
-    axes.autoscale_view()
-    if not join:
-        _bits_of(axes, found, width)
-        wrong = found[_is_wrong(found)]
-        if len(wrong):
-            axes.plot(wrong.x, wrong.y, "o", markersize=8, markerfacecolor="none", color=NEUTRAL, clip_on=False)
-    points = [part[["x", "y"]].to_numpy(float) for part in parts]
-    lines = _joins(points, axes.transData) if join else []
-    for ends in lines:
-        axes.plot(*ends.T, color="#c8c8c8", linewidth=0.6, zorder=1)
-    shades = {colour(bits) for bits in found.fewest_bits}
-    if len(shades) > 1 and (join or (found.bits != found.fewest_bits).any()):
-        panels.legend(axes.figure, panels.key(found.fewest_bits))  # type: ignore[arg-type]
-    coloured = (
-        fewest(found) if len(shades) > 1 else f"; all have {found.fewest_bits.min():g} bits {bits_in_words(found)}"
-    )
-    entries, several = key_of_contestants(found, marks)
-    numbered = _name(axes, parts, lines, entries, width)
-    joined = "; lines: points of one graph" if lines else "; named: each group of a graph's points"
-    joined += ", by its number above the panel" if numbered else ""
-    return "".join(
-        [
-            coloured,
-            joined if len(parts) > 1 else "",
-            "; open marks of the legend have several colours" if several else "",
-            apart_,
-        ]
-    )
+    wrong = found[_is_wrong(found)] if axes.up == "error" else found[:0]
+    if len(wrong):
+        panel.plot(wrong.x, wrong.y, "o", markersize=8, markerfacecolor="none", color=NEUTRAL, clip_on=False)
 
 
-def _bits_of(axes: Axes, found: pd.DataFrame, width: float) -> None:
-    """Let an axis of bits end at the most that are read, and set its ticks."""
+def _entry(found: pd.DataFrame, marker: str, filled: bool, axes: _Axes) -> dict[str, Any]:
+    """Return the look of a series in a legend: grey if it has several colours."""
+    shades = {colour(bits) for bits in found.fewest_bits} if axes.coloured else {NEUTRAL}
+    shade = shades.pop() if len(shades) == 1 else NEUTRAL
+    return {
+        "color": shade, "marker": marker, "linestyle": "", "markersize": _size(marker) ** 0.5,
+        "markeredgewidth": _EDGE_PT, "markerfacecolor": shade if filled else "none",
+    }  # fmt: skip
+
+
+@functools.cache
+def _size(marker: str) -> float:
+    """Return the size of a marker, in square points, at which it has the area of all marks."""
+    from matplotlib.markers import MarkerStyle
+
+    style = MarkerStyle(marker)
+    path = style.get_path().transformed(style.get_transform())
+    rings: Any = [np.asarray(each).T for each in path.to_polygons()]
+    areas = [abs(float(x[:-1] @ y[1:] - y[:-1] @ x[1:])) / 2 for x, y in rings]
+    return _AREA_PT / sum(areas)
+
+
+def _ends(panel: Axes, across: pd.DataFrame, found: pd.DataFrame, axes: _Axes) -> None:
+    """Set the ends and ticks of a panel's axes: ``across`` holds the points of all panels with this horizontal axis."""
     from matplotlib.ticker import MultipleLocator
 
-    most, span = float(found.bits.max()), float(np.ptp(found.bits))
-    mark = _mark(found.bits, found.y, width)[0]
-    axes.set_xlim(float(found.x.min()) - 1.5 * mark, most + 1.5 * mark)
-    axes.xaxis.set_major_locator(MultipleLocator(8.0 if span > 24 else 4.0 if span > 10 else 2.0))
+    if axes.across == "bits":
+        low, high = float(across.x.min()), float(across.x.max())
+        panel.set_xlim(low - _MARGIN * (high - low), high + _MARGIN * (high - low))
+        panel.xaxis.set_major_locator(MultipleLocator(16.0 if high - low > 24 else 8.0 if high - low > 10 else 4.0))
+    else:
+        panels.logarithmic(panel, most=4)
+        panel.set_xlim(*_logarithmic_ends(across.x))
+    panels.logarithmic(panel, "y", most=5)
+    panel.set_ylim(*_logarithmic_ends(found.y))
 
 
-def _apart(found: pd.DataFrame, width: float, *, logarithmic: bool) -> tuple[pd.DataFrame, str]:
-    """Return points of which those that would cover each other are set apart, and a text."""
-    across = found.x.to_numpy(float)
-    places = np.column_stack([np.log10(across) if logarithmic else across, np.log10(found.y.to_numpy(float))])
-    mark = np.array([each or 1.0 for each in _mark(places[:, 0], places[:, 1], width)])
-    moved = apart(places / mark) * mark
-    changed = bool((moved != places).any())
-    if not changed:
-        return found, ""
-    found = found.assign(x=10 ** moved[:, 0] if logarithmic else moved[:, 0], y=10 ** moved[:, 1])
-    return found, "; points that would coincide are set apart by at most a mark's width"
-
-
-def _joins(points: Sequence[Any], transform: Any) -> list[Any]:
-    """Return the ends of the lines that join points of each graph from left to right.
-
-    There are none where they could not be followed: of many graphs, of paths that both rise and fall, and where lines
-    of two graphs cross.
-    """
-    if not 1 < len(points) <= _MOST_JOINED:
-        return []
-    paths = [part[np.lexsort(part.T[::-1])] for part in points]
-    rises = [np.diff(path[:, 1]) for path in paths]
-    pairs = [[*itertools.pairwise(path)] for path in paths]
-    drawn = [[transform.transform(np.array(pair)) for pair in each] for each in pairs]
-    crossed = any(
-        _cross(line, other)
-        for one, two in itertools.combinations(drawn, 2)
-        for line, other in itertools.product(one, two)
-    )
-    if crossed or any((rise < 0).any() and (rise > 0).any() for rise in rises):
-        return []
-    return [np.array(pair) for each in pairs for pair in each]
-
-
-def _cross(one: Any, other: Any) -> bool:
-    """Return whether two straight lines between points cross."""
-
-    def sides(line: Any, ends: Any) -> Any:
-        along, off = line[1] - line[0], ends - line[0]
-        return np.sign(along[0] * off[:, 1] - along[1] * off[:, 0])
-
-    return bool(np.prod(sides(one, other)) <= 0 and np.prod(sides(other, one)) <= 0)
-
-
-def _name(axes: Axes, parts: Sequence[pd.DataFrame], lines: list[Any], entries: list[Artist], width: float) -> bool:
-    """Write names of graphs beside their points, or numbers that the title explains, and the legend.
-
-    Return whether there are numbers.
-    """
-    figure: Any = axes.figure
-    given = [(*str(part.graph.iloc[0]).partition(", ")[::2], part.problem.iloc[0]) for part in parts]
-    graphs = captions.case_labels([(graph, "") for graph, *_ in given])
-    each_lines = [[*in_lines(graph, _NAME[width > 5]), *more] for graph, (_, *more) in zip(graphs, given, strict=True)]
-    names = ["\n".join(filter(None, each)) for each in each_lines]
-    if entries:
-        explain(figure, entries)
-    if len(parts) == 1:
-        axes.set_title(names[0].replace("\n", ", "))
-        return False
-    points = [part[["x", "y"]].to_numpy(float) for part in parts]
-    of_graphs = [[each] for each in points] if lines else _groups(points, axes, width)
-    groups = [(place, group) for place, each in enumerate(of_graphs) for group in each]
-    held = [group for _, group in groups]
-    repeated = len(groups) > len(parts) and (len(groups) > _MOST_NAMES or any("\n" in name for name in names))
-    if not repeated and labels.place(axes, [names[place] for place, _ in groups], held, lines=lines):
-        return False
-    numbers = [str(place + 1) for place, _ in groups]
-    numbered = _in_rows([f"{place} {' '.join(filter(None, each))}" for place, each in enumerate(each_lines, 1)], width)
-    axes.set_title(numbered, fontsize=7)
-    figure.set_figheight(figure.get_figheight() + 0.14 * (1 + numbered.count("\n")))
-    height = figure.get_figheight()
-    for more in (0.0, 0.3, 0.6, 1.2):
-        figure.set_figheight(height + more)
-        if labels.place(axes, numbers, held, lines=lines):
-            return True
-    labels.place(axes, numbers, held, lines=lines, all_or_none=False)
-    return True
-
-
-def _in_rows(names: Sequence[str], width: float) -> str:
-    """Return names side by side, in as few lines as are no wider than a panel."""
-    most, rows = int(72 * _TITLE_SHARE * width / _CHARACTER_PT), [""]
-    for name in names:
-        fits = len(rows[-1]) + len(name) + len(_BETWEEN) <= most
-        rows[-1:] = [f"{rows[-1]}{_BETWEEN}{name}"] if rows[-1] and fits else [*filter(None, rows[-1:]), name]
-    return "\n".join(rows)
-
-
-def _groups(points: Sequence[Any], axes: Axes, width: float) -> list[list[Any]]:
-    """Return for each graph the groups of its points that are near each other."""
-    from scipy.sparse.csgraph import connected_components
-
-    scale = np.log10 if axes.get_xscale() == "log" else np.asarray
-    scaled = [np.column_stack([scale(each[:, 0]), np.log10(each[:, 1])]) for each in points]
-    across, up = np.concatenate(scaled).T
-    mark = np.array([each or 1.0 for each in _mark(across, up, width)])
-    found = []
-    for each, places in zip(points, scaled, strict=True):
-        near = np.hypot(*np.moveaxis((places[:, None] - places) / mark, 2, 0)) < _GROUP
-        count, group = connected_components(near, directed=False)
-        found.append([each[group == number] for number in range(count)])
-    return found
+def _logarithmic_ends(values: pd.Series[float]) -> tuple[float, float]:
+    """Return the ends of a logarithmic axis, which are some way beyond its values."""
+    low, high = np.log10(values.min()), np.log10(values.max())
+    more = max(0.0, np.log10(_LEAST_ENDS) - (high - low)) / 2
+    low, high = low - more, high + more
+    return float(10 ** (low - _MARGIN * (high - low))), float(10 ** (high + _MARGIN * (high - low)))
