@@ -62,8 +62,8 @@ def points_of(axes):
 
 def labels_of(figure):
     """Return the labels of the horizontal and of the vertical axes."""
-    (first, *_), shared = figure.axes, [figure.get_supxlabel(), figure.get_supylabel()]
-    return shared if any(shared) else [first.get_xlabel(), first.get_ylabel()]
+    first = figure.axes[0]
+    return [figure.get_supxlabel() or first.get_xlabel(), figure.get_supylabel() or first.get_ylabel()]
 
 
 def values_of(rows, name, figure):
@@ -247,11 +247,10 @@ def test_products_without_an_error_are_stated_and_wrong_ones_are_ringed():
     assert ring.get_ydata() == pytest.approx([30.0])
 
 
-def test_the_unit_of_time_is_that_of_the_longest():
-    rows = rows_of(3, 1000.0)
-    assert drawn(rows, "single", "traffic").get_supylabel() == "time in s"
-    rows = [{**row, "solve_s": row["solve_s"] / 1e9} for row in rows]
-    assert drawn(rows, "single", "traffic").get_supylabel() == "time in ms"
+@pytest.mark.parametrize(("longest", "unit"), [(64.0, "s"), (0.64, "s"), (0.064, "ms"), (6.4e-5, "\u00b5s")])
+def test_the_unit_of_time_is_that_of_the_shortest_numbers(longest, unit):
+    rows = [{**row, "solve_s": row["solve_s"] * longest / 64} for row in rows_of(1, 1.0)]
+    assert labels_of(drawn(rows, "single", "traffic"))[1] == f"time in {unit}"
 
 
 @pytest.mark.parametrize("share", [1.0, 1.05, 1.5])

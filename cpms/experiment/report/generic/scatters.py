@@ -27,7 +27,6 @@ from cpms.experiment.report.generic.parts import (
     fewest,
     marks_of,
     range_of,
-    unit,
 )
 from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words
 from cpms.experiment.report.page import room
@@ -87,10 +86,8 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     spread = found.case.map(sizes.max() >= _LEAST_SPREAD * sizes.min())
     if not _relates(found[spread].traffic):
         return None
-    size, time = unit(found[spread].traffic.median(), _BYTES), unit(found[spread].seconds.max(), SECONDS)
-    names = captions.in_words(found.traffic_name)
-    shown = found.assign(x=found.traffic / _BYTES[size], y=found.seconds / SECONDS[time])
-    axes = _Axes("bytes", "time", names if size == "bytes" else f"{names}, in {size}", f"time in {time}")
+    names, shown = captions.in_words(found.traffic_name), found.assign(x=found.traffic, y=found.seconds)
+    axes = _Axes("bytes", "time", names, "time")
     figure, shown, more = _fitting(shown, spread, width, baseline_of(found, baseline), axes)
     text = f"time against {names}{more}{tolerance}{left if trimmed.any() else ''}"
     return figure, text, range_of(shown, "seconds", "Points of the time", "s")
@@ -167,10 +164,29 @@ def _fitting(
     """Return a figure that is not too high, the results in it, and a text about it."""
     for graphs, contestants in _SIZES[width > 5]:
         shown, some = _chosen(found, drawable, base, graphs, contestants)
-        figure, more = _draw(shown, width, base, axes)
+        figure, more = _draw(*_in_units(shown, axes), width, base)
         if figure.get_figheight() <= _HIGHEST_IN:
             break
     return figure, shown, more + some
+
+
+def _in_units(found: pd.DataFrame, axes: _Axes) -> tuple[pd.DataFrame, _Axes]:
+    """Return results and axes in the units of bytes and time with the shortest numbers."""
+    if axes.across != "bytes":
+        return found, axes
+    size, time = _shortest(found, "x", _BYTES), _shortest(found, "y", SECONDS)
+    xlabel = axes.xlabel if size == "bytes" else f"{axes.xlabel}, in {size}"
+    scaled = found.assign(x=found.x / _BYTES[size], y=found.y / SECONDS[time])
+    return scaled, axes._replace(xlabel=xlabel, ylabel=f"{axes.ylabel} in {time}")
+
+
+def _shortest(found: pd.DataFrame, column: str, units: dict[str, float]) -> str:
+    """Return the unit in which the longest number at an end of a panel is the shortest; the largest such unit."""
+    ends = found.groupby("case")[column].agg(["min", "max"]).to_numpy().ravel()
+    longest = {
+        name: max(len(panels.number(float(f"{value / size:.1g}"))) for value in ends) for name, size in units.items()
+    }
+    return min(longest, key=lambda name: longest[name])
 
 
 def _chosen(
@@ -218,12 +234,13 @@ def _left_out(found: pd.DataFrame, shown: pd.DataFrame, order: str) -> Iterator[
         yield "; no mark: no such result"
 
 
-def _draw(found: pd.DataFrame, width: float, base: str | None, axes: _Axes) -> tuple[Figure, str]:
+def _draw(found: pd.DataFrame, axes: _Axes, width: float, base: str | None) -> tuple[Figure, str]:
     """Draw points at ``x`` and ``y``, and return the figure with a text about its colours, marks and lines."""
     found = found.assign(series=found.called.map(series_of(found)))
     cases = list(dict.fromkeys(found.case))
     columns = min(_COLUMNS[width > 5], len(cases))
-    figure, grid = panels.grid(width, len(cases), _ROW_IN[-(-len(cases) // columns)], columns=_COLUMNS)
+    rows = -(-len(cases) // columns)
+    figure, grid = panels.grid(width, len(cases), _ROW_IN[rows], columns=_COLUMNS)
     heads = _titles(found, cases, width / columns)
     marks = marks_of(found.assign(called=found.series))
     filled = next((str(each) for each in found[found.called == base].series), "")
@@ -231,20 +248,23 @@ def _draw(found: pd.DataFrame, width: float, base: str | None, axes: _Axes) -> t
         _points(panel, found[found.case == case], marks, filled, axes)
         panel.set_title(heads[case], fontsize=7)
         _ends(panel, found if axes.across == "bits" else found[found.case == case], found[found.case == case], axes)
-    if len(cases) == 1:
-        grid[0].set(xlabel=axes.xlabel, ylabel=axes.ylabel)
-    else:
-        figure.supxlabel(axes.xlabel, fontsize=8)
-        figure.supylabel(axes.ylabel, fontsize=8)
     lines = {
         str(name): _entry(part, marks[str(name)], name == filled, axes)
         for name, part in found.groupby("series", sort=False)
     }
     shades = {colour(bits) for bits in found.fewest_bits} if axes.coloured else set[str]()
     swatches = found.fewest_bits if len(shades) > 1 else ()
-    height = 0.12 * max(head.count("\n") for head in heads.values()) * -(-len(cases) // columns)
-    figure.set_figheight(figure.get_figheight() + height)
+    below = figure.get_figheight() + 0.12 * rows * max(head.count("\n") for head in heads.values())
+    figure.set_figheight(below)
     explain(figure, panels.key(swatches, lines=lines if len(lines) > 1 else {}), below=len(cases) == 1)
+    if len(cases) == 1:
+        grid[0].set_xlabel(axes.xlabel)
+    else:
+        figure.supxlabel(axes.xlabel, fontsize=8)
+    if rows == 1:
+        grid[0].set_ylabel(axes.ylabel)
+    else:  # The legend is above the panels, which are lower than the middle.
+        figure.supylabel(axes.ylabel, fontsize=8, y=0.5 * below / figure.get_figheight())
     return figure, "".join(_of_looks(found, filled, shades, axes))
 
 
