@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms.experiment.report.page.series import series_of, whole_series
+from cpms.experiment.report.page.series import series_of, chosen_series
 from cpms.experiment.report.palette import colour
 
 BITS = {"fp64": [64], "cpms2": [32, 64], "cpms4": [16, 32, 48, 64]}
@@ -61,7 +61,7 @@ NAMES = st.builds(
 def test_series_are_chosen_whole_with_their_reference_and_those_that_stay(names, most, data):
     found = found_of({name: FORMATS.get(name.split()[1], 64) for name in names})
     staying = data.draw(st.sets(st.sampled_from(names), max_size=2))
-    chosen, series = whole_series(found, {*staying, None}, most), series_of(found)
+    chosen, series = chosen_series(found, {*staying, None}, most), series_of(found)
     assert staying <= {*chosen}
     assert chosen == [name for name in names if name in chosen]
     assert len(names) > most or chosen == names
@@ -74,7 +74,7 @@ def test_series_are_chosen_whole_with_their_reference_and_those_that_stay(names,
 
 @pytest.mark.parametrize("most", [6, 9, 12])
 def test_the_longest_series_has_float64_of_its_engine_and_layout(most):
-    chosen = whole_series(found_of(PRODUCTS), {"cuda fp64 ell read=1"}, most)
+    chosen = chosen_series(found_of(PRODUCTS), {"cuda fp64 ell read=1"}, most)
     assert {"cuda fp64 ell read=1", *(f"cuda cpms4 csr read={read}" for read in range(1, 5))} <= {*chosen}
     assert len(chosen) <= most
     for name in chosen:
@@ -84,5 +84,5 @@ def test_the_longest_series_has_float64_of_its_engine_and_layout(most):
 
 def test_contestants_of_64_bits_alone_are_left_out_unless_all_are():
     bits = {"a fp64": 64, "b auto": 64, "c auto": 64, "d fp32": 32}
-    assert whole_series(found_of(bits), {"a fp64"}, 3) == ["a fp64", "d fp32"]
-    assert whole_series(found_of(dict.fromkeys(bits, 64)), {"a fp64"}, 3) == ["a fp64", "b auto", "c auto"]
+    assert chosen_series(found_of(bits), {"a fp64"}, 3) == ["a fp64", "d fp32"]
+    assert chosen_series(found_of(dict.fromkeys(bits, 64)), {"a fp64"}, 3) == ["a fp64", "b auto", "c auto"]

@@ -31,7 +31,7 @@ from cpms.experiment.report.generic.parts import (
 from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.legends import in_lines
-from cpms.experiment.report.page.series import series_of, whole_series
+from cpms.experiment.report.page.series import series_of, chosen_series
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _chosen(
     more than fit.
     """
     own = {*found[found.own].called} if "own" in found else set()
-    names = whole_series(found[drawable], {base, *own}, most_names)
+    names = chosen_series(found[drawable], {base, *own}, most_names)
     shown = found[drawable & found.called.isin(names)]
     spread = shown.groupby("case").x.transform("max") > shown.groupby("case").x.transform("min")
     shown = shown[spread] if spread.any() else found[drawable]

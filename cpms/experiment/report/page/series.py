@@ -57,7 +57,7 @@ def series_of(found: pd.DataFrame) -> dict[str, str]:
     return {name: called[name] for name in shades}
 
 
-def whole_series(found: pd.DataFrame, staying: Collection[str | None], most: int) -> list[str]:
+def chosen_series(found: pd.DataFrame, staying: Collection[str | None], most: int) -> list[str]:
     """Return at most ``most`` contestants in the order of ``found``: whole series, those with some that stay first.
 
     Series that most cases lack come last. Contestants of 64 bits alone are references, unless all are of 64 bits.
