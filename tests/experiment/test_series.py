@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms.experiment.report.page.series import series_of, chosen_series
+from cpms.experiment.report.page.series import chosen_series, series_of
 from cpms.experiment.report.palette import colour
 
 BITS = {"fp64": [64], "cpms2": [32, 64], "cpms4": [16, 32, 48, 64]}

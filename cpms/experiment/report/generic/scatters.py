@@ -31,7 +31,7 @@ from cpms.experiment.report.generic.parts import (
 from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.legends import in_lines
-from cpms.experiment.report.page.series import series_of, chosen_series
+from cpms.experiment.report.page.series import chosen_series, series_of
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 if TYPE_CHECKING:
