@@ -14,15 +14,18 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import captions, panels
+from cpms.experiment.report.generic.curves import against_number, number_of_problems, with_number
 from cpms.experiment.report.generic.multiples import few_ticks, label, multiples, panel_inches
 from cpms.experiment.report.generic.parts import (
     BAR_IN,
+    SECONDS,
     Made,
     baseline_of,
     each_line,
     explain_bits,
     fewest,
     range_of,
+    unit,
 )
 from cpms.experiment.report.generic.words import GROWS, bits_in_words, case_in_words
 from cpms.experiment.report.page import room
@@ -53,6 +56,8 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     found = found[found.seconds > 0]
     if found.empty:
         return None
+    if name := number_of_problems(found):
+        return _by_number(found, width, name)
     longest, apart = found.prepare.max(), ""
     if longest > _TOO_LONG * found.seconds.max() or (found.prepare / found.seconds).median() > _TOO_LONG:
         apart, found = f"; preparation, up to {longest:.3g} s, is not drawn", found.assign(prepare=0.0)
@@ -65,7 +70,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     total = found.seconds + found.prepare
     slowest = total.groupby(found.case).transform("max")
     relative = slowest.max() > _APART * slowest.min() and bool((found.groupby("case").size() > 1).any())
-    unit, scale = ("\u00b5s", 1e6) if total.max() < 1e-4 else ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
+    unit_of, scale = ("\u00b5s", 1e6) if total.max() < 1e-4 else ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
     scales = (1 / slowest if relative else scale * slowest**0).groupby(found.case).first()
     lengths = total * scales[found.case].to_numpy()
     draw = _dots if lengths.max() > _DECADES * lengths.min() else _bars
@@ -77,7 +82,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         panels.logarithmic(made.panels[0].axes, most=5)
     else:
         few_ticks(made.panels[0].axes, inches)
-    text = f"time over the slowest of the {case_in_words(found)}" if relative else f"time in {unit}"
+    text = f"time over the slowest of the {case_in_words(found)}" if relative else f"time in {unit_of}"
     label(made, text + below, width)
     swept = found.fewest_bits if draw is _dots else _swept(found)
     explain_bits(made.figure, found, marked=False, swept=swept, others=entries, below=len(made.panels) == 1)
@@ -91,6 +96,24 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
     ]
     return made.figure, "".join(texts), range_of(found, "seconds", "Points of the time", "s")
+
+
+def _by_number(found: pd.DataFrame, width: float, name: str) -> Made:
+    """Draw times against a number of the problem."""
+    time = unit(found.seconds.max(), SECONDS)
+    scaled = {"y": found.seconds, "low": found.least, "high": found.most}
+    points = with_number(found, name).assign(**{key: each / SECONDS[time] for key, each in scaled.items()})
+    figure, _, found, some = against_number(points, width, name, f"time in {time}")
+    shades = {*map(colour, found.fewest_bits)}
+    bits = ", ".join(f"{each:g}" for each in sorted({*found.fewest_bits}))
+    texts = [
+        f"median time, against {name}",
+        fewest(found) if len(shades) > 1 else f"; bits {bits_in_words(found)}: {bits}",
+        "; vertical lines: from least to most of the samples" if (found.least < found.most).any() else "",
+        some,
+        f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
+    ]
+    return figure, "".join(texts), range_of(found, "seconds", "Points of the time", "s")
 
 
 def _swept(found: pd.DataFrame) -> set[int]:

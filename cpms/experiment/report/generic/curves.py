@@ -1,4 +1,6 @@
-"""Residual against iteration: a curve for each solve, in the colour of the bits that were read.
+"""Curves: residual against iteration, and times or speed-ups against a number of the problem.
+
+Of residuals there is a curve for each solve, in the colour of the bits that were read.
 
 Curves of one graph nearly coincide if contestants differ in storage alone, and those of several graphs could not be
 distinguished. So only the graph with the most iterations is drawn, and each curve is thinner than those below it.
@@ -7,14 +9,30 @@ distinguished. So only the graph with the most iterations is drawn, and each cur
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import captions, panels
-from cpms.experiment.report.generic.parts import Made, each_line, explain, short_names
-from cpms.experiment.report.generic.words import bits_in_words, cases_in_words, of_systems
+from cpms.experiment.report.generic.parts import (
+    Made,
+    each_line,
+    explain,
+    key_of_contestants,
+    marks_of,
+    short_names,
+)
+from cpms.experiment.report.generic.tolerances import factor_of, slots
+from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words, of_systems
+from cpms.experiment.report.page import room
+from cpms.experiment.report.page.ticks import LEAST_TICKS
 from cpms.experiment.report.palette import colour
+from cpms.experiment.report.style import WIDTHS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST_HISTORIES = 6
 _WIDEST_PT, _THINNEST_PT = 2.6, 0.8
@@ -22,6 +40,117 @@ _WIDEST_PT, _THINNEST_PT = 2.6, 0.8
 _NORMS = {"l1": "residual, 1-norm", "l2": "residual, 2-norm", "linf": "residual, largest entry"}
 _MARKS_OF_HISTORY = 10
 """About the number of marks of a curve; more would cover each other."""
+
+_MANY_PANELS = 8
+"""Number of cases from which a number of their problems has an axis of its own."""
+_COLUMNS = {False: (1, 3), True: (2, 4)}
+"""Panels side by side in one column of a journal and in two, by whether a graph has several."""
+_ROWS, _ROW_IN, _AXIS_IN = 3, 1.15, 0.5
+"""Most graphs, height of a row of panels, and width of the labels of a panel, both in inches."""
+
+
+def number_of_problems(found: pd.DataFrame) -> str:
+    """Return the parameter of many problems that has an axis of its own: three numbers or more; empty if none has.
+
+    Examples
+    --------
+    >>> problems = [f"pattern={name} k={k}" for name in ("equal", "ranks", "random") for k in (5, 10, 100)]
+    >>> number_of_problems(pd.DataFrame({"problem": problems, "case": problems}))
+    'k'
+    """
+    given = [dict(word.partition("=")[::2] for word in str(problem).split()) for problem in found.problem]
+    if found.case.nunique() <= _MANY_PANELS:
+        return ""
+    for name in given[0]:
+        values = {each.get(name, "") for each in given}
+        if name != "tol" and len(values) >= LEAST_TICKS and all(value.isdecimal() and int(value) for value in values):
+            return name
+    return ""
+
+
+def with_number(found: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return observations with a column ``number``, a parameter of their problem, and ``rest``, the others."""
+    words = [str(problem).split() for problem in found.problem]
+    return found.assign(
+        number=[float(next(word for word in each if word.startswith(f"{name}="))[len(name) + 1 :]) for each in words],
+        rest=[" ".join(word for word in each if not word.startswith(f"{name}=")) for each in words],
+    )
+
+
+def against_number(
+    points: pd.DataFrame, width: float, name: str, label: str
+) -> tuple[Figure, list[Any], pd.DataFrame, str]:
+    """Draw points against a number of their problem: a panel for each graph, and for each rest of the problem.
+
+    Parameters
+    ----------
+    points : pandas.DataFrame
+        Columns ``number`` and ``rest`` of `with_number`; ``y``, ``low`` and ``high``; ``called``, of which each has a
+        curve in a panel; ``graph``, ``size`` and ``fewest_bits``.
+    width : float
+    name : str
+        The parameter.
+    label : str
+        Of the vertical axes.
+
+    Returns
+    -------
+    tuple
+        The figure, its panels, the points drawn, and a text about the others.
+    """
+    graphs = list(dict.fromkeys(points.sort_values("size", kind="stable").graph))
+    rests = list(dict.fromkeys(points.rest))
+    columns = _COLUMNS[len(rests) > 1][width > WIDTHS["single"]]
+    shown, kept = room.evenly(graphs, _ROWS), room.evenly(rests, columns) if len(rests) > 1 else rests
+    found = points[points.graph.isin(shown) & points.rest.isin(kept)]
+    parts = [
+        (graph, rest, part)
+        for graph in shown
+        for rest in kept
+        if len(part := found[(found.graph == graph) & (found.rest == rest)])
+    ]
+    figure, axes = panels.grid(
+        width, len(parts), _ROW_IN if len(parts) > columns else _ROW_IN + 0.6, columns=(columns, columns), sharex=True
+    )
+    numbers = sorted(found.number.unique())
+    marks, names = marks_of(found), list(dict.fromkeys(found.called))
+    panel_in = width / min(columns, len(parts)) - _AXIS_IN
+    factor = factor_of(numbers, len(names), panel_in)
+    for number, (panel, (graph, rest, part)) in enumerate(zip(axes, parts, strict=True)):
+        for place, each in enumerate(names):
+            own = part[part.called == each].sort_values("number")
+            across = panels.abreast(own.number.to_numpy(float), place, len(names), factor)
+            if len(own):
+                panel.plot(across, own.y, color=colour(own.fewest_bits.min()), linewidth=0.6, zorder=1)
+            for x, line in zip(across, each_line(own), strict=True):
+                ends = (line.low, line.high) if line.low < line.high else None
+                panels.point(panel, x, line.y, line.fewest_bits, marks[each], ends=ends, across=False, size=3.5)
+        panel.set_title(captions.case_label(graph, rest.rpartition("=")[2]), fontsize=7)
+        panels.logarithmic(panel, "y", most=4)
+        panel.set_xscale("log")
+        slots(panel, numbers, panel_in)
+        if number + columns >= len(parts):
+            panel.set_xlabel(name)
+            panel.tick_params(labelbottom=True)
+    figure.supylabel(label, fontsize=8)
+    entries, _ = key_of_contestants(found, marks)
+    explain(figure, [*panels.key({*found.fewest_bits} if len({*map(colour, found.fewest_bits)}) > 1 else ()), *entries])
+    what = [
+        f"; {len(shown)} of {len(graphs)} {_plural(points)}" if len(shown) < len(graphs) else "",
+        f"; {len(kept)} of {len(rests)} {_others(rests)}" if len(kept) < len(rests) else "",
+        f"; marks of one {name} lie side by side, between two vertical lines" if len(names) > 1 else "",
+    ]
+    return figure, axes, found, "".join(what)
+
+
+def _others(rests: Sequence[str]) -> str:
+    """Return the words for the rest of problems, by the only parameter that they have."""
+    names = {rest.partition("=")[0] for rest in rests if rest.count("=") == 1 and " " not in rest}
+    return f"values of {names.pop()}" if len(names) == 1 else "other parameters of the problem"
+
+
+def _plural(found: pd.DataFrame) -> str:
+    return f"{case_in_words(found)}s"
 
 
 def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:

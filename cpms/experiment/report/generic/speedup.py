@@ -6,6 +6,7 @@ cannot be compared. Contestants with which too few common graphs remain are not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pandas as pd
 
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import captions, panels
+from cpms.experiment.report.generic.curves import against_number, number_of_problems, with_number
 from cpms.experiment.report.generic.flaws import fair
 from cpms.experiment.report.generic.parts import (
     Made,
@@ -51,6 +53,8 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     turned = baseline is None and all(line["speedup"] < 1 for line in lines)
     ordered = _turned(ordered) if turned else ordered
     ordered = ordered.sort_values(["graphs", "speedup"] if alone else "speedup", ascending=False)
+    if alone and (name := number_of_problems(kept)):
+        return _by_number(ordered, kept, width, name, (base, lines[0]["called"])[:: 1 if turned else -1], left)
     figure, axes, places, table, some = lines_of_names(ordered, width)
     if some and alone:
         some = f"; {len(table) - 1} of {len(ordered) - 1} {cases_in_words(kept)}, evenly chosen"
@@ -97,6 +101,27 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     text = f"{what}{mean}{_lines(table, kept)}; at the right: the values of the marks{coloured}"
     text += f"{_stored(kept)}{_errors(kept, base)}"
     return figure, f"{text}{left}{some}", range_of(table, "speedup", f"Points of the {what}", "times")
+
+
+def _by_number(
+    ratios: pd.DataFrame, kept: pd.DataFrame, width: float, name: str, both: Sequence[str], left: str
+) -> Made:
+    """Draw the ratio of the only two contestants against a number of the problem."""
+    mean, each = ratios[ratios.called != ""].iloc[0], ratios[ratios.called == ""]
+    points = with_number(each, name)
+    points = points.assign(y=points.speedup, called=points.rest, rest="")
+    what = f"speed-up of {both[0]} over {both[1]}"
+    figure, axes, table, some = against_number(points, width, name, f"speed-up of {both[0]}\nover {both[1]}")
+    for panel in axes:
+        panels.unity(panel, across=True)
+    shades = {*map(colour, table.fewest_bits)}
+    bits = ", ".join(f"{each:g}" for each in sorted({*table.fewest_bits}))
+    coloured = fewest(kept) if len(shades) > 1 else f"; bits {bits_in_words(kept)}: {bits}"
+    lines = _interval(kept).replace(", with 95", "; lines: 95").replace("; lines:", "; vertical lines:")
+    drawn = lines if (table.low < table.high).any() else ""
+    text = f"{what}, against {name}; geometric mean {mean.speedup:.3g} over the same {_counted(kept)}{drawn}{coloured}"
+    text += f"{_errors(kept, both[1])}{left}{some}"
+    return figure, text, range_of(table.assign(called=both[0]), "speedup", f"Points of the {what}", "times")
 
 
 def _three_digits(value: float) -> str:

@@ -64,7 +64,7 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     figure, axes = panels.grid(width, len(parts), _PANEL_IN, columns=(_COLUMNS[False], _COLUMNS[True]), sharex=True)
     titles = captions.case_labels([(part.graph.iloc[0], part.problem.iloc[0]) for part in parts])
     columns = min(_COLUMNS[wide], len(parts))
-    factor = _factor(points.tol.unique(), len(names), (width - _AXIS_IN) / columns)
+    factor = factor_of(points.tol.unique(), len(names), (width - _AXIS_IN) / columns)
     for number, (panel, part, title) in enumerate(zip(axes, parts, titles, strict=True)):
         for place, name in enumerate(names):
             _curve(panel, part[part.called == name], marks[name], (place, len(names), factor), SECONDS[time])
@@ -77,7 +77,7 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
             panel.tick_params(labelbottom=True)
     axes[0].set_xscale("log")
     for panel in axes:
-        _slots(panel, sorted(points.tol.unique()), (width - _AXIS_IN) / columns)
+        slots(panel, sorted(points.tol.unique()), (width - _AXIS_IN) / columns)
     axes[0].invert_xaxis()
     entries, several = key_of_contestants(points, marks)
     colours = panels.key({*points.fewest_bits}) if several or not entries else []
@@ -107,8 +107,8 @@ def _curve(axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int, f
         panels.point(axes, x, line.seconds / scale, line.fewest_bits, marker, ends=ends, across=False, size=3.5)
 
 
-def _slots(axes: Any, tolerances: Sequence[float], panel_in: float) -> None:
-    """Label tolerances, as many as have space, and draw lines between those of neighbouring ones."""
+def slots(axes: Any, tolerances: Sequence[float], panel_in: float) -> None:
+    """Label tolerances or other numbers, as many as have space, and draw lines between neighbouring ones."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     step = int(np.ceil(_LABEL_IN * len(tolerances) / panel_in))
@@ -124,12 +124,12 @@ def _slots(axes: Any, tolerances: Sequence[float], panel_in: float) -> None:
     axes.set_xlim(tolerances[0] / half[0], tolerances[-1] * half[1])
 
 
-def _factor(tolerances: Sequence[float], count: int, panel_in: float) -> float:
+def factor_of(tolerances: Sequence[float], count: int, panel_in: float) -> float:
     """Return the ratio of the places of neighbouring marks at one tolerance, at most such that all have space there.
 
     Examples
     --------
-    >>> round(_factor([1e-2, 1e-4, 1e-6], 3, 2.0), 2), round(_factor([1e-2, 1e-3, 1e-4, 1e-5], 8, 1.0), 2)
+    >>> round(factor_of([1e-2, 1e-4, 1e-6], 3, 2.0), 2), round(factor_of([1e-2, 1e-3, 1e-4, 1e-5], 8, 1.0), 2)
     (1.49, 1.3)
     """
     places = np.sort(np.log10(tolerances))
