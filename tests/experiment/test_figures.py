@@ -17,10 +17,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from recorded_rows import RECORDED, recorded
+from scatter_laws import misplaced, unreadable
 
 from cpms.base.package_data import show_programs
 from cpms.experiment.report import figures, output, panels, show, solve_tables, templates
 from cpms.experiment.report.captions import provenance, three_digits
+from cpms.experiment.report.observations import observations
 from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.speedup_figures import mean_rows
 from cpms.experiment.report.stand_ins import STARRED
@@ -34,7 +36,7 @@ QUICK = [("road", "single"), ("tolerance", "double")]
 AREAS = {*Line2D.filled_markers} - {"."}
 """Markers that can hide others; dots are those of a curve."""
 EXPERIMENTS = sorted(path.stem for path in RECORDED.glob("*.jsonl"))
-WITHOUT_PROGRAM = [("gpu_coo", "single"), ("linear_gpu", "double")]
+WITHOUT_PROGRAM = [("gpu_coo", "single"), ("linear_gpu", "double"), ("cg_bits", "single")]
 """Recorded experiments whose figures without a program are drawn in each run of the tests."""
 HIGHEST_IN = 4.5
 """Most height in inches of a figure without a program, which leaves room for its caption and for text."""
@@ -244,12 +246,15 @@ def test_figures_are_printable_and_described(tmp_path, drawn, kept, name, width)
     ],
 )
 def test_figures_without_a_program_are_printable(name, width):
+    rows = recorded().chosen([name]).rows
     with show.styled():
-        for drawing in templates.drawings(recorded().chosen([name]).rows, width=width, beside=recorded().rows):
+        for drawing in templates.drawings(rows, width=width, beside=recorded().rows):
             figure = drawing.figure
             figures._escape(figure)
             figures._centre(figure)
             found = [*faults(figure), *(hidden(figure) if drawing.name in {"time", "roofline"} else [])]
+            if drawing.name == "traffic" or drawing.name.endswith("_by_bits"):
+                found += [*unreadable(figure), *misplaced(figure, drawing.name, observations(rows))]
             assert found == [], drawing.name
             assert figure.get_figheight() <= HIGHEST_IN, drawing.name
             assert len(drawing.alt) > 30

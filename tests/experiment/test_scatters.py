@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.text import Text
-from recorded_rows import RECORDED, recorded
+from scatter_laws import UNITS, labels_of, points_of, unreadable
 
-from cpms.experiment.report.figures import _escape
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page.labels import place
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.show import styled
 from cpms.experiment.report.style import WIDTHS
-from cpms.experiment.report.templates import TEMPLATES, drawings
+from cpms.experiment.report.templates import TEMPLATES
 
 STORAGES = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16}
 """The last two have one colour."""
-EXPERIMENTS = sorted(path.stem for path in RECORDED.glob("*.jsonl"))
-UNITS = {"ms": 1e-3, "\u00b5s": 1e-6, "GB": 1e9, "MB": 1e6, "kB": 1e3}
-
-
-def shown(text):
-    return text.get_visible() and bool(text.get_text().strip()) and text.figure is not None
 
 
 def rows_of(graphs, apart):
@@ -54,18 +43,6 @@ def named(figure):
     return [text.get_text().replace("\n", " ") for each in figure.legends for text in each.get_texts()]
 
 
-def points_of(axes):
-    """Return the marks of a panel: the place of each, and its collection."""
-    held = [each for each in axes.collections if isinstance(each, PathCollection)]
-    return [(tuple(at), each) for each in held for at in np.asarray(each.get_offsets()).tolist()]
-
-
-def labels_of(figure):
-    """Return the labels of the horizontal and of the vertical axes."""
-    first = figure.axes[0]
-    return [figure.get_supxlabel() or first.get_xlabel(), figure.get_supylabel() or first.get_ylabel()]
-
-
 def values_of(rows, name, figure):
     """Return the values of rows by graph, in the units of the figure."""
     size, time = (UNITS.get(label.split()[-1], 1.0) for label in labels_of(figure))
@@ -75,30 +52,6 @@ def values_of(rows, name, figure):
         at = at if name == "traffic" else (float(STORAGES[row["storage"]]), row["error_l1"])
         found.setdefault(row["graph"], []).append(at)
     return found
-
-
-def unreadable(figure):
-    """Yield what keeps the marks of a scatter from being read: marks outside of their panel, and texts on marks."""
-    figure.draw_without_rendering()
-    texts = [text for text in figure.findobj(Text) if shown(text) and text.get_text()]
-    for axes in figure.axes:
-        hidden = [text for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels(which="both")]
-        texts = [text for text in texts if text not in hidden]
-        texts += [tick.label1 for axis in (axes.xaxis, axes.yaxis) for tick in axis._update_ticks()]
-    boxes = [text.get_window_extent() for text in texts if shown(text) and text.get_text()]
-    for axes in figure.axes:
-        inside = axes.get_window_extent()
-        for at, each in points_of(axes):
-            place = axes.transData.transform(at)
-            if not inside.contains(*place):
-                yield f"{at} is outside of {axes.get_title()!r}"
-            radius = np.sqrt(each.get_sizes()[0]) / 2 * figure.dpi / 72
-            near = [place - np.clip(place, (box.x0, box.y0), (box.x1, box.y1)) for box in boxes]
-            if near and min(np.hypot(*np.array(near).T)) < radius - 1:
-                yield f"a text is on the mark at {at} of {axes.get_title()!r}"
-    for one, other in itertools.combinations(boxes, 2):
-        if min(one.x1, other.x1) - max(one.x0, other.x0) > 1 and min(one.y1, other.y1) - max(one.y0, other.y0) > 1:
-            yield f"texts are on each other: {one} and {other}"
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -116,37 +69,6 @@ def test_each_mark_stands_at_the_values_of_its_row(width, name, graphs, apart):
         assert sorted(at for at, _ in points_of(axes)) == sorted(values[axes.get_title()])
     assert list(unreadable(figure)) == []
     assert figure.get_figheight() <= 4.5
-
-
-@pytest.mark.parametrize(
-    ("name", "width"),
-    [
-        ("gpu_coo", "single"),
-        ("cg_bits", "single"),
-        ("cpu_product", "double"),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product(EXPERIMENTS, WIDTHS)),
-    ],
-)
-def test_marks_of_recorded_rows_stand_at_their_values(name, width):
-    rows = recorded().chosen([name]).rows
-    found = observations(rows)
-    with styled():
-        for drawing in drawings(rows, width=width, beside=recorded().rows):
-            if drawing.name != "traffic" and not drawing.name.endswith("_by_bits"):
-                continue
-            bits, up = drawing.name != "traffic", "iterations" if drawing.name.startswith("iter") else "error"
-            scale = [1.0, 1.0] if bits else [UNITS.get(label.split()[-1], 1.0) for label in labels_of(drawing.figure)]
-            held = found[["bits", up] if bits else ["traffic", "seconds"]].to_numpy(float)
-            for axes in drawing.figure.axes:
-                cases = [
-                    {*found.case[np.isclose(held, np.multiply(at, scale), rtol=1e-12, atol=0).all(axis=1)]}
-                    for at, _ in points_of(axes)
-                ]
-                graphs = [{case.partition(", tol=")[0] for case in each} for each in cases]
-                assert len(cases) >= 2
-                assert set.intersection(*graphs), axes.get_title()
-            _escape(drawing.figure)
-            assert list(unreadable(drawing.figure)) == []
 
 
 def test_marks_have_one_area_and_those_of_the_baseline_alone_are_filled_below_the_others():
@@ -207,8 +129,21 @@ def test_of_many_graphs_those_drawn_are_of_the_larger_half_and_each_is_drawn_onc
     assert "; tolerance 1e-06, the smallest of 2" in text
 
 
+def test_contestants_are_chosen_by_their_bytes_where_those_of_whole_series_have_the_same():
+    rows = [
+        {**row, "cell": f"{row['cell']} {place}", "layout": f"layout-{place}", "bytes_read": 1e9 * max(place, 12)}
+        for row in rows_of(2, 2.0)
+        if row["storage"] == "fp64"
+        for place in range(16)
+    ]
+    for axes in drawn(rows, "single", "traffic").axes:
+        across = [x for (x, _), _ in points_of(axes)]
+        assert (min(across), max(across), len(across)) == (12.0, 15.0, 9)
+
+
 def test_panels_of_bits_have_one_axis_and_other_panels_their_own():
-    figure = drawn(rows_of(4, 9.0), "single", "error")
+    figure = drawn([row for row in rows_of(4, 9.0) if row["cell"] != "0 fp64"], "single", "error")
+    assert len(figure.axes) == 4
     assert len({axes.get_xlim() for axes in figure.axes}) == 1
     assert len({axes.get_ylim() for axes in figure.axes}) == 4
     figure = drawn(rows_of(4, 9.0), "single", "traffic")

@@ -82,6 +82,11 @@ def test_the_longest_series_has_float64_of_its_engine_and_layout(most):
         assert f"{engine} fp64 {layout} read=1" in chosen
 
 
+def test_a_reference_comes_with_its_series_or_not_at_all():
+    bits = {"cuda fp32 csr": 32, "cuda fp16 csr": 16, "cpu fp64 csr": 64, "cpu fp32 csr": 32}
+    assert chosen_series(found_of(bits), set(), 3) == ["cpu fp64 csr", "cpu fp32 csr"]
+
+
 def test_contestants_of_64_bits_alone_are_left_out_unless_all_are():
     bits = {"a fp64": 64, "b auto": 64, "c auto": 64, "d fp32": 32}
     assert chosen_series(found_of(bits), {"a fp64"}, 3) == ["a fp64", "d fp32"]

@@ -198,10 +198,10 @@ def _chosen(
     more than fit.
     """
     own = {*found[found.own].called} if "own" in found else set()
-    names = chosen_series(found[drawable], {base, *own}, most_names)
-    shown = found[drawable & found.called.isin(names)]
-    spread = shown.groupby("case").x.transform("max") > shown.groupby("case").x.transform("min")
-    shown = shown[spread] if spread.any() else found[drawable]
+    shown = _spread(found[drawable], chosen_series(found[drawable], {base, *own}, most_names))
+    if shown.empty:  # The contestants left out alone differ in their bytes or bits.
+        fullest = found[drawable & (found.case == found[drawable].case.mode()[0])].sort_values("x")
+        shown = _spread(found[drawable], room.evenly(list(fullest.called), most_names))
     counts = shown.groupby("case").size()
     complete = counts.index[counts == counts.max()]
     fullest = complete if len(complete) >= most_cases else counts.index[2 * counts >= counts.max()]
@@ -218,6 +218,13 @@ def _chosen(
     shown = shown[shown.case.isin(kept)]
     shown = shown.assign(place=shown.case.map(kept.index)).sort_values("place", kind="stable")
     return shown.reset_index(drop=True), "".join(_left_out(found, shown, order))
+
+
+def _spread(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return the results of some contestants on the graphs on which these are not all in one place across."""
+    shown = found[found.called.isin(names)]
+    across = shown.groupby("case").x
+    return shown[across.transform("max") > across.transform("min")]
 
 
 def _left_out(found: pd.DataFrame, shown: pd.DataFrame, order: str) -> Iterator[str]:

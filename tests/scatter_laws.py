@@ -1,0 +1,68 @@
+"""Laws of scatters without a program: a mark stands at the values of a row, within its panel, and no text is on it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from matplotlib.collections import PathCollection
+from matplotlib.text import Text
+
+UNITS = {"ms": 1e-3, "\u00b5s": 1e-6, "GB": 1e9, "MB": 1e6, "kB": 1e3}
+"""Units of bytes and seconds."""
+
+
+def shown(text):
+    return text.get_visible() and bool(text.get_text().strip()) and text.figure is not None
+
+
+def points_of(axes):
+    """Return the marks of a panel: the place of each, and its collection."""
+    held = [each for each in axes.collections if isinstance(each, PathCollection)]
+    return [(tuple(at), each) for each in held for at in np.asarray(each.get_offsets()).tolist()]
+
+
+def labels_of(figure):
+    """Return the labels of the horizontal and of the vertical axes."""
+    first = figure.axes[0]
+    return [figure.get_supxlabel() or first.get_xlabel(), figure.get_supylabel() or first.get_ylabel()]
+
+
+def misplaced(figure, name, found):
+    """Yield the panels whose marks are not all at values of rows of one graph.
+
+    ``found`` holds the observations of an experiment, and ``name`` is that of the drawing.
+    """
+    bits, up = name != "traffic", "iterations" if name.startswith("iterations") else "error"
+    scale = [1.0, 1.0] if bits else [UNITS.get(label.split()[-1], 1.0) for label in labels_of(figure)]
+    held = found[["bits", up] if bits else ["traffic", "seconds"]].to_numpy(float)
+    graphs = found.graph.astype(str) + found.besides
+    for axes in figure.axes:
+        at = [np.multiply(place, scale) for place, _ in points_of(axes)]
+        own = [{*graphs[np.isclose(held, place, rtol=1e-12, atol=0).all(axis=1)]} for place in at]
+        if len(own) < 2 or not set.intersection(*own):
+            yield f"marks of {axes.get_title()!r} are not at the values of one graph"
+
+
+def unreadable(figure):
+    """Yield what keeps the marks of a scatter from being read: marks outside of their panel, and texts on marks."""
+    figure.draw_without_rendering()
+    texts = [text for text in figure.findobj(Text) if shown(text) and text.get_text()]
+    for axes in figure.axes:
+        hidden = [text for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels(which="both")]
+        texts = [text for text in texts if text not in hidden]
+        texts += [tick.label1 for axis in (axes.xaxis, axes.yaxis) for tick in axis._update_ticks()]
+    boxes = [text.get_window_extent() for text in texts if shown(text) and text.get_text()]
+    for axes in figure.axes:
+        inside = axes.get_window_extent()
+        for at, each in points_of(axes):
+            place = axes.transData.transform(at)
+            if not inside.contains(*place):
+                yield f"{at} is outside of {axes.get_title()!r}"
+            radius = np.sqrt(each.get_sizes()[0]) / 2 * figure.dpi / 72
+            near = [place - np.clip(place, (box.x0, box.y0), (box.x1, box.y1)) for box in boxes]
+            if near and min(np.hypot(*np.array(near).T)) < radius - 1:
+                yield f"a text is on the mark at {at} of {axes.get_title()!r}"
+    for one, other in itertools.combinations(boxes, 2):
+        if min(one.x1, other.x1) - max(one.x0, other.x0) > 1 and min(one.y1, other.y1) - max(one.y0, other.y0) > 1:
+            yield f"texts are on each other: {one} and {other}"
