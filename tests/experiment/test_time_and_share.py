@@ -314,3 +314,24 @@ def test_marks_of_one_tolerance_are_a_marks_width_apart_if_there_is_space_and_ne
     near = min(np.diff(places))
     assert near >= marks[0].get_markersize() or near >= 0.7 * space / count
     assert sum(bool(text.get_text()) for text in axes.get_xticklabels()) >= 3
+
+
+@pytest.mark.parametrize(("gbps", "stated"), [(8.0, False), (1.9, True)])
+def test_captions_say_why_a_share_is_above_that_of_a_copy(gbps, stated):
+    made = drawn(products(host_copy_gbps=gbps), "roofline")
+    assert ("; more than 100 % is possible: data that stay in a cache" in made.caption) == stated
+    (axes,) = made.figure.axes
+    assert [text.get_text() for text in axes.texts] == (["105", "211"] if stated else ["25", "50"])
+
+
+@pytest.mark.parametrize(("ratio", "apart"), [(3.0, False), (5.0, True)])
+def test_times_of_graphs_that_are_far_apart_are_those_over_the_slowest(ratio, apart):
+    rows = [
+        {**ROW, "cell": f"{graph} {storage}", "graph": graph, "storage": storage, "solve_s": factor * time}
+        for graph, factor in (("path", 1.0), ("ring", ratio))
+        for storage, time in (("fp64", 2.0), ("cpms2", 1.5))
+    ]
+    made = drawn(rows, "time")
+    ends = {axes.get_title(): max(bar.get_width() for bar in axes.patches) for axes in made.figure.axes}
+    assert ends == ({"path": 1.0, "ring": 1.0} if apart else {"path": 2.0, "ring": 2.0 * ratio})
+    assert (made.figure.get_supxlabel() == "time over the slowest of the graph") == apart

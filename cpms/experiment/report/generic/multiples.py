@@ -41,6 +41,8 @@ _LEAST_PANEL_IN = 0.4
 """Least width of a panel of a row that has one more than usual, in inches."""
 _LEAST_TITLE_IN = 0.5
 """Least width of a title, in inches."""
+_TITLE_SHARE, _CHARACTER_PT = 0.775, 4.2
+"""Width of panels over that of their figure before its layout, and width of a character of a title in points."""
 _TITLE_LINES = 3
 """Most lines of a title."""
 
@@ -160,11 +162,12 @@ def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], widt
     most = max(_LEAST_TITLE_IN, panel_inches(names, columns, width) + _MARGIN_IN / 2)
     given = [(first.graph[case], first.problem[case]) for case in cases]
     heads = captions.case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
-    return {case: "\n".join(_lines(head, most)) for case, head in zip(cases, heads, strict=True)}
+    fits = _TITLE_SHARE * 72 * width / (columns + 0.2 * (columns - 1)) / _CHARACTER_PT
+    return {case: "\n".join(_lines(head, most, max(8, int(fits)))) for case, head in zip(cases, heads, strict=True)}
 
 
-def _lines(title: str, most: float) -> list[str]:
-    r"""Return a title in lines of at most some inches: words that are longer are divided after a mark, or abbreviated.
+def _lines(title: str, most: float, characters: int = 60) -> list[str]:
+    r"""Return a title in lines of at most some inches and characters: longer words are divided after a mark, or cut.
 
     Examples
     --------
@@ -176,7 +179,8 @@ def _lines(title: str, most: float) -> list[str]:
         parts = [word] if _inches(word) <= most else _PARTS.findall(word)
         for place, part in enumerate(parts):
             joined = f"{rows[-1]}{'' if place else ' '}{part}" if rows else part
-            rows[-1:] = [joined] if not rows or _inches(joined) <= most else [rows[-1], part]
+            fits = not rows or (_inches(joined) <= most and len(joined) <= characters)
+            rows[-1:] = [joined] if fits else [rows[-1], part]
     for place, row in enumerate(rows):
         fits = (size for size in range(len(row), 3, -1) if _inches(abbreviate(row, size)) <= most)
         rows[place] = abbreviate(row, next(fits, 4))
