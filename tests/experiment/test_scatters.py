@@ -166,6 +166,8 @@ def test_titles_of_graphs_that_are_alike_differ():
     rows = [{**row, "graph": f"rmat:scale=20,edge_factor=16,seed={row['graph'][-1]}"} for row in rows]
     figure = drawn(rows, "single", "traffic")
     assert {axes.get_title() for axes in figure.axes} == {"rmat 20 seed=0", "rmat 20 seed=1"}
+    rows = [{**row, "graph": f"{row['graph']} of a name that two lines cannot hold, nor even three"} for row in rows]
+    assert list(unreadable(drawn(rows, "single", "traffic"))) == []
 
 
 def test_products_without_an_error_are_stated_and_wrong_ones_are_ringed():
@@ -182,10 +184,16 @@ def test_products_without_an_error_are_stated_and_wrong_ones_are_ringed():
     assert ring.get_ydata() == pytest.approx([30.0])
 
 
-@pytest.mark.parametrize(("longest", "unit"), [(64.0, "s"), (0.64, "s"), (0.064, "ms"), (6.4e-5, "\u00b5s")])
+@pytest.mark.parametrize(("longest", "unit"), [(64.0, "s"), (0.64, "ms"), (0.064, "ms"), (6.4e-5, "\u00b5s")])
 def test_the_unit_of_time_is_that_of_the_shortest_numbers(longest, unit):
     rows = [{**row, "solve_s": row["solve_s"] * longest / 64} for row in rows_of(1, 1.0)]
     assert labels_of(drawn(rows, "single", "traffic"))[1] == f"time in {unit}"
+
+
+@pytest.mark.parametrize(("most", "unit"), [(64e9, "GB"), (64e12, "GB"), (2e9, "GB"), (64e7, "MB"), (100e3, "kB")])
+def test_the_unit_of_bytes_is_that_of_the_shortest_numbers(most, unit):
+    rows = [{**row, "bytes_read": most / 64 * STORAGES[row["storage"]]} for row in rows_of(1, 1.0)]
+    assert labels_of(drawn(rows, "single", "traffic"))[0] == f"bytes read, in {unit}"
 
 
 @pytest.mark.parametrize("share", [1.0, 1.05, 1.5])

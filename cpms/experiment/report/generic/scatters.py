@@ -182,9 +182,10 @@ def _in_units(found: pd.DataFrame, axes: _Axes) -> tuple[pd.DataFrame, _Axes]:
 
 def _shortest(found: pd.DataFrame, column: str, units: dict[str, float]) -> str:
     """Return the unit in which the longest number at an end of a panel is the shortest; the largest such unit."""
-    ends = found.groupby("case")[column].agg(["min", "max"]).to_numpy().ravel()
+    ends = found.groupby("case")[column].agg(["min", "max"]).to_numpy(float).ravel()
     longest = {
-        name: max(len(panels.number(float(f"{value / size:.1g}"))) for value in ends) for name, size in units.items()
+        name: max(len(np.format_float_positional(value / size, 2, fractional=False, trim="-")) for value in ends)
+        for name, size in units.items()
     }
     return min(longest, key=lambda name: longest[name])
 
