@@ -113,13 +113,15 @@ def against_number(
         width, len(parts), _ROW_IN if len(parts) > columns else _ROW_IN + 0.6, columns=(columns, columns), sharex=True
     )
     numbers = sorted(found.number.unique())
+    places = [10.0**place for place in range(len(numbers))]  # Numbers have equal space on a logarithmic axis.
+    place_of = dict(zip(numbers, places, strict=True))
     marks, names = marks_of(found), list(dict.fromkeys(found.called))
     panel_in = width / min(columns, len(parts)) - _AXIS_IN
-    factor = factor_of(numbers, len(names), panel_in)
+    factor = factor_of(places, len(names), panel_in)
     for number, (panel, (graph, rest, part)) in enumerate(zip(axes, parts, strict=True)):
         for place, each in enumerate(names):
             own = part[part.called == each].sort_values("number")
-            across = panels.abreast(own.number.to_numpy(float), place, len(names), factor)
+            across = panels.abreast(own.number.map(place_of).to_numpy(float), place, len(names), factor)
             if len(own):
                 panel.plot(across, own.y, color=colour(own.fewest_bits.min()), linewidth=0.6, zorder=1)
             for x, line in zip(across, each_line(own), strict=True):
@@ -128,7 +130,7 @@ def against_number(
         panel.set_title(captions.case_label(graph, rest.rpartition("=")[2]), fontsize=7)
         panels.logarithmic(panel, "y", most=4)
         panel.set_xscale("log")
-        slots(panel, numbers, panel_in)
+        slots(panel, places, panel_in, numbers)
         if number + columns >= len(parts):
             panel.set_xlabel(name)
             panel.tick_params(labelbottom=True)

@@ -107,13 +107,14 @@ def _curve(axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int, f
         panels.point(axes, x, line.seconds / scale, line.fewest_bits, marker, ends=ends, across=False, size=3.5)
 
 
-def slots(axes: Any, tolerances: Sequence[float], panel_in: float) -> None:
-    """Label tolerances or other numbers, as many as have space, and draw lines between neighbouring ones."""
+def slots(axes: Any, tolerances: Sequence[float], panel_in: float, names: Sequence[float] = ()) -> None:
+    """Label tolerances, or the names of places, as many as have space, and draw lines between neighbouring ones."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     step = int(np.ceil(_LABEL_IN * len(tolerances) / panel_in))
     labelled = tolerances[:: max(1, min(step, (len(tolerances) - 1) // (LEAST_TICKS - 1)))]
-    texts = dict(zip(labelled, numbers(labelled), strict=True))
+    held = dict(zip(tolerances, names or tolerances, strict=True))
+    texts = dict(zip(labelled, numbers([held[each] for each in labelled]), strict=True))
     axes.xaxis.set_major_locator(FixedLocator(labelled))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: texts.get(value, "")))
     axes.xaxis.set_minor_locator(NullLocator())
