@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.collections import PathCollection
 from matplotlib.text import Text
 
-UNITS = {"ms": 1e-3, "\u00b5s": 1e-6, "GB": 1e9, "MB": 1e6, "kB": 1e3}
+UNITS = {"ms": 1e-3, "\u00b5s": 1e-6, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 """Units of bytes and seconds."""
 
 

@@ -190,7 +190,7 @@ def test_the_unit_of_time_is_that_of_the_shortest_numbers(longest, unit):
     assert labels_of(drawn(rows, "single", "traffic"))[1] == f"time in {unit}"
 
 
-@pytest.mark.parametrize(("most", "unit"), [(64e9, "GB"), (64e12, "GB"), (2e9, "GB"), (64e7, "MB"), (100e3, "kB")])
+@pytest.mark.parametrize(("most", "unit"), [(64e9, "GB"), (64e12, "TB"), (2e9, "GB"), (64e7, "MB"), (100e3, "kB")])
 def test_the_unit_of_bytes_is_that_of_the_shortest_numbers(most, unit):
     rows = [{**row, "bytes_read": most / 64 * STORAGES[row["storage"]]} for row in rows_of(1, 1.0)]
     assert labels_of(drawn(rows, "single", "traffic"))[0] == f"bytes read, in {unit}"

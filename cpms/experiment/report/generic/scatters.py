@@ -60,7 +60,7 @@ _DECADE = 10.0
 """Ratio of residuals below which their differences mean nothing, as a solve ends with the first below its tolerance."""
 _WRONG = 1.0
 """Relative error at which a result is wrong."""
-_BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
+_BYTES = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 
 
 class _Axes(NamedTuple):
