@@ -266,7 +266,8 @@ def _draw(found: pd.DataFrame, axes: _Axes, width: float, base: str | None) -> t
     figure.set_figheight(below)
     explain(figure, panels.key(swatches, lines=lines if len(lines) > 1 else {}), below=len(cases) == 1)
     layout: Any = figure.get_layout_engine()
-    layout.set(rect=(0, 0, 0.98, 1))  # The last number of an axis may be wider than its margin.
+    if layout is not None:  # The last number of an axis may be wider than its margin.
+        layout.set(rect=(0, 0, 0.98, 1))
     if len(cases) == 1:
         grid[0].set_xlabel(axes.xlabel)
     else:
