@@ -6,6 +6,7 @@ import json
 import re
 
 import numpy as np
+from matplotlib.patches import Rectangle
 
 OWN = {"fig1", "fig2", "fig3", "fig5", "convergence", "coo", "gmres_bits", "linear"}
 """Programs that write the texts of their figures themselves."""
@@ -32,18 +33,24 @@ def values_of(axes):
         kind = "dot" if line.get_marker() == "." and not joined else kind
         points = [(a, b) for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b)]
         found[kind] += [points] if joined else [[point] for point in points]
-    for bar in axes.patches:
-        if bar.get_width() and bar.get_height() and bar.get_data_transform() is axes.transData:
+    for bar in bars_of(axes):
+        if bar.get_width() and bar.get_height():
             found["bar"].append([(bar.get_width(),)])
     return {kind: each for kind, each in found.items() if each}
 
 
+def bars_of(axes):
+    """Return the rectangles on a panel's data axes; arrows and other shapes stand for no number."""
+    return [
+        each for each in axes.patches if isinstance(each, Rectangle) and each.get_data_transform() is axes.transData
+    ]
+
+
 def whole_bars(axes):
     rows = {}
-    for bar in axes.patches:
-        if bar.get_data_transform() is axes.transData:
-            key = round(bar.get_y() + bar.get_height() / 2, 6)
-            rows[key] = rows.get(key, 0.0) + bar.get_width()
+    for bar in bars_of(axes):
+        key = round(bar.get_y() + bar.get_height() / 2, 6)
+        rows[key] = rows.get(key, 0.0) + bar.get_width()
     return rows.values()
 
 

@@ -182,8 +182,8 @@ def _lines(title: str, most: float, characters: int = 60) -> list[str]:
             fits = not rows or (_inches(joined) <= most and len(joined) <= characters)
             rows[-1:] = [joined] if fits else [rows[-1], part]
     for place, row in enumerate(rows):
-        fits = (size for size in range(len(row), 3, -1) if _inches(abbreviate(row, size)) <= most)
-        rows[place] = abbreviate(row, next(fits, 4))
+        sizes = (size for size in range(len(row), 3, -1) if _inches(abbreviate(row, size)) <= most)
+        rows[place] = abbreviate(row, next(sizes, 4))
     return rows
 
 
@@ -221,7 +221,9 @@ def _fitting(
     own = {*found[found.own].called, base} if "own" in found else {base}
     inner = found[found.case.isin(cases)]
     measured = [name for name in names if name in set(inner.called)]
-    kept, text = room.whole_series(inner, measured, own & {*measured}, lambda few: fits(chosen, few))
+    kept, text = room.whole_series(
+        inner, measured, [name for name in measured if name in own], lambda few: fits(chosen, few)
+    )
     counts = inner[inner.called.isin(kept)].groupby("case").size()
     full = [case for case in cases if 2 * counts.get(case, 0) >= counts.max()]
     held = [*(count for count in _counts(len(full), columns) if count > 1), 1]

@@ -137,7 +137,7 @@ def _three_digits(value: float) -> str:
 
 def _turned(lines: pd.DataFrame) -> pd.DataFrame:
     """Return ratios that are all below 1 as those of the baseline over the others."""
-    ratios = [[1 / ratio for ratio in each] for each in lines.ratios]
+    ratios = pd.Series([[1 / ratio for ratio in each] for each in lines.ratios], index=lines.index)
     ends = {"speedup": 1 / lines.speedup, "low": 1 / lines.high, "high": 1 / lines.low}
     return lines.assign(**ends, ratios=ratios, median=[float(np.median(each)) for each in ratios])
 
