@@ -80,8 +80,10 @@ def test_bits_are_those_of_what_the_kind_counts(kind, word):
     ]
     made = {each.name: each for each in drawings(rows)}
     assert f"by bits {word}" in made["time"].caption
-    assert made["error"].figure.axes[0].get_xlabel() == f"bits {word}"
-    assert f"against the bits {word}" in made["error"].caption
+    assert ("error" in made) == (kind != "rounding")  # Formats are problems there: one contestant rounds to all.
+    if "error" in made:
+        assert made["error"].figure.axes[0].get_xlabel() == f"bits {word}"
+        assert f"against the bits {word}" in made["error"].caption
     for each in made.values():
         assert word == "read" or not any(text in each.caption for text in ("bits read", "sweep reads"))
 

@@ -136,7 +136,7 @@ def test_names_within_the_page_are_unique():
 def test_a_baseline_of_one_experiment_leaves_others_their_own():
     one = [{"cell": s, "experiment": "one", "status": "ok", "graph": "g", "storage": s, "solve_s": t}
            for s, t in (("fp64", 1.0), ("cpms2", 2.0))]  # fmt: skip
-    other = [{**row, "experiment": "other", "storage": s} for row, s in zip(one, ("fp64", "bf16"), strict=True)]
+    other = [{**row, "experiment": "other", "storage": s} for row, s in zip(one, ("bf16", "fp64"), strict=True)]
     page = html_report([*one, *other], baseline="cpms2")
     assert "over cpms2" in page
     assert "over fp64" in page

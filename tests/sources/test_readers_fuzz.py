@@ -342,3 +342,10 @@ def test_a_pickle_is_refused(folder):
     read_or_refuse(folder / "pickle.npz", buffer.getvalue(), ReadOptions())
     with pytest.raises(CpmsError):
         readers.read(folder / "pickle.npz")
+
+
+def test_a_float_beyond_64_bits_is_no_id():
+    given = np.array([0.0, 1.0]), np.array([0.0, 2.0**63])
+    with pytest.raises(InputError, match=r"9\.22\S+; ids are whole numbers from 0 to 9223372036854775807"):
+        edges_of(given, ReadOptions(ids="compact"))
+    assert edges_of((given[0], np.array([0.0, 2.0**63 - 1024])), ReadOptions(ids="compact"))

@@ -213,7 +213,8 @@ def _whole_numbers(
     values = column.to_numpy()
     high = LARGEST_64_BIT_ID if options.ids == "compact" else LARGEST_ID
     with np.errstate(invalid="ignore"):
-        wrong = np.flatnonzero(~((values >= 0) & (values <= high) & (values == np.floor(values))))
+        fits = values < high + 1.0 if kind == "f" else values <= high  # No float64 is 2**63 - 1.
+        wrong = np.flatnonzero(~((values >= 0) & fits & (values == np.floor(values))))
     if len(wrong):
         raise InputError(
             f"{label}, row {wrong[0] + 1}: column {shown(title)} holds {values[wrong[0]]}; ids are whole numbers "

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cpms.backends.cuda.kernels import source, structs, template
-from cpms.backends.cuda.krylov import arnoldi, cg
+from cpms.backends.cuda.krylov import arnoldi, cg, sweeps
 from cpms.backends.cuda.product import launch
 from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.host_emulation import compiler
@@ -21,6 +21,7 @@ LAYOUTS = [
     structs.Layout("VectorBlock", "product/vectors.cu", launch.BLOCK),
     structs.Layout("Cg", "krylov/cg.cu", cg.CG),
     structs.Layout("Arnoldi", "krylov/arnoldi.cu", arnoldi.ARNOLDI),
+    structs.Layout("Sweep", "krylov/sweeps.cu", sweeps.SWEEP),
 ]
 
 
