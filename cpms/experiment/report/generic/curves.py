@@ -122,8 +122,6 @@ def against_number(
         for place, each in enumerate(names):
             own = part[part.called == each].sort_values("number")
             across = panels.abreast(own.number.map(place_of).to_numpy(float), place, len(names), factor)
-            if len(own):
-                panel.plot(across, own.y, color=colour(own.fewest_bits.min()), linewidth=0.6, zorder=1)
             for x, line in zip(across, each_line(own), strict=True):
                 ends = (line.low, line.high) if line.low < line.high else None
                 panels.point(panel, x, line.y, line.fewest_bits, marks[each], ends=ends, across=False, size=3.5)

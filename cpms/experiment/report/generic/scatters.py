@@ -51,7 +51,7 @@ _TITLE = 12
 _AREA_PT, _EDGE_PT = 13.0, 0.8
 """Area of every mark in square points, and width of its edge."""
 _JOINED: dict[str, Any] = {"color": "#b8b8b8", "linewidth": 0.6, "zorder": 1}
-"""The line that joins the members of a series, or the marks of a system."""
+"""The line that joins the members of a series."""
 _LEAST_SPREAD = 1.1
 """Least ratio of the most bytes to the fewest for a panel; smaller differences of bytes are not significant."""
 _LEAST_ENDS, _MARGIN = 1.5, 0.1
@@ -71,12 +71,14 @@ class _Axes(NamedTuple):
     xlabel: str
     ylabel: str
     coloured: bool = True
-    joined: str = "series"
+    joined: bool = True
 
 
 def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw time against bytes, coloured by bits."""
-    found = found[(found.seconds > 0) & (found.traffic > 0)]
+    found = found[found.seconds > 0]
+    unknown = [str(name) for name, part in found.groupby("called", sort=False) if not (part.traffic > 0).any()]
+    found = found[found.traffic > 0]
     trimmed = found.trims & ~(found.moved > 0) & bool((found.moved > 0).any())
     found, left = found[~trimmed], f"; left out: {counted(int(trimmed.sum()), 'result')} {TRIMMED}"
     if found.empty:
@@ -89,7 +91,8 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     names, shown = captions.in_words(found.traffic_name), found.assign(x=found.traffic, y=found.seconds)
     axes = _Axes("bytes", "time", names, "time")
     figure, shown, more = _fitting(shown, spread, width, baseline_of(found, baseline), axes)
-    text = f"time against {names}{more}{tolerance}{left if trimmed.any() else ''}"
+    without = f"; not drawn: {captions.some(unknown)}, whose bytes are not recorded" if unknown else ""
+    text = f"median time against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
     return figure, text, range_of(shown, "seconds", "Points of the time", "s")
 
 
@@ -108,7 +111,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     names = "largest relative error" if set(found.kind) == {"product"} else names
     mean = bool((found.bits != found.fewest_bits).any())
     across = f"bits {bits_in_words(found)}{', mean over iterations' if mean else ''}"
-    axes = _Axes("bits", up, across, names, coloured=not counts, joined="case" if counts else "series")
+    axes = _Axes("bits", up, across, names, coloured=not counts, joined=not counts)
     shown = found.assign(x=found.bits, y=found[up])
     figure, shown, more = _fitting(shown, several, width, baseline_of(found, baseline), axes)
     against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
@@ -237,7 +240,9 @@ def _left_out(found: pd.DataFrame, shown: pd.DataFrame, order: str) -> Iterator[
     if cases < of_cases:
         yield f"; {cases} of {of_cases} {cases_in_words(found)}{order}"
     if names < of_names:
-        yield f"; {names} of {of_names} contestants, by whole series of formats and levels"
+        left = [name for name in dict.fromkeys(found.called) if name not in {*shown.called}]
+        text = f"; {names} of {of_names} contestants, by whole series of formats and levels; left out: "
+        yield text + captions.some(left)
     if len(shown) < cases * names:
         yield "; no mark: no such result"
 
@@ -297,17 +302,15 @@ def _of_looks(found: pd.DataFrame, filled: str, shades: set[str], axes: _Axes) -
     by_series = found.groupby("series").fewest_bits
     if len(shades) > 1 and by_series.agg(lambda bits: len({*map(colour, bits)}) > 1).any():
         yield "; grey marks of the legend have several colours"
-    if axes.joined == "case":
-        yield f"; a line joins the marks of a {case_in_words(found)}"
-    elif found.groupby(["case", "series"]).size().max() > 1:
+    if axes.joined and found.groupby(["case", "series"]).size().max() > 1:
         yield "; lines join the formats or levels of one contestant"
 
 
 def _points(panel: Axes, found: pd.DataFrame, marks: dict[str, str], filled: str, axes: _Axes) -> None:
     """Draw the marks of a panel, the lines that join them, and rings around wrong results."""
-    for _, part in found.groupby("series" if axes.joined == "series" else "case", sort=False):
+    for _, part in found.groupby("series", sort=False):
         ordered = part.sort_values(["x", "y"])
-        if len(ordered) > 1:
+        if axes.joined and len(ordered) > 1:
             panel.plot(ordered.x, ordered.y, **_JOINED)
     for name, part in found.groupby("series", sort=False):
         shades = [colour(bits) if axes.coloured else NEUTRAL for bits in part.fewest_bits]

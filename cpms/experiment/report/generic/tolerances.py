@@ -29,7 +29,6 @@ from cpms.experiment.report.generic.parts import (
 from cpms.experiment.report.intervals import FEWEST, median_ends
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.ticks import LEAST_TICKS, numbers
-from cpms.experiment.report.palette import colour
 from cpms.experiment.report.stand_ins import STARRED
 
 _MOST = {False: (2, 6), True: (3, 8)}
@@ -67,7 +66,7 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     factor = factor_of(points.tol.unique().tolist(), len(names), (width - _AXIS_IN) / columns)
     for number, (panel, part, title) in enumerate(zip(axes, parts, titles, strict=True)):
         for place, name in enumerate(names):
-            _curve(panel, part[part.called == name], marks[name], (place, len(names), factor), SECONDS[time])
+            _marks(panel, part[part.called == name], marks[name], (place, len(names), factor), SECONDS[time])
         panel.set_title(title)
         panels.logarithmic(panel, "y", most=5)
         if number % columns == 0:
@@ -94,13 +93,15 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     return figure, "".join(texts), range_of(points, "seconds", "Points of the time", "s")
 
 
-def _curve(axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int, float], scale: float) -> None:
-    """Draw the points of a contestant on a graph, joined."""
-    part = part.sort_values("tol")
+def _marks(axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int, float], scale: float) -> None:
+    """Draw the points of a contestant on a graph.
+
+    No line joins them: marks of a tolerance lie side by side, and lines between them would cross at false tolerances.
+    """
     if part.empty:
         return
+    part = part.sort_values("tol")
     across = panels.abreast(part.tol.to_numpy(float), *beside)
-    axes.plot(across, part.seconds / scale, color=colour(part.fewest_bits.min()), linewidth=0.8, zorder=1)
     for x, line in zip(across, each_line(part), strict=True):
         low, high = median_ends(line.samples)
         ends = (low / scale, high / scale)
