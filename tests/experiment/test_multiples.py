@@ -132,8 +132,8 @@ def test_solves_without_times_are_compared_by_their_iterations():
     assert points == [(17.5, 40.0), (32.0, 20.0), (64.0, 10.0)]
     assert axes.get_ylabel() == "iterations"
     assert "iterations, against the mean of the bits of a vector's value; filled: fp64, below" in made.caption
-    assert "; a line joins the marks of a graph" in made.caption
-    assert {tuple(axes.lines[0].get_xdata())} == {(17.5, 32.0, 64.0)}
+    assert "join" not in made.caption
+    assert len(axes.lines) == 0  # Formats of one system are no function of their bits.
     assert {to_hex(shade) for each in axes.collections for shade in each.get_edgecolor()} == {NEUTRAL}
     assert "; not drawn: 1 of 4 solves, which did not converge" in made.caption
 
