@@ -116,6 +116,19 @@ def in_turn(timers: Sequence[WallTimer | Timer], samples: int) -> None:
             timer.turn()
 
 
+def with_rate(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a contestant; of a stage also the rate at which it moves its bytes, in GB/s.
+
+    Examples
+    --------
+    >>> with_rate({"stage": "product", "least_bytes": 3_000_000, "median_ms": 1.5})["bandwidth_gbps"]
+    2.0
+    """
+    if "stage" not in columns:
+        return columns
+    return {**columns, "bandwidth_gbps": columns["least_bytes"] / columns["median_ms"] / 1e6}
+
+
 def copying(values: Any) -> Work:
     """Return a copy of an array within its memory: on a device, or by all threads."""
     if on_device(values):

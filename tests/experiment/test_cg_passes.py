@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from launched_kernels import timers_of
 
 from cpms import UnavailableError, engines
 from cpms.backends.cuda import device_engine
@@ -33,28 +34,8 @@ def cell(matrix, ways=WAYS):
 @pytest.fixture
 def measured(host_backend, monkeypatch):
     """Return a function that measures a cell on this machine; the columns have the kernels that each pass launched."""
-
-    class Timer:
-        def __init__(self, work, *, same):
-            assert same
-            launched.clear()
-            work()
-            self.kernels, self.turns = list(launched), 0
-
-        def turn(self):
-            self.turns += 1
-
-        def columns(self):
-            return {"median_ms": 0.25, "least_ms": 0.2, "most_ms": 0.3, "kernels": self.kernels, "turns": self.turns}
-
-    launched, run = [], type(host_backend).run
-    monkeypatch.setattr(
-        type(host_backend),
-        "run",
-        lambda self, v, blocks, given: launched.append(v.kernel) or run(self, v, blocks, given),
-    )
     monkeypatch.setattr(device_engine, "missing", lambda: None)
-    monkeypatch.setattr(measure, "Timer", Timer)
+    monkeypatch.setattr(measure, "Timer", timers_of(host_backend, monkeypatch))
     monkeypatch.setattr(measure, "copy_rates", lambda names: {"copy_gbps": 4000.0} if [*names] == ["cuda"] else {})
 
     def of(given):

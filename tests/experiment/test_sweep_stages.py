@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from launched_kernels import timers_of
 
 import cpms
 from cpms import engines
@@ -55,29 +56,9 @@ class Library:
 @pytest.fixture
 def measured(host_backend, monkeypatch):
     """Return a function that measures a cell on this machine; the columns have the kernels that each work launched."""
-
-    class Timer:
-        def __init__(self, work, *, same):
-            assert same
-            launched.clear()
-            work()
-            self.kernels = list(launched)
-
-        def turn(self):
-            """Take no time."""
-
-        def columns(self):
-            return {"median_ms": 0.25, "least_ms": 0.2, "most_ms": 0.3, "kernels": self.kernels}
-
     known = {"cusparse": Library()}
-    launched, run = [], type(host_backend).run
-    monkeypatch.setattr(
-        type(host_backend),
-        "run",
-        lambda self, v, blocks, given: launched.append(v.kernel) or run(self, v, blocks, given),
-    )
     monkeypatch.setattr(spmv, "engines", SimpleNamespace(get=lambda name: known.get(name) or engines.get_any(name)))
-    monkeypatch.setattr(spmv, "Timer", Timer)
+    monkeypatch.setattr(spmv, "Timer", timers_of(host_backend, monkeypatch))
     monkeypatch.setattr(spmv, "ceilings", lambda: {"copy_gbps": 4000.0})
 
     def of(given):

@@ -21,7 +21,7 @@ from cpms.experiment.config_types import EngineName, LayoutName, StorageName
 from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource, named
 from cpms.experiment.memory_footprint import least_bytes_of_stage
-from cpms.experiment.timers import Timer, Work, ceilings, in_turn
+from cpms.experiment.timers import Timer, Work, ceilings, in_turn, with_rate
 from cpms.formats.formats import format_named
 from cpms.problems.pagerank import Problem
 
@@ -74,7 +74,7 @@ class Context(OnGraphs):
         return {
             **graph_columns(graph),
             "contestants": [
-                _with_rate({**contestant, **timer.columns()})
+                with_rate({**contestant, **timer.columns()})
                 for contestant, timer in zip(contestants, timers, strict=True)
             ],
             "refused": refused,
@@ -137,10 +137,3 @@ def _algorithm(operator: Operator[Any]) -> dict[str, str]:
     """Return the algorithm that a library chose."""
     plan = operator.product.plan if hasattr(operator, "product") else None
     return {} if plan is None else {"algorithm": plan.name}
-
-
-def _with_rate(contestant: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of a contestant; of a stage also the rate at which it moves its bytes."""
-    if "stage" not in contestant:
-        return contestant
-    return {**contestant, "bandwidth_gbps": contestant["least_bytes"] / contestant["median_ms"] / 1e6}

@@ -22,7 +22,7 @@ from cpms.contracts.linear_solve import Recorder, SolveTask
 from cpms.experiment.config import Cell, Strict
 from cpms.experiment.config_types import MatrixStorageOrAuto
 from cpms.experiment.linear_systems import OnSystems, SystemsConfig
-from cpms.experiment.timers import Timer, copy_rates, in_turn
+from cpms.experiment.timers import Timer, copy_rates, in_turn, with_rate
 from cpms.problems.linear_system import LinearSystem
 
 _ENGINE, _METHOD = "cuda", "cg"
@@ -64,7 +64,7 @@ class Context(OnSystems):
                 timers.append(Timer(launch, same=True))
                 found.append({**columns, "stage": stage, "least_bytes": iterations.stage_bytes[stage]})
         in_turn(timers, cell["samples"])
-        lines = [_with_rate({**line, **timer.columns()}) for line, timer in zip(found, timers, strict=True)]
+        lines = [with_rate({**line, **timer.columns()}) for line, timer in zip(found, timers, strict=True)]
         return {"rows": matrix.rows, "entries": matrix.entries, **rates, "contestants": lines}
 
 
@@ -81,7 +81,3 @@ def _prepared(system: LinearSystem, b: Floats, way: dict[str, Any]) -> tuple[dic
     iterations.run(RING)
     stored = "pattern" if choice.storage is None else choice.storage.name
     return {"engine": _ENGINE, "method": _METHOD, **way, "stored_as": stored, "bits": iterations.bits}, iterations
-
-
-def _with_rate(line: dict[str, Any]) -> dict[str, Any]:
-    return {**line, "bandwidth_gbps": line["least_bytes"] / line["median_ms"] / 1e6}

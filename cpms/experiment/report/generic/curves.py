@@ -1,4 +1,4 @@
-"""Curves: residual against iteration, and times or speed-ups against a number of the problem.
+"""Curves of the residual against iteration, and marks of times or speed-ups against a number of the problem.
 
 Of residuals there is a curve for each solve, in the colour of the bits that were read.
 
@@ -85,8 +85,8 @@ def against_number(
     Parameters
     ----------
     points : pandas.DataFrame
-        Columns ``number`` and ``rest`` of `with_number`; ``y``, ``low`` and ``high``; ``called``, of which each has a
-        curve in a panel; ``graph``, ``size`` and ``fewest_bits``.
+        Columns ``number`` and ``rest`` of `with_number`; ``y``, ``low`` and ``high``; ``called``, of which each has
+        marks of its own; ``graph``, ``size`` and ``fewest_bits``.
     width : float
     name : str
         The parameter.

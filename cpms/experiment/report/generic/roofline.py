@@ -2,9 +2,9 @@
 
 Work that is bound by memory cannot move bytes faster than a copy does, unless a cache holds some of them (Williams,
 Waterman and Patterson, Roofline, Communications of the ACM 52 (2009)). Results without bytes, or without the rate of a
-copy on their device, have no share; the caption counts them. Contestants have the order of the
-configuration. Where few of many graphs fit, those drawn are of the larger half, since small ones fit into caches and
-are bound by the start of a kernel. The cost is that of the panels.
+copy on their device, have no share; the caption counts them. Contestants have the order of the configuration. Where
+few of many graphs fit, those drawn are of the larger half, since small ones fit into caches and are bound by the start
+of a kernel. The cost is that of the panels.
 """
 
 from __future__ import annotations

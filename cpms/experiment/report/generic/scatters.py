@@ -64,14 +64,13 @@ _BYTES = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 
 
 class _Axes(NamedTuple):
-    """The columns of a figure's axes and their labels, and the smallest ratio of its ends for a panel to be drawn."""
+    """The columns of a figure's axes and their labels, and whether colours mean bits and lines join a series."""
 
     across: str
     up: str
     xlabel: str
     ylabel: str
     coloured: bool = True
-    joined: bool = True
 
 
 def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -111,7 +110,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     names = "largest relative error" if set(found.kind) == {"product"} else names
     mean = bool((found.bits != found.fewest_bits).any())
     across = f"bits {bits_in_words(found)}{', mean over iterations' if mean else ''}"
-    axes = _Axes("bits", up, across, names, coloured=not counts, joined=not counts)
+    axes = _Axes("bits", up, across, names, coloured=not counts)
     shown = found.assign(x=found.bits, y=found[up])
     figure, shown, more = _fitting(shown, several, width, baseline_of(found, baseline), axes)
     against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
@@ -302,7 +301,7 @@ def _of_looks(found: pd.DataFrame, filled: str, shades: set[str], axes: _Axes) -
     by_series = found.groupby("series").fewest_bits
     if len(shades) > 1 and by_series.agg(lambda bits: len({*map(colour, bits)}) > 1).any():
         yield "; grey marks of the legend have several colours"
-    if axes.joined and found.groupby(["case", "series"]).size().max() > 1:
+    if axes.coloured and found.groupby(["case", "series"]).size().max() > 1:
         yield "; lines join the formats or levels of one contestant"
 
 
@@ -310,7 +309,7 @@ def _points(panel: Axes, found: pd.DataFrame, marks: dict[str, str], filled: str
     """Draw the marks of a panel, the lines that join them, and rings around wrong results."""
     for _, part in found.groupby("series", sort=False):
         ordered = part.sort_values(["x", "y"])
-        if axes.joined and len(ordered) > 1:
+        if axes.coloured and len(ordered) > 1:
             panel.plot(ordered.x, ordered.y, **_JOINED)
     for name, part in found.groupby("series", sort=False):
         shades = [colour(bits) if axes.coloured else NEUTRAL for bits in part.fewest_bits]
