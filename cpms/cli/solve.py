@@ -67,6 +67,12 @@ def add(parsers: Any) -> None:
         choices=("jacobi", "block_jacobi", "chebyshev"),
         help="of cg and gmres (default: none, or jacobi where auto chooses it)",
     )
+    parser.add_argument(
+        "--preconditioner-storage",
+        default="fp64",
+        metavar="NAME",
+        help="format of what the preconditioner reads (fp64: as many bits as it needs)",
+    )
     parser.add_argument("--engine", default="auto", metavar="NAME", help="reference, cpu, cuda (default: auto)")
     parser.add_argument("--tol", type=float, default=1e-10, help="most certified ||b - A x|| over ||b|| (1e-10)")
     parser.add_argument(
@@ -104,6 +110,7 @@ def call(arguments: argparse.Namespace) -> int:
             storage=arguments.storage,
             vectors=vectors,
             preconditioner=arguments.preconditioner,
+            preconditioner_storage=arguments.preconditioner_storage,
             engine=arguments.engine,
             max_iterations=arguments.max_iterations,
             on_step=on_step,

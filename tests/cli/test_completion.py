@@ -13,7 +13,7 @@ LINES = {
     "cpms sh": {"show"},
     "cpms run quick": {"quickstart"},
     "cpms rank --storage cpms4": {"cpms4", "cpms4-planes"},
-    "cpms solve --precond": {"--preconditioner"},
+    "cpms solve --precond": {"--preconditioner", "--preconditioner-storage"},
 }
 
 

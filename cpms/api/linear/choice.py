@@ -326,7 +326,7 @@ def vector_format(given: Any, argument: str = "storage") -> VectorFormat | None:
         return BYTES
     if isinstance(given, CodeFormat) or given in ("codes8", "lossless"):
         raise InputError(
-            f"vectors cannot be stored in {described(given)}: their values change; use fp32, bfp16 or bytes"
+            f"{argument} cannot be {described(given)}, a format of matrices alone; use fp32, bfp16 or bytes"
         )
     named = {each.name: each for each in BLOCK_FLOATS}
     if isinstance(given, BlockFloatFormat):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cpms.api import product_engines
-from cpms.api.linear.choice import PRECONDITIONERS, Choice, keeps
+from cpms.api.linear.choice import PRECONDITIONERS, Choice, chosen, keeps
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
@@ -85,6 +86,12 @@ def with_room(system: LinearSystem, choice: Choice) -> Choice:
     return replace(choice, storage=FP64, reason=f"{choice.reason}; fp64: {refusal}")
 
 
+def without_division(system: LinearSystem, storage: Any, vectors: Any, engine: str, layout: str | Layout) -> Choice:
+    """Return GMRES in place of a method that divides by a diagonal whose inverse overflows."""
+    found = with_room(system, chosen(system, "gmres", storage, vectors, engine, layout))
+    return replace(found, reason=f"gmres: the inverse of a diagonal entry is beyond float64; {found.reason}")
+
+
 def _operator(matrix: Matrix, storage: ValueFormat | None, engine: str, layout: str | Layout) -> LinearOperator:
     return product_engines.prepare(engine, matrix, ProductRequest(storage, layout_of(layout)))
 
@@ -107,14 +114,17 @@ def preconditioner_of(
         if not isinstance(given, str):
             raise InputError(f"preconditioner is {described(given)}; give one of {PRECONDITIONERS} or a function of r")
         raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS)))
+
+    def stored_in(held_in: ValueFormat, matrix: Matrix = system.matrix) -> LinearOperator:
+        return _operator(matrix, held_in, engine, layout)
+
+    def block_diagonal(starts: Any, columns: Any, values: Any, held_in: ValueFormat) -> LinearOperator:
+        return stored_in(held_in, Matrix(system.size, system.size, starts, columns, values))
+
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if given == "jacobi":
             return Jacobi(system, task.exact, storage)
         if given == "block_jacobi":
-
-            def prepare(starts: Any, columns: Any, values: Any, held_in: ValueFormat) -> LinearOperator:
-                matrix = Matrix(system.size, system.size, starts, columns, values)
-                return _operator(matrix, held_in, engine, layout)
-
-            return BlockJacobi(system, prepare, block)
-        return Chebyshev(task, system)
+            return BlockJacobi(system, block_diagonal, block, storage)
+        is_exact = storage is None or system.matrix.values is None
+        return Chebyshev(task, system, rounded=None if is_exact else partial(stored_in, storage))

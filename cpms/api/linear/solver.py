@@ -33,7 +33,7 @@ from cpms.api.linear.choice import (
     vector_format,
     with_preconditioner,
 )
-from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of, with_room
+from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of, with_room, without_division
 from cpms.api.linear.solution import Solution
 from cpms.api.linear.vectors import are_equal, scaled
 from cpms.api.matrix import StoredMatrix
@@ -93,7 +93,9 @@ class Solver:
     preconditioner : {"jacobi", "block_jacobi", "chebyshev"}, callable or None
         A callable gets a residual in the engine's memory and returns an array of the same shape.
     preconditioner_storage : format or str
-        Format of a Jacobi preconditioner; block Jacobi chooses formats by the condition numbers of its blocks.
+        Format of what the preconditioner reads: the inverse diagonal of ``jacobi``, the inverses of ``block_jacobi``,
+        or A in ``chebyshev``. With fp64, ``block_jacobi`` takes as few bits as a block's condition number allows, and
+        ``chebyshev`` reads A as iterations do. A callable stores its values itself.
     block : int
         Rows of a block of block Jacobi.
     inner : {"auto", "cg", "gmres", "jacobi", "chebyshev"}, callable, or the name of a plug-in
@@ -151,7 +153,7 @@ class Solver:
         self._chosen_by_auto, self._vectors = isinstance(method, str) and method == "auto", vectors
         divides = self._chosen_by_auto and self.system.has_inverse_diagonal
         if self._chosen_by_auto and self.choice.method in DIAGONAL and not divides:
-            self.choice = _without_division(self.system, storage, vectors, self.engine, layout)
+            self.choice = without_division(self.system, storage, vectors, self.engine, layout)
         self._own = {} if self.choice.own is None else {self.choice.method: self.choice.own}
         self._smallest = None if smallest_eigenvalue is None else positive("smallest_eigenvalue", smallest_eigenvalue)
         if self._smallest is not None:
@@ -384,12 +386,6 @@ class Solver:
         none = Recorder(1, 1.0, None, work_clock.now)
         task = SolveTask(prepared.exact, prepared.stored, None, 0.0, none, read=prepared.read)
         return preconditioner_of(given, task, self.system, storage, block, self.engine, self.choice.layout)
-
-
-def _without_division(system: LinearSystem, storage: Any, vectors: Any, engine: str, layout: str) -> Choice:
-    """Return GMRES in place of a method that divides by a diagonal whose inverse overflows."""
-    found = with_room(system, chosen(system, "gmres", storage, vectors, engine, layout))
-    return replace(found, reason=f"gmres: the inverse of a diagonal entry is beyond float64; {found.reason}")
 
 
 def _certified_status(status: SolveStatus, certificate: Certificate, tol: float) -> SolveStatus:

@@ -10,7 +10,7 @@ preconditioner is a polynomial of low degree that reduces the upper part of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cpms.base.errors import InputError
+from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import Preconditioner, SolveStatus, SolveTask
 from cpms.contracts.sweeps import Coefficients
 from cpms.problems.linear_system import LinearSystem
@@ -123,21 +124,54 @@ class Chebyshev(Preconditioner):
     """A few iterations of Chebyshev's method from 0, which is a polynomial in D^-1 A times the residual.
 
     Its interval is the upper part of the spectrum, where a polynomial of low degree suffices; the outer method reduces
-    the rest. An application costs ``degree`` products with the stored matrix.
+    the rest. An application costs ``degree`` products with the stored matrix, or with the same matrix in a format of
+    the preconditioner's own. The polynomial is then of the rounded matrix, and so is the interval.
+
+    Parameters
+    ----------
+    task : SolveTask
+    system : LinearSystem
+    degree : int
+        Iterations of an application.
+    rounded : callable, optional
+        Returns the `LinearOperator` of A in the preconditioner's own format, or raises `InputError` where the format
+        is too small. If that happens, or rounding makes A indefinite, ``task.stored`` is used, and ``note`` says so.
     """
 
     name = "chebyshev"
 
-    def __init__(self, task: SolveTask, system: LinearSystem, degree: int = 4) -> None:
-        self._task, self._degree = replace(task, formats=(None,)), degree
+    def __init__(
+        self,
+        task: SolveTask,
+        system: LinearSystem,
+        degree: int = 4,
+        rounded: Callable[[], LinearOperator] | None = None,
+    ) -> None:
         self._inverse = task.exact.upload(inverse_diagonal(system))
-        found = spectrum(task, self._inverse)
+        of_own_format = None if rounded is None else self._rounded(task, rounded)
+        self._task, found = of_own_format or (replace(task, formats=(None,)), spectrum(task, self._inverse))
         if found is None:
             raise InputError("preconditioner 'chebyshev' needs a symmetric positive definite matrix; leave it out")
         self._spectrum = Spectrum(max(found.least, found.most / _SMOOTHED), found.most)
-        self.nbytes = degree * (task.stored.bytes_read(task.read) + 40 * task.size)
-        held = task.stored.request.storage
+        self._degree = degree
+        self.nbytes = degree * (self._task.stored.bytes_read(self._task.read) + 40 * task.size)
+        held = self._task.stored.request.storage
         self.storage = "pattern" if held is None else held.name
+
+    def _rounded(self, task: SolveTask, rounded: Callable[[], LinearOperator]) -> tuple[SolveTask, Spectrum] | None:
+        """Return the task and the interval of the rounded matrix; None, with a note, if it is of no use."""
+        try:
+            operator = rounded()
+        except InputError as error:
+            why = str(error)
+        else:
+            found = spectrum(replace(task, exact=operator), self._inverse)
+            if found is not None:
+                return replace(task, stored=operator, formats=(None,), read=None), found
+            name = operator.request.storage.name  # type: ignore[union-attr]  # Patterns are not rounded.
+            why = f"{name} rounds A to an indefinite matrix"
+        self.note = f"preconditioner with A as it is stored: {why}"
+        return None
 
     def apply(self, r: Any) -> Any:
         """Return the correction after ``degree`` iterations from 0."""
