@@ -42,7 +42,8 @@ def _two_product(a, b):  # type: ignore[no-untyped-def]
 def residual_rows(indptr, indices, values, x, b, residual, bounds, sizes, low, high):  # type: ignore[no-untyped-def]
     """Write b - A x of rows ``low`` to ``high``, bounds of what rounding did to it, and |A| |x| + |b|.
 
-    Returns the largest ratio of |b - A x| and its bound to the third, of rows whose residual is a number.
+    Returns the largest ratio of |b - A x| and its bound to the third, of rows whose residual is a number. The exact
+    ratio is at most 1, and so is this one. It is 1 of a row whose products all vanish below the range of float64.
     """
     largest = 0.0
     for row in range(low, high):
@@ -58,10 +59,12 @@ def residual_rows(indptr, indices, values, x, b, residual, bounds, sizes, low, h
         # A sixteenth more than the bound of Dot2, for the rounding of the bound and of the sizes.
         bound = 1.0625 * (_UNIT * abs(found) + gamma * gamma * size) + terms * _UNDERFLOW
         residual[row - low], bounds[row - low], sizes[row - low] = found, bound, size
-        if abs(found) + bound > 0.0 and (found != 0.0 or size != 0.0):
-            ratio = (abs(found) + bound) / size
-            if ratio > largest:
-                largest = ratio
+        if size > 0.0:
+            largest = max(largest, min(1.0, (abs(found) + bound) / size))
+        else:
+            for k in range(indptr[row], indptr[row + 1]):
+                if values[k] != 0.0 and x[indices[k]] != 0.0:
+                    largest = 1.0
     return largest
 
 

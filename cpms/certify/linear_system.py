@@ -9,7 +9,9 @@ Gaches (normwise) and of Oettli and Prager (componentwise); see Higham, Accuracy
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +27,10 @@ _ROWS = 1 << 14
 """Least number of rows in a task of a thread."""
 _OF_NORMS = 2.0**-49
 """More than the relative error of a norm by `norm`: of squares, their sum, and the root."""
+_LARGEST = sys.float_info.max
 _AS_GIVEN, _AS_STORED = "the matrix as given", "the stored matrix"
+_LEAST = 2.0**-1074
+"""The least positive float64: more than the error of a norm that lies below the normal numbers."""
 _TINY = 2.0**-1070
 """More than the error of a norm, or of a product with a tolerance, that lies below the normal numbers."""
 
@@ -45,11 +50,12 @@ class Certificate:
     normwise_backward_error : float
         The least relative change of A (Frobenius norm) and b for which x is the exact solution.
     componentwise_backward_error : float
-        The same where each entry changes relative to itself; inf where a residual stands in a row of zeros.
+        The same where each entry changes relative to itself; inf if x or a product with it is not finite.
     of : str
         Which matrix the residual is of: "the matrix as given", or "the stored matrix" where no other exists.
     smallest_eigenvalue : float or None
-        A lower bound of the eigenvalues of a symmetric positive definite A, as it was given.
+        A lower bound of the eigenvalues of a symmetric positive definite A, as it was given; of (A + A^T) / 2 if A is
+        symmetric up to rounding alone.
     estimated_eigenvalue : float or None
         An estimate of the smallest eigenvalue of such an A, from the coefficients of conjugate gradients. It is no
         bound: with few iterations it is too large. With a preconditioner M, Jacobi's or block Jacobi's, it is that of
@@ -81,14 +87,15 @@ class Certificate:
     def bound(self) -> float:
         """An upper bound of ||b - A x||_2; 0 where that is known to be 0."""
         total = self.residual + self.roundoff
-        return total * (1.0 + _OF_NORMS) + _TINY if total > 0.0 else 0.0
+        return 0.0 if total == 0.0 else total * (1.0 + _OF_NORMS) + _TINY
 
     @property
     def relative(self) -> float:
         """``bound`` over ||b||_2; 0 where both are 0."""
         if self.bound == 0.0:
             return 0.0
-        return self.bound / self.b_norm * (1.0 + _OF_NORMS) if self.b_norm > 0.0 else math.inf
+        least = self.b_norm - _LEAST
+        return self.bound / least * (1.0 + _OF_NORMS) if least > 0.0 else math.inf
 
     @property
     def error_bound(self) -> float | None:
@@ -109,7 +116,9 @@ class Certificate:
         >>> cpms.Certificate(1e-11, 1e-20, 1.0, 1e-11, 1e-11).meets(1e-10)
         True
         """
-        return self.bound == 0.0 or self.bound <= tol * self.b_norm * (1.0 - _OF_NORMS) - _TINY
+        if not math.isfinite(self.bound):
+            return False
+        return self.bound == 0.0 or self.bound <= tol * (self.b_norm - _LEAST) * (1.0 - _OF_NORMS) - _TINY
 
 
 class Residual(NamedTuple):
@@ -318,6 +327,20 @@ def certificate(
         return Certificate(math.inf, math.inf, b_norm, math.inf, math.inf, of, smallest_eigenvalue)
     size = _root(found.squares)
     roundoff = _root(found.squares_of_bounds) + _OF_NORMS * size
-    scale = system.matrix.frobenius_norm * x_norm + b_norm
-    normwise = (size + roundoff) / scale if scale > 0.0 else 0.0
+    normwise = _normwise(size + roundoff, system.matrix.frobenius_norm, x_norm, b_norm)
     return Certificate(size, roundoff, b_norm, normwise, found.ratio, of, smallest_eigenvalue)
+
+
+def _normwise(size: float, of_matrix: float, of_x: float, of_b: float) -> float:
+    """Return the normwise backward error of a residual of that size, at most 1, whatever the range of the norms.
+
+    Examples
+    --------
+    >>> _normwise(1e-200, 1e-200, 1e-200, 0.0), _normwise(1e300, 1e300, 1e300, 1.0), _normwise(0.0, 0.0, 1.0, 0.0)
+    (1.0, 1e-300, 0.0)
+    """
+    if not math.isfinite(size):
+        return math.inf
+    norms = [Fraction(max(min(each, _LARGEST) - _LEAST, 0.0)) for each in (of_matrix, of_x, of_b)]
+    scale = norms[0] * norms[1] + norms[2]
+    return float(min(Fraction(1), Fraction(size) / scale)) if scale > 0 else float(size > 0.0)

@@ -90,6 +90,42 @@ def test_what_is_not_finite_meets_no_tolerance(x):
     assert not found.meets(1e300)
 
 
+@pytest.mark.parametrize(("residual", "roundoff"), [(math.inf, 0.0), (math.nan, 0.0), (1.7e308, 1.7e308)])
+def test_a_bound_that_is_not_finite_meets_no_tolerance(residual, roundoff):
+    assert not certify.Certificate(residual, roundoff, 1e300, 1.0, 1.0).meets(1e300)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=20), st.sampled_from([1e300, 1e17, 1.0]), st.integers(-50, 50))
+def test_tolerances_and_residuals_are_relative_to_the_exact_norm_of_a_b_below_the_normal_numbers(counts, tol, ulps):
+    b = np.array(counts) * 5e-324
+    square = Fraction(sum(count * count for count in counts), 2**2148)
+    residual = tol * (1.0 + ulps * 2.0**-6) * math.hypot(*counts) * 5e-324
+    found = certify.Certificate(residual, 0.0, certify.norm(b), 1.0, 1.0)
+    assert not found.meets(tol) or Fraction(residual) ** 2 <= Fraction(tol) ** 2 * square
+    assert math.isinf(found.relative) or Fraction(found.relative) ** 2 * square >= Fraction(residual) ** 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes, seeds, st.sampled_from([-320, -200, -150, 0, 150, 300]), st.sampled_from([-320, -200, -120, 0, 150]))
+def test_backward_errors_are_no_less_than_the_exact_ones_at_any_scale(size, seed, of_matrix, of_x):
+    dense, x, b = a_system(size, seed, 10)
+    dense, x = dense * 10.0 ** (of_matrix / 2) * 10.0 ** (of_matrix / 2), x * 10.0 ** (of_x / 2) * 10.0 ** (of_x / 2)
+    b *= seed % 3 > 0
+    exact = exact_residual(dense, x, b)
+    found = certify.certificate(LinearSystem(Matrix.from_dense(dense)), b, x)
+    if not math.isfinite(found.bound):
+        return
+    sizes_of_rows = exact_residual(-np.abs(dense), np.abs(x), np.abs(b))
+    ratios = [abs(r) / row for r, row in zip(exact, sizes_of_rows, strict=True) if row > 0]
+    largest = max(ratios, default=Fraction(0))
+    slack = 1 - Fraction(1, 10**12)
+    assert largest * slack <= Fraction(found.componentwise_backward_error) <= 1
+    squares = [sum((Fraction(v) ** 2 for v in values), Fraction(0)) for values in (exact, dense.ravel(), x, b)]
+    residual, *scales = (Fraction(math.isqrt(int(square * 4**2400)), 2**2400) for square in squares)
+    scale = scales[0] * scales[1] + scales[2]
+    assert scale == 0 or residual / scale * slack <= Fraction(found.normwise_backward_error) <= 1
+
+
 def test_b_of_zeros_is_met_by_zero_alone():
     system = LinearSystem(Matrix.from_dense([[1.0, 2.0], [3.0, 4.0]]))
     assert certify.certificate(system, np.zeros(2), np.array([1e-300, 0.0])).meets(1e-3) is False
@@ -144,7 +180,8 @@ def test_a_certificate_summed_up_by_parts_is_that_of_the_whole_residual(smallest
     found, rows = certify.certificate(system, b, x, smallest_eigenvalue=smallest), certify.residual(system, b, x)
     assert found.residual == certify.norm(rows.values)
     assert found.roundoff == certify.norm(rows.bounds) + 2.0**-49 * found.residual
-    assert found.componentwise_backward_error == ((np.abs(rows.values) + rows.bounds) / rows.sizes).max()
+    largest = ((np.abs(rows.values) + rows.bounds) / rows.sizes).max()
+    assert found.componentwise_backward_error == min(largest, 1.0)
 
 
 @pytest.mark.parametrize("smallest", [None, -1e300])

@@ -95,3 +95,14 @@ def at_least(least: int, name: str, given: Any) -> int:
     if value < least:
         raise InputError(f"{name} is {value}; it must be {least} or more")
     return value
+
+
+def most_iterations(given: Any, size: int) -> int:
+    """Return ``max_iterations`` of a system of that size; by default 10 times the size, from 1,000 to 100,000.
+
+    Examples
+    --------
+    >>> most_iterations(None, 500), most_iterations(3, 500)
+    (5000, 3)
+    """
+    return max(1000, min(10 * size, 100_000)) if given is None else at_least(0, "max_iterations", given)

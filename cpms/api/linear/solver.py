@@ -17,7 +17,7 @@ import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear.arguments import at_least, positive, step_function, vector
+from cpms.api.linear.arguments import at_least, most_iterations, positive, step_function, vector
 from cpms.api.linear.choice import (
     DIAGONAL,
     INNER,
@@ -56,6 +56,8 @@ from cpms.solvers.linear.widening import Method
 
 _BELOW = 0.9
 """The goal of a method's own residual, over the certified tolerance."""
+_FAR = 2.0**500
+"""Largest ||A|| ||x0|| over ||b|| of a start: beyond it, squares of the residual might overflow."""
 _GOALS = 3
 """Goals that are tried, each a tenth of the one before, until the certificate agrees."""
 _FALL_BACK = (SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, SolveStatus.DIVERGED)
@@ -104,8 +106,8 @@ class Solver:
     restart : int
         Basis vectors of a cycle of GMRES.
     smallest_eigenvalue : float, optional
-        A positive lower bound of the eigenvalues of a symmetric A, for error bounds. It is taken on trust, but refused
-        where a diagonal entry, or the Rayleigh quotient of an answer, lies below it.
+        A positive lower bound of the eigenvalues of a symmetric A, for error bounds; of (A + A^T) / 2 if A is symmetric
+        up to rounding alone. A value above a diagonal entry, or above the Rayleigh quotient of an answer, is refused.
 
     Raises
     ------
@@ -193,7 +195,7 @@ class Solver:
         tol : float
             The certified ||b - A x||_2 + its rounding error are to be at most ``tol`` ||b||_2.
         x0 : array_like, shape (n,), optional
-            The start; 0 by default.
+            The start; 0 by default, and where the start is so large that its residual might overflow.
         max_iterations : int, optional
             10 n by default, from 1,000 to 100,000.
         on_step : callable, optional
@@ -207,11 +209,7 @@ class Solver:
         asked, on_step, compiled = positive("tol", tol), step_function(on_step), work_clock.compiled_s()
         size = self.system.size
         right, start = vector("b", b, size), None if x0 is None else vector("x0", x0, size)
-        most = (
-            max(1000, min(10 * size, 100_000))
-            if max_iterations is None
-            else at_least(0, "max_iterations", max_iterations)
-        )
+        most = most_iterations(max_iterations, size)
         b_norm = certify.norm(right)
         if math.isinf(b_norm):
             raise InputError("the norm of b is beyond float64; divide b by a power of two, and multiply x by it")
@@ -223,10 +221,14 @@ class Solver:
         scaled_norm = certify.norm(unit)
         moment = work_clock.now()
         exact = self._prepared.exact
-        x = self._moved(np.zeros(size) if start is None else scaled(start, -exponent))
+        first = np.zeros(size) if start is None else scaled(start, -exponent)
+        is_far = start is not None and certify.norm(first) * self.system.matrix.frobenius_norm > _FAR * scaled_norm
+        x = self._moved(np.zeros(size) if is_far else first)
         held = self._moved(unit)
         began = work_clock.now()
         recorder = Recorder(most, scaled_norm, on_step, work_clock.now)
+        if is_far:
+            recorder.notes.append("x0 left out: ||A|| ||x0|| is more than 2**500 ||b||")
         task = SolveTask(
             exact,
             self._prepared.stored,
@@ -249,11 +251,8 @@ class Solver:
             moment = work_clock.now()
             found, certificate = last = self._certified(x, right, exponent, last)
             certify_s += work_clock.now() - moment
-            if (
-                certificate.meets(tol)
-                or status is not SolveStatus.CONVERGED
-                or certificate.roundoff > certificate.residual
-            ):
+            is_last = status is not SolveStatus.CONVERGED or certificate.roundoff > certificate.residual
+            if is_last or certificate.meets(tol):
                 break
         status = _certified_status(status, certificate, tol)
         if status is SolveStatus.CONVERGED:

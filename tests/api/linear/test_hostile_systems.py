@@ -117,6 +117,25 @@ def test_directions_beyond_float64_end_without_an_error_where_a_format_has_no_in
     assert is_honest(A, b, found)
 
 
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+@pytest.mark.parametrize("method", ["auto", "cg", "gmres", "jacobi", "chebyshev", "refine"])
+@pytest.mark.parametrize("x0", [[1e300, 1.0], [1.0, 1.0], [1e-290, 0.0]])
+def test_a_start_that_is_far_too_large_is_left_out(method, engine, x0):
+    A, b = np.array([[2.0, 1.0], [1.0, 2.0]]), [1e-300, 2e-300]
+    found = cpms.solve(A, b, x0=x0, method=method, engine=engine, tol=1e-8)
+    assert found.converged, (found, found.reason)
+    assert is_honest(A, b, found)
+    assert ("x0 left out" in found.reason) == (max(x0) > 1e-200)
+
+
+def test_what_is_beyond_float64_meets_no_tolerance_beyond_it():
+    A, b = 1e-300 * np.eye(2), np.array([1e100, 1e100])
+    found = cpms.solve(A, b, tol=1e300, method="gmres", engine="cpu")
+    assert not found.converged or np.isfinite(found.x).all()
+    found = cpms.solve(1e10 * np.eye(2), b, tol=1e300, x0=[1e308, 1e308], max_iterations=0, engine="cpu")
+    assert not found.converged or is_honest(1e10 * np.eye(2), b, found)
+
+
 def test_auto_does_not_divide_by_a_diagonal_whose_inverse_overflows():
     A, b = np.diag([5e-310, 1.0, 3.0]), [5e-310, 1.0, 1.0]
     found = cpms.solve(A, b, engine="cpu")
