@@ -1,4 +1,7 @@
-"""Whether LaTeX compiles: by pdflatex, and where that is missing by a checker of braces, environments and specials."""
+"""Whether LaTeX compiles: by pdflatex, and where that is missing by a checker of braces, environments and specials.
+
+And whether rows of a table that is split by columns can be told apart in each part.
+"""
 
 import re
 import shutil
@@ -23,7 +26,7 @@ _COMMANDS = f"{_SETTING}|{_CHARACTERS}".split("|")
 def faults(text: str) -> list[str]:
     """Return what is wrong with LaTeX that may use those commands alone."""
     text = text.removeprefix(f"% packages: {PACKAGES.replace(',', ', ')}\n")
-    text = re.sub(r"\\label\{[A-Za-z0-9:._-]*\}", "", text)
+    text = re.sub(r"\\(label|ref)\{[A-Za-z0-9:._-]*\}", "", text)
     found, depth, inside, dollars = [], 0, [], 0
     for token in re.finditer(r"\\(?:begin|end)\{\w+\}|\\[A-Za-z]+|\\.|[\s\S]", text):
         piece = token[0]
@@ -43,6 +46,22 @@ def faults(text: str) -> list[str]:
         found += ["& in no table"] if piece == "&" and not inside else []
     found += [f"{depth} braces and {inside} are open"] if depth or inside else []
     return found + (["a dollar is alone"] if dollars % 2 else [])
+
+
+def alike(text: str) -> list[str]:
+    """Return the lines of the parts of a table that the columns of all parts do not tell from another line."""
+    parts = [part.partition("\n\\bottomrule\n\\end{tabular}")[0] for part in text.split("\\toprule\n")[1:]]
+    parts = [part for part in parts if "\\endfirsthead" not in part]
+    heads = [part.partition(" \\\\\n\\midrule\n")[0].split(" & ") for part in parts]
+    if len(parts) < 2:
+        return []
+    common, found = [head for head in heads[0] if all(head in others for others in heads[1:])], []
+    for head, part in zip(heads, parts, strict=True):
+        body = part.partition(" \\\\\n\\midrule\n")[2].partition("\\endfoot\n")
+        lines = (body[2] or body[0]).partition("\n\\end{longtable}")[0].split(" \\\\\n")
+        keys = [tuple(line.split(" & ")[head.index(each)] for each in common) for line in lines]
+        found += [line for line, key in zip(lines, keys, strict=True) if keys.count(key) > 1]
+    return found
 
 
 def compile_all(files: list[Path], folder: Path) -> str:

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from latex_check import compile_all, faults
+from latex_check import alike, compile_all, faults
 from matplotlib.figure import Figure
 from recorded_rows import RECORDED, ReadOnce, recorded
 
@@ -62,6 +62,7 @@ def test_every_shipped_table_compiles_and_fits_its_page(tmp_path, monkeypatch, w
     assert len(tables) >= least
     for path in tables:
         assert faults(path.read_text()) == [], path.name
+        assert alike(path.read_text()) == [], path.name
     log = compile_all(tables, tmp_path)
     assert log.count("\nFILE ") == len(tables)
     assert "Overfull" not in log

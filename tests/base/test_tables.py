@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from latex_check import faults
+from latex_check import alike, faults
 
 from cpms import InputError
 from cpms.base.text.latex_table import latex_table
@@ -36,6 +36,31 @@ def test_latex_has_behind_each_number_what_the_longest_has(numbers):
     if ends:
         tails = {apart(f"{value:.4g}")[1] for value in numbers}
         assert ends == {max(tails, key=lambda tail: (len(tail), tail))} or next(iter(ends)) in tails
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data(), st.integers(1, 6), st.integers(0, 8))
+def test_rows_of_each_part_of_a_split_table_can_be_told_apart(data, rows, kept):
+    texts, counts = st.sampled_from(["a", "b", "x" * 25, "y" * 60]), st.integers(0, 2)
+    keys = {f"k{place}": data.draw(st.lists(data.draw(st.sampled_from([texts, counts, NUMBERS.map(max)])),
+                                            min_size=rows, max_size=rows)) for place in range(kept)}  # fmt: skip
+    table = pd.DataFrame(keys | {f"measured {place}": [0.12345] * rows for place in range(40)})
+    text = latex_table(table, caption="Times", label="t")
+    assert faults(text) == []
+    assert alike(text) == []
+    parts = text.count("\\label{")
+    assert text.count("Table \\ref{t}, continued (part ") == parts - 1 > 0
+    assert all(text.count(f"measured \\\\ {place}\\end{{tabular}}") == 2 for place in range(40))
+
+
+def test_names_of_rows_stay_with_them_in_each_part_and_measured_values_are_no_names():
+    columns = {f"column{place}": [1.25, 1.5] for place in range(30)}
+    named = latex_table(pd.DataFrame({"graph": ["a", "b"], **columns}), caption="", label="t")
+    parts = named.count("\\label{")
+    assert named.count("graph & ") == 2 * parts > 2
+    same = latex_table(pd.DataFrame({"graph": ["a", "a"], **columns}), caption="", label="t")
+    assert same.count("row & graph & ") == 2 * parts
+    assert alike(named.replace("b &", "a &")) != []
 
 
 def test_the_best_are_of_a_column_of_a_group_or_of_a_row():

@@ -1,10 +1,12 @@
 """Tables in LaTeX that fit a page, with every text escaped; no other module writes LaTeX.
 
 A table is upright in the largest type size in which it fits. A wider one is in landscape, and one that is wider still
-is split by columns into parts, each with the leading text columns. A table that is longer than a page continues on
-further pages (``longtable``). Heads are stacked, and long texts wrapped. Numbers are aligned at the decimal point by
-invisible digits behind them, without a package, and the best ones are bold. The page is that of LaTeX's class
-``article``, and widths are estimated from the number of characters. The first line lists the packages to load.
+is split by columns into parts of like widths. Each part repeats the columns that make rows unique, the first of the
+table that do; where these take more than half a page, or rows are alike, rows are numbered in each part. A table that
+is longer than a page continues on further pages (``longtable``). Heads are stacked, and long texts wrapped. Numbers are
+aligned at the decimal point by invisible digits behind them, without a package, and the best ones are bold. The page is
+that of LaTeX's class ``article``, and widths are estimated from the number of characters. The first line lists the
+packages to load.
 """
 
 from __future__ import annotations
@@ -73,6 +75,11 @@ class _Column:
         self.head = textwrap.wrap(head, characters, break_long_words=False, break_on_hyphens=False) or [""]
         self.em = max(self.cell_em, *map(_em, self.head))
 
+    @property
+    def has_fractions(self) -> bool:
+        """Whether the column is one of numbers that are not all whole."""
+        return self.right and self._tail != ""
+
     def lines(self, row: int) -> int:
         """Return an estimate of the lines of a cell; words rarely fill a line."""
         return 1 + int(1.2 * _em(self.cells[row]) / self.em) if self.wraps else 1
@@ -110,7 +117,7 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str, best: Best | N
     caption : str
         Plain text.
     label : str
-        Label in the document; further parts append ``-2`` and so on.
+        Label in the document; further parts append ``-2`` and so on, and their captions refer to the first part.
     best : dict, optional
         Rules of the cells in bold, see `cpms.base.text.tables.is_best`.
 
@@ -140,10 +147,14 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str, best: Best | N
     setting = next((each for each in _SETTINGS if _width_pt(columns, each) <= each.width_pt), _SETTINGS[-1])
     parts = _split(columns, setting)
     written = []
+    first = escape.latex_label(label)
     for number, part in enumerate(parts, 1):
-        suffix = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
-        title = escape.latex(escape.abbreviate_words(caption, 60) + suffix) if caption or suffix else ""
-        name = escape.latex_label(label if number == 1 else f"{label}-{number}")
+        suffix = f"part {number} of {len(parts)}" if len(parts) > 1 else ""
+        if number == 1:
+            texts_of = [escape.abbreviate_words(caption, 60), f"({suffix})" if suffix else ""]
+            name, title = first, escape.latex(" ".join(filter(None, texts_of)))
+        else:
+            name, title = escape.latex_label(f"{label}-{number}"), rf"Table \ref{{{first}}}, continued ({suffix})"
         written.append(_environment(part, len(table), setting, title, name))
     return "% packages: array, booktabs, longtable, pdflscape\n" + "\n".join(written)
 
@@ -185,20 +196,50 @@ def _environment(columns: list[_Column], rows: int, setting: _Setting, title: st
 
 
 def _split(columns: list[_Column], setting: _Setting) -> list[list[_Column]]:
-    """Return the columns in parts that fit, each beginning with the leading text columns if these fit half a page."""
+    """Return the columns in parts that fit, each with the columns that make rows unique or with numbers of rows."""
     if _width_pt(columns, setting) <= setting.width_pt:
         return [columns]
-    keys: list[_Column] = []
-    for column in columns:
-        if column.right or _width_pt([*keys, column], setting) > setting.width_pt / 2:
+    found, keys, rows = _keys(columns), [], len(columns[0].cells)
+    if _distinct(found) < rows or _width_pt(found, setting) > setting.width_pt / 2:
+        keys = [_Column("row", [str(row) for row in range(1, rows + 1)], [False] * rows, right=True)]
+        columns = [*keys, *columns]
+    for key in found:
+        if _width_pt([*keys, key], setting) > setting.width_pt / 2:
             break
-        keys.append(column)
+        keys.append(key)
+    others = [column for column in columns if column not in keys]
+    parts = _filled(keys, others, setting, setting.width_pt)
+    for width_pt in range(int(setting.width_pt), int(setting.width_pt / 2), -5):
+        narrower = _filled(keys, others, setting, width_pt)
+        parts = narrower if len(narrower) == len(parts) else parts
+    return [sorted(part, key=columns.index) for part in parts]
+
+
+def _filled(keys: list[_Column], others: list[_Column], setting: _Setting, width_pt: float) -> list[list[_Column]]:
+    """Return parts that each begin with the keys and are no wider than a width, if a column is not wider alone."""
     parts = [list(keys)]
-    for column in columns[len(keys) :]:
-        if len(parts[-1]) > len(keys) and _width_pt([*parts[-1], column], setting) > setting.width_pt:
+    for column in others:
+        if len(parts[-1]) > len(keys) and _width_pt([*parts[-1], column], setting) > width_pt:
             parts.append(list(keys))
         parts[-1].append(column)
     return parts
+
+
+def _keys(columns: list[_Column]) -> list[_Column]:
+    """Return the first columns that make most rows unique; measured values are none, and counts where they must be."""
+    keys: list[_Column] = []
+    for column in columns:
+        if not column.has_fractions and _distinct([*keys, column]) > _distinct(keys):
+            keys.append(column)
+    for column in list(keys):
+        others = [each for each in keys if each is not column]
+        if column.right and _distinct(others) == _distinct(keys):
+            keys = others
+    return keys
+
+
+def _distinct(columns: list[_Column]) -> int:
+    return len(set(zip(*(column.cells for column in columns), strict=True)))
 
 
 def _width_pt(columns: list[_Column], setting: _Setting) -> float:
