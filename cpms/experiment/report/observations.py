@@ -26,6 +26,7 @@ from cpms.experiment.report.generic.contestants import (
     own_name,
     spaced,
     split_parameters,
+    without_needless,
 )
 from cpms.experiment.report.generic.flaws import flaw
 from cpms.experiment.rows.flat import flatten
@@ -79,11 +80,14 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         table = table.assign(graph=[_of_purpose(line) for line in table.to_dict("records")])
     if "gpu" in table and len(table.gpu.dropna().unique()) > 1:  # Times of one device are compared.
         table = table.assign(graph=[f"{line['graph']}, {line['gpu']}" for line in table.to_dict("records")])
-    differing = [
-        name
-        for name in _columns_of_parameters(table)
-        if name != "values" and len(table[name].astype(str).drop_duplicates()) > 1
-    ]
+    differing = without_needless(
+        table,
+        [
+            name
+            for name in _columns_of_parameters(table)
+            if name != "values" and len(table[name].astype(str).drop_duplicates()) > 1
+        ],
+    )
     chosen = {name: chosen_by_default(table[name]) for name in differing if name.endswith("_json")}
     groups: dict[tuple[Any, Any, Any], list[dict[str, Any]]] = {}
     for line in table.to_dict("records"):
@@ -164,7 +168,13 @@ def _of_purpose(line: dict[Any, Any]) -> str:
 
 
 def _columns_of_parameters(table: pd.DataFrame) -> list[str]:
-    named = [name for each in PARAMETERS for name in (each, f"{each}_json") if name in table]
+    """Return the columns of parameters; a list beside single values holds those of all results of a cell."""
+    named = []
+    for each in PARAMETERS:
+        lists = f"{each}_json" in table and table[f"{each}_json"].astype(str).str.startswith("[").any()
+        named += [each] * (each in table) + [f"{each}_json"] * (
+            f"{each}_json" in table and not (lists and each in table)
+        )
     return named if "algorithm" not in table else [*named, "algorithm"]
 
 

@@ -20,7 +20,7 @@ from cpms.base.text.suggestions import unknown
 from cpms.base.text.tables import write_csv
 from cpms.experiment.rows import rows as files
 from cpms.experiment.rows.rows import Row
-from cpms.experiment.rows.series import RESULTS, contestant, results_of
+from cpms.experiment.rows.series import RESULTS, contestants
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,9 +62,9 @@ def flatten(rows: Iterable[Row]) -> pd.DataFrame:
 
 def _lines(row: Row) -> Iterator[dict[str, Any]]:
     cell = {name: value for name, value in row.items() if name not in RESULTS}
-    for place, result in enumerate(results_of(row)):
+    for place, (name, result) in enumerate(contestants(row)):
         status = row["status"] if row["status"] != "ok" else result.get("status", "ok")
-        joined = {**cell, **result, "status": status, "result": place, "parameters": contestant(row, result)}
+        joined = {**cell, **result, "status": status, "result": place, "parameters": name}
         yield dict(_plain(name, value) for name, value in joined.items())
 
 

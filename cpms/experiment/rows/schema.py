@@ -43,6 +43,7 @@ kind|text||kind of the experiment
 name|text||name of a contestant of other software
 contestant|text||name of a contestant for top-k
 version|text||version of a contestant of other software
+entry|integer|1|place of the result among those of its row with the same parameters
 variant_json|JSON||settings of a contestant of other software
 repetition|integer|1|number of the repetition
 rounds|integer|1|rounds, in each of which all contestants run once

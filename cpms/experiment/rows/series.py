@@ -3,6 +3,7 @@
 A row holds its results in a list (``results`` or ``contestants``), or is a result itself. A column that ends in
 ``_samples_s`` has samples; a row without such a column has one value. Rows that differ in ``repetition`` alone make one
 series. A key consists of the parameters of a row and of a result, so two runs of one configuration have the same keys.
+Results of one row are never pooled: if their parameters are the same, the key has their place among them (``entry``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PARAMETERS = (
     "name",
     "contestant",
     "engine",
+    "local",
     "method",
     "storage",
     "layout",
@@ -45,14 +47,21 @@ PARAMETERS = (
     "most_read",
     "whole",
     "plain",
+    "fixed",
+    "error_feedback",
+    "convergence_estimate",
+    "sums",
     "ranks",
     "work_group",
     "cores",
     "add",
     "device",
     "stage",
+    "entry",
 )
 """Columns that distinguish the contestants of a cell."""
+TURNED_OFF = ("error_feedback", "convergence_estimate")
+"""Parameters that are on unless a contestant turns them off; all other truth values are off unless it sets them."""
 _SAMPLES = "_samples_s"
 _UNITS = ("_s", "_ms", "_us", "_gbps")
 _NOT_COMPARED = ("cell_s", "load_s", "step_s", "check_s", "numbering_s")
@@ -114,12 +123,28 @@ def series_of(rows: Iterable[Row]) -> list[Series]:
 def _of_row(row: Row) -> Iterator[Series]:
     if row["status"] != "ok":
         return
-    for result in results_of(row):
+    for name, result in contestants(row):
         if result.get("status", "ok") in MEASURED:
             for quantity, unit, samples in quantities(result):
-                yield Series(
-                    row["experiment"], str(row.get("graph", "")), contestant(row, result), quantity, unit, samples
-                )
+                yield Series(row["experiment"], str(row.get("graph", "")), name, quantity, unit, samples)
+
+
+def contestants(row: Row) -> list[tuple[str, dict[str, Any]]]:
+    """Return the results of a row, each with its parameters as text; of equal texts, results get an ``entry``.
+
+    Examples
+    --------
+    >>> contestants({"results": [{"engine": "cpu"}, {"engine": "cpu"}]})
+    [('cpu entry=1', {'engine': 'cpu', 'entry': 1}), ('cpu entry=2', {'engine': 'cpu', 'entry': 2})]
+    """
+    held = results_of(row)
+    texts = [contestant(row, result) for result in held]
+    found = []
+    for place, (text, result) in enumerate(zip(texts, held, strict=True)):
+        if texts.count(text) > 1:
+            result = {**result, "entry": texts[: place + 1].count(text)}
+        found.append((contestant(row, result), result))
+    return found
 
 
 def results_of(row: Row) -> list[dict[str, Any]]:
@@ -137,12 +162,15 @@ def results_of(row: Row) -> list[dict[str, Any]]:
 def contestant(row: Row, result: dict[str, Any]) -> str:
     """Return the parameters of a result as short text, which tells it from the others of its row.
 
+    A list of a row with several results holds the values of all of them, so it is no parameter of one.
+
     Examples
     --------
-    >>> contestant({"engine": "cuda"}, {"storage": "cpms2", "k": 5})
+    >>> contestant({"engine": "cuda", "ranks": [1, 2]}, {"storage": "cpms2", "k": 5})
     'cuda cpms2 k=5'
     """
-    given = {name: source[name] for source in (row, result) for name in PARAMETERS if name in source}
+    of_row = row if result is row else {name: value for name, value in row.items() if not isinstance(value, list)}
+    given = {name: source[name] for source in (of_row, result) for name in PARAMETERS if name in source}
     return _text(given)
 
 
@@ -172,7 +200,8 @@ def _text(parameters: dict[str, Any]) -> str:
     """Return parameters as short text: values alone where they are texts, else ``name=value``."""
     parts = []
     for name, value in parameters.items():
-        if value in (None, False, [], {}) or (name == "write_ahead" and value == 0):
+        is_off = value in (None, False, [], {}) and not (value is False and name in TURNED_OFF)
+        if is_off or (name == "write_ahead" and value == 0):
             continue
         parts.append(value if isinstance(value, str) else f"{name}={json.dumps(value, sort_keys=True)}")
     return " ".join(parts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from cpms.experiment.rows.series import TURNED_OFF
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -19,6 +21,10 @@ _OF_PROBLEMS_OF = {"rounding": "storage", "spmv": "stage", "passes": "stage"}
 _CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
 """Parameters of linear solves, each with the column of the choice of ``auto``, and a word before it in labels."""
 _AUTO = ("auto", '["auto"]')
+_NEEDLESS = ("fixed",)
+"""Parameters that labels have only where contestants differ in nothing else: many formats have one number of bits."""
+_SPACED = {"local": "engine of each rank"}
+"""Words for the columns of parameters whose names are no words."""
 
 
 def split_parameters(lines: list[tuple[Any, dict[str, Any]]], differing: list[str]) -> tuple[list[str], list[str]]:
@@ -65,8 +71,19 @@ def own_name(line: dict[str, Any]) -> str:
     return " ".join(str(line[name]) for name in names if isinstance(line.get(name), str))
 
 
+def without_needless(table: pd.DataFrame, names: list[str]) -> list[str]:
+    """Return the names of differing parameters without those that no label needs."""
+    for needless in [name for name in names if name in _NEEDLESS]:
+        fewer = [name for name in names if name != needless]
+        if fewer and len(table[fewer].astype(str).drop_duplicates()) == len(table[names].astype(str).drop_duplicates()):
+            names = fewer
+    return names
+
+
 def spaced(column: str) -> str:
     """Return the name of a parameter's column as words."""
+    if column in _SPACED:
+        return _SPACED[column]
     return column.removesuffix("_json").replace("_", " ")
 
 
@@ -103,8 +120,8 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
         return "+".join([*parts, *(f"no {key}" for key in held if key in off)])
     if name == "device":  # PoCL's name also contains the processor and its instructions.
         return "CPU" if str(value).startswith("cpu-") else str(value).removeprefix("NVIDIA ")
-    if value is True:
-        return spaced(name)
+    if isinstance(value, bool) and (value or name in TURNED_OFF):
+        return spaced(name) if value else f"no {spaced(name)}"
     return value if isinstance(value, str) else f"{name}={value}"
 
 
