@@ -126,5 +126,6 @@ def preconditioner_of(
             return Jacobi(system, task.exact, storage)
         if given == "block_jacobi":
             return BlockJacobi(system, block_diagonal, block, storage)
-        is_exact = storage is None or system.matrix.values is None
-        return Chebyshev(task, system, rounded=None if is_exact else partial(stored_in, storage))
+        if storage is None or system.matrix.values is None:
+            return Chebyshev(task, system)
+        return Chebyshev(task, system, rounded=partial(stored_in, storage))

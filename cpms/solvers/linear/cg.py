@@ -76,9 +76,9 @@ def cg_on_trial(task: SolveTask, x: Any) -> SolveStatus:
     symmetric matrix it almost is. A trial that fails costs little, since an iteration costs a fraction of GMRES's.
     """
     first = replace(task, formats=task.formats[:1])
-    before, size = task.exact.convert(x, None), task.residual(x)[1]
+    before = task.exact.convert(x, None)
     status = _in_one_format(first, x, is_trial=True)
-    if status is not SolveStatus.CONVERGED and not task.residual(x)[1] <= size:
+    if status is not SolveStatus.CONVERGED and not task.residual(x)[1] <= task.residual(before)[1]:
         x[...] = before
     return status
 

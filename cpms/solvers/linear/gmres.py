@@ -100,25 +100,25 @@ def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
     restart : int
         Basis vectors of a cycle, at most.
     """
-    size, reached = task.residual(x)[1], 0.0
+    (r, size), reached = task.residual(x), 0.0
     steps: ArnoldiSteps | None = None
     while size > task.goal:
         if not math.isfinite(size):
             return SolveStatus.OVERFLOW
         if task.recorder.left <= 0:
             return SolveStatus.MAX_ITERATIONS
-        before = task.exact.convert(x, None)
+        before, size_before = task.exact.convert(x, None), size
         if steps is None:
             steps = task.stored.arnoldi(task, restart) or VectorArnoldi(task)
-        expected = _cycle(task, x, steps, restart, reached)
-        after = task.residual(x)[1]
-        task.recorder.correct(after)
+        expected = _cycle(task, x, r, size, steps, restart, reached)
+        r, size = task.residual(x)
+        task.recorder.correct(size)
         reached = min(0.5, max(1e-12, expected))
-        if after <= _STALLED * size:
-            size = after
+        if size <= _STALLED * size_before:
             continue
-        if not after <= size:
+        if not size <= size_before:
             x[...] = before
+            r, size = task.residual(x)
         if task.recorder.left <= 0:
             return SolveStatus.MAX_ITERATIONS
         if task.formats == (None,) and task.stored is task.exact:
@@ -128,9 +128,11 @@ def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
     return SolveStatus.CONVERGED
 
 
-def _cycle(task: SolveTask, x: Any, steps: ArnoldiSteps, restart: int, reached: float) -> float:
-    """Do one cycle, which updates x; return the reduction of the residual by the least-squares problem."""
-    r, beta = task.residual(x)
+def _cycle(task: SolveTask, x: Any, r: Any, beta: float, steps: ArnoldiSteps, restart: int, reached: float) -> float:
+    """Do one cycle, which updates x; return the reduction of the residual by the least-squares problem.
+
+    It begins at the residual r of x, whose 2-norm is ``beta``; r is overwritten.
+    """
     floor = max(task.goal / beta, _PROGRESS * reached, 2.0 ** -_most_digits(task.formats))
     enough = floor * beta if floor > task.goal / beta else _NEAR * task.goal
 

@@ -34,12 +34,12 @@ def widened(method: Method, task: SolveTask, x: Any) -> SolveStatus:
     """
     status = SolveStatus.STAGNATED
     for attempt, following in _attempts(task):
-        before, size = task.exact.convert(x, None), task.residual(x)[1]
+        before = task.exact.convert(x, None)
         status = method(attempt, x)
         if status not in WIDENS:
             return status
         after = task.residual(x)[1]
-        if not after <= size or not math.isfinite(after):
+        if not math.isfinite(after) or not after <= task.residual(before)[1]:
             x[...] = before
         if following is not None:
             task.recorder.notes.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -135,3 +136,48 @@ def test_a_trial_ends_where_the_residual_does_not_fall_and_keeps_no_worse_x():
     assert task.residual(x)[1] <= np.linalg.norm(b)
     long = SolveTask(operator, operator, b, 1e-9, Recorder(5000, 1.0, None, lambda: 0.0), (FP32,))
     assert cg(long, x) is SolveStatus.CONVERGED
+
+
+class CountedTask(SolveTask):
+    """A task that counts the residuals in float64."""
+
+    found: ClassVar[list[float]] = []
+
+    def residual(self, x):
+        r, size = super().residual(x)
+        self.found.append(size)
+        return r, size
+
+
+@pytest.mark.parametrize("formats", [(None,), (FP32,)])
+def test_gmres_finds_one_residual_for_each_cycle_and_one_before(formats):
+    task = a_task(stencil(5, 6).toarray(), formats)
+    task = CountedTask(**vars(task))
+    task.found.clear()
+    x = task.zeros()
+    assert gmres(task, x, restart=5) is SolveStatus.CONVERGED
+    ends = [step.iteration for step in task.recorder.steps if step.exact]
+    assert len(task.found) == len(ends) + 1 > 4
+    assert task.found[0] == 6.0
+    assert [task.recorder.steps[end - 1].residual for end in ends] == task.found[1:]
+    assert task.recorder.other_bytes == len(task.found) * task.exact.bytes_read()
+
+
+def test_gmres_takes_a_cycle_back_that_makes_the_residual_grow_and_goes_on_from_there():
+    dense = stencil(5, 4).toarray()
+    task = CountedTask(**vars(a_task(dense, (FP16,))))
+    task.found.clear()
+    spoiled = CpuProduct.of(Matrix.from_dense(-np.eye(16)), ProductRequest(FP64))  # Its cycle makes x worse.
+    x = task.zeros()
+    assert gmres(replace(task, stored=spoiled), x) is SolveStatus.CONVERGED
+    assert task.found[1] > task.found[0] == task.found[2]
+    assert task.recorder.notes == ["a cycle without progress: widened to 64 bits"]
+    assert np.linalg.norm(1.0 - dense @ x) <= 1.01e-10
+
+
+def test_conjugate_gradients_that_succeed_find_no_residual_for_a_failure():
+    for solve in (cg, cg_on_trial):
+        task = CountedTask(**vars(a_task(stencil(5, 6).toarray())))
+        task.found.clear()
+        assert solve(task, task.zeros()) is SolveStatus.CONVERGED
+        assert len(task.found) == 1 + sum(step.exact for step in task.recorder.steps)
