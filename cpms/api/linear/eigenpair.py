@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,19 @@ def _certified(system: LinearSystem, value: float, x: Floats) -> float:
     found = certify.certificate(system, value * x, x)
     size = certify.norm(x)
     if value == 0.0:
-        return 0.0 if found.residual == 0.0 else math.inf
+        return 0.0 if found.residual == 0.0 and _is_null_vector(system, x) else math.inf
     # The product value * x is rounded, row by row.
     bound = found.bound + 2.0 * _UNIT * abs(value) * size
     return bound / (abs(value) * size) * (1.0 + 8.0 * _UNIT) if size > 0.0 else math.inf
+
+
+def _is_null_vector(system: LinearSystem, x: Floats) -> bool:
+    """Return whether A x is exactly 0, by fractions: products may vanish below the range of float64."""
+    given = system.matrix
+    values, factors = given.given_values(), x[given.indices]
+    terms = np.flatnonzero((values != 0.0) & (factors != 0.0))
+    rows, values, factors = (each[terms].tolist() for each in (given.row_numbers(), values, factors))
+    sums = dict.fromkeys(rows, Fraction(0))
+    for row, value, factor in zip(rows, values, factors, strict=True):
+        sums[row] += Fraction(value) * Fraction(factor)
+    return not any(sums.values())

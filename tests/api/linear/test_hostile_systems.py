@@ -204,6 +204,18 @@ def test_eigenvectors_have_norm_1_at_any_scale(scale):
         assert cpms.dominant_eigenpair(np.diag([1.0, 3.0, 7.0]), x0=start, engine="cpu").converged
 
 
+def test_products_that_vanish_are_no_eigenvalue_0():
+    found = cpms.dominant_eigenpair(5e-324 * np.eye(5), x0=np.ones(5), engine="cpu", max_iterations=3)
+    assert not found.converged
+    assert found.residual == np.inf
+
+
+def test_an_exact_eigenvalue_0_is_certified():
+    for A in ([[0.1, -0.1], [0.1, -0.1]], np.zeros((3, 3)), [[0.0, 1.0], [0.0, 0.0]]):
+        found = cpms.dominant_eigenpair(A, engine="cpu")
+        assert (found.converged, found.value, found.residual) == (True, 0.0, 0.0)
+
+
 def test_half_precision_matrices_are_taken():
     A = laplacian().toarray().astype(np.float16)
     assert cpms.solve(A, ONES, engine="cpu").converged
