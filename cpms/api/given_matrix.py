@@ -41,8 +41,7 @@ def given_matrix(A: Any, shape: tuple[int, int] | None) -> Matrix:
     if isinstance(A, tuple):
         if len(A) not in (2, 3):
             raise _refusal(A)
-        made = Matrix.from_triplets(*A, shape=shape)
-        return dataclasses.replace(made, is_decoded=len(A) == 3 and hasattr(A[2], "decode"))
+        return Matrix.from_triplets(*A, shape=shape)
     if scipy.sparse.issparse(A) or type(A).__module__.startswith("cupyx.scipy.sparse"):
         return Matrix.from_scipy(A)
     if isinstance(A, list) or hasattr(A, "__array__") or hasattr(A, "__dlpack__"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ from cpms.base.host_memory import require_memory
 from cpms.base.real_arrays import euclidean_norm
 from cpms.base.types import Floats
 from cpms.base.validation import described, require_consistent, require_real, whole
+from cpms.storage.block_float import STORED
 from cpms.storage.interchange import in_main_memory
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Matrix:
         turned = self.to_scipy().T.tocsr()
         turned.sort_indices()
         values = None if self.values is None else turned.data
-        return Matrix(self.columns, self.rows, turned.indptr, turned.indices, values)
+        return Matrix(self.columns, self.rows, turned.indptr, turned.indices, values, is_decoded=self.is_decoded)
 
     def diagonal(self) -> Floats:
         """Return the main diagonal, shape (min(rows, columns),)."""
@@ -230,14 +231,22 @@ class Matrix:
     ) -> Matrix:
         """Return the matrix of entries ``(rows[k], columns[k], values[k])``; those of one place are added up.
 
-        Without ``values`` it is a pattern, where a place that is given twice counts once. Without a ``shape`` the
-        largest numbers decide.
+        Without ``values`` it is a pattern, where a place that is given twice counts once. Values that are stored in a
+        format make a matrix that ``is_decoded``. Without a ``shape`` the largest numbers decide.
+
+        Examples
+        --------
+        >>> from cpms.formats.formats import FP16
+        >>> from cpms.storage.array import encode
+        >>> Matrix.from_triplets([0], [0], encode([0.1], FP16)).is_decoded
+        True
         """
         import scipy.sparse
 
+        plain = values.decode() if isinstance(values, STORED) else values
         places = [_numbers(name, numbers) for name, numbers in (("rows", rows), ("columns", columns))]
-        given = np.ones(len(places[0])) if values is None else in_main_memory("values of triplets", values)
-        require_real("values of triplets", values)
+        given = np.ones(len(places[0])) if plain is None else in_main_memory("values of triplets", plain)
+        require_real("values of triplets", plain)
         _require_numbers(given.dtype)
         if given.ndim != 1 or not len(places[0]) == len(places[1]) == len(given):
             sizes = f"{len(places[0])} rows, {len(places[1])} columns and values of shape {given.shape}"
@@ -248,7 +257,7 @@ class Matrix:
             raise InputError(f"an entry lies in row {largest[0] - 1} or column {largest[1] - 1}, outside shape {size}")
         require_memory(8 * sum(size), f"a matrix of {size[0]:,} rows and {size[1]:,} columns")
         made = scipy.sparse.coo_array((_doubles(given), (places[0], places[1])), shape=size).tocsr()
-        return _checked(made, pattern=values is None)
+        return replace(_checked(made, pattern=plain is None), is_decoded=plain is not values)
 
 
 def _is_canonical(given: Any) -> bool:

@@ -12,8 +12,10 @@ from linear_judges import is_within
 import cpms
 from cpms import InputError, SolveStatus
 from cpms.certify import linear_loops
+from cpms.formats.block_float import BFP32
 from cpms.sources.fuzzed_systems import KINDS, fuzzed
 from cpms.sources.matrices.stencils import stencil
+from cpms.storage.block_float import encode_blocks
 
 ONES = np.ones(256)
 
@@ -94,13 +96,16 @@ def test_a_stored_matrix_is_solved_for_the_values_that_it_was_made_of():
     assert exact(A, ONES, found.x, 1e-10)
 
 
-@pytest.mark.parametrize("encoded", [True, False])
-def test_a_certificate_says_whether_the_matrix_exists_only_rounded(encoded):
+@pytest.mark.parametrize("storage", [None, "fp16", "bfp32"])
+def test_a_certificate_says_whether_the_matrix_exists_only_rounded(storage):
     A = laplacian().tocoo() * (1.0 + 1.0 / 3000.0)
-    values = cpms.encode(A.data, "fp16") if encoded else A.data
-    found = cpms.solve((A.row, A.col, values), ONES, engine="cpu")
-    assert found.converged
-    assert found.certificate.of == ("the stored matrix" if encoded else "the matrix as given")
+    values = encode_blocks(A.data, BFP32) if storage == "bfp32" else A.data
+    values = cpms.encode(A.data, storage) if storage == "fp16" else values
+    of = "the stored matrix" if storage else "the matrix as given"
+    for given in ((A.row, A.col, values), cpms.matrix((A.row, A.col, values), engine="cpu").source.transposed()):
+        found = cpms.solve(given, ONES, engine="cpu")
+        assert found.converged
+        assert found.certificate.of == of
 
 
 def test_few_bits_of_a_matrix_are_guarded_in_cg():
