@@ -66,7 +66,8 @@ class LinearStep(NamedTuple):
     bits : int
         Bits of a value of the vectors.
     bytes_read : int
-        Bytes of matrix and vectors that the iteration reads.
+        Bytes of matrix and vectors that the iteration reads. Conjugate gradients that run several iterations in one
+        call count those that it writes, too.
     seconds : float
         Time since the start of the solve.
     exact : bool

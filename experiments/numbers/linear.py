@@ -180,7 +180,7 @@ def shares(rows):
         (_AUTO, "auto", "few bits"),
     ):
         values = [_share(_ways(row)[way], copied) for row in cells]
-        what = f"conjugate gradients in {called}: bytes read over time, share of copy bandwidth, {len(cells)} systems"
+        what = f"conjugate gradients in {called}: bytes moved over time, share of copy bandwidth, {len(cells)} systems"
         yield spread(f"cg.share.{key}", what, "%", values, cells, "gpu_cg_time")
     cells = rows.measured("gpu_gmres_time")
     for vectors, called in (("fp64", "float64"), ("blocks", "block floats of few bits")):
@@ -190,7 +190,7 @@ def shares(rows):
 
 
 def _share(way, copied):
-    """Return bytes read a second in percent of a copy's."""
+    """Return the bytes of a solve by its own count, a second, in percent of the rate of a copy."""
     return way["bytes_read"] / way["solve_s"] / copied / 1e7
 
 

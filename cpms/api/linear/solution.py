@@ -38,7 +38,8 @@ class Solution:
         Name of the preconditioner that was used, by ``auto``'s choice or yours, and format of its values; None without
         one.
     bytes_read : int
-        Of matrix and vectors in all iterations, the residuals in float64 included, by the methods' counts.
+        Of matrix and vectors in all iterations, the residuals in float64 included, by the methods' counts. Those of
+        conjugate gradients that run several iterations in one call include bytes written (`cpms.LinearStep`).
     prepare_s, solve_s, certify_s, compile_s : float
         Seconds of preparation, solve and certificate without compilation, and seconds of compilation.
     transfer_s : float
