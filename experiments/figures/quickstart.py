@@ -13,10 +13,15 @@ def show(rows, out):
     rows = rows[rows.status == "ok"]
     leaders = pd.concat([_leaders(cells) for _, cells in rows.groupby("graph", sort=False)])
     if len(set(rows.graph)) == 1:
-        out.table(leaders.drop(columns="graph"), suffix="_ranking", caption=f"Highest ranks of {label(rows.iloc[0])}")
+        out.table(
+            leaders.drop(columns="graph"),
+            suffix="_ranking",
+            caption=f"Highest ranks of {label(rows.iloc[0])}",
+            timed=False,
+        )
     else:
-        out.table(leaders, suffix="_ranking", caption="Highest ranks of each graph")
-    out.table(_by_precision(rows), caption="Iterations by bits read, and the error certified in float64")
+        out.table(leaders, suffix="_ranking", caption="Highest ranks of each graph", timed=False)
+    out.table(_by_precision(rows), caption="Iterations by bits read, and the error certified in float64", timed=False)
     if "history" in rows:
         _figures(rows[rows.history.notna()], out)
 

@@ -176,15 +176,15 @@ def abbreviate(text: str, most: int) -> str:
     return text[: most - end - 1] + _ELLIPSIS + text[-end:]
 
 
-def abbreviate_words(text: str, most: int) -> str:
-    """Return text whose words have at most ``most`` characters, and which has at most ten times as many.
+def abbreviate_words(text: str, most: int, words: int = 10) -> str:
+    """Return text whose words have at most ``most`` characters, and which has at most ``words`` times as many.
 
     Examples
     --------
     >>> abbreviate_words("Highest ranks of abcdefghijklmnopqrstuvwxyz", 12)
     'Highest ranks of abcdefg…wxyz'
     """
-    return abbreviate(re.sub(r"\S+", lambda word: abbreviate(word[0], most), text), 10 * most)
+    return abbreviate(re.sub(r"\S+", lambda word: abbreviate(word[0], most), text), words * most)
 
 
 def width(text: str) -> int:

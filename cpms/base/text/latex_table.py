@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cpms.base.text import escape
-from cpms.base.text.tables import Best, apart, is_best, numeric, texts
+from cpms.base.text.tables import LONGEST_WORD, Best, apart, is_best, numeric, shortened_caption, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,7 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str, best: Best | N
     """
     cells, bold = texts(table), is_best(table, best)
     columns = [
-        _Column(escape.abbreviate_words(str(head), 60), [line[k] for line in cells], bold[k], right=right)
+        _Column(escape.abbreviate_words(str(head), LONGEST_WORD), [line[k] for line in cells], bold[k], right=right)
         for k, (head, right) in enumerate(zip(table.columns, numeric(table), strict=True))
     ]
     setting = next((each for each in _SETTINGS if _width_pt(columns, each) <= each.width_pt), _SETTINGS[-1])
@@ -151,7 +151,7 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str, best: Best | N
     for number, part in enumerate(parts, 1):
         suffix = f"part {number} of {len(parts)}" if len(parts) > 1 else ""
         if number == 1:
-            texts_of = [escape.abbreviate_words(caption, 60), f"({suffix})" if suffix else ""]
+            texts_of = [shortened_caption(caption), f"({suffix})" if suffix else ""]
             name, title = first, escape.latex(" ".join(filter(None, texts_of)))
         else:
             name, title = escape.latex_label(f"{label}-{number}"), rf"Table \ref{{{first}}}, continued ({suffix})"

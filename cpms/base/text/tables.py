@@ -22,6 +22,11 @@ LONGEST_WORD = 60
 """Characters of a word in a table for people; longer words are complete in CSV alone."""
 
 
+def shortened_caption(text: str) -> str:
+    """Return a caption with long words abbreviated, of at most 2400 characters; it holds names that others chose."""
+    return escape.abbreviate_words(text, LONGEST_WORD, words=40)
+
+
 def write_csv(table: pd.DataFrame, path: Path | None = None, *, float_format: str | None = None) -> str | None:
     r"""Write a table as CSV, or return it where no path is given; texts are escaped by `cpms.base.text.escape.csv`.
 

@@ -15,7 +15,7 @@ from cpms.base.errors import InputError
 from cpms.base.package_data import folder
 from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
-from cpms.base.text.tables import LONGEST_WORD, Best, markdown, write_csv
+from cpms.base.text.tables import Best, markdown, shortened_caption, write_csv
 from cpms.experiment.report import figures
 from cpms.experiment.report.captions import provenance, some, without_units
 from cpms.experiment.report.captions import shortened as shortened
@@ -113,19 +113,41 @@ class Output:
         rows, apart = ([row for row in held if not of or row["experiment"] in of] for held in (self._rows, self._apart))
         return rows, apart
 
-    def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "", best: Best | None = None) -> None:
+    def _of_some(self, experiments: Sequence[str] | None) -> tuple[list[Row], list[Row]]:
+        """Return the same of a table or figure, where no experiment at all means no row."""
+        return ([], []) if experiments is not None and not experiments else self._of(experiments or ())
+
+    def table(
+        self, table: pd.DataFrame, *, suffix: str = "", caption: str = "", best: Best | None = None,
+        of: Sequence[str] | None = None, timed: bool = True,
+    ) -> None:  # fmt: skip
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
 
         Texts and caption are plain text, in which markup is escaped. Long names are abbreviated, except in ``.csv``.
-        `cpms.base.text.tables.is_best` has the rules for the best numbers.
+        The caption gets machine, commit, repetitions and spread, as that of a figure does.
+
+        Parameters
+        ----------
+        table : DataFrame
+        suffix : str
+            Of the files' names.
+        caption : str
+            What the table has.
+        best : dict, optional
+            Rules for the best numbers, see `cpms.base.text.tables.is_best`.
+        of : sequence of str
+            Experiments whose rows it is made of; by default all; none for values of others.
+        timed : bool
+            Whether it has times, whose repetitions and spread the caption has; counts have none.
         """
-        caption = " ".join(filter(None, [caption, f"({self._note})" if self._note else ""]))
+        rows, apart = self._of_some(of)
+        caption = _sentences(caption, said=self._provenance(rows, apart, self._note_on(rows, apart), timed))
         stem = self._target / f"{self._name}{suffix}"
         if table.empty:
             self.leave_out(f"table {stem.name}", "the rows hold nothing of it")
             return
         text = markdown(table, best)
-        title = f"{escape.markdown_paragraph(escape.abbreviate_words(caption, LONGEST_WORD))}\n\n" if caption else ""
+        title = f"{escape.markdown_paragraph(shortened_caption(caption))}\n\n" if caption else ""
         self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
         self._write(stem.with_name(stem.name + ".md"), f"{title}{text}\n")
         latex = latex_table(table, caption=caption, label=f"tab:{stem.name}", best=best)
@@ -156,7 +178,7 @@ class Output:
         timed : bool
             Whether times are drawn, whose repetitions and spread the caption has; counts have none.
         """
-        rows, apart = ([], []) if of is not None and not of else self._of(of or ())
+        rows, apart = self._of_some(of)
         alt = alt or described(figure)
         note = self._note_on(rows, apart)
         below = ["*: stand-in" if "*" in self._marks else "", ("†: " if "†" in self._marks else "") + note]
@@ -169,7 +191,7 @@ class Output:
         figure.set_label(alt)
         said = self._provenance(rows, apart, note, timed)
         texts = {
-            "caption": " ".join([f"{each.rstrip('. ')}." for each in (caption, starred) if each] + [said] * bool(said)),
+            "caption": _sentences(caption, starred, said=said),
             "alt": alt,
             "experiments": list(dict.fromkeys(str(row["experiment"]) for row in rows)),
             "cells": [row["cell"] for row in rows],
@@ -235,6 +257,11 @@ def label(row: Any) -> str:
     """Return the name of a graph, marked where it is a stand-in."""
     stand_in = row.get("stand_in_for")
     return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in}{_STAND_IN}"
+
+
+def _sentences(*texts: str, said: str) -> str:
+    """Return texts as sentences, with what is said of their rows behind them, where there is something."""
+    return " ".join([*(f"{each.rstrip('. ')}." for each in texts if each), *filter(None, [said])])
 
 
 def _names_of(row: Row) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ def show(
                         echo(drawing.caption)
                     table, caption = templates.table(found.rows)
                     if not table.empty:
-                        target.table(table, suffix="_table", caption=caption)
+                        target.table(table, suffix="_table", caption=caption, of=())
                     if not target.written:
                         raise InputError(
                             "no figure for any experiment can be drawn, since its rows have neither a time (solve_s), "

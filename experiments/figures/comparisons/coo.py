@@ -34,6 +34,7 @@ def show(rows, out, beside):
     out.table(
         pd.DataFrame(lines),
         best={f"{name}, ms": "row least" for name in ("cuSPARSE CSR", "cuSPARSE COO", *OURS)},
+        of=NEEDS,
         caption=f"Products on {gpu}, medians; times: of cuSPARSE in COO, which chose the algorithm named",
     )
     beside = beside[beside.status == "ok"] if len(beside) else beside
@@ -43,7 +44,8 @@ def show(rows, out, beside):
     if not sweeps:
         return
     parts = pd.DataFrame([part for sweep in sweeps for part in _kernels(sweep)])
-    out.table(parts.dropna(axis="columns", how="all"), suffix="_kernels", caption=_of_kernels(sweeps, gpu))
+    measured = [*NEEDS, BESIDE[0], BESIDE[2]]
+    out.table(parts.dropna(axis="columns", how="all"), suffix="_kernels", caption=_of_kernels(sweeps, gpu), of=measured)
     solved = [sweep for sweep in sweeps if sweep["sweep_ms"] is not None]
     if not solved:
         return

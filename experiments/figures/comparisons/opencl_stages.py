@@ -58,7 +58,7 @@ def _tables_and_figures(rows, out, experiment, suffix):
     found = dict(list(results.groupby("purpose", sort=False)))
     for purpose, write in {"stages": _stages, "work_groups": _work_groups, "scaling": _scaling}.items():
         if purpose in found:
-            write(found[purpose], where, out, suffix)
+            write(found[purpose], where, out, suffix, [experiment])
     parts, curves = _parts(found), _curves(found)
     if parts:
         out.figure(
@@ -107,7 +107,7 @@ def _between(found):
     return f"; no size between {', nor between '.join(gaps)} was run" if gaps else ""
 
 
-def _stages(results, where, out, suffix):
+def _stages(results, where, out, suffix, of):
     table = pd.DataFrame(
         {
             "graph": results.graph,
@@ -128,10 +128,11 @@ def _stages(results, where, out, suffix):
         }
     )
     caption = f"Figures 1 to 5: {where}; medians; spread: interquartile range of whole runs over their median"
-    out.table(table, suffix=f"{suffix}_parts", caption=caption, best={"ms an iteration": "least by graph,storage"})
+    best = {"ms an iteration": "least by graph,storage"}
+    out.table(table, suffix=f"{suffix}_parts", caption=caption, best=best, of=of)
 
 
-def _work_groups(results, where, out, suffix):
+def _work_groups(results, where, out, suffix, of):
     table = results.pivot_table(index="work_group", columns="layout", values="ms an iteration")
     table = table.reindex(columns=list(STAGES)).rename(columns=STAGES).reset_index()
     # The driver's choice last.
@@ -141,10 +142,11 @@ def _work_groups(results, where, out, suffix):
         table,
         suffix=f"{suffix}_work_groups",
         caption=f"Milliseconds an iteration by work-items in a work-group, {results.graph.iloc[0]}: {where}; medians",
+        of=of,
     )
 
 
-def _scaling(results, where, out, suffix):
+def _scaling(results, where, out, suffix, of):
     table = _speedups(results)
     if table.empty:
         out.leave_out(f"table opencl_stages{suffix}", "engine opencl has no rows of sub-graphs")
@@ -159,7 +161,7 @@ def _scaling(results, where, out, suffix):
         f"Sub-graphs: {where}; medians, float32 (serial: float64). The report used sub-graphs of Wikipedia's links "
         "and does not state its iterations, so only ratios compare"
     )
-    out.table(table, suffix=suffix, caption=caption)
+    out.table(table, suffix=suffix, caption=caption, of=of)
 
 
 def _speedups(results):

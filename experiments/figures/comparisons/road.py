@@ -66,6 +66,7 @@ def show(rows, out):
         suffix="_agreement",
         caption="Answers of the road beside the processors': residuals of the same ranks as each recomputes them, and "
         "the L1 distance from ranks that processors computed beside the sum of both error bounds",
+        timed=False,
     )
     out.table(
         pd.DataFrame([line for row, result in found for line in _required(row, result, quoted)]),

@@ -61,7 +61,8 @@ def show(rows, out):
 
 def _tables(rows, out):
     """Write the tables of a machine, and return the long one."""
-    machine, suffix = _machine(rows.iloc[0]), "_gpu" if rows.experiment.iloc[0].startswith("gpu") else "_cpu"
+    machine, of = _machine(rows.iloc[0]), [rows.experiment.iloc[0]]
+    suffix = "_gpu" if of[0].startswith("gpu") else "_cpu"
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     systems = dict.fromkeys(_system(row, result) for _, row in rows.iterrows() for result in row.results)
     reached = table[table.ends == CONVERGED]
@@ -76,6 +77,7 @@ def _tables(rows, out):
         caption=f"Times to {rows.tol.iloc[0]:g}, or to what a system's name says, on {machine}, medians of "
         "solves in turn that converge; last, the time over that of the fastest to the former, geometric mean of the "
         "graphs it solves",
+        of=of,
     )
     out.table(
         table.drop(columns=["bits", "layout"]),
@@ -86,11 +88,12 @@ def _tables(rows, out):
         "in L1 against a float64 solution at "
         f"{rows.reference_tol.iloc[0]:g}, bound what the residual recomputed in float64 allows, within whether it "
         "does; top 20 is the share of the solution's that is found",
+        of=of,
     )
     refused = pd.DataFrame([line for _, row in rows.iterrows() for line in _refused(row)])
     if len(refused):
         grouped = refused.groupby(["system", "reason"], sort=False).graph.agg(", ".join).reset_index()
-        out.table(grouped, suffix=f"{suffix}_refused", caption=f"Left out on {machine}, and why")
+        out.table(grouped, suffix=f"{suffix}_refused", caption=f"Left out on {machine}, and why", of=of, timed=False)
     return reached
 
 

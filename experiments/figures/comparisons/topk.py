@@ -39,6 +39,7 @@ def show(rows, out):
             "a host to wait for, 'in order' the same reading from first to last; 'GB/s' counts the bytes of the values "
             "once ('alone' on a GPU), 'share' is that over the bytes which a copy of them reads and writes, by the "
             "median copy of all orders; others are times over ours",
+            of=[experiment],
         )
         drawn = _drawn(part)
         out.figure(

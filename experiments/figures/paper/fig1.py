@@ -32,6 +32,7 @@ def show(rows, out):
             table.rename_axis(columns=None),
             caption="Bytes that a float64 product reads and writes at least in each layout; of ELL where the graph did "
             "not fit, the memory that building it would need, in which values exist twice",
+            timed=False,
         )
     graph = Graph.from_edges(*zip(*EDGES, strict=True), nodes=5)
     out.figure(

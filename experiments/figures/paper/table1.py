@@ -31,6 +31,7 @@ def show(rows, out):
         table.set_index("graph").loc[in_order(table.graph)].reset_index(),
         caption="Graphs (symmetric ones as their lower triangle), and the paper's Table I; stand-ins are of the kind "
         "and size of its graphs",
+        timed=False,
     )
 
 

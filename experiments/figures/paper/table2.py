@@ -34,10 +34,10 @@ def show(rows, out):
         lines.append(line)
         if first.stand_in_for in paper.index:
             printed_lines.append({"graph": label(first), **_printed(paper.loc[first.stand_in_for], by_storage)})
-    out.table(_in_order(lines), caption=CAPTION)
+    out.table(_in_order(lines), caption=CAPTION, timed=False)
     if printed_lines:
         table = _in_order(printed_lines)
-        out.table(table, suffix="_printed", caption=f"{PRINTED}. {STAND_INS}")
+        out.table(table, suffix="_printed", caption=f"{PRINTED}. {STAND_INS}", timed=False)
 
 
 def _in_order(lines):

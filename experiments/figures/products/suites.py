@@ -29,6 +29,7 @@ def show(rows, out, beside):
     out.table(
         table.drop(columns=["bits", "family", "held out"]),
         best={"ms": "least by experiment,matrix"},
+        of=NEEDS,
         caption=f"Products on suites A and B: times faster than {BASELINE}; named by layout, and bits of values and of "
         f"vectors{_choices(table)}",
     )
@@ -37,6 +38,7 @@ def show(rows, out, beside):
     out.table(
         summary.reset_index(),
         caption="Geometric means of times faster, by suite",
+        of=NEEDS,
         suffix="_means",
         best=dict.fromkeys(summary, "most"),
     )

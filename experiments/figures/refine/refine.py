@@ -46,6 +46,7 @@ def show(rows, out, beside):
     out.table(
         table,
         best={"solve ms": "least by graph"},
+        of=NEEDS,
         caption=f"Whole solves on {gpu}, medians, contestants in turn: residual sweeps read 64 bits, inner ones "
         "those of the storage ('auto': of that which the engine chooses), with Anderson acceleration, or error "
         "feedback where each sweep reduces the residual strongly, over the trimmed core alone where the level solve "
@@ -55,10 +56,12 @@ def show(rows, out, beside):
         "its fp32 to 1e-6; 'over cuSPARSE' is over CSR, 'over CSR or COO' over the faster of the two; spread: "
         "interquartile range over the median",
     )
-    out.table(_means(table), suffix="_means", caption="Geometric means over the graphs, and the worst graph")
+    means = "Geometric means over the graphs, and the worst graph"
+    out.table(_means(table), suffix="_means", caption=means, of=NEEDS)
     out.table(
         _headline(table, rows),
         suffix="_headline",
+        of=NEEDS,
         caption=f"Speed-ups of whole solves with storage 'auto' on {gpu}: geometric means with 95 % bootstrap "
         "intervals over the graphs; swept graphs take sweeps, acyclic ones one pass; real graphs, those taken from the "
         f"collection itself, are among both{_generated(rows)}",

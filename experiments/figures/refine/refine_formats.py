@@ -17,6 +17,7 @@ def show(rows, out):
     out.table(
         table,
         best={"sweeps": "least by graph"},
+        timed=False,
         caption="Method refine to 1e-10 by what the residual is stored in: sweeps, and the L1 error against a float64 "
         "solution at 1e-14 beside the bound that was printed",
     )

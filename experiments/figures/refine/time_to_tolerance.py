@@ -49,6 +49,7 @@ def _table_and_figure(rows, out, where, experiment, suffix):
         table.drop(columns=["low", "high", "bits"]).dropna(axis="columns", how="all"),
         suffix=suffix,
         best={"ms": "least by graph,tol"},
+        of=[experiment],
         caption=f"Whole solves on {where}, medians of contestants in turn; one that has not converged ended where its "
         "residual no longer fell, "
         + (

@@ -38,8 +38,9 @@ def show(rows, out, beside):
     out.table(
         table2,
         suffix="_table2",
-        caption="Their Table 2: e as printed, and e as it is defined, from the printed times, against their serial "
-        f"program and against their own one process. {_trend(table2)}",
+        of=(),
+        caption="Table 2 of Agrawal, Shendre and Goka: e as printed, and e as it is defined, from the printed times, "
+        f"against their serial program and against their own one process. {_trend(table2)}",
     )
     several = ours[(ours.program == DRAWN) & (ours.ranks > 1)].rename(columns={"psi, one rank": "speedup"})
     out.figure(

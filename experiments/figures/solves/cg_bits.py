@@ -25,7 +25,7 @@ def show(rows, out):
         ]
     )
     what = "Conjugate gradients by the formats in which residual and direction are stored"
-    out.table(table, caption=f"{what}; iterations, and bytes read, over those of float64")
+    out.table(table, caption=f"{what}; iterations, and bytes read, over those of float64", timed=False)
     unsolved = table[table.status != "CONVERGED"]
     solved = table[~table["matrix"].isin(unsolved["matrix"])]
     means = [
@@ -43,4 +43,4 @@ def show(rows, out):
         f"{what}: means over the matrices that all formats solve; two formats in turn are not fused, and read each "
         "entry of the matrix where one format reads patterns of rows"
     )
-    out.table(pd.DataFrame(means), suffix="_means", caption=caption)
+    out.table(pd.DataFrame(means), suffix="_means", caption=caption, timed=False)

@@ -20,7 +20,8 @@ MOST_OF_POISSON = 1.07
 
 def show(rows, out):
     table = pd.DataFrame([line for _, row in rows[rows.status == "ok"].iterrows() for line in _lines(row)])
-    out.table(table, caption="GMRES(100): iterations and mean bits read of a basis value, by the basis")
+    of_basis = "GMRES(100): iterations and mean bits read of a basis value, by the basis"
+    out.table(table, caption=of_basis, timed=False)
     held = table[table.comparable & (table.basis != "fp64")]
     means = [
         {
@@ -34,7 +35,8 @@ def show(rows, out):
         }
         for (named, basis), part in held.groupby(["matrices", "basis"], sort=False)
     ]
-    out.table(pd.DataFrame(means), suffix="_means", caption="Means over the systems that both solve")
+    of_means = "Means over the systems that both solve"
+    out.table(pd.DataFrame(means), suffix="_means", caption=of_means, timed=False)
     out.figure(
         _figure(held, out),
         caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a system "

@@ -49,7 +49,8 @@ def _shown(rows, out, key, called, suffix, of):
     what, _, _, means, why = called
     table = pd.DataFrame([_line(row, key, called) for _, row in rows.iterrows()]).sort_values("regret")
     caption = f"What auto, which chooses by time on processors, takes beside the best fixed choice, by {what}"
-    out.table(table.drop(columns=["low", "high", "alike", "limit"]), suffix=suffix, caption=caption)
+    told, timed = table.drop(columns=["low", "high", "alike", "limit"]), of is BESIDE
+    out.table(told, suffix=suffix, caption=caption, of=of, timed=timed)
     summary = [
         {
             "matrices": "held out" if held else "named at first",
@@ -60,7 +61,8 @@ def _shown(rows, out, key, called, suffix, of):
         }
         for held, part in table.groupby("held out")
     ]
-    out.table(pd.DataFrame(summary), suffix=f"{suffix}_summary", caption=f"Regret of auto by {what}")
+    of_all = f"Regret of auto by {what}"
+    out.table(pd.DataFrame(summary), suffix=f"{suffix}_summary", caption=of_all, of=of, timed=timed)
     solvable = table[~table["nothing converges"]]
     known = solvable[solvable.regret < float("inf")]
     drawn = interval_text(rows.rename(columns={"ways_found": "results"}), "whole_samples_s")
@@ -79,7 +81,7 @@ def _shown(rows, out, key, called, suffix, of):
         + _why_below(known)
         + (f"; not solved, above: {unsolved} that a fixed choice solves and auto does not" if unsolved else "")
         + (f"; {left_out} matrices that no choice solves are left out" if left_out else ""),
-        timed=of is BESIDE,
+        timed=timed,
         of=of,
     )
 
