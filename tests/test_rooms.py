@@ -51,9 +51,9 @@ def room(tmp_path):
         if shutil.which("setpriv") is None or subprocess.run([*prefix, "true"], check=False).returncode:
             pytest.skip("root's capabilities cannot be dropped here")
     site, home, work, temporary = (tmp_path / name for name in ("site", "home", "work", "tmp"))
-    skipped = shutil.ignore_patterns("__pycache__", "_shipped", "results")
-    shutil.copytree(PACKAGE, site / "cpms", ignore=skipped)
+    shutil.copytree(PACKAGE, site / "cpms", ignore=shutil.ignore_patterns("__pycache__", "_shipped"))
     for name in ("kernels", "experiments"):
+        skipped = shutil.ignore_patterns("__pycache__", "results")
         shutil.copytree(PACKAGE.parent / name, site / "cpms" / "_shipped" / name, ignore=skipped)
     for folder in (home, work, temporary):
         folder.mkdir()

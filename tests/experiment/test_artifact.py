@@ -9,9 +9,13 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import cpms
+from cpms.base import package_data
+from cpms.base.package_data import code_digest
 from cpms.cli.main import main
 from cpms.experiment.artifact.numbers import numbers
 from cpms.experiment.artifact.pack import rebuild
@@ -48,6 +52,25 @@ def folder(tmp_path_factory):
 def test_its_code_has_the_quoted_rows_that_programs_read(folder):
     held = folder / "code" / "cpms" / "_shipped" / "experiments" / "results"
     assert [path.name for path in held.iterdir()] == ["cugraph_quoted.jsonl"]
+
+
+def test_its_code_has_every_module_of_the_package(folder):
+    package, copy = Path(cpms.__file__).parent, folder / "code" / "cpms"
+    sources, copies = ({path.relative_to(root) for path in root.rglob("*.py")} for root in (package, copy))
+    sources = {path for path in sources if path.parts[0] != "_shipped"}
+    assert {path for path in copies if path.parts[0] != "_shipped"} == sources
+    digest = code_digest(package, package_data.folder("kernels"))
+    assert code_digest(copy, copy / "_shipped" / "kernels") == digest
+
+
+def test_commands_of_its_appendix_run_from_its_code(folder, tmp_path):
+    environ = {**os.environ, "PYTHONPATH": str(folder / "code"), "PYTHONDONTWRITEBYTECODE": "1"}
+    compared = ["compare", str(folder / "rows"), str(folder / "rows"), "--quantity", "convert"]
+    for arguments in (["--help"], compared):
+        command = [sys.executable, "-m", "cpms", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout
 
 
 @pytest.mark.slow

@@ -21,7 +21,8 @@ from cpms.experiment.rows import commits, provenance, quoted
 from cpms.experiment.rows.rows import Row
 
 _PACKAGE = Path(cpms.__file__).parent
-_UNWANTED = shutil.ignore_patterns("__pycache__", "_shipped", "*.nbi", "*.nbc", "*.so", "results", "paper_example")
+_BUILT = ("__pycache__", "*.nbi", "*.nbc", "*.so")
+"""Names of files and folders, at any depth, that are built from sources."""
 
 
 def copy_package(target: Path, rows: Iterable[Row]) -> None:
@@ -30,10 +31,10 @@ def copy_package(target: Path, rows: Iterable[Row]) -> None:
     Quoted rows are copied: programs read them beside the rows of an artifact. The copy has no history, so
     ``commits.json`` has what `cpms.experiment.rows.commits.by_digest` finds in it.
     """
-    shutil.copytree(_PACKAGE, target / "cpms", ignore=_UNWANTED)
     shipped = target / "cpms" / "_shipped"
-    for name in ("kernels", "experiments"):
-        shutil.copytree(folder(name), shipped / name, ignore=_UNWANTED)
+    _copy(_PACKAGE, target / "cpms", "_shipped")
+    _copy(folder("kernels"), shipped / "kernels")
+    _copy(folder("experiments"), shipped / "experiments", "results", "paper_example")
     (shipped / "experiments" / "results").mkdir()
     shutil.copy2(quoted.FILE, shipped / "experiments" / "results")
     code = provenance.code()
@@ -42,6 +43,16 @@ def copy_package(target: Path, rows: Iterable[Row]) -> None:
     found = {str(digest): known[digest] for row in rows if (digest := row.get("code_digest")) in known}
     (shipped / "build.json").write_text(json.dumps(stamp) + "\n", encoding="utf-8")
     (shipped / commits.NOTE).write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _copy(source: Path, target: Path, *left_out: str) -> None:
+    """Copy a folder without entries of its top level and without what is built from sources."""
+    built = shutil.ignore_patterns(*_BUILT)
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        return built(folder, names) | (set(left_out) if Path(folder) == source else set())
+
+    shutil.copytree(source, target, ignore=ignored)
 
 
 def environment() -> list[str]:
