@@ -249,7 +249,7 @@ edges_by_rank_json|JSON|1|edges of each rank
 foreign_values_by_rank_json|JSON|1|values that each rank receives a sweep
 held_bytes|integer|bytes|memory that the solver holds
 least_bytes|integer|bytes|memory traffic of a product or stage at least, or of all sweeps of a solve by power iteration
-bytes_read|integer|bytes|bytes of matrix and vectors that were read; fused conjugate gradients count what they write, too
+bytes_read|integer|bytes|bytes of matrix and vectors that were read, and of fused conjugate gradients those written, too
 peak_memory_bytes|integer|bytes|highest memory of the process
 received_bytes|integer|bytes|bytes received a sweep
 exchange_64_bits_received_bytes|integer|bytes|bytes received at 64 bits
