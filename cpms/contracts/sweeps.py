@@ -19,7 +19,10 @@ Coefficients = tuple[float, float]
 
 
 class Sweeps(ABC):
-    """The vectors of a correction: the step s in few bits, 0 at first, c and the residual r in float64."""
+    """The vectors of a correction: the step s in few bits, 0 at first, c and the residual r in float64.
+
+    A caller may set c and r anew for another correction. Its first ``keep`` is 0, so that the last step has no effect.
+    """
 
     bytes_read: int
     """Bytes of matrix and vectors that an iteration reads."""

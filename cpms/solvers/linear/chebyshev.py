@@ -20,7 +20,7 @@ import numpy as np
 from cpms.base.errors import InputError
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import Preconditioner, SolveStatus, SolveTask
-from cpms.contracts.sweeps import Coefficients
+from cpms.contracts.sweeps import Coefficients, Sweeps
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.jacobi import inverse_diagonal
 from cpms.solvers.linear.stationary import stationary, sweeps_of
@@ -125,7 +125,8 @@ class Chebyshev(Preconditioner):
 
     Its interval is the upper part of the spectrum, where a polynomial of low degree suffices; the outer method reduces
     the rest. An application costs ``degree`` products with the stored matrix, or with the same matrix in a format of
-    the preconditioner's own. The polynomial is then of the rounded matrix, and so is the interval.
+    the preconditioner's own. The polynomial is then of the rounded matrix, and so is the interval. Applications share
+    their vectors, so they must follow one another.
 
     Parameters
     ----------
@@ -152,8 +153,9 @@ class Chebyshev(Preconditioner):
         self._task, found = of_own_format or (replace(task, formats=(None,)), spectrum(task, self._inverse))
         if found is None:
             raise InputError("preconditioner 'chebyshev' needs a symmetric positive definite matrix; leave it out")
-        self._spectrum = Spectrum(max(found.least, found.most / _SMOOTHED), found.most)
-        self._degree = degree
+        upper = Spectrum(max(found.least, found.most / _SMOOTHED), found.most)
+        self._pairs = list(islice(_coefficients(upper), degree))
+        self._sweeps: Sweeps | None = None
         self.nbytes = degree * (self._task.stored.bytes_read(self._task.read) + 40 * task.size)
         held = self._task.stored.request.storage
         self.storage = "pattern" if held is None else held.name
@@ -175,8 +177,12 @@ class Chebyshev(Preconditioner):
 
     def apply(self, r: Any) -> Any:
         """Return the correction after ``degree`` iterations from 0."""
-        c = self._task.zeros()
-        rest = self._task.exact.convert(r, None)
-        pairs = list(islice(_coefficients(self._spectrum), self._degree))
-        sweeps_of(self._task, self._inverse, rest, c).run(pairs, 0.0, math.inf)
-        return c
+        if self._sweeps is None:
+            self._rest, self._correction = self._task.zeros(), self._task.zeros()
+            self._sweeps = sweeps_of(self._task, self._inverse, self._rest, self._correction)
+        self._rest[...] = r
+        self._correction[...] = 0.0
+        sizes = self._sweeps.run(self._pairs, 0.0, math.inf)
+        if not math.isfinite(sizes[-1]):
+            self._sweeps = None  # A last step that is not finite would spoil the first one of the next application.
+        return self._task.exact.convert(self._correction, None)

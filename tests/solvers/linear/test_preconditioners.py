@@ -19,8 +19,10 @@ from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16
 from cpms.formats.formats import CPMS4, FP16, FP64, format_named
 from cpms.problems.linear_system import LinearSystem
-from cpms.solvers.linear.chebyshev import Chebyshev
+from cpms.solvers.linear import chebyshev
+from cpms.solvers.linear.chebyshev import Chebyshev, Spectrum
 from cpms.solvers.linear.preconditioners import BlockJacobi
+from cpms.solvers.linear.stationary import VectorSweeps
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
 from cpms.storage.block_float import encode_blocks
@@ -135,8 +137,10 @@ def test_engines_apply_the_same_preconditioner(engine, kind):
         task = SolveTask(full, full, None, 0.0, Recorder(1, 1.0, None, lambda: 0.0))
         held = Chebyshev(task, LinearSystem(matrix), rounded=partial(operator, matrix, FP16, engine))
         rounded = cpms.encode(dense.ravel(), FP16).decode().reshape(16, 16)
-        expected = polynomial(rounded, 1.0 / np.diag(dense), held._spectrum, r)
-        exact = polynomial(dense, 1.0 / np.diag(dense), held._spectrum, r)
+        values = np.linalg.eigvals(rounded / np.diag(dense)[:, None]).real
+        interval = Spectrum(max(0.9 * values.min(), 1.05 * values.max() / 30.0), 1.05 * values.max())
+        expected = polynomial(rounded, 1.0 / np.diag(dense), interval, r)
+        exact = polynomial(dense, 1.0 / np.diag(dense), interval, r)
         assert np.abs(expected - exact).max() > 1e-6
     assert (held.storage, held.note) == ("fp16", "")
     np.testing.assert_allclose(held.apply(r), expected, rtol=1e-12, atol=1e-13)
@@ -190,3 +194,28 @@ def test_a_pattern_has_no_values_to_round():
         pattern, np.ones(20), method="cg", preconditioner="chebyshev", preconditioner_storage="fp16", engine="cpu"
     )
     assert (found.converged, found.preconditioned_by) == (True, "chebyshev in pattern")
+
+
+@pytest.mark.parametrize("vectors", [None, "separate"])
+def test_chebyshev_makes_its_sweeps_once_and_no_application_depends_on_others(vectors, monkeypatch):
+    made, sweeps_of = [], chebyshev.sweeps_of
+
+    def counted(*given):
+        made.append(VectorSweeps(*given) if vectors == "separate" else sweeps_of(*given))
+        return made[-1]
+
+    monkeypatch.setattr(chebyshev, "sweeps_of", counted)
+    matrix = Matrix.from_scipy(stencil(5, 6))
+    full = operator(matrix, FP64)
+    task = SolveTask(full, full, None, 0.0, Recorder(1, 1.0, None, lambda: 0.0))
+    held = Chebyshev(task, LinearSystem(matrix))
+    r = np.random.default_rng(0).standard_normal((3, 36))
+    first = held.apply(r[0])
+    kept, others = first.copy(), [held.apply(each) for each in r[1:]]
+    assert (first.tolist(), held.apply(r[0]).tolist()) == (kept.tolist(), kept.tolist())
+    assert not np.allclose(others[0], others[1])
+    assert len(made) == 1
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(held.apply(np.full(36, np.inf))).any()
+    assert held.apply(r[0]).tolist() == kept.tolist()
+    assert len(made) == 2
