@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from cpms.experiment.derived.sweep_times import sweep_times
 from cpms.experiment.pages.numbers import counted, ratio, spread
 from cpms.experiment.report.output import label, shortened
 
@@ -187,6 +188,10 @@ def _sweep(row, storage, **arrangement):
     raise LookupError(f"{row['graph']}: {storage} {arrangement}")
 
 
+def _us(row, storage, **arrangement):
+    return sweep_times(row, _sweep(row, storage, **arrangement)).us
+
+
 def lever_sweeps(rows):
     """Yield what a lever buys 16-bit sweeps, over the graphs of its experiment."""
     for experiment, key, called in (
@@ -194,23 +199,22 @@ def lever_sweeps(rows):
         ("gpu_merged", "merge", "lumping against none"),
     ):
         held = rows.measured(experiment)
-        pairs = [(_sweep(row, "fp16", **{key: False}), _sweep(row, "fp16", **{key: True})) for row in held]
-        values = [off["sweep_us"] / on["sweep_us"] for off, on in pairs]
+        values = [_us(row, "fp16", **{key: False}) / _us(row, "fp16", **{key: True}) for row in held]
         what = f"{called}, 16 bits, {len(held)} graphs"
         yield spread(f"lever.{key}", what, "times", values, held, "levers", of="mean")
         if key == "merge":
-            row, (off, on) = next((row, pair) for row, pair in zip(held, pairs, strict=True) if row["graph"] == MERGED)
-            share = [100 * on["bytes"] / off["bytes"]]
+            row = next(row for row in held if row["graph"] == MERGED)
+            off, on = (_sweep(row, "fp16", merge=lumped)["bytes"] for lumped in (False, True))
+            share = [100 * on / off]
             yield spread(
                 "lever.merge.bytes", f"bytes of a sweep of {MERGED} after lumping", "%", share, [row], "levers"
             )
     held = rows.measured("gpu_cached")
-    pairs = [
-        (_sweep(row, "fp64", cached=False), _sweep(row, "fp64", cached=True))
+    values = [
+        _us(row, "fp64", cached=False) / _us(row, "fp64", cached=True)
         for row in held
         if any(result["storage"] == "fp64" for result in row["results"])
     ]
-    values = [off["sweep_us"] / on["sweep_us"] for off, on in pairs]
     yield spread(
         "lever.cached.fp64",
         f"in-cache sweeps against other sweeps, float64, {len(held)} graphs",
@@ -224,21 +228,24 @@ def lever_sweeps(rows):
 
 def limits(rows):
     """Yield how near 16-bit sweeps come to the bytes that a sweep without levers moves, or to gathers alone."""
-    large, shares = [], []
+    large, shares, faster = [], [], []
     for row in rows.measured("gpu_sweeps"):
         if row["edges"] > 1e7:
-            result = _first(row)
+            result, taken_us = _first(row), sweep_times(row, _first(row)).us
             bandwidth = row["ceilings"]["copy_gbps"] * 1e3
             moved = (4 * row["edges"] + (16 + result["bits"] / 8) * row["nodes"]) / bandwidth
-            shares.append(100 * max(moved, result["gather_us"]) / result["sweep_us"])
+            shares.append(100 * max(moved, result["gather_us"]) / taken_us)
+            faster.append(sweep_times(row, _first(row, "fp64")).us / taken_us)
             large.append(row)
     what = f"share of the bound without levers, 16-bit sweeps, least of {len(large)} graphs over 10M edges"
     yield spread("limits.plain", what, "%", shares, large, "sweeps", of="least")
+    what = f"a 16-bit sweep against a float64 sweep, {len(large)} graphs over 10M edges"
+    yield spread("limits.bits", what, "times", faster, large, "sweeps", of="mean")
 
 
-def _first(row):
+def _first(row, storage="fp16"):
     own = row["results"][0]["arrangement"]
-    return next(r for r in row["results"] if r["arrangement"] == own and r["storage"] == "fp16")
+    return next(r for r in row["results"] if r["arrangement"] == own and r["storage"] == storage)
 
 
 def moved(rows):
@@ -247,17 +254,17 @@ def moved(rows):
     for row in rows.measured("gpu_sweeps"):
         result = _first(row)
         if row["edges"] > 1e7 and not row["graph"].startswith("rmat"):
-            gathers = 0.0 if result["in_bins"] else result["gather_us"]
-            shares.append(100 * max(result["bytes"] / row["ceilings"]["copy_gbps"] / 1e3, gathers) / result["sweep_us"])
+            times, gathers = sweep_times(row, result), 0.0 if result["in_bins"] else result["gather_us"]
+            shares.append(100 * max(times.bytes / row["ceilings"]["copy_gbps"] / 1e3, gathers) / times.us)
             held.append(row)
     what = f"share of the bound by the bytes they move, 16-bit sweeps, {len(held)} graphs over 10M edges but R-MAT"
     yield spread("limits.moved", what, "%", shares, held, "roofline")
     crawled = [
         row for row in rows.measured("gpu_sweeps") if row["graph"] in ("web-Google-scc", "cnr-2000", "web-NotreDame")
     ]
-    times = [min(r["sweep_us"] for r in row["results"] if r["storage"] == "fp16") for row in crawled]
+    times = [min(sweep_times(row, r).us for r in row["results"] if r["storage"] == "fp16") for row in crawled]
     yield spread("limits.crawled", "a 16-bit sweep of a crawled web graph", "µs", times, crawled, "sweeps")
-    every = {row["graph"]: min(r["sweep_us"] for r in row["results"]) for row in rows.measured("gpu_sweeps")}
+    every = {row["graph"]: min(sweep_times(row, r).us for r in row["results"]) for row in rows.measured("gpu_sweeps")}
     shortest = min(every, key=every.get)
     what = f"the shortest sweep of all, on {shortest}"
     yield spread(
@@ -268,17 +275,19 @@ def moved(rows):
 def orders(rows):
     """Yield what order by out-degree saves the sweeps of an R-MAT graph, and what it costs."""
     row = rows.measured("gpu_orders", graph=lambda graph: graph.startswith("rmat"))[0]
-    on, off = (_sweep(row, "fp16", renumber=value) for value in (True, False))
+    on, off = (_us(row, "fp16", renumber=value) for value in (True, False))
     yield spread(
         "orders.rmat",
         "order by out-degree against the order of ids, sweeps of R-MAT 22",
         "times",
-        [off["sweep_us"] / on["sweep_us"]],
+        [off / on],
         [row],
         "orders",
     )
     what = "order by out-degree, time of the reordering of R-MAT 22"
-    yield spread("orders.rmat.cost", what, "ms", [1e3 * on["numbering_s"]], [row], "orders")
+    yield spread(
+        "orders.rmat.cost", what, "ms", [1e3 * _sweep(row, "fp16", renumber=True)["numbering_s"]], [row], "orders"
+    )
 
 
 def counts_of_bits(rows):

@@ -1,9 +1,12 @@
 """The experiment of OpenCL's stages: right ranks but for sums that are meant to be wrong, and what is shown of it."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from cpms import Graph
+from cpms.base.package_data import show_programs
 from cpms.engines import opencl
 from cpms.experiment.kinds.opencl import first_nodes
 from cpms.experiment.report import show
@@ -92,6 +95,31 @@ def test_shown_from_rows_alone(recorded, tmp_path):
     text = (tmp_path / "opencl_stages.md").read_text()
     assert "GPU / CPU" in text
     assert "| 1 core, ms an iteration |" in text
+
+
+def test_curves_of_work_groups_go_through_their_marks_and_are_in_the_legend():
+    program = show._program(show_programs()["opencl_stages"])
+    sizes, times_s = [1, 2, 4, 4096, 0], [4.0, 2.0, 1.0, 1.0, 3.0]
+    results = pd.DataFrame(
+        {
+            "layout": layout,
+            "work_group": size,
+            "iterations": 1,
+            "run_samples_s": [second],
+            "ms an iteration": 1e3 * second,
+        }
+        for layout in program.STAGES
+        for size, second in zip(sizes, times_s, strict=True)
+    )
+    axes = Figure().subplots()
+    program._work_group_panel(axes, results)
+    drawn = [line for line in axes.lines if len(line.get_xdata())]
+    assert len(drawn) == 3 * len(program.STAGES)  # Up to 4, 4096, and the driver's choice.
+    assert all(line.get_marker() not in ("None", "") for line in drawn)
+    assert {line.get_linestyle() for line in drawn if len(line.get_xdata()) > 1} == {"-"}
+    curves, labels = axes.get_legend_handles_labels()
+    assert labels == list(program.STAGES.values())
+    assert {curve[0].get_linestyle() for curve in curves} == {"-"}
 
 
 def test_sub_graphs_keep_the_edges_between_their_nodes():

@@ -11,7 +11,7 @@ from cpms import UnavailableError
 from cpms.backends.mpi.exchange import world
 from cpms.base.errors import InputError
 from cpms.base.package_data import show_programs
-from cpms.experiment.karp_flatt import karp_flatt
+from cpms.experiment.derived.karp_flatt import karp_flatt
 from cpms.experiment.kinds import scaling
 from cpms.experiment.report import output as output_module
 from cpms.experiment.report import show

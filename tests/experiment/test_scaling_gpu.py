@@ -13,7 +13,7 @@ from cpms.backends.cuda.kernels import template
 from cpms.backends.mpi.exchange.device_vectors import RANK_TOTALS
 from cpms.base.errors import UnavailableError
 from cpms.base.package_data import show_programs
-from cpms.experiment.karp_flatt import karp_flatt
+from cpms.experiment.derived.karp_flatt import karp_flatt
 from cpms.experiment.kinds import scaling_gpu
 from cpms.experiment.report import show
 from cpms.experiment.rows import rows

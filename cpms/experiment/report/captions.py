@@ -16,6 +16,7 @@ import pandas as pd
 
 from cpms.base.text.counted import counted
 from cpms.base.text.escape import abbreviate
+from cpms.experiment.derived.sweep_times import UPDATES, has_times, sweep_times
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import MEASURED, results_of
 from cpms.experiment.rows.standing import commit_text
@@ -39,6 +40,7 @@ _WORDS = {
     "residual_l1": "residual, 1-norm",
     "difference_l1": "difference, 1-norm",
     "bytes_read": "bytes read",
+    "amortised_bytes": "bytes moved at least",
     "least_bytes": "bytes moved at least",
     "matrix_bytes": "bytes of the matrix",
     "received_bytes": "bytes received",
@@ -118,6 +120,30 @@ def _kinds_of_devices(result: dict[str, Any]) -> list[str]:
 
 
 def _repetitions(rows: Sequence[Row], drawn: pd.DataFrame | None) -> str:
+    """Return the number of samples of each result, and their spread; for kind ``sweeps``, of runs of many sweeps."""
+    swept, others = ([row for row in rows if _is_of_sweeps(row) is which] for which in (True, False))
+    texts = [_of_samples(others, drawn)] if others or not swept else []
+    return ". ".join([*texts, _of_sweeps(swept)] if swept else texts)
+
+
+def _is_of_sweeps(row: Row) -> bool:
+    return row.get("kind") == "sweeps" and all(isinstance(row.get(key), int) for key in ("samples", "sweeps"))
+
+
+def _of_sweeps(rows: Sequence[Row]) -> str:
+    """Return the number of runs and of sweeps in each, the spread of sweeps, and what their median leaves out."""
+    found = [sweep_times(row, result) for row in rows for result in results_of(row) if has_times(row, result)]
+    spreads = [each.apart_us / each.us for each in found if each.has_spread and each.us > 0]
+    text = f"Runs of each result: {_range(row['samples'] for row in rows)}, in each "
+    text += f"{_range(row['sweeps'] - 1 for row in rows)} timed sweeps"
+    if spreads:
+        text += f"; least to most of single sweeps {_percent(spreads)} of the median (median)"
+    if len(spreads) == len(found):
+        return text
+    return f"{text}{', where none includes an update' * bool(spreads)}. {UPDATES}"
+
+
+def _of_samples(rows: Sequence[Row], drawn: pd.DataFrame | None) -> str:
     """Return the number of samples of each result, and their spread."""
     found = [result for row in rows for result in _results(row)]
     sampled = [each for result in found for each in _samples(result)]

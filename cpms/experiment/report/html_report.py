@@ -31,7 +31,8 @@ from cpms.experiment.rows.schema import unit_of
 from cpms.experiment.rows.standing import commit_text
 
 NUMBERS = (
-    *("solve_s", "query_s", "run_s", "solves_s", "sweep_us", "median_ms", "convert_gbps", "restore_gbps"),
+    *("solve_s", "query_s", "run_s", "solves_s", "amortised_us", "sweep_us", "median_ms"),
+    *("convert_gbps", "restore_gbps"),
     *("iterations", "bits", "error_l1", "error", "residual_l1", "residual", "error_bound"),
     *("matrix_bytes", "least_bytes", "bytes", "prepare_s", "nodes", "edges"),
 )

@@ -34,12 +34,16 @@ from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import MEASURED, PARAMETERS
 from cpms.formats.formats import format_named
 
-_TIMES = {"solve_s": 1.0, "solves_s": 1.0, "run_s": 1.0, "query_s": 1.0, "sweep_us": 1e-6, "median_ms": 1e-3}
+_TIMES = {
+    **dict.fromkeys(("solve_s", "solves_s", "run_s", "query_s"), 1.0),
+    **dict.fromkeys(("amortised_us", "sweep_us"), 1e-6),
+    "median_ms": 1e-3,
+}
 """Columns of the time of a result, with the factor to seconds; the first that a result has is used."""
 _ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
 _RESIDUALS = ("residual_l1", "residual")
 _SIZES = ("edges", "entries", "values")
-_TRAFFIC = ("bytes_read", "least_bytes", "bytes", "matrix_bytes", "received_bytes")
+_TRAFFIC = ("bytes_read", "least_bytes", "amortised_bytes", "bytes", "matrix_bytes", "received_bytes")
 
 
 def observations(rows: Iterable[Row]) -> pd.DataFrame:
@@ -250,9 +254,14 @@ def _queries_of_batches(line: dict[str, Any], batches: int) -> list[int]:
 
 
 def _ends(line: dict[str, Any], samples: list[float], seconds: float) -> dict[str, float]:
-    """Return the least and the largest sample in seconds; for a result without samples, those that the row states."""
+    """Return the least and the largest sample in seconds; for a result without samples, those that the row states.
+
+    Those of single sweeps are no spread of their mean if some include an update of x.
+    """
     if len(samples) > 1:
         return {"least": min(samples), "most": max(samples)}
+    if line.get("update_us", 0) > 0:
+        return {"least": seconds, "most": seconds}
     for unit, factor in (("us", 1e-6), ("ms", 1e-3)):
         if line.get(f"least_{unit}", 0) > 0 and line.get(f"most_{unit}", 0) > 0:
             return {"least": factor * line[f"least_{unit}"], "most": factor * line[f"most_{unit}"]}
@@ -302,7 +311,7 @@ def _split_by_bits(parts: list[dict[int, float]], seconds: float) -> dict[int, f
 
 def _moved(line: dict[str, Any], traffic: str) -> float:
     """Return the bytes read and written in the time of a result; NaN if its row has no traffic, but only a size."""
-    if traffic in ("bytes_read", "least_bytes") or (traffic == "bytes" and line.get("kind") == "sweeps"):
+    if traffic in ("bytes_read", "least_bytes", "amortised_bytes"):
         return float(line[traffic])
     return 2.0 * line.get("bytes", np.nan) if line.get("kind") == "conversion" else np.nan
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread, three_digits
 from cpms.experiment.report.intervals import FEWEST, geometric
@@ -104,42 +105,43 @@ def show_faster(
         out.leave_out("table and figure", f"no graph has sweeps both {by} and not")
         return
     out.table(
-        table.drop(columns=["low", "high", "slowest"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
-        best={"times faster": "most"},
+        table.drop(columns=["low", "high"]), suffix=suffix,
+        caption=f"{caption.format(gpu=rows.gpu.iloc[0])}. {UPDATES}", best={"times faster": "most"},
     )  # fmt: skip
-    interval = "from the fastest sample without it over the slowest with it to the slowest over the fastest"
-    slowest = f"the slowest sample without it takes up to {three_digits(table.slowest.max())} times the median"
-    more = f"; recorded are the least, the median and the most of the samples alone; {slowest}{more}"
-    faster_figure(table, out, by, interval, suffix=suffix, of=[str(rows.experiment.iloc[0])], more=more)
+    interval = (
+        "from the fastest sweep without it over the slowest with it to the slowest over the fastest, where no sweep "
+        "of either includes a deferred update of x"
+    )
+    experiment = str(rows.experiment.iloc[0])
+    faster_figure(table, out, by, interval, suffix=suffix, of=[experiment], more=more, compared="times of sweeps")
 
 
 def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[str, Any]]:
     """Yield a line for each format: the microseconds of a row's sweeps without and with an optimisation."""
     for result, made in without_and_with(row, lever):
+        without, taken = sweep_times(row, result), sweep_times(row, made)
         yield {
             "graph": shortened(label(row)),
             "edges": row.edges,
             "storage": result["storage"],
             "bits": result["bits"],
-            "us": result["sweep_us"],
-            f"{called} us": made["sweep_us"],
-            "apart us": made["most_us"] - made["least_us"],
-            "times faster": result["sweep_us"] / made["sweep_us"],
+            "us": without.us,
+            "median us": without.plain_us,
+            f"{called} us": taken.us,
+            f"{called} median us": taken.plain_us,
+            "apart us": taken.apart_us,
+            "times faster": without.us / taken.us,
             "bytes": made["bytes"] / result["bytes"],
             "gathers us": made["gather_us"],
-            "slowest": result["most_us"] / result["sweep_us"],
-            **extremes(result, made),
+            "low": without.least_us / taken.most_us,
+            "high": without.most_us / taken.least_us,
         }
 
 
-def extremes(without: dict[str, Any], made: dict[str, Any]) -> dict[str, float]:
-    """Return the least and the largest ratio of samples of two sweeps, from their least and largest samples."""
-    return {"low": without["least_us"] / made["most_us"], "high": without["most_us"] / made["least_us"]}
-
-
 def faster_figure(
-    table: pd.DataFrame, out: Output, by: str, interval: str, *, suffix: str, of: list[str], more: str = ""
-) -> None:
+    table: pd.DataFrame, out: Output, by: str, interval: str, *, suffix: str, of: list[str], more: str = "",
+    compared: str = "medians",
+) -> None:  # fmt: skip
     """Draw how many times faster each graph is, by the bits of a value, with intervals.
 
     Parameters
@@ -158,6 +160,8 @@ def faster_figure(
         The experiment.
     more : str
         More sentences of the caption.
+    compared : str
+        What the ratios are of.
     """
     figure, beyond = _figure(table, out, by, of)
     arrows = f", where arrows are up to {three_digits(max(beyond))}" if beyond else ""
@@ -167,7 +171,7 @@ def faster_figure(
     out.figure(
         figure,
         suffix=suffix,
-        caption=f"Times faster {by} than without, ratios of medians, above 1 faster with it; colour: the bits of a "
+        caption=f"Times faster {by} than without, ratios of {compared}, above 1 faster with it; colour: the bits of a "
         f"value{order}; lines: {interval}{arrows}{more}",
         of=of,
     )

@@ -18,6 +18,7 @@ from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder
 from cpms.base.text.suggestions import unknown
 from cpms.base.text.tables import write_csv
+from cpms.experiment.derived import sweep_times
 from cpms.experiment.rows import rows as files
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import RESULTS, contestants
@@ -31,8 +32,9 @@ _FIRST = ("experiment", "cell", "result", "graph", "parameters", "status")
 def flatten(rows: Iterable[Row]) -> pd.DataFrame:
     """Return rows as a table with one line a result; docs/rows.md has the type and unit of each column.
 
-    A column of a result takes precedence over one of its cell. Results that could not be measured have a line with
-    their ``status`` and ``reason``.
+    A column of a result takes precedence over one of its cell. Some columns of sweeps are derived from others
+    (`cpms.experiment.derived.sweep_times`). Results that could not be measured have a line with their ``status`` and
+    ``reason``.
 
     Parameters
     ----------
@@ -64,7 +66,8 @@ def _lines(row: Row) -> Iterator[dict[str, Any]]:
     cell = {name: value for name, value in row.items() if name not in RESULTS}
     for place, (name, result) in enumerate(contestants(row)):
         status = row["status"] if row["status"] != "ok" else result.get("status", "ok")
-        joined = {**cell, **result, "status": status, "result": place, "parameters": name}
+        derived = sweep_times.columns(row, result)
+        joined = {**cell, **result, **derived, "status": status, "result": place, "parameters": name}
         yield dict(_plain(name, value) for name, value in joined.items())
 
 

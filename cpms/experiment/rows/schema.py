@@ -47,12 +47,12 @@ entry|integer|1|place of the result among those of its row with the same paramet
 variant_json|JSON||settings of a contestant of other software
 repetition|integer|1|number of the repetition
 rounds|integer|1|rounds, in each of which all contestants run once
-samples|integer|1|samples of each measurement
+samples|integer|1|samples of each measurement; of kind sweeps, runs
 warmup|integer|1|unmeasured runs before
 shuffle|integer|1|seed of the order of the cells
 outliers|text||keep; set aside: outliers are in columns of their own
 solves|integer|1|solves by the same processes, or that a prepared graph is announced for
-sweeps|integer|1|sweeps a sample
+sweeps|integer|1|sweeps of a run, the first of which is not timed
 queries|integer|1|queries of a batch
 switch|number|1|relative residual from which on vectors have their second format
 restart|integer|1|basis vectors of a cycle of GMRES
@@ -221,9 +221,12 @@ exchange_16_bits_s|number|s|exchange of values of 16 bits
 median_ms|number|ms|median of samples
 least_ms|number|ms|least of samples
 most_ms|number|ms|most of samples
-sweep_us|number|us|one sweep, the median of samples
-least_us|number|us|least of the samples of a sweep
-most_us|number|us|most of the samples of a sweep
+sweep_us|number|us|one sweep, the median over the single sweeps of all runs
+least_us|number|us|least of the single sweeps of all runs
+most_us|number|us|most of the single sweeps of all runs, some of which include an update of x
+amortised_us|number|us|the mean sweep of a long run, derived: sweep_us and an eighth of update_us
+update_us|number|us|what a deferred update of x adds to every eighth sweep, derived: most_us less sweep_us, or 0
+amortised_bytes|number|bytes|memory traffic of the mean sweep of a long run, derived: bytes and an eighth of an update's
 gather_us|number|us|gathers of a sweep alone
 copy_json|JSON|ms|copy of the array: median, least, most
 bandwidth_gbps|number|1e9 bytes/s|least_bytes of a stage over its median time

@@ -80,8 +80,7 @@ def _tables_and_figures(rows, out, experiment, suffix):
             f"{interval_text(rows, 'run_samples_s')}{UNSEEN}, in 32 bits, the serial program in 64. Above, the stage "
             "that the title names on sub-graphs of the first nodes of its graph; grey: Figure 7 of Jiang's report "
             "as printed, of a GPU over 4 cores of another machine. Marks of one number of nodes, or of work-items, lie "
-            f"beside each other, and curves go through their places. Driver's: work-groups of the size that the driver "
-            f"chooses{_between(found)}. {KERNELS}",
+            f"beside each other. Driver's: work-groups of the size that the driver chooses{_between(found)}. {KERNELS}",
             of=[experiment],
         )
     if not (parts or curves):
@@ -353,16 +352,15 @@ def _work_group_panel(axes, results):
         known, chosen = cells[cells.work_group > 0].sort_values("work_group"), cells[cells.work_group == 0]
         runs = [run for _, run in known.groupby((np.log2(known.work_group).diff() > 1).cumsum())]
         for part, line in (*((run, "-") for run in runs), (chosen, "")):
-            at = np.log2(part.work_group.where(part.work_group > 0, 2.0**own))
+            at = np.log2(part.work_group.where(part.work_group > 0, 2.0**own)) + apart
             if len(part):
-                axes.plot(at, part["ms an iteration"], line, color=style["color"], linewidth=style["lw"], zorder=1)
                 ends_of = [
                     [1e3 * end / count for end in median_ends(samples)]
                     for samples, count in zip(part.run_samples_s, part.iterations, strict=True)
                 ]
                 style |= {"label": STAGES[stage] if line and part is runs[0] else None}
                 places = part.work_group if line else ["driver's"]
-                _curve(axes, at + apart, part["ms an iteration"], ends_of, places, STAGES[stage], linestyle="", **style)
+                _curve(axes, at, part["ms an iteration"], ends_of, places, STAGES[stage], linestyle=line, **style)
     ticks = [sizes[-1]]
     for size in sizes[::-1]:
         if np.log2(ticks[-1] / size) >= max(1, np.ceil(octaves / 5)):

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.report.captions import some
+from cpms.experiment.report.captions import some, spread
 from cpms.experiment.report.intervals import interval_text, ratio_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.speedup_figures import faster_figure, faster_lines, show_faster
@@ -34,8 +34,8 @@ def show(rows, out, beside):
     out.table(
         table.drop(columns=["low", "high"]),
         suffix="_solves",
-        caption=f"Whole solves to 1e-10 on {solved.gpu.iloc[0]}, medians, without a lever and with it; bits and all "
-        "else are the engine's choice in both",
+        caption=f"Whole solves to 1e-10 on {solved.gpu.iloc[0]}, medians, without a lever and with it; spread: "
+        "interquartile range of the solves over their median; bits and all else are the engine's choice in both",
     )
     for key, called in SOLVES.items():
         part = table[table.lever == called]
@@ -63,7 +63,9 @@ def _solves(row):
                 "bits": min(chosen["bits"]),
                 "bits without": min(off["bits"]),
                 "without ms": 1e3 * off["solve_s"],
+                "without spread, %": 100 * spread(off["solve_samples_s"]),
                 "with ms": 1e3 * chosen["solve_s"],
+                "with spread, %": 100 * spread(chosen["solve_samples_s"]),
                 "times faster": off["solve_s"] / chosen["solve_s"],
                 "low": low,
                 "high": high,
@@ -75,15 +77,17 @@ SWEEPS = [
         "gpu_cached",
         lambda row: faster_lines(row, "cached", "in-cache"),
         "by in-cache sweeps",
-        "Sweeps on {gpu} of graphs that fit in its cache, medians and how far apart the fastest and the slowest are: "
-        "as those of other graphs, and in the cache; gathers alone, in a kernel of their own",
+        "Sweeps on {gpu} of graphs that fit in its cache, as those of other graphs, and in the cache: microseconds "
+        "of a sweep, the mean over a run and the median of single sweeps; of in-cache sweeps also how far the "
+        "fastest and the slowest are apart; gathers alone, in a kernel of their own",
     ),
     (
         "gpu_merged",
         lambda row: faster_lines(row, "merge", "lumped"),
         "by lumping nodes with equal out-edges",
-        "Sweeps on {gpu} over all nodes, and over one for those with equal out-edges (lumping), medians and how far "
-        "apart the fastest and the slowest are; bytes are those of the one over the other; the engine lumps where it "
-        "pays for a solve",
+        "Sweeps on {gpu} over all nodes, and over one for those with equal out-edges (lumping): microseconds of a "
+        "sweep, the mean over a run and the median of single sweeps; of lumped ones also how far the fastest and the "
+        "slowest are apart, where none includes an update; bytes are those of the one over the other, without "
+        "updates; the engine lumps where it pays for a solve",
     ),
 ]

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_orders"]
@@ -13,29 +14,32 @@ def show(rows, out):
     out.table(
         pd.DataFrame([_renumbered(row) for row in given]),
         best=dict.fromkeys(("sweep us", "as given us"), "row least"),
-        caption=f"The engine's own order on {rows.gpu.iloc[0]}, by out-degree where samples of the edges promise fewer "
-        "memory transactions, against the graph's: microseconds a 16-bit sweep, medians, with how far apart the least "
-        "and the most are; and milliseconds of the host to look, and to sort where that may pay",
+        caption=f"The engine's own order on {rows.gpu.iloc[0]}, by out-degree where samples of the edges promise "
+        "fewer memory transactions, against the graph's: microseconds of a 16-bit sweep, the mean over a run, with "
+        "how far apart the least and the most of single sweeps are where none includes an update of x; and "
+        f"milliseconds of the host to look, and to sort where that may pay. {UPDATES}",
     )
     out.table(
         pd.DataFrame([_ordered(row) for _, row in rows.iterrows()]),
         suffix="_others",
-        caption=f"Other orders on {rows.gpu.iloc[0]}: microseconds a sweep, medians, with how far apart the least and "
-        "the most are, of gathers alone, and the seconds to load or generate the graph and to order it on the host (by "
-        "bandwidth: SciPy's reverse Cuthill-McKee; by communities: igraph's Leiden); the first line's include what a "
-        "program does once",
+        caption=f"Other orders on {rows.gpu.iloc[0]}: microseconds of a sweep, the mean over a run, with how far "
+        "apart the least and the most of single sweeps are where none includes an update of x, of gathers alone, and "
+        "the seconds to load or generate the graph and to order it on the host (by bandwidth: SciPy's reverse "
+        "Cuthill-McKee; by communities: igraph's Leiden); the first line's include what a program does once. "
+        f"{UPDATES}",
     )
 
 
 def _renumbered(row):
     low = _by_numbering(row)
+    own, given = (sweep_times(row, low[renumber]) for renumber in (True, False))
     return {
         "graph": shortened(label(row)),
         "ordered": "by out-degree" if low[True]["renumbered"] else "as given",
-        "sweep us": low[True]["sweep_us"],
-        "apart, %": _apart(low[True]),
-        "as given us": low[False]["sweep_us"],
-        "as given apart, %": _apart(low[False]),
+        "sweep us": own.us,
+        "apart, %": _apart(own),
+        "as given us": given.us,
+        "as given apart, %": _apart(given),
         "numbering ms": 1e3 * low[True]["numbering_s"],
     }
 
@@ -46,16 +50,16 @@ def _by_numbering(row):
 
 def _ordered(row):
     first = {result["storage"]: result for result in reversed(row.results)}
-    low, double = first.get("fp16", {}), first.get("fp64", {})
+    low, double = (sweep_times(row, first[name]) if name in first else None for name in ("fp16", "fp64"))
     return {
         "graph": shortened(label(row)),
-        "16 bits us": low.get("sweep_us"),
-        "apart, %": _apart(low) if low else None,
-        "gathers us": low.get("gather_us"),
-        "64 bits us": double.get("sweep_us"),
+        "16 bits us": low and low.us,
+        "apart, %": low and _apart(low),
+        "gathers us": first.get("fp16", {}).get("gather_us"),
+        "64 bits us": double and double.us,
         "load and order s": row.load_s,
     }
 
 
-def _apart(result):
-    return 100 * (result["most_us"] - result["least_us"]) / result["sweep_us"]
+def _apart(times):
+    return 100 * times.apart_us / times.us

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from cpms.base.text.counted import counted
+from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.output import label, shortened
@@ -39,9 +40,10 @@ def show(rows, out, beside):
         f"{first.gpu}, for the {counted(count, 'graph')} of more than {LEAST / 1e6:g}M edges{both}; such graphs exceed "
         "its cache. In each row 64 bits above 16, hollow, which are cpms4 in products, fp16 in sweeps. Grey line: copy "
         f"bandwidth, {first.copy_gbps:.0f} GB/s, which reading alone may pass; pale lines: least to most of the samples"
-        f"{UNSEEN}. Strokes: bytes a second if each edge took a random gather, of 8 bytes "
-        f"({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} G/s); a graph passes "
-        f"its stroke where neighbours are near each other or hubs lie in shared memory (rmat){_staged(swept)}",
+        f"{UNSEEN}, none where some sweeps include an update of x. Strokes: bytes a second if each edge took a random "
+        f"gather, of 8 bytes ({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} "
+        "G/s); a graph passes its stroke where neighbours are near each other or hubs lie in shared memory (rmat)"
+        f"{_staged(swept)}",
     )
 
 
@@ -121,10 +123,11 @@ def _figure(drawn, first, out):
 
 
 _CAPTION = (
-    "Fused sweeps on {}, the engine's own choice of arrangement: bytes that a sweep must move, values gathered not "
-    "counted, at the copy bandwidth of the same run, and gathers alone, in a kernel of their own, over its time; "
-    "gathers are none where values are staged in shared memory; 'reached' is the larger of both, above 1 where sweeps "
-    "gather in a better order than that kernel"
+    "Fused sweeps on {}, means over a run, in the engine's own choice of arrangement: bytes that a sweep must move, "
+    "values gathered not counted, at the copy bandwidth of the same run, and gathers alone, in a kernel of their "
+    "own, over its time; gathers are none where values are staged in shared memory; 'reached' is the larger of both, "
+    "above 1 where sweeps gather in a better order than that kernel; 'apart' is how far the fastest and the slowest "
+    f"single sweep are apart, where none includes an update. {UPDATES}"
 )
 
 
@@ -132,25 +135,24 @@ def _swept(row):
     own = row.results[0]["arrangement"]
     for result in row.results:
         if result["arrangement"] == own:
-            seconds = 1e-6 * result["sweep_us"]
+            times = sweep_times(row, result)
+            gathers_us = 0.0 if result["in_bins"] else result["gather_us"]
             yield {
                 "graph": shortened(label(row)),
                 "edges": row.edges,
                 "storage": result["storage"],
                 "bits": result["bits"],
-                "us": result["sweep_us"],
-                "low": 1e-3 * result["bytes"] / result["most_us"],
-                "high": 1e-3 * result["bytes"] / result["least_us"],
+                "us": times.us,
+                "median us": times.plain_us,
+                "low": 1e-3 * times.bytes / times.most_us,
+                "high": 1e-3 * times.bytes / times.least_us,
                 "staged": bool(result["in_bins"]),
-                "apart us": result["most_us"] - result["least_us"],
-                "MB": result["bytes"] / 1e6,
+                "apart us": times.apart_us,
+                "MB": times.bytes / 1e6,
                 "million gathers": row.edges / 1e6,
-                "GB/s": result["bytes"] / seconds / 1e9,
-                "of copy": result["bytes"] / seconds / 1e9 / row.ceilings["copy_gbps"],
-                "G gathers/s": row.edges / seconds / 1e9,
-                "of gathers": None if result["in_bins"] else result["gather_us"] / result["sweep_us"],
-                "reached": max(
-                    result["bytes"] / row.ceilings["copy_gbps"] / 1e3, 0 if result["in_bins"] else result["gather_us"]
-                )
-                / result["sweep_us"],
+                "GB/s": 1e-3 * times.bytes / times.us,
+                "of copy": 1e-3 * times.bytes / times.us / row.ceilings["copy_gbps"],
+                "G gathers/s": 1e-3 * row.edges / times.us,
+                "of gathers": None if result["in_bins"] else gathers_us / times.us,
+                "reached": max(1e-3 * times.bytes / row.ceilings["copy_gbps"], gathers_us) / times.us,
             }

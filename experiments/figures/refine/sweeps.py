@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import UNSEEN, geometric
 from cpms.experiment.report.output import label, shortened
@@ -37,22 +38,25 @@ def show(rows, out, beside):
     out.table(
         table.drop(columns=ends_of_sweeps),
         best={"sweep us": "least by graph,storage"},
-        caption=f"A sweep on {rows.gpu.iloc[0]}, medians, and how far apart the least and the most are: 'bytes' "
-        "at the copy bandwidth of the same run, 'gathers' "
-        "alone in a kernel of their own, but none where bins gather from shared memory; 'reached' the larger of the "
-        "two over the sweep, above 1 where sweeps gather in a better order than that kernel, which then is no limit; "
-        "'of plain' the same with the bytes of sources of 32 bits, a row pointer and a degree, however little is read",
+        caption=f"A sweep on {rows.gpu.iloc[0]}, the mean over a run and the median of single sweeps, what an update "
+        "of x adds to one, and, where none includes an update, how far apart the least and the most are: 'bytes' at "
+        "the copy bandwidth of the same run, 'gathers' alone in a kernel of their own, but none where bins gather "
+        "from shared memory; 'reached' the larger of the two over the sweep, above 1 where sweeps gather in a better "
+        "order than that kernel, which then is no limit; 'of plain' the same with the bytes of sources of 32 bits, a "
+        f"row pointer and a degree, however little is read. {UPDATES}",
     )
-    best = table.sort_values("sweep us").groupby(["graph", "storage"], sort=False).first().reset_index()
+    best = table.sort_values("sweep us").drop_duplicates(["graph", "storage"])
     out.table(
-        best.drop(columns=ends_of_sweeps), suffix="_best", caption="The fastest arrangement of each graph and storage"
+        best.drop(columns=ends_of_sweeps),
+        suffix="_best",
+        caption=f"The fastest arrangement of each graph and storage. {UPDATES}",
     )
     chosen = table[table.arrangement == "as chosen"]
     out.figure(
         _figure(chosen, out),
-        caption="Share of the copy bandwidth of the same run that the bytes of a sweep reach on "
-        f"{rows.gpu.iloc[0]}, medians, in each row with values of 64 bits above 16; lines: least to most of the "
-        f"samples, some of which are a few times slower{UNSEEN}. Strokes: the same bytes in the time of a kernel that "
+        caption="Share of the copy bandwidth of the same run that the bytes of a sweep, the mean over a run, reach "
+        f"on {rows.gpu.iloc[0]}, in each row with values of 64 bits above 16; lines: least to most of single "
+        f"sweeps{UNSEEN}, none where some include an update of x. Strokes: the same bytes in the time of a kernel that "
         "only gathers. Sweeps that gather in a better order pass their stroke; no stroke is drawn beyond 1, where "
         "gathers alone are faster than the bytes. Diamonds: sweeps that stage values in shared memory, without random "
         "gathers, and whose bytes include those staged. In the cache latency counts",
@@ -90,27 +94,31 @@ def show(rows, out, beside):
 
 def _lines(row):
     bandwidth = row.ceilings["copy_gbps"] * 1e3  # bytes a microsecond
-    own = {(r["storage"]): r["sweep_us"] for r in row.results if r["arrangement"] == row.results[0]["arrangement"]}
+    first = row.results[0]["arrangement"]
+    own = {(r["storage"]): sweep_times(row, r).us for r in row.results if r["arrangement"] == first}
     for result in row.results:
-        moved = result["bytes"] / bandwidth
+        times = sweep_times(row, result)
+        moved = times.bytes / bandwidth
         gathers = np.nan if result["in_bins"] else result["gather_us"]
         yield {
             "graph": shortened(label(row)),
             "storage": result["storage"],
             "arrangement": _called(result["arrangement"]),
             "renumbered": result["renumbered"],
-            "sweep us": result["sweep_us"],
-            "apart us": result["most_us"] - result["least_us"],
+            "sweep us": times.us,
+            "median us": times.plain_us,
+            "update us": times.update_us or np.nan,
+            "apart us": times.apart_us,
             "bytes us": moved,
             "gathers us": gathers,
-            "reached": np.fmax(moved, gathers) / result["sweep_us"],
+            "reached": np.fmax(moved, gathers) / times.us,
             "edges": row.edges,
             "staged": bool(result["in_bins"]),
-            "of plain": max(_plain_bytes(row, result["bits"]) / bandwidth, result["gather_us"]) / result["sweep_us"],
-            "over the default": own[result["storage"]] / result["sweep_us"],
+            "of plain": max(_plain_bytes(row, result["bits"]) / bandwidth, result["gather_us"]) / times.us,
+            "over the default": own[result["storage"]] / times.us,
             "bits": result["bits"],
-            "low": np.fmax(moved, gathers) / result["most_us"],
-            "high": np.fmax(moved, gathers) / result["least_us"],
+            "low": np.fmax(moved, gathers) / times.most_us,
+            "high": np.fmax(moved, gathers) / times.least_us,
         }
 
 
@@ -193,7 +201,7 @@ def _bought_by(rows, key, lever):
     found = {}
     for _, row in rows.iterrows():
         pairs = without_and_with(row, key)
-        times = {old["storage"]: old["sweep_us"] / new["sweep_us"] for old, new in pairs}
+        times = {old["storage"]: sweep_times(row, old).us / sweep_times(row, new).us for old, new in pairs}
         found[shortened(label(row))] = {lever: times["fp16"]}
     return pd.DataFrame.from_dict(found, orient="index").rename_axis("graph")
 

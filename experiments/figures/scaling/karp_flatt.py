@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.karp_flatt import karp_flatt
+from cpms.experiment.derived.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import FEWEST, interval_text, ratio_ends
 from cpms.experiment.report.output import printed, shortened

@@ -1,0 +1,1 @@
+"""Quantities that are derived from recorded ones."""

@@ -1,0 +1,216 @@
+"""Times of sweeps: the mean over a run, updates of x included, and no spread but that of runs."""
+
+import itertools
+import statistics
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpms.backends.cuda.persistent.strategies import StrategyData
+from cpms.base.package_data import folder
+from cpms.experiment.derived import sweep_times as derived
+from cpms.experiment.derived.sweep_times import UPDATE_PERIOD, UPDATES, amortised, sweep_times
+from cpms.experiment.kinds.sweeps import bytes_moved
+from cpms.experiment.pages.numbers import all_numbers
+from cpms.experiment.report.captions import provenance
+from cpms.experiment.report.observations import observations
+from cpms.experiment.report.speedup_figures import faster_lines
+from cpms.experiment.rows import rows as files
+from cpms.experiment.rows.flat import flatten
+
+RESULTS = folder("experiments") / "results"
+SWEEPS = ("gpu_sweeps", "gpu_orders", "gpu_cached", "gpu_merged")
+times = st.floats(1.0, 1e4)
+NODES, EDGES = 1000, 4000
+
+
+def a_result(runs, bits=16, *, accumulates=False, **more):
+    """Return a result of runs of single sweeps, as kind ``sweeps`` records it."""
+    every = [each for run in runs for each in run]
+    return {
+        "arrangement": {"cached": accumulates},
+        "storage": f"fp{bits}",
+        "bits": bits,
+        "sweep_us": statistics.median(every),
+        "least_us": min(every),
+        "most_us": max(every),
+        "bytes": bytes_moved(NODES, EDGES, bits, accumulates=accumulates),
+        "in_bins": False,
+        "gather_us": 1.0,
+        **more,
+    }
+
+
+def a_row(*results, sweeps=30):
+    shared = {"experiment": "mine", "kind": "sweeps", "status": "ok", "graph": "path", "graph_name": "path"}
+    shared |= {"stand_in_for": None, "nodes": NODES, "edges": EDGES, "samples": 5, "sweeps": sweeps, "gpu": "H200"}
+    return {**shared, "cell": "0", "ceilings": {"copy_gbps": 4000.0}, "results": list(results)}
+
+
+def a_run(plain, slow, periods=3):
+    """Return the sweeps of a run, of which each eighth includes an update."""
+    return ([plain] * (UPDATE_PERIOD - 1) + [slow]) * periods
+
+
+@given(times, times, st.integers(2, 20), st.integers(1, 5))
+def test_the_amortised_time_of_a_run_with_periodic_slow_sweeps_is_its_mean(plain, more, period, periods):
+    run = ([plain] * (period - 1) + [plain + more]) * periods
+    assert amortised(plain, plain + more, period) == pytest.approx(statistics.fmean(run))
+
+
+@given(times, times, st.sampled_from([8, 16, 32]))
+def test_the_time_of_a_sweep_that_defers_updates_is_the_mean_of_a_run(plain, more, bits):
+    run = a_run(plain, plain + more)
+    result = a_result([run] * 5, bits)
+    found = sweep_times(a_row(result), result)
+    assert found.us == pytest.approx(statistics.fmean(run))
+    assert (found.plain_us, found.update_us) == (plain, pytest.approx(more))
+    assert not found.has_spread
+    assert np.isnan(found.apart_us)
+
+
+@given(st.lists(times, min_size=5, max_size=29), st.sampled_from([16, 64]))
+def test_other_sweeps_take_their_median_with_a_spread_around_it(run, bits):
+    result = a_result([run], bits, accumulates=bits < 64)
+    found = sweep_times(a_row(result), result)
+    assert (found.us, found.update_us) == (statistics.median(run), 0.0)
+    assert found.least_us <= found.us <= found.most_us
+    assert found.bytes == result["bytes"]
+
+
+@given(
+    st.integers(1, 10**7), st.floats(0.1, 60.0), st.sampled_from([8, 16, 32]), st.booleans(), st.sampled_from([1, 4])
+)
+def test_recorded_bytes_show_whether_updates_are_deferred(nodes, degree, bits, accumulates, degree_bytes):
+    class Data(StrategyData):
+        __slots__ = ()
+        degree_bytes = None
+
+    Data.degree_bytes = degree_bytes
+    moved = bytes_moved(nodes, int(degree * nodes), bits, Data(), accumulates=accumulates)
+    result = a_result([[1.0]], bits, bytes=moved)
+    row = {"nodes": nodes, "edges": int(degree * nodes), "results": [result]}
+    assert derived.defers(row, result) is not accumulates
+    assert derived.defers(row, {**result, "in_bins": True})
+    assert not derived.defers(row, {**result, "bits": 64})
+
+
+def test_a_lumped_graph_lies_in_the_cache_if_the_whole_one_does():
+    for accumulates in (False, True):
+        whole = a_result([[1.0]], accumulates=accumulates, arrangement={"merge": False})
+        lumped = {**whole, "arrangement": {"merge": True}, "bytes": 1.0, "most_us": 2.0}
+        found = sweep_times(a_row(whole, lumped), lumped)
+        assert (found.update_us > 0) is not accumulates
+        assert np.isnan(found.bytes) is not accumulates  # Its nodes are not recorded.
+
+
+@pytest.mark.parametrize(("bits", "moved"), [(8, 25), (16, 34), (32, 52)])
+def test_an_update_reads_eight_residuals_and_x_and_writes_x_and_the_last_residual(bits, moved):
+    result = a_result([[1.0, 1.0, 2.0]], bits)
+    share = sweep_times(a_row(result), result).bytes - result["bytes"]
+    assert share == pytest.approx(NODES * moved / 8)
+
+
+def swept():
+    """Yield the recorded rows of the kind with their results in few bits."""
+    for name in SWEEPS:
+        for row in files.read(RESULTS / f"{name}.jsonl"):
+            for result in row["results"] if row["status"] == "ok" else []:
+                yield row, result
+
+
+def test_recorded_sweeps_without_deferred_updates_differ_by_noise_alone():
+    assert all(
+        result["most_us"] < 1.2 * result["sweep_us"] for row, result in swept() if not derived.defers(row, result)
+    )
+
+
+def test_times_are_those_of_solves_whose_rows_hold_each_sweep():
+    """Inner sweeps 9, 17 and so on of an outer step include an update, without acceleration and error feedback."""
+    derived_us = {
+        (row["graph"], result["storage"]): sweep_times(row, result)
+        for row, result in swept()
+        if row["experiment"] == "gpu_sweeps" and result["arrangement"] == row["results"][0]["arrangement"]
+    }
+    compared = 0
+    for row in files.read(RESULTS / "gpu_refine.jsonl"):
+        for result in row["results"]:
+            found = derived_us.get((row["graph"], result["storage"]))
+            if result["status"] != "ok" or not result.get("plain") or not found or not found.update_us:
+                continue
+            if result["bits"].count(64) == 1:  # By error feedback.
+                continue
+            each_us, bits = 1e6 * np.diff(result["step_s"]), result["bits"][1:]
+            begins = [0, *(place + 1 for place, read in enumerate(bits) if read == 64), len(bits) + 1]
+            steps = [each_us[first : last - 1] for first, last in itertools.pairwise(begins)]
+            periods = [step[1 + k : 9 + k] for step in steps for k in range(0, len(step) - 8, UPDATE_PERIOD)]
+            if periods:
+                compared += 1
+                assert found.us == pytest.approx(np.mean(periods), rel=0.04), (row["graph"], result["storage"])
+                assert {int(np.argmax(period)) for period in periods} == {UPDATE_PERIOD - 1}
+    assert compared >= 10
+
+
+def test_tables_and_generic_figures_have_the_mean_and_no_spread_of_deferred_updates():
+    deferring, other = a_result([a_run(10.0, 90.0)] * 5), a_result([[9.0, 10.0, 12.0]], 64)
+    row = a_row(deferring, other)
+    table = flatten([row])
+    assert table.amortised_us.tolist() == [20.0, 10.0]
+    assert table.update_us.tolist() == [80.0, 0.0]
+    assert table.amortised_bytes.tolist() == [deferring["bytes"] + NODES * 34 / 8, other["bytes"]]
+    found = observations([row]).set_index("bits")
+    assert found.seconds[16] == found.least[16] == found.most[16] == pytest.approx(20e-6)
+    assert (found.least[64], found.most[64]) == pytest.approx((9e-6, 12e-6))
+    assert found.moved[16] == table.amortised_bytes[0]
+
+
+def test_rows_without_what_times_are_derived_from_have_no_derived_columns():
+    result = a_result([[1.0, 2.0]])
+    row = a_row(result)
+    assert derived.columns(row, result)
+    assert derived.columns({**row, "kind": "product"}, result) == {}
+    for key in ("nodes", "edges"):
+        assert derived.columns({**row, key: None}, result) == {}
+    for key in ("sweep_us", "most_us", "bytes", "bits"):
+        assert derived.columns(row, {**result, key: None}) == {}
+
+
+@given(times, times, times)
+def test_ratios_of_sweeps_have_ends_only_where_both_have_a_spread(plain, more, faster):
+    run = a_run(plain, plain + more)
+    without, taken = a_result([run] * 5), a_result([[faster]] * 5, accumulates=True)
+    (line,) = faster_lines(pd.Series(a_row(without, taken)), "cached", "in-cache")
+    assert line["times faster"] == pytest.approx(statistics.fmean(run) / faster)
+    assert np.isnan([line["low"], line["high"]]).all()
+    constant = [
+        a_result([[each]] * 5, 64, arrangement={"cached": cached}) for each, cached in ((plain, False), (faster, True))
+    ]
+    (line,) = faster_lines(pd.Series(a_row(*constant)), "cached", "in-cache")
+    assert line["low"] == line["times faster"] == line["high"] == plain / faster
+    assert line["apart us"] == 0
+
+
+def test_captions_count_runs_and_say_what_medians_leave_out():
+    deferring, other = a_result([a_run(10.0, 90.0)]), a_result([[9.0, 10.0, 12.0]], 64)
+    both, alone = provenance([a_row(deferring, other)]), provenance([a_row(other)])
+    runs = "Runs of each result: 5, in each 29 timed sweeps; least to most of single sweeps 30 % of the median (median)"
+    assert both.endswith(f"{runs}, where none includes an update. {UPDATES}.")
+    assert alone.endswith(f"{runs}.")
+    solved = {"experiment": "x", "cell": "1", "results": [{"solve_samples_s": [1.0, 2.0, 3.0]}]}
+    assert "Samples of each result: 3; median" in provenance([solved, a_row(other)])
+    assert runs in provenance([solved, a_row(other)])
+
+
+def test_sixteen_bits_are_faster_than_sixty_four_by_means_of_runs():
+    number = all_numbers(RESULTS)["limits.bits"]
+    ratios = []
+    for row in number.rows:
+        first = row["results"][0]["arrangement"]
+        own = {each["storage"]: each for each in row["results"] if each["arrangement"] == first}
+        few, double = own["fp16"], own["fp64"]
+        ratios.append(8 * double["sweep_us"] / (7 * few["sweep_us"] + few["most_us"]))
+    assert (number.low, number.high) == pytest.approx((min(ratios), max(ratios)))
+    assert number.value == pytest.approx(np.exp(np.mean(np.log(ratios))))
