@@ -164,7 +164,11 @@ def test_tables_and_generic_figures_have_the_mean_and_no_spread_of_deferred_upda
     found = observations([row]).set_index("bits")
     assert found.seconds[16] == found.least[16] == found.most[16] == pytest.approx(20e-6)
     assert (found.least[64], found.most[64]) == pytest.approx((9e-6, 12e-6))
-    assert found.moved[16] == table.amortised_bytes[0]
+    assert found.moved[16] == found.traffic[16] == table.amortised_bytes[0]
+    lumped = {**deferring, "arrangement": {"merge": True}}
+    found = observations([a_row(lumped)])  # Bytes without those of an update are none of its sweeps.
+    assert found.traffic.isna().all()
+    assert found.moved.isna().all()
 
 
 def test_rows_without_what_times_are_derived_from_have_no_derived_columns():
