@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
+from cpms.experiment.derived.sweep_times import sweep_times
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread, three_digits
 from cpms.experiment.report.intervals import FEWEST, geometric
@@ -104,16 +104,16 @@ def show_faster(
     if table.empty:
         out.leave_out("table and figure", f"no graph has sweeps both {by} and not")
         return
+    of = [str(rows.experiment.iloc[0])]
     out.table(
-        table.drop(columns=["low", "high"]), suffix=suffix,
-        caption=f"{caption.format(gpu=rows.gpu.iloc[0])}. {UPDATES}", best={"times faster": "most"},
+        table.drop(columns=["low", "high"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
+        best={"times faster": "most"}, of=of,
     )  # fmt: skip
     interval = (
         "from the fastest sweep without it over the slowest with it to the slowest over the fastest, where no sweep "
         "of either includes a deferred update of x"
     )
-    experiment = str(rows.experiment.iloc[0])
-    faster_figure(table, out, by, interval, suffix=suffix, of=[experiment], more=more, compared="times of sweeps")
+    faster_figure(table, out, by, interval, suffix=suffix, of=of, more=more, compared="times of sweeps")
 
 
 def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[str, Any]]:

@@ -36,6 +36,7 @@ def show(rows, out, beside):
         suffix="_solves",
         caption=f"Whole solves to 1e-10 on {solved.gpu.iloc[0]}, medians, without a lever and with it; spread: "
         "interquartile range of the solves over their median; bits and all else are the engine's choice in both",
+        of=BESIDE,
     )
     for key, called in SOLVES.items():
         part = table[table.lever == called]

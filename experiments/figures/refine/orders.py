@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
+from cpms.experiment.derived.sweep_times import sweep_times
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_orders"]
@@ -17,7 +17,7 @@ def show(rows, out):
         caption=f"The engine's own order on {rows.gpu.iloc[0]}, by out-degree where samples of the edges promise "
         "fewer memory transactions, against the graph's: microseconds of a 16-bit sweep, the mean over a run, with "
         "how far apart the least and the most of single sweeps are where none includes an update of x; and "
-        f"milliseconds of the host to look, and to sort where that may pay. {UPDATES}",
+        "milliseconds of the host to look, and to sort where that may pay",
     )
     out.table(
         pd.DataFrame([_ordered(row) for _, row in rows.iterrows()]),
@@ -25,8 +25,7 @@ def show(rows, out):
         caption=f"Other orders on {rows.gpu.iloc[0]}: microseconds of a sweep, the mean over a run, with how far "
         "apart the least and the most of single sweeps are where none includes an update of x, of gathers alone, and "
         "the seconds to load or generate the graph and to order it on the host (by bandwidth: SciPy's reverse "
-        "Cuthill-McKee; by communities: igraph's Leiden); the first line's include what a program does once. "
-        f"{UPDATES}",
+        "Cuthill-McKee; by communities: igraph's Leiden); the first line's include what a program does once",
     )
 
 

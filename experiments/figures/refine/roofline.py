@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cpms.base.text.counted import counted
-from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
+from cpms.experiment.derived.sweep_times import sweep_times
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.output import label, shortened
@@ -27,10 +27,11 @@ def show(rows, out, beside):
     first = rows.iloc[0]
     gathers = ", ".join(f"{first[f'gather_{size}_byte_giga_per_s']:.0f} G/s of {size} bytes" for size in (2, 4, 8))
     rates = f"copy {first.copy_gbps:.0f} GB/s, random gathers {gathers}"
-    out.table(table.drop(columns=ENDS), caption=f"Products; rates measured beside: {rates}")
+    out.table(table.drop(columns=ENDS), caption=f"Products; rates measured beside: {rates}", of=NEEDS)
     swept = pd.DataFrame([line for _, row in beside.iterrows() if row.status == "ok" for line in _swept(row)])
     if len(swept):
-        out.table(swept.drop(columns=[*ENDS, "staged"]), suffix="_fused", caption=_CAPTION.format(beside.gpu.iloc[0]))
+        caption = _CAPTION.format(beside.gpu.iloc[0])
+        out.table(swept.drop(columns=[*ENDS, "staged"]), suffix="_fused", caption=caption, of=BESIDE)
     drawn = {"products in CSR": table[(table.engine == "cuda") & (table.layout == "csr")], "fused sweeps": swept}
     drawn = {title: _large(part) for title, part in drawn.items() if len(part)}
     count, both = len(_in_all(drawn)), " of which both are recorded" if len(drawn) > 1 else ""
@@ -127,7 +128,7 @@ _CAPTION = (
     "values gathered not counted, at the copy bandwidth of the same run, and gathers alone, in a kernel of their "
     "own, over its time; gathers are none where values are staged in shared memory; 'reached' is the larger of both, "
     "above 1 where sweeps gather in a better order than that kernel; 'apart' is how far the fastest and the slowest "
-    f"single sweep are apart, where none includes an update. {UPDATES}"
+    "single sweep are apart, where none includes an update"
 )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
+from cpms.experiment.derived.sweep_times import sweep_times
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import UNSEEN, geometric
 from cpms.experiment.report.output import label, shortened
@@ -43,13 +43,15 @@ def show(rows, out, beside):
         "the copy bandwidth of the same run, 'gathers' alone in a kernel of their own, but none where bins gather "
         "from shared memory; 'reached' the larger of the two over the sweep, above 1 where sweeps gather in a better "
         "order than that kernel, which then is no limit; 'of plain' the same with the bytes of sources of 32 bits, a "
-        f"row pointer and a degree, however little is read. {UPDATES}",
+        "row pointer and a degree, however little is read",
+        of=NEEDS,
     )
     best = table.sort_values("sweep us").drop_duplicates(["graph", "storage"])
     out.table(
         best.drop(columns=ends_of_sweeps),
         suffix="_best",
-        caption=f"The fastest arrangement of each graph and storage. {UPDATES}",
+        caption="The fastest arrangement of each graph and storage",
+        of=NEEDS,
     )
     chosen = table[table.arrangement == "as chosen"]
     out.figure(
