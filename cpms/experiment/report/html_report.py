@@ -8,11 +8,10 @@ JavaScript the page has all its content, but does not sort or filter. The cost i
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -23,6 +22,7 @@ from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
 from cpms.experiment.report import figures, templates
 from cpms.experiment.report.generic.parts import baseline_of
+from cpms.experiment.report.inline_svg import InlineFigures
 from cpms.experiment.report.observations import Names, observations
 from cpms.experiment.report.show import styled
 from cpms.experiment.rows.flat import flatten
@@ -54,9 +54,6 @@ _PROVENANCE = (
 )
 _OF_ROWS = ("time_utc", "config_sha256", "samples", "rounds", "repetition", "reason")
 """The part of provenance that differs from row to row; the rest is common to many rows."""
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_STYLED = re.compile(r'(<[^<>]*) style="([^"]*)"')
-_NAME = re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
 
 
 def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | None = None) -> str:
@@ -84,24 +81,22 @@ def html_report(rows: Sequence[Row], *, title: str = "Results", baseline: str | 
     """
     names = list(dict.fromkeys(row["experiment"] for row in rows))
     numbers = {name: number for number, name in enumerate(dict.fromkeys(map(_cell, rows)))}
-    shapes = map(_digits, itertools.count())
+    inline = InlineFigures()
     of = {name: [row for row in rows if row["experiment"] == name] for name in names}
     baselines = {} if baseline is None else _baselines(of, baseline)
     sections = [
-        _section(name, of[name], baselines.get(name), shapes, numbers, rows)
+        _section(name, of[name], baselines.get(name), inline, numbers, rows)
         for name in Bar(names, desc="drawing", disable=not sys.stderr.isatty(), leave=False)
     ]
     links = "\n".join(f'<a href="#{_anchor(name)}">{escape.html(name)}</a>' for name in names)
     page = (folder("experiments") / "report.html").read_text(encoding="utf-8")
-    styles: dict[str, str] = {}
-    shown = _STYLED.sub(lambda tag: _classed(tag, styles), "\n".join(sections))
     return _filled(
         page,
-        STYLES="\n".join(f".{name} {{{style}}}" for style, name in styles.items()),
+        STYLES=inline.rules(),
         TITLE=escape.html(title),
         SUMMARY=escape.html(f"{counted(len(names), 'experiment')}, {counted(len(rows), 'row')}"),
         LINKS=links,
-        SECTIONS=shown,
+        SECTIONS="\n".join(sections),
         PROVENANCE=_script(provenance(rows)),
     )
 
@@ -118,11 +113,6 @@ def _baselines(of: dict[str, list[Row]], baseline: str) -> dict[str, str]:
 def _filled(page: str, **parts: str) -> str:
     """Replace the placeholders of a page in one pass, so that no text of a row is taken for a placeholder."""
     return re.sub(r"\{\{([A-Z]+)\}\}", lambda place: parts[place[1]], page)
-
-
-def _classed(tag: re.Match[str], styles: dict[str, str]) -> str:
-    """Return a tag of a figure with a class in place of its style, since a page repeats few styles many times."""
-    return f'{tag[1]} class="{styles.setdefault(tag[2], f"s{len(styles):x}")}"'
 
 
 def _script(value: Any) -> str:
@@ -160,31 +150,21 @@ def _cell(row: Row) -> str:
     return f"{row['experiment']}/{row['cell']}"
 
 
-def _digits(number: int) -> str:
-    """Return a number in base 62, after a letter, as the name of a shape."""
-    text = _DIGITS[number % 62]
-    while number := number // 62:
-        text = _DIGITS[number % 62] + text
-    return f"f{text}"
-
-
 def _section(
     name: str,
     rows: list[Row],
     baseline: str | None,
-    shapes: Iterator[str],
+    inline: InlineFigures,
     numbers: dict[str, int],
     beside: Sequence[Row],
 ) -> str:
     drawn = []
     with styled():
         for drawing in templates.drawings(rows, width="single", baseline=baseline, beside=beside):
-            picture = _inline(figures.svg(drawing.figure), shapes)
+            picture = figures.svg(drawing.figure)
             if picture:
-                caption, alt = escape.html(drawing.caption), escape.html(drawing.alt)
-                drawn.append(
-                    f'<figure role="img" aria-label="{alt}">{picture}<figcaption>{caption}</figcaption></figure>'
-                )
+                alt, caption = escape.html(drawing.alt), f"<figcaption>{escape.html(drawing.caption)}</figcaption>"
+                drawn.append(f'<figure role="img" aria-label="{alt}">{inline.inlined(picture)}{caption}</figure>')
     heading = f'<h2 id="{_anchor(name)}">{escape.html(name)}</h2>'
     shown = f'<div class="figures">{"".join(drawn)}</div>'
     return f"<section>{heading}{shown}{_table(name, _named(name, rows), numbers)}</section>"
@@ -196,32 +176,6 @@ def _named(name: str, rows: list[Row]) -> pd.DataFrame:
     pairs = zip(map(_text, table.graph), map(_text, table.parameters), strict=True)
     found = [names.of(name, graph, parameters) for graph, parameters in pairs]
     return table.assign(graph=[case for case, _ in found], contestant=[called for _, called in found])
-
-
-def _inline(picture: str, shapes: Iterator[str]) -> str:
-    """Return an SVG for use within HTML: without head and metadata, with names of its own, and two decimals."""
-    picture = picture[picture.index("<svg") :] if picture else ""
-    picture = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", picture, flags=re.DOTALL)
-    picture = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", picture)
-    short: dict[str, str] = {}
-    for _, name in _NAME.findall(picture):
-        if name not in short:
-            short[name] = next(shapes)
-    picture = _NAME.sub(lambda found: found[1] + short[found[2]], picture)
-    picture = re.sub(r"<[^>]*>", _short, re.sub(r"\s*\n\s*", " ", picture)).replace("> <", "><")
-    for _ in range(2):  # Groups without attributes add nothing to their shapes.
-        picture = re.sub(r"<g>((?:<(?:use|path)[^>]*/>)*)</g>", r"\1", picture)
-    return picture
-
-
-def _short(tag: re.Match[str]) -> str:
-    """Return a tag of SVG without names of groups and spaces in styles, in one font, with two decimals."""
-    text = re.sub(r'^<g id="[^"]*"', "<g", tag[0])
-    text = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", text.replace("xlink:href", "href"))
-    text = re.sub(r'style="[^"]*"', lambda found: re.sub(r"([:;]) ", r"\1", found[0]), text)
-    text = re.sub(r' d="[^"]*"', lambda found: re.sub(r" ?([MLCQz]) ?", r"\1", found[0]), text)
-    text = re.sub(r"(\d+\.\d\d)\d+", r"\1", re.sub(r' transform="rotate\(-0 [^"]*"', "", text))
-    return re.sub(r"(?<=\d)\.0*(?=[^\d])", "", text)
 
 
 def _table(name: str, table: pd.DataFrame, places: dict[str, int]) -> str:
