@@ -45,12 +45,13 @@ def pages(numbers):
 
 
 def known(numbers):
-    return {
+    values = {
         (plain(value), number.unit)
         for number in numbers.values()
         for value in (number.value, number.low, number.high, number.median)
         if not math.isnan(value)
     }
+    return values | {(str(number.cases), "cases") for number in numbers.values()}
 
 
 def is_history_at_hand():

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base.jit import compiled, inlined_in_loops, numba
+from cpms.storage.host_loops import widened_float
 
 u64 = np.uint64
 inlined: Any = inlined_in_loops()
@@ -71,14 +72,12 @@ def _decode_segments(stored, at, count, length, buffer, segment_units, kind, spe
 def decode_packed(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Put the float64 bits of packed floats into a buffer; arguments are those of `decode`."""
     _, exponent_bits, mantissa_bits, _ = spec
-    bias = (1 << (exponent_bits - 1)) - 1
     sign_at = exponent_bits + mantissa_bits
     part = stored[at : at + count]
     for i in range(count):
         raw = u64(part[i])
-        size = (raw & u64((1 << sign_at) - 1)) << u64(52 - mantissa_bits)
         # Stored matrices and vectors are finite, so the largest exponent never occurs.
-        value = u64(size).view(np.float64) * 2.0 ** (1023 - bias)
+        value = widened_float(raw & u64((1 << sign_at) - 1), exponent_bits, mantissa_bits)
         buffer[i] = np.float64(value).view(np.uint64) | (raw >> u64(sign_at) << u64(63))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from cpms.backends.cpu.product_loops import CODES, NATIVE, PACKED, SEGMENTS, end_rows
 from cpms.base.jit import compiled, inlined_in_loops
+from cpms.storage.host_loops import widened_float
 
 u64 = np.uint64
 inlined: Any = inlined_in_loops()
@@ -43,9 +44,9 @@ def _value(stored, table, k, kind, first, second, third):  # type: ignore[no-unt
     if kind == CODES:
         return np.float64(table[u64(stored[u64(2048) + k])])
     raw = u64(stored[k])
-    size = (raw & u64((1 << (first + second)) - 1)) << u64(52 - second)
     # Matrices are finite, so the largest exponent never occurs.
-    return u64(size | raw >> u64(first + second) << u64(63)).view(np.float64) * 2.0 ** (1024 - (1 << (first - 1)))
+    size = widened_float(raw & u64((1 << (first + second)) - 1), first, second)
+    return u64(np.float64(size).view(np.uint64) | raw >> u64(first + second) << u64(63)).view(np.float64)
 
 
 @cache

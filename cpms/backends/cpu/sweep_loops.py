@@ -90,10 +90,14 @@ def _decoded_float(builder: Any, raw: Any, exponent_bits: int, mantissa_bits: in
     if exponent_bits == 8:
         pattern = builder.trunc(builder.shl(raw, long(23 - mantissa_bits)), word)
         return builder.fpext(builder.bitcast(pattern, ir.FloatType()), double)
+    # As `cpms.storage.host_loops.widened_float` does.
+    bias = (1 << (exponent_bits - 1)) - 1
     size = builder.and_(raw, long((1 << (exponent_bits + mantissa_bits)) - 1))
     bits = builder.shl(size, long(52 - mantissa_bits))
-    factor = ir.Constant(double, 2.0 ** (1024 - (1 << (exponent_bits - 1))))
-    finite = builder.fmul(builder.bitcast(bits, double), factor)
+    is_small = builder.icmp_unsigned("<", size, long(1 << mantissa_bits))
+    offset = builder.select(is_small, long((1024 - bias) << 52), long((1023 - bias) << 52))
+    least = builder.select(is_small, ir.Constant(double, 2.0 ** (1 - bias)), ir.Constant(double, 0.0))
+    finite = builder.fsub(builder.bitcast(builder.add(bits, offset), double), least)
     beyond = builder.bitcast(builder.or_(bits, long(0x7FF0000000000000)), double)
     is_beyond = builder.icmp_unsigned(">=", size, long(((1 << exponent_bits) - 1) << mantissa_bits))
     value = builder.select(is_beyond, beyond, finite)

@@ -1,10 +1,11 @@
 """Pages whose numbers come from rows: templates with names of numbers, filled with the numbers of recorded rows.
 
 A template is Markdown. ``{{key}}`` stands for a number with its unit, ``{{key|value}}`` for its value alone,
-``{{key|interval}}`` for its interval, ``{{key|machine}}`` for the machines of its rows, and ``{{table PATTERN ...}}``
-for a table of all numbers whose keys match, each with its interval, its median if it is a mean, rows, commit and
-machine. ``{{unexplained}}`` and ``{{changed}}`` count rows that no commit explains, and rows of another configuration.
-The commit is the one that the digest of a row's code proves, see `cpms.experiment.rows.standing.commit_of`.
+``{{key|interval}}`` for its interval, ``{{key|within}}`` for its interval and the number of cases in brackets,
+``{{key|machine}}`` for the machines of its rows, and ``{{table PATTERN ...}}`` for a table of all numbers whose keys
+match, each with its interval, its median if it is a mean, rows, commit and machine. ``{{unexplained}}`` and
+``{{changed}}`` count rows that no commit explains, and rows of another configuration. The commit is the one that the
+digest of a row's code proves, see `cpms.experiment.rows.standing.commit_of`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder
 from cpms.base.text import escape
-from cpms.experiment.pages.numbers import Number, machines, plain
+from cpms.experiment.pages.numbers import Number, machines, plain, within
 from cpms.experiment.rows import configured
 from cpms.experiment.rows.provenance import repository
 from cpms.experiment.rows.rows import Row
@@ -57,6 +58,7 @@ def filled(template: str, numbers: Mapping[str, Number], recorded: Recorded) -> 
             "value": plain(number.value),
             "interval": number.interval.removesuffix(", range"),
             "machine": machines(number.rows),
+            "within": within(number),
         }
         return parts.get(part, number.text)
 

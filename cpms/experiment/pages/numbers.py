@@ -52,6 +52,8 @@ class Number(NamedTuple):
         The kind of the interval: ``95 %``, or ``range``.
     median : float
         Of a geometric mean over graphs, the median of the same ratios; else NaN.
+    cases : int
+        Of a mean, the number of graphs, matrices or systems over which it is taken; else 0.
     """
 
     key: str
@@ -64,6 +66,7 @@ class Number(NamedTuple):
     show: str
     spread: str = "95 %"
     median: float = math.nan
+    cases: int = 0
 
     @property
     def text(self) -> str:
@@ -91,6 +94,18 @@ class Number(NamedTuple):
         if math.isnan(self.low) or self.low == self.high:
             return ""
         return f"{plain(self.low)} to {plain(self.high)}" + (", range" if self.spread == "range" else "")
+
+
+def within(number: Number) -> str:
+    """Return the interval of a number and the number of cases, in brackets and few characters.
+
+    Examples
+    --------
+    >>> within(Number("a", "speed", 2.0, 1.0, 3.0, "times", (), "road", cases=4))
+    '[1.00\u20133.00, 4]'
+    """
+    ends = f"{plain(number.low)}\u2013{plain(number.high)}" if number.interval else ""
+    return f"[{', '.join(filter(None, (ends, str(number.cases or ''))))}]"
 
 
 def plain(value: float) -> str:
@@ -182,7 +197,8 @@ def ratio(
     if len(pairs) == 1 and all(len(samples) == 1 for samples in pairs[0]):
         low = high = math.nan
     middle = median_ratio(pairs) if len(pairs) > 1 else math.nan
-    return Number(key, what, value, low, high, unit, tuple(rows), show, _kind(is_range), middle)
+    cases = len(pairs) if len(pairs) > 1 else 0
+    return Number(key, what, value, low, high, unit, tuple(rows), show, _kind(is_range), middle, cases)
 
 
 def spread(
@@ -204,7 +220,10 @@ def spread(
         "most": max,
     }
     middle = kinds["median"](values) if of == "mean" else math.nan
-    return Number(key, what, kinds[of](values), min(values), max(values), unit, tuple(rows), show, "range", middle)
+    cases = len(values) if of == "mean" else 0
+    return Number(
+        key, what, kinds[of](values), min(values), max(values), unit, tuple(rows), show, "range", middle, cases
+    )
 
 
 def counted(key: str, what: str, unit: str, count: int, rows: Iterable[Row], show: str) -> Number:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base.jit import inlined_in_loops
+from cpms.storage.host_loops import widened_float
 
 u64 = np.uint64
 inlined: Any = inlined_in_loops()
@@ -35,9 +36,8 @@ def _value(values, table, k, kind, exponent_bits, mantissa_bits):  # type: ignor
     if kind == HALVES:
         raw = u64(values[k])
         sign_at = u64(exponent_bits + mantissa_bits)
-        size = (raw & u64((1 << (exponent_bits + mantissa_bits)) - 1)) << u64(52 - mantissa_bits)
         # Stored matrices are finite, so the largest exponent never occurs.
-        value = u64(size).view(np.float64) * 2.0 ** (1024 - (1 << (exponent_bits - 1)))
+        value = widened_float(raw & u64((1 << (exponent_bits + mantissa_bits)) - 1), exponent_bits, mantissa_bits)
         return u64(np.float64(value).view(np.uint64) | (raw >> sign_at << u64(63))).view(np.float64)
     return np.float64(values[k])
 
