@@ -14,7 +14,7 @@ PAGES = {
     "cpms.experiment.artifact": "docs/papers.md#the-artifact-of-a-paper",
     "cpms.experiment.config": "docs/configs.md",
     "cpms.experiment.report": "docs/papers.md#figures-of-any-experiment",
-    "cpms.experiment.runner": "docs/rebuild.md#measure-again",
+    "cpms.experiment.runner": "docs/configs.md",
     "cpms.formats": "docs/concepts/formats.md",
     "cpms.formats.protocol": "docs/own_format.md",
     "cpms.graph": "docs/graphs.md#objects-in-memory",

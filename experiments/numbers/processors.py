@@ -41,6 +41,20 @@ def peers(rows):
         )
 
 
+def power(rows):
+    """Yield `refine` against our own float64 power iteration on two threads."""
+    held, pairs, least = rows.measured("cpu_peers"), [], {}
+    for row in held:
+        times = {r["name"]: r["solve_samples_s"] for r in row["results"] if r["status"] == "ok"}
+        pairs.append((times["cpms power fp64"], times["cpms refine auto"]))
+        least[np.median(pairs[-1][0]) / np.median(pairs[-1][1])] = (pairs[-1], row)
+    what = f"`refine` on two threads against our own float64 power iteration, {len(held)} graphs"
+    yield ratio("peers.power", what, pairs, held, "cpu_peers")
+    pair, row = least[min(least)]
+    what = f"`refine` on two threads against our own float64 power iteration, least, on {shortened(label(row))}"
+    yield ratio("peers.power.least", what, [pair], [row], "cpu_peers")
+
+
 def peers_from_edges(rows):
     """Yield `refine` against the fastest other program on each graph, from edges in memory to ranks."""
     held, pairs, least = rows.measured("cpu_peers_road"), [], {}
@@ -119,4 +133,4 @@ def ranks(rows):
     yield median("ranks.two", f"{name}: two ranks", "ms", two, [row], "scaling", 1e3)
 
 
-NUMBERS = [peers, peers_from_edges, formats_of_refine, scipy, ranks, largest]
+NUMBERS = [peers, power, peers_from_edges, formats_of_refine, scipy, ranks, largest]

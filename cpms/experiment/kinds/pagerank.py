@@ -1,6 +1,7 @@
 """Whole solves by `cpms.pagerank`: graphs x methods x storages x layouts x engines x tolerances x repetitions.
 
-A cell is one solve after a warm-up. Repetitions are the outer loop, so that contestants alternate.
+A cell is one solve after a warm-up. Repetitions are the outer loop, so that contestants alternate. Without `layouts`,
+method `power` has layout `csr`, as in the CPMS paper, and `refine` has `pattern`; name one layout to compare the two.
 """
 
 from __future__ import annotations
