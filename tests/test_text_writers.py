@@ -31,7 +31,7 @@ MARKUP = (r"\begin{", r"\caption", r"\toprule", "<table", "<td", "|---")
 """What only a writer of LaTeX, HTML or Markdown has in its texts."""
 MARKUP_WRITERS = {
     *(f"cpms/base/text/{name}.py" for name in ("html_table", "latex_table", "tables")),
-    "cpms/experiment/report/html_report.py",
+    "cpms/experiment/report/html/html_report.py",
     *(f"cpms/experiment/pages/{name}_page.py" for name in ("config", "measured")),
     "cpms/experiment/rows/schema.py",
 }

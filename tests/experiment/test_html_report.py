@@ -14,7 +14,7 @@ import pytest
 
 from cpms import InputError
 from cpms.cli.main import main
-from cpms.experiment.report.html_report import NUMBERS, html_report
+from cpms.experiment.report.html.html_report import NUMBERS, html_report
 from cpms.experiment.rows.flat import flatten, read_rows
 
 HOSTILE = '</script><img src=x onerror="alert(1)">{{TITLE}}&amp;\u202e'

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from cpms.experiment.report import figures
-from cpms.experiment.report.inline_svg import InlineFigures
+from cpms.experiment.report.html.inline_svg import InlineFigures
 from cpms.experiment.report.show import styled
 
 PLACES = st.floats(-5, 5, width=32)

@@ -28,7 +28,7 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.base.atomic_files import replacing
-    from cpms.experiment.report.html_report import html_report
+    from cpms.experiment.report.html.html_report import html_report
     from cpms.experiment.rows.flat import read_rows
 
     rows = read_rows(rows_named(arguments.source))

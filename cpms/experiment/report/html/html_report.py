@@ -22,7 +22,7 @@ from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
 from cpms.experiment.report import figures, templates
 from cpms.experiment.report.generic.parts import baseline_of
-from cpms.experiment.report.inline_svg import InlineFigures
+from cpms.experiment.report.html.inline_svg import InlineFigures
 from cpms.experiment.report.observations import Names, observations
 from cpms.experiment.report.show import styled
 from cpms.experiment.rows.flat import flatten
