@@ -144,34 +144,36 @@ def require_real(name: str, values: Any) -> None:
         raise InputError(f"{name} holds complex numbers; give real ones")
 
 
-def require_consistent(matrix: Any) -> None:
-    """Refuse a sparse matrix of SciPy whose arrays contradict each other, since SciPy's compiled loops trust them.
+def consistent(matrix: Any) -> Any:
+    """Return a sparse matrix of SciPy with arrays that its compiled loops can trust, copied only if necessary.
 
-    Matrices of other libraries pass.
+    Arrays are in the byte order of the machine. Matrices of other libraries are returned as they are.
 
     Raises
     ------
     InputError
-        If row starts descend, an index lies outside the shape, or arrays differ in length.
+        If row starts descend, an index is no integer or lies outside the shape, or arrays differ in length.
 
     Examples
     --------
     >>> import scipy.sparse
-    >>> require_consistent(scipy.sparse.eye_array(3, format="csr"))
+    >>> consistent(scipy.sparse.eye_array(3, format="csr")).nnz
+    3
     """
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):
-        return
+        return matrix
     held: Any = matrix  # The stubs know no arrays of the class that is left.
     try:
         if held.format in ("csr", "csc", "bsr"):
-            arrays = (held.data, held.indices, held.indptr)
-            type(held)(arrays, shape=held.shape).check_format(full_check=True)
+            places = _places(held.indices, held.indptr)
+            held = type(held)((_native(held.data), *places), shape=held.shape)
+            held.check_format(full_check=True)
         elif held.format == "coo":
-            type(held)((held.data, held.coords), shape=held.shape)
+            held = type(held)((_native(held.data), tuple(_places(*held.coords))), shape=held.shape)
         elif held.format == "dia":
-            type(held)((held.data, held.offsets), shape=held.shape)
+            held = type(held)((_native(held.data), *_places(held.offsets)), shape=held.shape)
         elif held.format == "lil" and list(map(len, held.rows)) != list(map(len, held.data)):
             raise ValueError("rows and data differ in length")
         elif held.ndim == 2:
@@ -180,6 +182,20 @@ def require_consistent(matrix: Any) -> None:
         raise InputError(
             f"the matrix is not valid in {held.format.upper()}: {error}; make it anew from rows, columns and values"
         ) from None
+    return held
+
+
+def _native(array: Any) -> Any:
+    """Return an array in the byte order of the machine."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _places(*arrays: Any) -> list[Any]:
+    """Return arrays of indices as signed integers in the byte order of the machine."""
+    wrong = [str(array.dtype) for array in arrays if array.dtype.kind not in "iu"]
+    if wrong:
+        raise ValueError(f"indices are {wrong[0]}, not integers")
+    return [array.astype(np.int64) if array.dtype.kind == "u" else _native(array) for array in arrays]
 
 
 def finite(value: float) -> float | None:

@@ -18,7 +18,7 @@ from cpms.base.real_arrays import read_only as read_only
 from cpms.base.text.html_table import html_table
 from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats
-from cpms.base.validation import as_whole, described, require_consistent, shortened
+from cpms.base.validation import as_whole, consistent, described, shortened
 from cpms.graph.edge_arrays import (
     Ints,
     check_arrays,
@@ -302,8 +302,7 @@ class Graph:
         if not hasattr(given, "tocoo"):
             kind = type(given).__name__
             raise InputError(f"the matrix is of type {kind}, not SciPy's; give scipy.sparse.csr_array(matrix)")
-        require_consistent(given)
-        coordinates = given.tocoo()
+        coordinates = consistent(given).tocoo()
         if len(coordinates.shape) != 2 or coordinates.shape[0] != coordinates.shape[1]:
             raise InputError(f"the matrix has shape {coordinates.shape}; a graph needs a square one")
         nodes = coordinates.shape[0]

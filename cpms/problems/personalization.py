@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles
 from cpms.base.types import DANGLING_RULES, DanglingRule, Floats
-from cpms.base.validation import described, real, require_consistent, require_real
+from cpms.base.validation import consistent, described, real, require_real
 from cpms.graph.graph import Graph
 from cpms.storage.device import host_float64
 
@@ -122,8 +122,7 @@ def _plain(given: Any, nodes: int) -> Any:
     if hasattr(given, "tocoo"):
         if given.shape not in ((nodes,), (1, nodes), (nodes, 1)):
             raise InputError(f"personalization has shape {given.shape}; give one weight a node, {nodes}")
-        require_consistent(given)
-        weights = given.toarray().ravel()
+        weights = consistent(given).toarray().ravel()
         require_real("personalization", weights)
         return doubles("personalization", weights)
     return given.tolist() if isinstance(given, np.ndarray) and given.dtype == object else given

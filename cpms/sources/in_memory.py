@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base.errors import InputError
-from cpms.base.validation import require_consistent
+from cpms.base.validation import consistent
 from cpms.graph.edge_list import EdgeList, Read, graph_of_read
 from cpms.graph.graph import Graph
 from cpms.sources.readers.assemble import apply
@@ -77,8 +77,7 @@ def edges_of(given: Any, options: ReadOptions | None = None) -> Read | None:
 def _from_scipy(given: Any, options: ReadOptions) -> EdgeList:
     from cpms.sources.readers.scipy_npz import from_scipy_arrays
 
-    require_consistent(given)
-    found = given.tocoo()
+    found = consistent(given).tocoo()
     if len(found.shape) != 2:
         raise InputError(f"the matrix has shape {found.shape}; a graph needs a square one")
     arrays = {"format": np.array([b"coo"]), "shape": np.array(found.shape), "data": found.data}

@@ -21,7 +21,7 @@ from cpms.base.errors import InputError
 from cpms.base.host_memory import require_memory
 from cpms.base.real_arrays import euclidean_norm
 from cpms.base.types import Floats
-from cpms.base.validation import described, require_consistent, require_real, whole
+from cpms.base.validation import consistent, described, require_real, whole
 from cpms.storage.block_float import STORED
 from cpms.storage.interchange import in_main_memory
 
@@ -194,7 +194,7 @@ class Matrix:
             return cls(held.shape[0], held.shape[1], held.indptr, held.indices, held.data)
         if held.format != "csr":  # A file may declare more rows than row starts fit into memory.
             require_memory(8 * held.shape[0], f"a matrix of {held.shape[0]:,} rows")
-        require_consistent(held)
+        held = consistent(held)
         given = held if held.format == "coo" else scipy.sparse.csr_array(held)
         _require_exact(given.data)
         # Sums of entries of one place follow, which narrow integers would not hold.

@@ -163,6 +163,39 @@ def test_arrays_that_contradict_each_other_are_found_before_a_loop_reads_them(ma
         make(_altered(layout, attribute, change))
 
 
+@pytest.mark.parametrize("indices", [">i4", ">i8", "<i4", "<u4", "u1"])
+@pytest.mark.parametrize("values", [">f8", ">f4", ">i2", "<f8"])
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "dia"])
+def test_any_byte_order_of_scipys_arrays_is_read(layout, indices, values):
+    dense = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [0.0, 5.0, 7.0]])
+    foreign = scipy.sparse.csr_array(dense).asformat(layout)
+    for name in ("indices", "indptr", "offsets"):
+        if hasattr(foreign, name):
+            setattr(foreign, name, getattr(foreign, name).astype("i4" if layout == "dia" else indices))
+    if layout == "coo":
+        foreign.coords = tuple(places.astype(indices) for places in foreign.coords)
+    foreign.data = foreign.data.astype(values)
+    found = Matrix.from_scipy(foreign)
+    arrays = found.values, found.indices, found.indptr
+    assert all(each.dtype.isnative for each in arrays)
+    assert found.to_scipy().toarray().tolist() == dense.tolist()
+    graph = Graph.from_scipy(foreign)
+    assert graph.to_scipy().toarray().tolist() == dense.tolist()
+    assert load(foreign).to_scipy().toarray().tolist() == dense.tolist()
+
+
+@pytest.mark.parametrize(
+    ("layout", "attribute"), [("csr", "indices"), ("csc", "indptr"), ("coo", "coords"), ("dia", "offsets")]
+)
+def test_indices_that_are_no_integers_are_refused(layout, attribute):
+    held = scipy.sparse.csr_array(np.eye(3)).asformat(layout)
+    given = getattr(held, attribute)
+    setattr(held, attribute, tuple(each + 0.5 for each in given) if layout == "coo" else given + 0.5)
+    for make in (Matrix.from_scipy, Graph.from_scipy, load):
+        with pytest.raises(InputError, match=f"not valid in {layout.upper()}: indices are float64, not integers; make"):
+            make(held)
+
+
 FAULTS = {
     "none": lambda *_: None,
     "a column beyond": lambda held, k: held.indices.__setitem__(k, held.shape[1]),
