@@ -1,21 +1,21 @@
-"""A matrix prepared for solves: operators for its exact values and for few bits, and its preconditioner."""
+"""A matrix prepared for solves: operators for its exact values and for few bits, and preconditioners."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.linear.choice import PRECONDITIONERS, Choice, chosen, keeps
+from cpms.base import work_clock
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described
 from cpms.contracts.linear_operator import LinearOperator
-from cpms.contracts.linear_solve import Preconditioner, SolveTask
+from cpms.contracts.linear_solve import Preconditioner, Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.codes import ValueFormat, VectorFormat
 from cpms.formats.formats import FP32, FP64, SegmentFormat
@@ -41,24 +41,60 @@ class PreparedSystem:
         In the storage that was chosen; the same object where that is exact.
     read : int or None
         Segments that products of ``stored`` read.
+    engine : str
+    layout : str or Layout
     """
 
     system: LinearSystem
     exact: LinearOperator
     stored: LinearOperator
     read: int | None
+    engine: str
+    layout: str | Layout
 
     @classmethod
     def of(cls, system: LinearSystem, choice: Choice, engine: str, read: int | None) -> PreparedSystem:
         """Store the matrix once if its format keeps every value, else twice."""
-        stored = _operator(system.matrix, choice.storage, engine, choice.layout)
+        layout = choice.layout
+        stored = _operator(system.matrix, choice.storage, engine, layout)
         level = None if read is None or choice.storage is None else choice.storage.checked_read(read)
         if level is not None and isinstance(choice.storage, SegmentFormat):
-            return cls(system, stored, stored, None if level == choice.storage.segments else level)
+            level = None if level == choice.storage.segments else level
+            return cls(system, stored, stored, level, engine, layout)
         iterated = stored.computing("fp32") if choice.computes_in_single else stored
-        if choice.keeps_values or keeps(system.matrix.given_values(), choice.storage):
-            return cls(system, stored, iterated, None)
-        return cls(system, _operator(system.matrix, FP64, engine, choice.layout), iterated, None)
+        is_exact = choice.keeps_values or keeps(system.matrix.given_values(), choice.storage)
+        exact = stored if is_exact else _operator(system.matrix, FP64, engine, layout)
+        return cls(system, exact, iterated, None, engine, layout)
+
+    def preconditioner(
+        self, given: str | Callable[[Any], Any] | None, storage: VectorFormat | None, block: int
+    ) -> Preconditioner | None:
+        """Return a preconditioner by its name, or of a user's callable; arguments are those of `cpms.Solver`."""
+        if given is None:
+            return None
+        if callable(given):
+            return Given(given, self.exact)
+        if given not in PRECONDITIONERS:
+            if not isinstance(given, str):
+                possible = f"one of {PRECONDITIONERS} or a function of r"
+                raise InputError(f"preconditioner is {described(given)}; give {possible}")
+            raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS)))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if given == "jacobi":
+                return Jacobi(self.system, self.exact, storage)
+            if given == "block_jacobi":
+                return BlockJacobi(self.system, self._square, block, storage)
+            task = SolveTask(self.exact, self.stored, None, 0.0, Recorder(1, 1.0, None, work_clock.now), read=self.read)
+            if storage is None or self.system.matrix.values is None:
+                return Chebyshev(task, self.system)
+            return Chebyshev(
+                task, self.system, rounded=lambda: _operator(self.system.matrix, storage, self.engine, self.layout)
+            )
+
+    def _square(self, starts: Any, columns: Any, values: Any, storage: ValueFormat) -> LinearOperator:
+        """Prepare another matrix of the same size, in compressed rows."""
+        matrix = Matrix(self.system.size, self.system.size, starts, columns, values)
+        return _operator(matrix, storage, self.engine, self.layout)
 
 
 def with_room(system: LinearSystem, choice: Choice) -> Choice:
@@ -94,38 +130,3 @@ def without_division(system: LinearSystem, storage: Any, vectors: Any, engine: s
 
 def _operator(matrix: Matrix, storage: ValueFormat | None, engine: str, layout: str | Layout) -> LinearOperator:
     return product_engines.prepare(engine, matrix, ProductRequest(storage, layout_of(layout)))
-
-
-def preconditioner_of(
-    given: str | Callable[[Any], Any] | None,
-    task: SolveTask,
-    system: LinearSystem,
-    storage: VectorFormat | None,
-    block: int,
-    engine: str,
-    layout: str | Layout,
-) -> Preconditioner | None:
-    """Return a preconditioner by its name, or of a user's callable."""
-    if given is None:
-        return None
-    if callable(given):
-        return Given(given, task.exact)
-    if given not in PRECONDITIONERS:
-        if not isinstance(given, str):
-            raise InputError(f"preconditioner is {described(given)}; give one of {PRECONDITIONERS} or a function of r")
-        raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS)))
-
-    def stored_in(held_in: ValueFormat, matrix: Matrix = system.matrix) -> LinearOperator:
-        return _operator(matrix, held_in, engine, layout)
-
-    def block_diagonal(starts: Any, columns: Any, values: Any, held_in: ValueFormat) -> LinearOperator:
-        return stored_in(held_in, Matrix(system.size, system.size, starts, columns, values))
-
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if given == "jacobi":
-            return Jacobi(system, task.exact, storage)
-        if given == "block_jacobi":
-            return BlockJacobi(system, block_diagonal, block, storage)
-        if storage is None or system.matrix.values is None:
-            return Chebyshev(task, system)
-        return Chebyshev(task, system, rounded=partial(stored_in, storage))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from cpms.api.linear.choice import (
     vector_format,
     with_preconditioner,
 )
-from cpms.api.linear.prepared_system import PreparedSystem, preconditioner_of, with_room, without_division
+from cpms.api.linear.prepared_system import PreparedSystem, with_room, without_division
 from cpms.api.linear.solution import Solution
 from cpms.api.linear.vectors import are_equal, scaled
 from cpms.api.matrix import StoredMatrix
@@ -43,8 +43,7 @@ from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats
 from cpms.certify import linear_system as certify
 from cpms.certify.linear_system import Certificate
-from cpms.contracts.linear_solve import LinearStep, Preconditioner, Recorder, SolveStatus, SolveTask
-from cpms.formats.codes import VectorFormat
+from cpms.contracts.linear_solve import LinearStep, Recorder, SolveStatus, SolveTask
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.cg import cg, cg_on_trial
 from cpms.solvers.linear.chebyshev import chebyshev
@@ -64,6 +63,17 @@ _FALL_BACK = (SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, SolveStatus.DIVERGE
 """Statuses after which GMRES continues the solve of a method that ``auto`` chose."""
 
 OnStep = Callable[[LinearStep], None]
+
+
+class _Answer(NamedTuple):
+    """How a solve ended: x in main memory with its certificate, and x on a device where it lies there as it is."""
+
+    x: Floats
+    status: SolveStatus
+    certificate: Certificate
+    solve_s: float = 0.0
+    certify_s: float = 0.0
+    device_x: Any | None = None
 
 
 class Solver:
@@ -164,11 +174,14 @@ class Solver:
         self._inner = self._inner_of(inner)
         segments = None if read is None else at_least(1, "read", read)
         self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, segments)
-        self._preconditioner: Preconditioner | None = None
-        held = vector_format(preconditioner_storage, "preconditioner_storage")
+        held_in = vector_format(preconditioner_storage, "preconditioner_storage")
         if preconditioner is None and divides:
             preconditioner, self.choice = with_preconditioner(self.system, self.choice)
-        self._preconditioner = self._preconditioner_of(preconditioner, held, at_least(1, "block", block))
+        if preconditioner is not None and self.choice.method in DIAGONAL:
+            raise InputError(
+                f"method={self.choice.method!r} takes no preconditioner; it divides by the diagonal itself"
+            )
+        self._preconditioner = self._prepared.preconditioner(preconditioner, held_in, at_least(1, "block", block))
         if self._preconditioner is not None and self._preconditioner.note:
             self.choice = replace(self.choice, reason=f"{self.choice.reason}; {self._preconditioner.note}")
         self._inverse: Any = None
@@ -214,7 +227,9 @@ class Solver:
         if math.isinf(b_norm):
             raise InputError("the norm of b is beyond float64; divide b by a power of two, and multiply x by it")
         if b_norm == 0.0:
-            return self._solution(np.zeros(size), right, asked, Recorder(0, 1.0, None, work_clock.now), 0.0, compiled)
+            zeros = np.zeros(size)
+            answer = _Answer(zeros, SolveStatus.CONVERGED, self._certificate(right, zeros))
+            return self._solution(answer, asked, Recorder(0, 1.0, None, work_clock.now), compiled)
         # Scaled by a power of two, so that norms neither overflow nor vanish; nothing is rounded.
         exponent = math.frexp(threads.largest_size(right))[1]
         unit = scaled(right, -exponent)
@@ -239,15 +254,14 @@ class Solver:
             self._prepared.read,
             self._preconditioner,
         )
-        found = self._run(task, x, right, asked, exponent, began, compiled)
-        return replace(found, transfer_s=began - moment)
+        answer = self._run(task, x, right, asked, exponent, began)
+        return replace(self._solution(answer, asked, recorder, compiled), transfer_s=began - moment)
 
-    def _run(
-        self, task: SolveTask, x: Any, right: Floats, tol: float, exponent: int, began: float, compiled: float
-    ) -> Solution:
+    def _run(self, task: SolveTask, x: Any, right: Floats, tol: float, exponent: int, began: float) -> _Answer:
+        """Run the method with smaller goals until the certificate agrees; x is of the scaled system."""
         certify_s, last = 0.0, None
         for attempt in range(_GOALS):
-            status = self._status(task, x, task.goal * 0.1**attempt)
+            status = self._status(replace(task, goal=task.goal * 0.1**attempt), x)
             moment = work_clock.now()
             found, certificate = last = self._certified(x, right, exponent, last)
             certify_s += work_clock.now() - moment
@@ -257,27 +271,27 @@ class Solver:
         status = _certified_status(status, certificate, tol)
         if status is SolveStatus.CONVERGED:
             certificate = replace(certificate, estimated_eigenvalue=self._estimated(task.recorder))
-        seconds = work_clock.now() - began - certify_s
-        return self._solution(
-            found, right, tol, task.recorder, seconds, compiled, (status, certificate, certify_s, x, exponent)
-        )
+        device_x = x if self._prepared.exact.memory == "device" and exponent == 0 else None
+        return _Answer(found, status, certificate, work_clock.now() - began - certify_s, certify_s, device_x)
 
-    def _status(self, task: SolveTask, x: Any, goal: float) -> SolveStatus:
-        task = replace(task, goal=goal)
+    def _status(self, task: SolveTask, x: Any) -> SolveStatus:
+        """Run the method, and GMRES from there where a method that ``auto`` chose has failed."""
+        method = self.choice.method
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            status = self._method(self.choice.method)(task, x)
-            stalled = status is SolveStatus.STAGNATED and (self.choice.method in DIAGONAL or self._on_trial)
-            failed = stalled or status in _FALL_BACK or (self._on_trial and status is SolveStatus.OVERFLOW)
-            if self._chosen_by_auto and failed and self.choice.method != "gmres":
-                task.recorder.notes.append(f"{self.choice.method} ended {status.name.lower()}: gmres went on")
-                task.recorder.lanczos = []
-                wide = task.widest
-                if self._on_trial:
-                    wide = replace(
-                        wide, formats=chosen(self.system, "gmres", "fp64", self._vectors, self.engine).vectors
-                    )
-                status = self._method("gmres")(wide, x)
-        return status
+            status = self._method(method)(task, x)
+            if not self._chosen_by_auto or method == "gmres" or not self._has_failed(status):
+                return status
+            task.recorder.notes.append(f"{method} ended {status.name.lower()}: gmres went on")
+            task.recorder.lanczos = []
+            wide = task.widest
+            if self._on_trial:
+                wide = replace(wide, formats=chosen(self.system, "gmres", "fp64", self._vectors, self.engine).vectors)
+            return self._method("gmres")(wide, x)
+
+    def _has_failed(self, status: SolveStatus) -> bool:
+        if status is SolveStatus.STAGNATED:
+            return self._on_trial or self.choice.method in DIAGONAL
+        return status in _FALL_BACK or (status is SolveStatus.OVERFLOW and self._on_trial)
 
     def _moved(self, values: Floats) -> Any:
         """Return values in the engine's memory; there is no copy where that is main memory."""
@@ -308,39 +322,28 @@ class Solver:
         found = of_preconditioned * least
         return found if 0.0 < found < math.inf else None
 
-    def _solution(
-        self,
-        x: Floats,
-        right: Floats,
-        tol: float,
-        recorder: Recorder,
-        seconds: float,
-        compiled: float,
-        found: Any = None,
-    ) -> Solution:
-        if found is None:
-            found = SolveStatus.CONVERGED, self._certificate(right, x), 0.0, None, 0
-        status, certificate, certify_s, on_device, exponent = found
-        choice, device, preconditioner = self.choice, None, self._preconditioner
-        if self._prepared.exact.memory == "device":
-            device = self._prepared.exact.upload(x) if on_device is None or exponent else on_device
+    def _solution(self, answer: _Answer, tol: float, recorder: Recorder, compiled: float) -> Solution:
+        """Return the report of an answer; ``compiled`` are the seconds of compilation before the solve."""
+        choice, preconditioner, device_x = self.choice, self._preconditioner, answer.device_x
+        if self._prepared.exact.memory == "device" and device_x is None:
+            device_x = self._prepared.exact.upload(answer.x)
         return Solution(
-            x,
-            status,
-            certificate,
-            tol,
-            tuple(recorder.steps),
-            choice.method if choice.method != "refine" else f"refine with {self._inner}",
-            "pattern" if choice.storage is None else choice.storage.name,
-            tuple("fp64" if each is None else each.name for each in choice.vectors),
-            self.engine,
-            "; ".join([choice.reason, *recorder.notes]),
-            sum(step.bytes_read for step in recorder.steps) + recorder.other_bytes,
-            self.prepare_s,
-            max(seconds, 0.0),
-            certify_s,
-            work_clock.compiled_s() - compiled,
-            device,
+            x=answer.x,
+            status=answer.status,
+            certificate=answer.certificate,
+            tol=tol,
+            history=tuple(recorder.steps),
+            method=choice.method if choice.method != "refine" else f"refine with {self._inner}",
+            storage="pattern" if choice.storage is None else choice.storage.name,
+            vectors=tuple("fp64" if each is None else each.name for each in choice.vectors),
+            engine=self.engine,
+            reason="; ".join([choice.reason, *recorder.notes]),
+            bytes_read=sum(step.bytes_read for step in recorder.steps) + recorder.other_bytes,
+            prepare_s=self.prepare_s,
+            solve_s=max(answer.solve_s, 0.0),
+            certify_s=answer.certify_s,
+            compile_s=work_clock.compiled_s() - compiled,
+            device_x=device_x,
             preconditioner=None if preconditioner is None else preconditioner.name,
             preconditioner_storage=None if preconditioner is None else preconditioner.storage,
         )
@@ -375,16 +378,6 @@ class Solver:
             return own_name(inner)
         require_method(inner, (*INNER, "auto"), "inner method")
         return str(inner)
-
-    def _preconditioner_of(self, given: Any, storage: VectorFormat | None, block: int) -> Preconditioner | None:
-        if given is not None and self.choice.method in DIAGONAL:
-            raise InputError(
-                f"method={self.choice.method!r} takes no preconditioner; it divides by the diagonal itself"
-            )
-        prepared = self._prepared
-        none = Recorder(1, 1.0, None, work_clock.now)
-        task = SolveTask(prepared.exact, prepared.stored, None, 0.0, none, read=prepared.read)
-        return preconditioner_of(given, task, self.system, storage, block, self.engine, self.choice.layout)
 
 
 def _certified_status(status: SolveStatus, certificate: Certificate, tol: float) -> SolveStatus:

@@ -90,8 +90,8 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
     size = best = iterations.replace_residual()
     recorder.lanczos = []
     product = size * size if iterations.product is None else iterations.product
-    turn = 0.0 if later is None else later.reduction * size
-    stalls, first, had, of_lanczos = 0, size, recorder.left, None
+    later_from = 0.0 if later is None else later.reduction * size
+    stalls, first, left_before, usable = 0, size, recorder.left, None
     while size > task.goal:
         if not math.isfinite(size):
             return SolveStatus.OVERFLOW
@@ -100,15 +100,15 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
         target = max(_REDUCTION * size, 0.5 * task.goal)
         most = _TRIAL_ITERATIONS if is_trial else _MOST_BETWEEN
         status, product = _until(task, iterations, target, product, most)
-        if later is not None and isinstance(iterations, VectorIterations) and size * _REDUCTION <= turn:
+        if later is not None and isinstance(iterations, VectorIterations) and size * _REDUCTION <= later_from:
             iterations.store_in(later.storage)
         size = iterations.replace_residual()
         recorder.correct(size)
         if size <= task.goal:
             break
         replaced = product if iterations.product is None else iterations.product
-        if of_lanczos is None and not 0.5 * product < replaced < 2.0 * product:
-            of_lanczos = len(recorder.lanczos)  # The replacement changed r.p: later coefficients are of another run.
+        if usable is None and not 0.5 * product < replaced < 2.0 * product:
+            usable = len(recorder.lanczos)  # The replacement changed r.p: later coefficients are of another run.
         stalls = 0 if size < _SMALLER * best else stalls + 1
         best = min(best, size)
         if status is not None:
@@ -116,21 +116,21 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
         if recorder.left > 0 and math.isfinite(size):
             if size > _GROWN * best:
                 return SolveStatus.DIVERGED
-            if is_trial and (size > _TRIAL_SLACK * target or _needed(task, first, size, had) > recorder.left):
+            if is_trial and (size > _TRIAL_SLACK * target or _needed(task, first, size, left_before) > recorder.left):
                 return SolveStatus.STAGNATED
         if stalls >= _STALLS:
             return SolveStatus.STAGNATED
-    recorder.lanczos = recorder.lanczos[:of_lanczos]
+    recorder.lanczos = recorder.lanczos[:usable]
     return SolveStatus.CONVERGED
 
 
-def _needed(task: SolveTask, first: float, size: float, had: int) -> float:
+def _needed(task: SolveTask, first: float, size: float, left_before: int) -> float:
     """Return how many more iterations reach the goal at the mean rate so far.
 
-    The rate is that since the residual was ``first`` and ``had`` iterations were left.
+    The rate is that since the residual was ``first`` and ``left_before`` iterations were left.
     """
     decay = max(math.log(first / size), 1e-9)
-    return (had - task.recorder.left) * math.log(size / max(task.goal, math.ulp(0.0))) / decay
+    return (left_before - task.recorder.left) * math.log(size / max(task.goal, math.ulp(0.0))) / decay
 
 
 def _until(
