@@ -73,6 +73,40 @@ def test_repetitions_have_a_median_and_an_interval():
     assert sorted(ends) == [(2.0, 6.0), (3.0, 9.0), (4.0, 12.0)]
 
 
+def test_only_float64_residuals_of_the_whole_graph_reach_a_tolerance():
+    first = {**ROW, "tol": 1e-4, "solve_s": 5.0, "residual_l1": 5e-5}
+    steps = [[0.5, 64], [0.05, 64], [0.005, 16], [0.0005, 64], [5e-5, 16]]
+    histories = [[residual, bits, 1.0, place + 1.0] for place, (residual, bits) in enumerate(steps)]
+    rows = [
+        {**first, "cell": method, "method": method, "storage": "fp16", "history": histories}
+        | {"iterations_by_bits": {"64": 3, "16": 2}}
+        for method in ("power", "refine")
+    ]
+    timelines = observations(rows).set_index("method").timelines
+    assert timelines["power"] == [[(0.5, 1.0), (0.05, 2.0), (0.0005, 4.0), (5e-5, 5.0)]]
+    assert timelines["refine"] == [[(5e-5, 5.0)]]
+    made = drawn(rows, "tolerance")
+    (times,) = marks(made.figure.axes[0]).values()
+    assert sorted(times) == [2.0, 4.0, 4.0, 5.0, 5.0, 5.0, 5.0, 5.0]
+    assert "a residual in float64 of the whole problem was first below a tolerance" in made.caption
+    caption = drawn(rows, "residual").caption
+    assert "; residuals of iterations in fewer than 64 bits and of refine, which may have trimmed" in caption
+    assert "estimates" not in drawn(rows_with_histories([0.5, 0.05, 0.005]), "residual").caption
+
+
+@pytest.mark.parametrize(
+    ("stored", "vectors", "counts"), [("fp64", "fp64", 3), ("fp16", "fp64", 1), ("fp64", "fp32", 1)]
+)
+def test_only_recurrences_wholly_in_float64_reach_a_tolerance(stored, vectors, counts):
+    line = {"engine": "cpu", "method": "cg", "storage": stored, "vectors": [vectors], "status": "CONVERGED"}
+    line |= {"used": "cg", "stored_as": stored, "vectors_as": [vectors], "iterations_by_bits": {"64": 2}}
+    line |= {"history": [[1, 0.5, 64, 9], [2, 0.05, 64, 9]], "step_s": [1.0, 2.0], "solve_s": 3.0, "residual": 0.04}
+    row = {**ROW, "kind": "linear", "cell": "0", "rows": 9, "entries": 9, "ways_found": [line]}
+    del row["engine"]
+    timelines = observations([row]).timelines[0]
+    assert timelines == [[(0.5, 1.0), (0.05, 2.0), (0.04, 3.0)][-counts:]]
+
+
 def test_solves_to_several_tolerances_are_drawn_by_their_own_times():
     rows = [
         {**ROW, "graph": graph, "cell": f"{graph} {storage} {tol}", "storage": storage, "tol": tol}

@@ -67,7 +67,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         - ``traffic`` in bytes and ``traffic_name``; ``moved``, the bytes read and written in ``seconds``; and
           ``copy_gbps``, the rate of a copy on the device.
         - ``iterations`` and certified ``residual``; ``history``, iterations with residual and bits, and its ``norm``;
-          and ``timelines``, for each repetition the residuals with the seconds at which they were reached.
+          and ``timelines``, for each repetition the float64 residuals of the whole problem with their seconds.
 
     Examples
     --------
@@ -325,11 +325,24 @@ def _copy_gbps(line: dict[str, Any]) -> float:
 
 
 def _timeline(line: dict[str, Any]) -> list[tuple[float, float]]:
-    """Return residual and seconds since the start for each recorded iteration; empty if the row lacks one of them."""
+    """Return the float64 residuals of the whole problem, with their seconds since the start of the solve.
+
+    An iteration has one if it reads 64 bits alone, and of the whole graph; the last one is the certified residual at
+    the end of the solve. Empty if the row has no residuals or no times of iterations.
+    """
     recorded, steps = json.loads(line.get("history_json", "[]")), json.loads(line.get("step_s_json", "[]"))
     if recorded and "used" in line:
-        return [(float(step[1]), float(end)) for step, end in zip(recorded, steps, strict=False)]
-    return [(float(step[0]), float(step[3])) for step in recorded if len(step) > 3]
+        wide = line.get("stored_as") == "fp64" and json.loads(line.get("vectors_as_json", "[]")) == ["fp64"]
+        found = [(float(step[1]), float(end)) for step, end in zip(recorded, steps, strict=False) if wide]
+        ends = [float(end) for end in steps]
+    else:
+        timed = [step for step in recorded if len(step) > 3]
+        found = [(float(step[0]), float(step[3])) for step in timed if step[1] == 64 and not bandwidth.may_trim(line)]
+        ends = [float(step[3]) for step in timed]
+    if not ends:
+        return []
+    certified = next((float(line[name]) for name in _RESIDUALS if line.get(name, -1) >= 0), np.inf)
+    return [*found, (certified, max(ends[-1], float(line.get("solve_s", 0.0))))]
 
 
 def _history(line: dict[str, Any]) -> list[tuple[int, float, int]]:

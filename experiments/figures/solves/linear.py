@@ -42,9 +42,9 @@ def show(rows, out):
             out.figure(
                 _figure(here, out, along, curves),
                 suffix=f"{of_gpu}{suffix}",
-                caption=f"Conjugate gradients: residual relative to the right-hand side, against {of}, {start}. "
-                "A panel is a stencil of so many points on a grid of that "
-                "side, and a right-hand side. A curve is one run, in the colour of the fewest bits of a vector's "
+                caption="Conjugate gradients: residual relative to the right-hand side, as the recurrence has it, "
+                f"against {of}, {start}. A panel is a stencil of so many points on a grid of that side, and a "
+                "right-hand side. A curve is one run, in the colour of the fewest bits of a vector's "
                 f"value; its mark names the formats of vectors and {of_matrix}{_coincide(curves)}{alike}"
                 f"{_repeating(repeated, curves) + ('' if of_gpu else _decoded(curves)) if suffix else ''}",
                 alt=_in_words(curves, along),

@@ -9,7 +9,7 @@ distinguished. So only the graph with the most iterations is drawn, and each cur
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,5 +198,16 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         f"; of {count} {cases_in_words(held)} the one with the most iterations" if count > 1 else "",
         f"; first {len(found)} of its {len(own)} solves" if len(found) < len(own) else "",
         "; a curve is thinner than those below it" if len(found) > 1 else "",
+        _estimates(found, swept),
     ]
     return figure, "".join(texts), f"{len(found)} falling curves; the least ends at {last:.1e}."
+
+
+def _estimates(found: pd.DataFrame, swept: Collection[int]) -> str:
+    """Return a text about residuals that are no float64 ones of the whole problem."""
+    parts = [
+        "of iterations in fewer than 64 bits" if min(swept) < 64 else "",
+        "of refine, which may have trimmed the graph" if found.trims.any() else "",
+    ]
+    which = " and ".join(filter(None, parts))
+    return f"; residuals {which} are estimates, and only the last one of a solve is certified" if which else ""

@@ -1,8 +1,9 @@
 """Time to a tolerance: from solves to several tolerances, or from solves with a recorded end of each iteration.
 
-In the latter, the time to a tolerance is that at which the solver's residual was first below it, at each power of ten
-that the solve reached. A curve is a contestant, and a panel a graph; a point is the median of the samples. The cost is
-one pass over the recorded iterations.
+In the latter, the time to a tolerance is that at which a float64 residual of the whole problem was first below it, at
+each power of ten that the solve reached. Iterations in fewer bits, or on a part of the graph, only estimate that
+residual, so that their ends do not count. A curve is a contestant, and a panel a graph; a point is the median of the
+samples. The cost is one pass over the recorded iterations.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ _PANEL_IN = 1.75
 """Height of a row of panels, in inches."""
 _LEAST_TOLERANCES = 3
 """Least number of tolerances of a curve; times at fewer are in the figure of times."""
+_REACHED = (
+    "time at which a residual in float64 of the whole problem was first below a tolerance: at the end of an iteration "
+    "in 64 bits, or of the solve"
+)
 _MARK_IN, _AXIS_IN, _FULL = 0.058, 0.65, 0.9
 """Width of a mark; width of a panel without its axis, both in inches; most of the space of a tolerance that marks take.
 
@@ -52,7 +57,7 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     """Draw the time of each contestant against the tolerance, with an interval of each median."""
     points, what = _of_solves(found), "time of a solve to a tolerance"
     if points.empty:
-        points, what = _of_iterations(found), "time at which the residual of the solver fell below a tolerance"
+        points, what = _of_iterations(found), _REACHED
     if points.empty:
         return None
     wide = width > 5
@@ -155,7 +160,7 @@ def _of_iterations(found: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for line in found[found.timelines.map(bool)].to_dict("records"):
         steps = [np.array(each, dtype=float) for each in line["timelines"]]
-        first, last = max(each[0, 0] for each in steps), max(each[:, 0].min() for each in steps)
+        first, last = line["history"][0][1], max(each[:, 0].min() for each in steps)
         for power in range(int(np.floor(np.log10(first))), -400, -1) if first > 0 else ():
             tolerance = 10.0**power
             if last >= tolerance:
