@@ -63,6 +63,22 @@ def test_names_of_rows_stay_with_them_in_each_part_and_measured_values_are_no_na
     assert alike(named.replace("b &", "a &")) != []
 
 
+@given(st.lists(st.decimals(0, 10**6, places=3), min_size=1, max_size=5))
+def test_numbers_that_are_texts_keep_their_digits_and_are_aligned_as_numbers(numbers):
+    printed = [*map(str, numbers), ""]
+    made = markdown(pd.DataFrame({"theirs": printed}))
+    assert [line.strip("| ") for line in made.split("\n")[2:]] == printed
+    assert made.split("\n")[1].endswith("-:|")
+    assert latex_table(pd.DataFrame({"theirs": printed}), caption="", label="t").count(r"\begin{tabular}{r}") == 1
+
+
+def test_truth_is_yes_or_no_for_people_and_text_beside_numbers_is_text():
+    for column in ([True, False], [True, ""], ["a", "1"]):
+        made = markdown(pd.DataFrame({"met": column})).split("\n")
+        assert made[1].startswith("|:-")
+        assert made[2].strip("| ") in ("yes", "a")
+
+
 def test_the_best_are_of_a_column_of_a_group_or_of_a_row():
     table = pd.DataFrame({"graph": ["g", "g", "h"], "a": [1.0, 2.0, 5.0], "b": [3.0, 1.0, None]})
     assert is_best(table, {"a": "most"})[1] == [False, False, True]

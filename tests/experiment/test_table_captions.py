@@ -1,15 +1,19 @@
-"""Captions of tables have machine, commit, samples and spread of their rows, as those of figures do."""
+"""Captions of tables have machine, commit, samples and spread, as those of figures do; names are those of figures."""
 
 import json
+import re
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from recorded_rows import recorded
 
 from cpms.base.package_data import show_programs
 from cpms.base.text import escape
 from cpms.experiment.report import output, show
+from cpms.experiment.report.page.names import shorter, with_short_names
 
 ROW = {"cell": "1", "cpu": "a CPU", "git_commit": "c" * 40, "git_dirty": False}
 ROWS = [
@@ -21,6 +25,8 @@ ENDINGS = {
     ("x",): "Machine: a CPU. Commit: cccccccccc. Samples of each result: 3; median interquartile range 50 %",
     (): "Times.",
 }
+RAW = re.compile(r"True|False|\b1 ranks|heirs\b|\w(_ms|_mb|_group|_name)\b|gpu_suite|nodes=\d+,|\bT_p\b")
+"""What no table for people has: names of Python, and authors without theirs."""
 PRINTED = {"ppr_table1_printed", "ppr_table2_printed", "scaling_table2"}
 """Tables of values of others alone."""
 
@@ -41,6 +47,36 @@ def test_a_table_has_the_provenance_that_a_figure_of_the_same_rows_has(tmp_path,
     assert caption.endswith("Counts, which have no spread.") is (of != () and not timed)
 
 
+@given(
+    st.lists(
+        st.builds("{}:{}={},{}={}".format, *(st.sampled_from(each) for each in (
+            ["rmat", "stencil", "models"], ["nodes", "scale", "family"], ["20", "1000000"], ["seed", "side"], "12",
+        ))) | st.sampled_from(["wiki-Vote", "rmat 20", "a.mtx", "standin:road_usa"]),
+        min_size=1, max_size=8,
+    )
+)  # fmt: skip
+@example(["rmat:scale=20,seed=1", "rmat 20"])
+@example(["models:nodes=1000000,family=2", "models:nodes=1000000,family=2,degree=8"])
+def test_names_that_differ_differ_when_they_are_short(names):
+    table = pd.DataFrame({"graph": names, f"{names[0]}, ms": 1.0})
+    in_words = shorter(table)
+    short = with_short_names(table, in_words)
+    assert len(set(short.graph)) == len(set(names))
+    assert list(short.columns) == ["graph", f"{short.graph[0]}, ms"]
+    assert all(len(one) <= len(other) for one, other in zip(short.graph, names, strict=True))
+    assert list(table.graph) == names
+
+
+def test_data_have_whole_names_and_the_best_of_a_short_head_is_bold(tmp_path):
+    out = output.Output(tmp_path, "x", print)
+    spec = "weblike:nodes=10000000,edges=52000000,seed=1"
+    out.table(pd.DataFrame({"p": [1, 2], f"{spec}, ms": [2.5, 1.5]}), best={f"{spec}, ms": "least"})
+    assert spec in (tmp_path / "x.csv").read_text()
+    text = (tmp_path / "x.md").read_text()
+    assert "weblike, 52M edges, ms" in text
+    assert "**1.5**" in text
+
+
 def test_a_long_caption_is_not_cut(tmp_path):
     out = output.Output(tmp_path, "x", print, rows=ROWS)
     out.table(pd.DataFrame({"ms": [1.0]}), caption="many words " * 150)
@@ -59,5 +95,6 @@ def test_every_shipped_table_names_its_machine_and_commit(tmp_path, monkeypatch,
         pytest.skip("no rows are recorded")
     for path in show.show(program, results=recorded(), output=tmp_path):
         if path.suffix == ".md":
-            caption = path.read_text().partition("\n")[0]
+            caption, _, table = path.read_text().partition("\n")
+            assert RAW.search(table) is None, path.stem
             assert ("Machine" in caption and "Commit" in caption) is (path.stem not in PRINTED), path.stem

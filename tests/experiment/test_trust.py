@@ -348,7 +348,8 @@ def test_rows_of_an_earlier_configuration_are_drawn_with_a_mark_where_there_are_
     said_by_run()
     (here / "out" / "x.toml").write_text(CONFIG + "tolerances = [1e-3]\n")
     said, text = shown(here)
-    assert text.startswith("Mine (rows of x are of an earlier configuration)\n")
+    assert text.startswith("Mine. Machine: ")
+    assert text.partition("\n")[0].endswith(" (rows of x are of an earlier configuration)")
     assert said[-1] == "1 row: 0 clean, 0 code not committed, 1 config changed"
 
 
@@ -356,14 +357,14 @@ def test_rows_of_code_that_was_not_committed_are_marked_until_it_is(here, clean_
     clean_code["git_dirty"] = True
     said_by_run()
     said, text = shown(here)
-    assert text.startswith("Mine (1 of 1 row by code that was not committed)\n")
+    assert text.partition("\n")[0].endswith(" (1 of 1 row by code that was not committed)")
     assert said[-2:] == [
         "rows no commit explains: 1 of 1 (1 of x)",
         "1 row: 0 clean, 1 code not committed, 0 config changed",
     ]
     monkeypatch.setattr(commits, "by_digest", lambda _: {"d": "e" * 40})
     said, text = shown(here)
-    assert text.startswith("Mine\n")
+    assert "not committed" not in text
     assert said[-1] == "1 row: 1 clean, 0 code not committed, 0 config changed"
 
 

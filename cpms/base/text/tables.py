@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Best = Mapping[str, str]
 """Rules of the best cells, see `is_best`."""
 _RULE = re.compile(r"(row )?(least|most)(?: by (.+))?")
-_NUMBER = re.compile(r"([+-]?\d+)((?:\.\d+)?(?:e[+-]\d+)?%?)")
+_NUMBER = re.compile(r"([+-]?\d+)((?:\.\d+)?(?:e[+-]\d+)?%?)", re.ASCII)
 LONGEST_WORD = 60
 """Characters of a word in a table for people; longer words are complete in CSV alone."""
 
@@ -69,13 +69,26 @@ def markdown(table: pd.DataFrame, best: Best | None = None) -> str:
 
 
 def texts(table: pd.DataFrame) -> list[list[str]]:
-    """Return the cells as text, not escaped: numbers with four digits, missing values empty, long words abbreviated."""
+    """Return the cells as text, not escaped: numbers with four digits, truth as yes or no, long words abbreviated.
+
+    Missing values are empty. Numbers that are given as texts keep their digits.
+    """
     return [[_text(value) for value in line] for line in table.itertuples(index=False)]
 
 
 def numeric(table: pd.DataFrame) -> list[bool]:
-    """Return whether each column is numeric."""
-    return [dtype.kind in "biufc" for dtype in table.dtypes]
+    """Return whether each column is one of numbers, given as numbers or as texts.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numeric(pd.DataFrame({"ms": [1.5], "printed": ["19662.20"], "met": [True], "graph": ["a1"]}))
+    [True, True, False, False]
+    """
+    return [
+        dtype.kind in "iufc" or (dtype.kind not in "biufc" and _are_numbers(table.iloc[:, place]))
+        for place, dtype in enumerate(table.dtypes)
+    ]
 
 
 def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
@@ -150,11 +163,19 @@ def _line(cells: Sequence[str], widths: list[int], right: list[bool]) -> str:
     return "| " + " | ".join(aligned) + " |"
 
 
+def _are_numbers(column: Iterable[object]) -> bool:
+    filled = [text for text in map(_text, column) if text]
+    return bool(filled) and all(map(_NUMBER.fullmatch, filled))
+
+
 def _text(value: object) -> str:
+    import numpy as np
     import pandas as pd
 
     if value is None or value is pd.NA:
         return ""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return "" if pd.isna(value) else f"{value:.4g}"
     return escape.abbreviate_words(str(value), LONGEST_WORD)

@@ -20,6 +20,7 @@ from cpms.experiment.report import figures
 from cpms.experiment.report.captions import provenance, some, without_units
 from cpms.experiment.report.captions import shortened as shortened
 from cpms.experiment.report.page.described import described
+from cpms.experiment.report.page.names import shorter, with_short_names
 from cpms.experiment.report.palette import PALETTE as PALETTE
 from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS, inches
@@ -123,8 +124,8 @@ class Output:
     ) -> None:  # fmt: skip
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
 
-        Texts and caption are plain text, in which markup is escaped. Long names are abbreviated, except in ``.csv``.
-        The caption gets machine, commit, repetitions and spread, as that of a figure does.
+        Texts and caption are plain text, in which markup is escaped. Names are as short as in figures, except in
+        ``.csv``. The caption gets machine, commit, repetitions and spread, as that of a figure does.
 
         Parameters
         ----------
@@ -146,9 +147,11 @@ class Output:
         if table.empty:
             self.leave_out(f"table {stem.name}", "the rows hold nothing of it")
             return
+        self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
+        in_words = shorter(table)
+        table, best = with_short_names(table, in_words), {in_words(name): rule for name, rule in (best or {}).items()}
         text = markdown(table, best)
         title = f"{escape.markdown_paragraph(shortened_caption(caption))}\n\n" if caption else ""
-        self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
         self._write(stem.with_name(stem.name + ".md"), f"{title}{text}\n")
         latex = latex_table(table, caption=caption, label=f"tab:{stem.name}", best=best)
         self._write(stem.with_name(stem.name + ".tex"), latex)
@@ -248,9 +251,19 @@ class Output:
         self.written.append(path)
 
 
-def printed(name: str) -> pd.DataFrame:
-    """Return values that a paper prints, from ``experiments/paper/NAME.csv``."""
-    return pd.read_csv(folder("experiments") / "paper" / f"{name}.csv", comment="#")
+def printed(name: str, *, as_text: bool = False) -> pd.DataFrame:
+    """Return values that a paper prints, from ``experiments/paper/NAME.csv``; as texts they have the paper's digits."""
+    path = folder("experiments") / "paper" / f"{name}.csv"
+    return pd.read_csv(path, comment="#", dtype=str if as_text else None)
+
+
+def agrawal_table1() -> pd.DataFrame:
+    """Return Table 1 of Agrawal, Shendre and Goka: vertices, edges, and the printed milliseconds as texts."""
+    table = printed("agrawal_table1", as_text=True).astype({"nodes": int, "edges": int})
+    names = {"serial_ms": "serial", "cuda_ms": "CUDA", "mpj_ms": "MPJ"}
+    return table.rename(
+        columns={"nodes": "vertices", **{key: f"{name}, Agrawal et al." for key, name in names.items()}}
+    )
 
 
 def label(row: Any) -> str:

@@ -193,7 +193,7 @@ def peers_details(rows: pd.DataFrame, timed: str, ms: str, more: Mapping[str, st
     settings : iterable of str
         What results call their settings, each an object.
     """
-    lines = []
+    lines, words = [], {"True": "yes", "False": "no"}
     for _, row in rows.iterrows():
         for result in row.results:
             lines.append({"graph": label(row), "name": result["name"], "status": result["status"]})
@@ -210,7 +210,9 @@ def peers_details(rows: pd.DataFrame, timed: str, ms: str, more: Mapping[str, st
                 "tol": result["tol"],
                 **{column: result[name] for column, name in more.items()},
                 "setting": ", ".join(
-                    f"{key}: {each}" for name in settings for key, each in result.get(name, {}).items()
+                    f"{key}: {words.get(str(each), each)}"
+                    for name in settings
+                    for key, each in result.get(name, {}).items()
                 ),
             }
     return pd.DataFrame(lines)

@@ -15,6 +15,7 @@ from cpms.formats.formats import format_named
 
 NEEDS = ["opencl_stages", "gpu_opencl"]
 STAGES = {"coo": "edges, atomic", "coo_exchange": "edges, exchange", "pattern": "rows"}
+GROUP = "work-items in a group"
 _APART = 0.01
 """Million nodes by which marks of our ratios lie beside their number, so that none hides another."""
 KERNELS = (
@@ -133,10 +134,11 @@ def _stages(results, where, out, suffix, of):
 
 def _work_groups(results, where, out, suffix, of):
     table = results.pivot_table(index="work_group", columns="layout", values="ms an iteration")
-    table = table.reindex(columns=list(STAGES)).rename(columns=STAGES).reset_index()
+    table = table.reindex(columns=list(STAGES)).rename(columns=STAGES)
+    table = table.rename_axis(index=GROUP, columns=None).reset_index()
     # The driver's choice last.
-    table = table.sort_values("work_group", key=lambda sizes: sizes.replace(0, np.inf))
-    table["work_group"] = table["work_group"].astype(int).astype(str).replace("0", "driver's choice")
+    table = table.sort_values(GROUP, key=lambda sizes: sizes.replace(0, np.inf))
+    table[GROUP] = table[GROUP].astype(int).astype(str).replace("0", "driver's choice")
     out.table(
         table,
         suffix=f"{suffix}_work_groups",
@@ -150,14 +152,16 @@ def _scaling(results, where, out, suffix, of):
     if table.empty:
         out.leave_out(f"table opencl_stages{suffix}", "engine opencl has no rows of sub-graphs")
         return
-    paper = printed("jiang").set_index("nodes")
-    for column, name in (("cpu_4_cores_s", "theirs, CPU 4 cores, s"), ("gpu_280_cores_s", "theirs, GPU 280 cores, s"),
-                         ("speedup", "theirs, GPU / CPU")):  # fmt: skip
-        table[name] = table.nodes.map(paper[column])
-    like = "GPU 280 cores" if suffix else "CPU 4 cores"
-    table[f"theirs, {like}, time against first"] = table[f"theirs, {like}, s"] / table[f"theirs, {like}, s"].iloc[0]
+    paper, texts = (printed("jiang", as_text=as_text) for as_text in (False, True))
+    places = {"CPU, 4 cores": "cpu_4_cores_s", "GPU, 280 cores": "gpu_280_cores_s"}
+    for name, column in {**{f"Jiang, {place}, s": column for place, column in places.items()},
+                         "Jiang, GPU / CPU": "speedup"}.items():  # fmt: skip
+        table[name] = table.nodes.map(dict(zip(paper.nodes, texts[column], strict=True)))
+    like = list(places)[bool(suffix)]
+    theirs = table.nodes.map(paper.set_index("nodes")[places[like]])
+    table[f"Jiang, {like}, time against first"] = theirs / theirs.iloc[0]
     caption = (
-        f"Sub-graphs: {where}; medians, float32 (serial: float64). The report used sub-graphs of Wikipedia's links "
+        f"Sub-graphs: {where}; medians, float32 (serial: float64). Jiang's report used sub-graphs of Wikipedia's links "
         "and does not state its iterations, so only ratios compare"
     )
     out.table(table, suffix=suffix, caption=caption, of=of)

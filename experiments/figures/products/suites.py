@@ -28,15 +28,15 @@ def show(rows, out, beside):
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     out.table(
         table.drop(columns=["bits", "family", "held out"]),
-        best={"ms": "least by experiment,matrix"},
+        best={"ms": "least by suite,matrix"},
         of=NEEDS,
         caption=f"Products on suites A and B: times faster than {BASELINE}; named by layout, and bits of values and of "
         f"vectors{_choices(table)}",
     )
     table = table.dropna(subset="times faster")
-    summary = table.pivot_table("times faster", "product", "experiment", aggfunc=_mean, sort=False)
+    summary = table.pivot_table("times faster", "product", "suite", aggfunc=_mean, sort=False)
     out.table(
-        summary.reset_index(),
+        summary.reset_index().rename_axis(columns=None),
         caption="Geometric means of times faster, by suite",
         of=NEEDS,
         suffix="_means",
@@ -57,10 +57,10 @@ def show(rows, out, beside):
 
 def _choices(table):
     """Return as what each suite's matrices are stored where the format is chosen for each, as a text for a caption."""
-    chosen = table[table["product"].str.contains("lossless")].drop_duplicates(["experiment", "matrix"])
+    chosen = table[table["product"].str.contains("lossless")].drop_duplicates(["suite", "matrix"])
     texts = [
-        f"{suite} " + ", ".join(f"{name} ({count})" for name, count in part["stored as"].value_counts().items())
-        for suite, part in chosen.groupby("experiment", sort=False)
+        f"{suite}: " + ", ".join(f"{name} ({count})" for name, count in part["stored as"].value_counts().items())
+        for suite, part in chosen.groupby("suite", sort=False)
     ]
     return f". Lossless is the shortest format that holds all values of a matrix: {'; '.join(texts)}" if texts else ""
 
@@ -201,6 +201,12 @@ def _family(matrix):
     return next((family for family in found if family != "stencils"), "grids")
 
 
+def _suite(experiment):
+    """Return the name of a suite's part: ``gpu_suite_a_grids`` is suite A, grids."""
+    suite, _, part = experiment.removeprefix("gpu_suite_").partition("_")
+    return f"{suite.upper()}, {part}"
+
+
 def _name(contestant):
     """Return the name of a product: layout, and the bits of values and of vectors."""
     values, vectors = (BITS.get(contestant[key], contestant[key]) for key in ("storage", "vectors"))
@@ -213,7 +219,7 @@ def _lines(row):
     for c in filter(is_product, row.contestants):
         gbps = c["least_bytes"] / c["median_ms"] / 1e6
         yield {
-            "experiment": row.experiment,
+            "suite": _suite(row.experiment),
             "family": _family(row.graph),
             "held out": row.experiment.startswith("gpu_suite_b"),
             "matrix": row.graph,

@@ -2,17 +2,24 @@
 
 import pandas as pd
 
+from cpms.base.text.counted import counted
 from cpms.experiment.derived.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread
 from cpms.experiment.report.intervals import interval_text, is_range, ratio_ends
-from cpms.experiment.report.output import printed
+from cpms.experiment.report.output import agrawal_table1, printed
 from cpms.experiment.report.palette import NEUTRAL
 
 NEEDS = ["scaling_cpu", "scaling_large_cpu"]
 BESIDE = ["gpu_table1"]
 LEAST = 10**4
 """Edges of the graphs of the figure; the caption has those of smaller ones, which would take a third of its width."""
+HEADS = {
+    "p": "processes", "T_p": "time, ms", "psi": "speed-up", "psi, one rank": "speed-up over one rank",
+    "e, one rank": "e over one rank", "psi, printed": "speed-up, printed",
+    "psi, one process": "speed-up over one process", "e, one process": "e over one process",
+}  # fmt: skip
+"""Heads of tables, by columns."""
 DRAWN = "mpi, cpu products"
 """Our program of the figure; the tables have the one with plain loops, too."""
 
@@ -23,20 +30,22 @@ def show(rows, out, beside):
     low, high = rows.load_average_before.min(), rows.load_average_before.max()
     machine = f"two shared CPU cores ({rows.cpu.iloc[0]}; load average {low:.1f} to {high:.1f} before a graph's solves)"
     out.table(
-        ours.drop(columns=["vertices", "edges", "low", "high", "range"]),
+        ours.drop(columns=["vertices", "edges", "low", "high", "range"]).rename(columns=HEADS),
         best={"ms": "least by graph"},
-        caption=f"Solves over ranks on {machine}, one thread a rank, medians in milliseconds; psi and e against the "
-        "serial program, and against one rank; waited: share of a solve in which a rank waits for the others",
+        caption=f"Solves over ranks on {machine}, one thread a rank, medians in milliseconds; speed-up and e, the "
+        "Karp-Flatt metric, against the serial program, and against one rank; waited: share of a solve in which a rank "
+        "waits for the others",
     )
     out.table(
         _table1(ours, _on_gpu(beside)),
         suffix="_table1",
-        caption=f"Their Table 1 as printed, and ours on {machine}{_gpu_too(beside)}, "
+        caption="Agrawal et al.: Table 1 of Agrawal, Shendre and Goka as printed, where CUDA is cuSPARSE with cuBLAS; "
+        f"and ours on {machine}{_gpu_too(beside)}, "
         "on their graphs where their files are known, else on uniformly random ones of the same size; milliseconds",
     )
     table2 = _table2()
     out.table(
-        table2,
+        _as_printed(table2),
         suffix="_table2",
         of=(),
         caption="Table 2 of Agrawal, Shendre and Goka: e as printed, and e as it is defined, from the printed times, "
@@ -118,15 +127,17 @@ def _gpu_too(beside):
 
 
 def _table1(ours, on_gpu):
-    table = printed("agrawal_table1").rename(columns={"nodes": "vertices"})
-    table.columns = [name.replace("_ms", ", theirs") for name in table.columns]
     ours = ours.assign(
-        column=[f"{program}, {ranks} ranks" for program, ranks in zip(ours.program, ours.ranks, strict=True)]
+        column=[f"{name}, {counted(ranks, 'rank')}" for name, ranks in zip(ours.program, ours.ranks, strict=True)]
     )
     index = ["vertices", "edges", "graph"]
     wide = ours.pivot_table(index=index, columns="column", values="ms", sort=False).reset_index()
-    wide = wide.rename(columns={"serial, 1 ranks": "serial, ours", "graph": "our graph"})
-    return table.merge(wide, on=["vertices", "edges"], how="left").merge(on_gpu, on=["vertices", "edges"], how="left")
+    wide = wide.rename(columns={"serial, 1 rank": "serial, ours", "graph": "our graph"})
+    return (
+        agrawal_table1()
+        .merge(wide, on=["vertices", "edges"], how="left")
+        .merge(on_gpu, on=["vertices", "edges"], how="left")
+    )
 
 
 def _table2():
@@ -145,6 +156,13 @@ def _table2():
             "e, one process": [karp_flatt(alone / t, p) for t, p in pairs],
         }
     )
+
+
+def _as_printed(table):
+    """Return the table with the digits that the report prints."""
+    texts = printed("agrawal_table2", as_text=True)
+    digits = {"T_p": texts.t_p_ms, "psi, printed": texts.psi, "e, printed": texts.e}
+    return table.assign(**digits).rename(columns=HEADS)
 
 
 def _trend(table):

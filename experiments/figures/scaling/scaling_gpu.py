@@ -2,11 +2,12 @@
 
 import pandas as pd
 
+from cpms.base.text.counted import counted
 from cpms.experiment.derived.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread
 from cpms.experiment.report.intervals import UNSEEN, interval_text, ratio_ends
-from cpms.experiment.report.output import printed, shortened
+from cpms.experiment.report.output import agrawal_table1, printed, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.rows.standing import commit_text
 
@@ -20,9 +21,11 @@ def show(rows, out):
     strong, weak = ours[ours.scaling == "strong"], ours[ours.scaling == "weak"]
     if len(strong):
         out.table(
-            strong.drop(columns=["scaling", "vertices", "efficiency a sweep", "low", "high", "bits"]),
+            strong.drop(columns=["scaling", "vertices", "efficiency a sweep", "low", "high", "bits"]).rename(
+                columns={"psi": "speed-up"}
+            ),
             best={"ms": "least by graph"},
-            caption=f"One graph on more and more of {host}, to 1e-10; median solves. psi, efficiency and e "
+            caption=f"One graph on more and more of {host}, to 1e-10; median solves. Speed-up, efficiency and e "
             "(Karp-Flatt) against one GPU with the same method, by the faster of engines mpi_cuda and cuda_fused; GB: "
             "what rank 0 is sent in a solve; exchange: of whole vectors, or of what rows read of other ranks, sent "
             "(halo) or written there (direct), by itself, with GB/s of what rank 0 is sent by one of 64 bits a node, "
@@ -30,13 +33,16 @@ def show(rows, out):
             "the rank that waits least; the median inner sweep includes no update of x, which every eighth, with error "
             "feedback every sixteenth, makes",
         )
-        caption = f"Their Table 1 as printed, and ours on {host}; ms"
+        caption = (
+            "Agrawal et al.: Table 1 of Agrawal, Shendre and Goka as printed, where CUDA is cuSPARSE with cuBLAS; and "
+            f"ours on {host}; ms"
+        )
         out.table(_beside(strong), suffix="_table1", caption=caption)
         out.table(
             _metrics(strong),
             suffix="_table2",
-            caption="The Karp-Flatt metric as it is defined: of their Table 2 (500,000 vertices, message passing, "
-            "against their own one process), and ours against one GPU",
+            caption="The Karp-Flatt metric as it is defined: of Agrawal, Shendre and Goka's Table 2 (500,000 "
+            "vertices, message passing, against their own one process), and ours against one GPU",
         )
     if len(weak):
         out.table(
@@ -135,28 +141,27 @@ def _exchange(result):
 
 
 def _beside(strong):
-    table = printed("agrawal_table1").rename(columns={"nodes": "vertices"})
-    table.columns = [name.replace("_ms", ", theirs") for name in table.columns]
     best = strong[(strong.engine == "mpi_cuda") | (strong.ranks == 1)]
     best = best.assign(
-        column=[f"{m}, {e}, {r} ranks" for m, e, r in zip(best.method, best.engine, best.ranks, strict=True)]
+        column=[f"{m}, {e}, {counted(r, 'rank')}" for m, e, r in zip(best.method, best.engine, best.ranks, strict=True)]
     )
     wide = best.pivot_table(index="vertices", columns="column", values="ms", sort=False).reset_index()
-    return table.merge(wide, on="vertices", how="inner").rename_axis(columns=None)
+    return agrawal_table1().merge(wide, on="vertices", how="inner").rename_axis(columns=None)
 
 
 def _metrics(strong):
     theirs = printed("agrawal_table2")
     alone = theirs.t_p_ms[theirs.p == 1].iloc[0]
     table = pd.DataFrame(
-        {"p": theirs.p, "theirs": [karp_flatt(alone / t, p) for t, p in zip(theirs.t_p_ms, theirs.p, strict=True)]}
+        {
+            "ranks": theirs.p,
+            "Agrawal et al.": [karp_flatt(alone / t, p) for t, p in zip(theirs.t_p_ms, theirs.p, strict=True)],
+        }
     )
     several = strong[(strong.engine == "mpi_cuda") & (strong.ranks > 1)]
     for (graph, method), group in several.groupby(["graph", "method"], sort=False):
-        table = table.merge(
-            group[["ranks", "e"]].rename(columns={"ranks": "p", "e": f"{graph}, {method}"}), on="p", how="left"
-        )
-    return table[table.p.isin(set(several.ranks))]
+        table = table.merge(group[["ranks", "e"]].rename(columns={"e": f"{graph}, {method}"}), on="ranks", how="left")
+    return table[table.ranks.isin(set(several.ranks))]
 
 
 def _figure(drawn, out):
