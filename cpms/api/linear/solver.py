@@ -281,7 +281,7 @@ class Solver:
             status = self._method(method)(task, x)
             if not self._chosen_by_auto or method == "gmres" or not self._has_failed(status):
                 return status
-            task.recorder.notes.append(f"{method} ended {status.name.lower()}: gmres went on")
+            task.recorder.notes.append(f"{method} ended {status.name.lower()}: gmres continued")
             task.recorder.lanczos = []
             wide = task.widest
             if self._on_trial:
