@@ -114,6 +114,22 @@ def test_a_recorded_experiment_is_drawn_by_its_name(tmp_path, capsys):
     assert (tmp_path / "gpu_conversion_time.pdf").is_file()
 
 
+def test_figures_without_the_baseline_are_drawn_and_a_wrong_one_is_refused_with_all_names():
+    shared = {"experiment": "mine", "kind": "pagerank", "status": "ok", "graph": "path", "engine": "cpu", "cpu": "a"}
+    shared |= {"nodes": 2, "edges": 2, "layout": "csr", "host_copy_gbps": 1.0, "iterations_by_bits": {"64": 1}}
+    rows = [
+        {**shared, "cell": f"{method} {storage}", "method": method, "storage": storage, "solve_s": float(place)}
+        for place, storage in enumerate(("fp64", "fp32", "fp16", "bf16", "cpms2", "cpms4", "e5m2"), 1)
+        for method in ("power", "refine")
+    ]
+    every = [drawing.name for drawing in drawings(rows)]
+    assert "roofline" in every
+    assert [drawing.name for drawing in drawings(rows, baseline="refine fp64")] == every
+    with pytest.raises(InputError, match="no contestant is called 'posit'") as error:
+        next(drawings(rows, baseline="posit"))
+    assert all(f"{row['method']} {row['storage']}" in str(error.value) for row in rows)
+
+
 def test_baselines_are_named(rows):
     found = {drawing.name: drawing for drawing in drawings(rows, baseline="cpms2")}
     assert "over cpms2" in found["speedup"].caption

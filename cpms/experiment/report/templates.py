@@ -20,7 +20,7 @@ from cpms.experiment.report.generic.bars import time_by_precision
 from cpms.experiment.report.generic.conditions import conditions
 from cpms.experiment.report.generic.curves import residuals
 from cpms.experiment.report.generic.flaws import fair, unconverged
-from cpms.experiment.report.generic.parts import Made, baseline_of
+from cpms.experiment.report.generic.parts import Made, named_baseline
 from cpms.experiment.report.generic.roofline import share_of_roofline
 from cpms.experiment.report.generic.scatters import counts_iterations, error_by_bits, traffic
 from cpms.experiment.report.generic.speedup import speedup
@@ -106,7 +106,7 @@ def drawings(
     found = observations(rows)
     if found.empty:
         return
-    baseline_of(found, baseline)
+    baseline = named_baseline(found, baseline)
     timed, flawed = fair(found)
     rated, rates = bandwidth.with_rates(timed, bandwidth.rates_of_gpus(beside))
     for name, template in TEMPLATES.items():
@@ -114,8 +114,6 @@ def drawings(
         left = unconverged(rows) if name == "error" else left
         if name == "roofline":
             shown, left = rated, bandwidth.taken_from(rates) + left
-        if baseline is not None and not any(baseline in each for each in shown.called):
-            continue
         with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
             made = template(shown, size, baseline)
         if made is not None:

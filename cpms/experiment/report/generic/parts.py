@@ -55,15 +55,29 @@ def _named(line: Any) -> str:
     return " ".join(filter(None, [line.called, graph, line.problem]))
 
 
+def named_baseline(found: pd.DataFrame, baseline: str | None) -> str | None:
+    """Return the name of the contestant that a text is, or is a part of; None without a text.
+
+    Raises
+    ------
+    InputError
+        If there is no such contestant.
+    """
+    if baseline is None:
+        return None
+    names: list[str] = list(dict.fromkeys(found.called))
+    match = next((name for name in names if name == baseline), None)
+    match = match or next((name for name in names if baseline in name), None)
+    if match is None:
+        raise InputError(f"no contestant is called {baseline!r}; there is {', '.join(names)}")
+    return match
+
+
 def baseline_of(found: pd.DataFrame, baseline: str | None) -> str | None:
-    """Return the contestant over which speed-ups are computed; None if there is only one contestant."""
+    """Return the contestant over which speed-ups are computed; None if there is only one, or not the one named."""
     names: list[str] = list(dict.fromkeys(found.called))
     if baseline is not None:
-        match = next((name for name in names if name == baseline), None)
-        match = match or next((name for name in names if baseline in name), None)
-        if match is None:
-            raise InputError(f"no contestant is called {baseline!r}; there is {', '.join(names[:12])}")
-        return match
+        return baseline if baseline in names else None
     if len(names) < 2:
         return None
     counts = found.groupby("called").case.nunique().to_dict()

@@ -21,7 +21,7 @@ from cpms.base.text import escape
 from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
 from cpms.experiment.report import figures, templates
-from cpms.experiment.report.generic.parts import baseline_of
+from cpms.experiment.report.generic.parts import named_baseline
 from cpms.experiment.report.html.inline_svg import InlineFigures
 from cpms.experiment.report.observations import Names, observations
 from cpms.experiment.report.show import styled
@@ -106,7 +106,7 @@ def _baselines(of: dict[str, list[Row]], baseline: str) -> dict[str, str]:
     found = {name: held for name, rows in of.items() if not (held := observations(rows)).empty}
     having = {name: baseline for name, held in found.items() if any(baseline in called for called in held.called)}
     if found and not having:
-        baseline_of(pd.concat(found.values()), baseline)
+        named_baseline(pd.concat(found.values()), baseline)
     return having
 
 
