@@ -138,6 +138,18 @@ def test_series_come_of_every_shape_of_rows():
     ]
 
 
+def test_a_rate_that_a_run_copies_into_each_row_is_one_sample():
+    row = {"experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 1.0}
+    runs = [
+        [{**row, "cell": f"{rate} {k}", "repetition": k, "host_copy_gbps": rate} for k in range(5) for rate in rates]
+        for rates in ((1.0,), (2.0, 3.0))
+    ]
+    before, after = ({each.quantity: each for each in series_of(rows)} for rows in runs)
+    assert (before["host_copy"].samples, after["host_copy"].samples) == ((1.0,), (2.0, 3.0))
+    assert before["solve"].samples == (1.0,) * 5
+    assert one(before["host_copy"].samples, after["host_copy"].samples).conclusion == "too few samples"
+
+
 def file_of_rows(path, factor, **columns):
     random = np.random.default_rng(int(10 * factor))
     rows = [

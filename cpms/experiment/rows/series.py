@@ -64,6 +64,8 @@ TURNED_OFF = ("error_feedback", "convergence_estimate")
 """Parameters that are on unless a contestant turns them off; all other truth values are off unless it sets them."""
 _SAMPLES = "_samples_s"
 _UNITS = ("_s", "_ms", "_us", "_gbps")
+_OF_RUN = ("copy", "host_copy")
+"""Quantities that a run measures once and each of its rows has a copy of: equal values are one sample."""
 _NOT_COMPARED = ("cell_s", "load_s", "step_s", "check_s", "numbering_s")
 
 
@@ -115,8 +117,9 @@ def series_of(rows: Iterable[Row]) -> list[Series]:
     found: dict[tuple[str, str, str, str], Series] = {}
     for row in rows:
         for each in _of_row(row):
-            known = found.get(each.key)
-            found[each.key] = each if known is None else known._replace(samples=known.samples + each.samples)
+            known = found[each.key].samples if each.key in found else ()
+            if each.quantity not in _OF_RUN or each.samples[0] not in known:
+                found[each.key] = each._replace(samples=known + each.samples)
     return list(found.values())
 
 
