@@ -22,7 +22,7 @@ UPDATE_PERIOD = DEPTH
 """Sweeps between two updates of x without error feedback, as in rows; see ``pagerank/persistent_refine.cu``."""
 UPDATES = (
     "Except in-cache sweeps, every eighth sweep in few bits also updates x: times and bytes include an eighth of that, "
-    "which medians of single sweeps leave out; the rows hold no spread of these times"
+    "which medians of single sweeps leave out; the spread of such means is not recorded"
 )
 """A sentence for captions."""
 _X_BYTES, _CORRECTION_BYTES = 16, 8
