@@ -173,13 +173,15 @@ def _stages(row):
 def _kernels(sweep):
     """Yield the lines of a sweep in the table of kernels: one a kernel, and the whole sweep."""
 
-    def line(kernel, moved, took_ms, **others):
+    def line(kernel, moved, took_ms, ends_ms=(None, None), **others):
         rate = moved / took_ms / 1e6 if moved is not None and took_ms > 0 else np.nan
         return {
             "graph": sweep["graph"],
             "kernel": kernel,
             "MB": np.nan if moved is None else moved / 1e6,
             "ms": took_ms,
+            "least ms": ends_ms[0],
+            "most ms": ends_ms[1],
             "GB/s": rate,
             "of a copy": rate / sweep["copy_gbps"],
             **others,
@@ -190,14 +192,19 @@ def _kernels(sweep):
         double, single = (sweep["stages"].get(storage, {}).get(stage) for storage in ("fp64", "fp32"))
         if double:
             others = {"fp32, ms": single["median_ms"], "fp32, GB/s": single["bandwidth_gbps"]} if single else {}
-            yield line(kernel, double["least_bytes"], double["median_ms"], **others)
+            yield line(kernel, double["least_bytes"], double["median_ms"], _ends(double), **others)
     if not sweep["stages"]:
-        yield line("product", product["least_bytes"], product["median_ms"])
+        yield line("product", product["least_bytes"], product["median_ms"], _ends(product))
         yield line(REST, 8 * NODE_BYTES * sweep["nodes"], sweep_ms - product["median_ms"])
         if sweep["dangling"]:
             yield line("dangling mass, at least", None, 1e-6 * 12 * sweep["dangling"] / sweep["copy_gbps"])
     if sweep_ms is not None:
         yield line("sweep of a solve", None, sweep_ms)
+
+
+def _ends(timed):
+    """Return the least and the most milliseconds of a kernel's samples."""
+    return timed["least_ms"], timed["most_ms"]
 
 
 def _shares(sweep):

@@ -12,6 +12,11 @@ from cpms.formats.formats import format_named
 
 NEEDS = ["rounding_cpu", "rounding_blocks_cpu"]
 BESIDE = ["rounding_gpu"]
+HEADS = {
+    "median_ms": "median, ms", "least_ms": "least, ms", "most_ms": "most, ms", "copy_ms": "copy, ms",
+    "differing": "values unlike those of cpms",
+}  # fmt: skip
+"""Heads of the table, by columns."""
 MARKS = {"cpms": "o", "gfloat": "s", "pychop": "^", "cast": "D"}
 
 
@@ -37,10 +42,8 @@ def show(rows, out, beside):
     table["copy_of_all_ms"] = of_size["median"].reindex(sizes).to_numpy()
     table["over_copy"] = table.median_ms / table.copy_of_all_ms
     out.table(
-        table[["device", "storage", "values", "contestant", "median_ms", "copy_ms", "differing"]].rename(
-            columns={"median_ms": "median, ms", "copy_ms": "copy, ms", "differing": "values unlike those of cpms"}
-        ),
-        caption="Rounding of float64 to a format, contestants in turn, medians",
+        table[["device", "storage", "values", "contestant", *HEADS]].rename(columns=HEADS),
+        caption="Rounding of float64 to a format, contestants in turn, medians, least and most of the samples",
     )
     out.figure(
         _figure(table, out),

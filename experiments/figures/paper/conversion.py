@@ -12,14 +12,17 @@ NAMES = {"seg16-16-32": "16, 16 and 32 bits"}
 def show(rows, out):
     rows = rows[rows.status == "ok"].copy()
     rows["device"] = [_device(row) for _, row in rows.iterrows()]
-    table = rows[["device", "storage", "values", "copy_gbps", "convert_gbps", "restore_gbps"]].copy()
+    table = rows[["device", "storage", "values"]].assign(**{"copy, GB/s": rows.copy_gbps})
     for way in WAYS:
-        table[f"{way} / copy"] = table[f"{way}_gbps"] / table.copy_gbps
-    units = {f"{name}_gbps": f"{name}, GB/s" for name in ("copy", *WAYS)}
+        table[f"{way}, GB/s"] = rows[f"{way}_gbps"]
+        for end in ("least", "most"):
+            table[f"{way}, {end}"] = rows.get(f"{way}_{end}_gbps")
+        table[f"{way} / copy"] = rows[f"{way}_gbps"] / rows.copy_gbps
     out.table(
-        table.rename(columns=units),
-        caption="Conversion in place, bytes read plus written in a second, medians",
-        best={"convert / copy": "most", "restore / copy": "most"},
+        table,
+        caption="Conversion in place, bytes read plus written in a second, medians, least and most; bold: the most of "
+        "a device",
+        best=dict.fromkeys((f"{way} / copy" for way in WAYS), "most by device"),
     )
     figure = _figure(rows, out)
     out.figure(

@@ -21,10 +21,10 @@ def show(rows, out):
     paper = printed("v100").set_index("graph")
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, paper, row.layout)])
     gpu = rows.gpu.iloc[0]
-    told = table.drop(columns=["low", "high"])
     out.table(
-        told,
-        caption=f"Whole solves on {gpu}, medians; the V100 columns are the authors' timings. {STAND_INS}",
+        table,
+        caption=f"Whole solves on {gpu}, medians; low and high: {interval_text(rows)}, over own fp64; the V100 columns "
+        f"are the authors' timings. {STAND_INS}",
     )
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs; low, high: bootstrap, 95 %")
     drawn = table[table.engine.isin(MARKS) & table.storage.isin(BITS) & table["over own fp64"].notna()]

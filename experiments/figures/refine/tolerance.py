@@ -17,10 +17,11 @@ DRAWN = {"cpms2": ("2 segments of 32 bits", "s", 32), "cpms4": ("4 segments of 1
 def show(rows, out):
     rows = rows[rows.status == "ok"]
     drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    table = drawn.drop(columns=["low", "high"])
+    columns = ["graph", "tol", "storage", "over own fp64", "low", "high", "over cuSPARSE"]
     out.table(
-        table,
-        caption=f"Whole solves on {rows.gpu.iloc[0]} against the tolerance: times faster",
+        drawn[columns],
+        caption=f"Whole solves on {rows.gpu.iloc[0]} against the tolerance: times faster; low and high: "
+        f"{interval_text(rows)}, over own fp64",
         best={"over own fp64": "most by graph,tol"},
     )
     out.figure(

@@ -1,7 +1,8 @@
 """Conjugate gradients by the bits of r and p: iterations over float64's, ones and random right-hand sides apart."""
 
-import numpy as np
 import pandas as pd
+
+from cpms.experiment.report.intervals import geometric
 
 NEEDS = ["cg_bits"]
 
@@ -33,14 +34,14 @@ def show(rows, out):
             "right-hand side": rhs,
             "vectors": vectors,
             "matrices": len(part),
-            "iterations over float64's, mean": part["over float64"].mean(),
+            "iterations over float64's": geometric(part["over float64"])["mean"],
             "largest": part["over float64"].max(),
-            "bytes over float64's, geometric mean": float(np.exp(np.log(part["bytes over float64"]).mean())),
+            "bytes over float64's": geometric(part["bytes over float64"])["mean"],
         }
         for (rhs, vectors), part in solved.groupby(["right-hand side", "vectors"], sort=False)
     ]
     caption = (
-        f"{what}: means over the matrices that all formats solve; two formats in turn are not fused, and read each "
-        "entry of the matrix where one format reads patterns of rows"
+        f"{what}: geometric means over the matrices that all formats solve; two formats in turn are not fused, and "
+        "read each entry of the matrix where one format reads patterns of rows"
     )
     out.table(pd.DataFrame(means), suffix="_means", caption=caption, timed=False)

@@ -47,9 +47,12 @@ def show(rows, out, beside):
 
 def _shown(rows, out, key, called, suffix, of):
     what, _, _, means, why = called
+    drawn = interval_text(rows.rename(columns={"ways_found": "results"}), "whole_samples_s")
     table = pd.DataFrame([_line(row, key, called) for _, row in rows.iterrows()]).sort_values("regret")
     caption = f"What auto, which chooses by time on processors, takes beside the best fixed choice, by {what}"
-    told, timed = table.drop(columns=["low", "high", "alike", "limit"]), of is BESIDE
+    caption += f"; low and high: {drawn}" if of is BESIDE else ""
+    timed = of is BESIDE
+    told = table.drop(columns=["alike", "limit", *([] if timed else ["low", "high"])])
     out.table(told, suffix=suffix, caption=caption, of=of, timed=timed)
     summary = [
         {
@@ -65,7 +68,6 @@ def _shown(rows, out, key, called, suffix, of):
     out.table(pd.DataFrame(summary), suffix=f"{suffix}_summary", caption=of_all, of=of, timed=timed)
     solvable = table[~table["nothing converges"]]
     known = solvable[solvable.regret < float("inf")]
-    drawn = interval_text(rows.rename(columns={"ways_found": "results"}), "whole_samples_s")
     lines = f"; lines: {drawn}, each of auto over each of the best choice" if table.low.notna().any() else ""
     unsolved, left_out = len(solvable) - len(known), len(table) - len(solvable)
     figure = _figure(known, solvable.drop(known.index), out, f"{what} over the best fixed choice's")
@@ -183,12 +185,12 @@ def _line(row, key, called):
         "limit": row.max_iterations,
         "auto": f"{auto['used']} {' '.join(map(str, auto['iterations_by_bits']))}",
         "best": " ".join([best["method"], *best["vectors"], *filter(None, [best["preconditioner"]])]),
-        "auto status": auto["status"],
-        f"auto {unit}": auto[key] * scale,
-        f"best {unit}": best[key] * scale,
-        "nothing converges": not fixed,
+        "regret": auto[key] / best[key] if solved or not fixed else float("inf"),
         "low": low,
         "high": high,
-        "regret": auto[key] / best[key] if solved or not fixed else float("inf"),
+        f"auto {unit}": auto[key] * scale,
+        f"best {unit}": best[key] * scale,
+        "auto status": auto["status"],
+        "nothing converges": not fixed,
         "alike": all(auto[each] == best[each] for each in ("used", "vectors_as", "stored_as", "preconditioner_used")),
     }
