@@ -90,7 +90,8 @@ def _read(path: Path) -> Matrix:
             f"{path}: the file says that the matrix is {symmetry}, and has an entry twice or on both sides of the "
             "diagonal; give the entries on and below the diagonal once each, or say general"
         )
-    return dataclasses.replace(found, values=None) if field == "pattern" else found
+    is_pattern = field == "pattern" and symmetry != "skew-symmetric"  # Whose entries are 1 and -1.
+    return dataclasses.replace(found, values=None) if is_pattern else found
 
 
 def _read_npz(path: Path) -> Matrix:

@@ -167,6 +167,13 @@ def test_matrix_market_files_are_read(tmp_path, field, symmetry, dense):
     np.testing.assert_array_equal(cpms.matrix(zipped) @ np.eye(A.shape[1]), dense)
 
 
+def test_a_skew_symmetric_pattern_keeps_its_signs(tmp_path):
+    path = tmp_path / "skew.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern skew-symmetric\n3 3 2\n2 1\n3 1\n")
+    A = cpms.matrix(path, engine="reference")
+    np.testing.assert_array_equal(A @ np.eye(3), [[0.0, -1.0, -1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+
+
 @pytest.mark.parametrize("symmetry", ["symmetric", "skew-symmetric"])
 def test_a_symmetric_file_with_both_triangles_is_refused(symmetry, tmp_path):
     path = tmp_path / "both.mtx"
