@@ -11,17 +11,20 @@ from typing import Any
 import scipy.sparse
 
 from cpms.base.errors import CpmsError, InputError
+from cpms.base.text.phases import phase
 from cpms.base.validation import shortened
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.codes import CODES8, CodeFormat, ValueFormat
 from cpms.formats.formats import format_of
 from cpms.formats.magnitude import MagnitudeSplit, split_named
 from cpms.graph.graph import Graph
+from cpms.sources.readers.stream import open_stream
 from cpms.sparse.lossless import lossless_storage
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.transition import transition
 
 
+@phase("arranging entries by row")
 def given_matrix(A: Any, shape: tuple[int, int] | None) -> Matrix:
     """Return the matrix that a user gave, whatever it is; see `cpms.matrix`.
 
@@ -71,7 +74,8 @@ def _read(path: Path) -> Matrix:
         field, symmetry = scipy.io.mminfo(path)[4:]
         if field == "complex":
             raise InputError(f"{path}: the matrix is complex; only real matrices have storage formats")
-        read = scipy.io.mmread(path, spmatrix=False)
+        with open_stream(path) as stream:
+            read = scipy.io.mmread(stream.inner, spmatrix=False)
     except MemoryError:
         raise InputError(f"{path}: the matrix does not fit into memory; use a machine with more") from None
     except (ValueError, OSError, EOFError, OverflowError, zlib.error) as error:

@@ -17,6 +17,7 @@ import numpy as np
 from cpms.api.batch_solving import prepare_batch
 from cpms.api.request import Request
 from cpms.base.errors import UnsupportedError
+from cpms.base.text.phases import phase
 from cpms.contracts.batch import PreparedBatch
 from cpms.contracts.operator import Operator
 from cpms.contracts.own_codecs import has_own_codec
@@ -43,6 +44,7 @@ class Preparation:
     """Recomputes residuals where the engine leaves answers; None: in main memory."""
 
     @classmethod
+    @phase("preparing the solve")
     def of(cls, request: Request, *, solves: int = 1, certify: Certify = "auto") -> Preparation:
         """Prepare what a request needs, by its engine, for so many solves.
 

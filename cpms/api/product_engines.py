@@ -7,6 +7,7 @@ from dataclasses import replace
 from cpms.backends.products import HOMES, operator_of
 from cpms.backends.products.split import SplitProduct
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.text.phases import phase
 from cpms.base.text.suggestions import unknown
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.product_request import ProductRequest
@@ -66,6 +67,7 @@ def refusal(name: str, request: ProductRequest) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
+@phase("storing the matrix")
 def prepare(name: str, matrix: Matrix, request: ProductRequest) -> LinearOperator:
     """Prepare a matrix for products by an engine.
 

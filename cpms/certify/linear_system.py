@@ -19,6 +19,7 @@ import numpy as np
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import inner_product
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.certify import linear_loops
 from cpms.problems.linear_system import LinearSystem
@@ -275,6 +276,7 @@ def rayleigh_quotient(b: Floats, x: Floats, found: Residual) -> float:
     return quotient if math.isfinite(quotient) else math.inf
 
 
+@phase("certifying")
 def certificate(
     system: LinearSystem,
     b: Floats,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.certify.roundoff import compensated_additions, of_residual
 from cpms.graph.graph import Graph
@@ -105,7 +106,9 @@ class _Recomputed:
         )
         low, high = rows or (0, graph.nodes)
         parts = [(max(low, begin), min(high, end)) for begin, end in _parts(graph) if begin < high and end > low]
-        found = threads.each(lambda part: residual_norms(*given, *part), parts) or [(0.0, 0.0, 0.0)]
+        with phase("certifying", len(parts)) as certifying:
+            norms = certifying.counting(lambda part: residual_norms(*given, *part))
+            found = threads.each(norms, parts) or [(0.0, 0.0, 0.0)]
         totals, squares, largest = zip(*found, strict=True)
         return _sum(totals), _sum(squares), max(largest)
 

@@ -7,8 +7,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from itertools import takewhile
@@ -103,25 +102,14 @@ def _call(arguments: Sequence[str]) -> int:
 
     chosen = _parsed(values_last(arguments))
     from cpms.base import plugins
+    from cpms.base.text.iterations import work_shown
     from cpms.base.text.terminal import note
 
-    with plugins.allowed(not chosen.no_plugins, announce=note), _shown_progress(chosen.command):
+    with plugins.allowed(not chosen.no_plugins, announce=note), work_shown(f"cpms {chosen.command}"):
         code: int = _command(chosen.command).call(chosen)
     if sys.stdout is not None:
         sys.stdout.flush()
     return code
-
-
-@contextmanager
-def _shown_progress(command: str) -> Iterator[None]:
-    """Show compilations, and a command that has no bar; without a terminal nothing is loaded for them."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from cpms.base.text.progress import compilations, working
-
-    with compilations(), working(f"cpms {command}"):
-        yield
 
 
 def _command(name: str) -> ModuleType:

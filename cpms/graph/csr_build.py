@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 
 Ints = npt.NDArray[Any]
@@ -45,6 +46,8 @@ _PART, _GROUPS = 1 << 17, 4
 """Edges of a thread at least, and groups of buckets for each thread, which balance their times."""
 _SHORT_KEY, _MOST_NODES = 32, 1 << 32
 """Bits of a short key, and nodes whose keys have 64 bits."""
+_DISTRIBUTED = 0.35
+"""Part of the time of a sort after which the keys are in their buckets."""
 
 
 def by_target(sources: Ints, targets: Ints, weights: Floats | None, nodes: int) -> Compressed:
@@ -100,29 +103,32 @@ def _sorted_by_buckets(
     buckets = ((nodes - 1) >> shift) + 1
     parts = threads.ranges(edges, at_least=_PART, parts=threads.available())
     counts = np.zeros((len(parts), buckets), np.int64)
-    threads.each(lambda part: loops.count(targets[slice(*parts[part])], shift, counts[part]), range(len(parts)))
-    bounds = np.append(0, np.cumsum(counts.sum(axis=0)))
-    cursors = bounds[:-1] + np.cumsum(counts, axis=0) - counts
-    keys = np.empty(edges, np.uint32 if bits + shift <= _SHORT_KEY else np.uint64)
-    key_weights, grouped_weights = np.empty(len(given)), np.empty(len(given))
+    with phase("sorting edges", 1.0) as sorting:
+        threads.each(lambda part: loops.count(targets[slice(*parts[part])], shift, counts[part]), range(len(parts)))
+        bounds = np.append(0, np.cumsum(counts.sum(axis=0)))
+        cursors = bounds[:-1] + np.cumsum(counts, axis=0) - counts
+        keys = np.empty(edges, np.uint32 if bits + shift <= _SHORT_KEY else np.uint64)
+        key_weights, grouped_weights = np.empty(len(given)), np.empty(len(given))
 
-    def distribute(part: int) -> None:
-        own = slice(*parts[part])
-        loops.distribute(sources[own], targets[own], given[own], shift, bits, cursors[part], keys, key_weights)
+        def distribute(part: int) -> None:
+            own = slice(*parts[part])
+            loops.distribute(sources[own], targets[own], given[own], shift, bits, cursors[part], keys, key_weights)
 
-    threads.each(distribute, range(len(parts)))
-    indptr, grouped = np.empty(nodes + 1, np.int64), np.empty(edges, dtype)
-    indptr[0] = 0
-    ends = np.linspace(0, edges, 1 + _GROUPS * len(parts))[1:-1]
-    groups = np.unique([0, *np.searchsorted(bounds[:-1], ends).tolist(), buckets])
-    digit_bits = -(-bits // max(-(-bits // _DIGIT), 1)) or 1
-    counters = np.empty(0, np.uint32 if edges < 1 << 32 else np.uint64)
-    threads.each(
-        lambda group: loops.sort_buckets(
-            *(group, bounds, shift, bits, digit_bits, counters, keys, key_weights, indptr, grouped, grouped_weights)
-        ),
-        list(itertools.pairwise(groups.tolist())),
-    )
+        threads.each(sorting.counting(distribute, _DISTRIBUTED / max(len(parts), 1)), range(len(parts)))
+        indptr, grouped = np.empty(nodes + 1, np.int64), np.empty(edges, dtype)
+        indptr[0] = 0
+        ends = np.linspace(0, edges, 1 + _GROUPS * len(parts))[1:-1]
+        bucket_ends = np.unique([0, *np.searchsorted(bounds[:-1], ends).tolist(), buckets]).tolist()
+        groups = list(itertools.pairwise(bucket_ends))
+        digit_bits = -(-bits // max(-(-bits // _DIGIT), 1)) or 1
+        counters = np.empty(0, np.uint32 if edges < 1 << 32 else np.uint64)
+
+        def sort(group: tuple[int, int]) -> None:
+            loops.sort_buckets(
+                *(group, bounds, shift, bits, digit_bits, counters, keys, key_weights, indptr, grouped, grouped_weights)
+            )
+
+        threads.each(sorting.counting(sort, (1.0 - _DISTRIBUTED) / len(groups)), groups)
     return Compressed(indptr, grouped, None if weights is None else grouped_weights)
 
 

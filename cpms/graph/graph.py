@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import read_only as read_only
 from cpms.base.text.html_table import html_table
+from cpms.base.text.phases import phase
 from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats
 from cpms.base.validation import as_whole, consistent, described, shortened
@@ -213,6 +214,7 @@ class Graph:
         return index
 
     @classmethod
+    @phase("building the graph")
     def from_edges(
         cls,
         sources: npt.ArrayLike,
@@ -269,13 +271,16 @@ class Graph:
         edge = csr_build.by_target(source_ids, target_ids, edge_weights, count)
         check_choices(duplicates, self_loops)
         if self_loops == "drop":
-            edge = csr_build.select(edge, ~csr_build.is_self_loop(edge))
+            with phase("dropping self-loops"):
+                edge = csr_build.select(edge, ~csr_build.is_self_loop(edge))
         if duplicates == "sum":
-            edge = csr_build.sum_duplicates(edge)
+            with phase("summing repeated edges"):
+                edge = csr_build.sum_duplicates(edge)
             if edge.weights is not None and not np.isfinite(edge.weights).all():
                 raise InputError("the weights of a repeated edge add up to infinity; scale them down")
         elif duplicates == "drop":
-            edge = csr_build.select(edge, ~csr_build.is_duplicate(edge))
+            with phase("dropping repeated edges"):
+                edge = csr_build.select(edge, ~csr_build.is_duplicate(edge))
         return cls(*csr_build.frozen(edge), name, first_id, node_names, stand_in_for=stand_in_for)
 
     @classmethod

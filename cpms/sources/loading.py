@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from cpms.base.errors import InputError
+from cpms.base.text.iterations import work_shown
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.validation import described
 from cpms.graph.edge_list import Read, graph_of_read
@@ -72,7 +74,8 @@ def load(
         What separates the fields of an edge list: ``"tab"``, ``"comma"``, ``"space"`` (any run of
         blanks and tabs), ``"semicolon"`` or another character.
     progress : bool
-        Show a progress bar on standard error if that is a terminal.
+        From two seconds on, show on standard error, if that is a terminal, what is being read, generated or built, and
+        the time that is left.
 
     Returns
     -------
@@ -117,7 +120,8 @@ def load(
         delimiter=delimiter,
         progress=progress,
     )
-    return graph_of_read(read(source, options))
+    with work_shown("cpms.load") if progress else nullcontext():
+        return graph_of_read(read(source, options))
 
 
 def read(source: str | os.PathLike[str] | Any, options: ReadOptions) -> Read:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.formats.formats import FloatFormat, Format
 from cpms.formats.magnitude import MagnitudeSplit
@@ -33,6 +34,7 @@ class SplitMatrix:
     error: float
 
 
+@phase("splitting entries by size")
 def split_by_magnitude(matrix: Matrix, split: MagnitudeSplit) -> SplitMatrix:
     """Return the parts, narrowest first; at least one.
 

@@ -20,6 +20,7 @@ from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.host_memory import require_memory
 from cpms.base.real_arrays import euclidean_norm
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.base.validation import consistent, described, require_real, whole
 from cpms.storage.block_float import STORED
@@ -117,6 +118,7 @@ class Matrix:
         """Return the row of each entry, in the width of the column numbers, shape (entries,)."""
         return np.repeat(np.arange(self.rows, dtype=self.indices.dtype), self.lengths)
 
+    @phase("transposing the matrix")
     def transposed(self) -> Matrix:
         """Return the transposed matrix, in memory of its own."""
         turned = self.to_scipy().T.tocsr()

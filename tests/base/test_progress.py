@@ -1,4 +1,4 @@
-"""Compilations are reported by name, innermost ones too, and a bar of a solve has the time that is left."""
+"""Work is shown from two seconds on: by its phase, compilations too, and with the time that is left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpms.base import work_clock
-from cpms.base.text import progress
+from cpms.base.text import phases, progress
 from cpms.base.text.terminal import say
 
 
@@ -22,20 +22,35 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_compilations_are_shown_by_name_on_a_terminal_alone(monkeypatch):
-    for stream in (Terminal(), io.StringIO()):
-        monkeypatch.setattr("sys.stderr", stream)
-        with progress.compilations():
-            with work_clock.compiling("outer\x1b[31m"), work_clock.compiling("inner"):
-                pass
-            with work_clock.compiling("second"):
-                pass
-        shown = stream.getvalue()
-        assert ("compiling outer\\x1b[31m, 1 so far" in shown) == stream.isatty()
-        assert ("compiling second, 2 so far" in shown) == stream.isatty()
-        assert "inner" not in shown
+def terminal(monkeypatch):
+    """Return a terminal on standard error, on which work is looked at each 0.01 s."""
+    found = Terminal()
+    monkeypatch.setattr("sys.stderr", found)
+    monkeypatch.setattr(progress, "_EVERY_S", 0.01)
+    return found
+
+
+def wait_until(condition):
+    end = time.monotonic() + 20
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert condition()
+
+
+def test_compilations_are_phases_by_name_of_nested_ones_the_outermost():
+    with progress.compilations():
+        for name, count in (("outer", 1), ("second", 2)):
+            with work_clock.compiling(name), work_clock.compiling("inner"):
+                assert phases.current().name == f"compiling {name}, {count} so far; later runs reuse it"
+            assert phases.current() is None
     with work_clock.compiling("after"):
-        assert "after" not in stream.getvalue()
+        assert phases.current() is None
+
+
+def test_compilations_are_shown_with_the_time_since_they_began(monkeypatch):
+    stream = terminal(monkeypatch)
+    with progress.compilations(), progress.working("cpms rank", after_s=0.01), work_clock.compiling("sweep"):
+        wait_until(lambda: "compiling sweep, 1 so far; later runs reuse it, 00:01" in stream.getvalue())
 
 
 def test_functions_that_numba_compiles_are_reported():
@@ -51,7 +66,7 @@ def test_functions_that_numba_compiles_are_reported():
 def test_the_bar_of_a_solve_has_residual_and_time_left(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)
-    with progress.ResidualBar(1e-4) as bar:
+    with progress.ResidualBar(1e-4, after_s=0.0) as bar:
         for place, residual in enumerate([1.0, 0.9, 0.1, 0.5, 1e-2, 0.0]):
             bar.step(SimpleNamespace(iteration=place, bits=16, residual=residual, seconds=10.0 * place))
     shown = [line.strip() for line in stream.getvalue().split("\r") if "residual 1.0e-02" in line]
@@ -124,29 +139,52 @@ def test_cells_without_a_terminal_show_nothing(monkeypatch):
     assert not sys.stderr.getvalue()
 
 
-def wait_until(condition):
-    end = time.monotonic() + 20
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-
-
 def test_work_without_a_bar_is_shown_by_its_name_and_gives_way_to_bars(monkeypatch):
-    stream = Terminal()
-    monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setattr(progress, "_EVERY_S", 0.01)
+    stream = terminal(monkeypatch)
     with progress.working("cpms rank\x1b[31m", after_s=0.01):
         wait_until(lambda: "cpms rank\\x1b[31m, 00:00" in stream.getvalue())
-        assert "cpms rank\\x1b[31m, 00:00" in stream.getvalue()
         with progress.Bar(range(3), desc="cells", leave=False) as bar:
             wait_until(lambda: [*progress.Bar._instances] == [bar])
-            assert [*progress.Bar._instances] == [bar]
     assert not progress.Bar._instances
 
 
+def test_a_phase_is_shown_by_its_escaped_name_with_the_time_that_is_left(monkeypatch):
+    stream = terminal(monkeypatch)
+    with (
+        progress.working("cpms rank", after_s=0.01),
+        phases.phase("reading \x1b[31m.txt", 4) as reading,
+    ):
+        wait_until(lambda: re.search(r"reading \\x1b\[31m.txt:   0%\|.*\| 00:00<\?", stream.getvalue()))
+        reading.advance()
+        wait_until(lambda: re.search(r" 25%\|.*\| \d\d:\d\d<\d\d:\d\d", stream.getvalue()))
+        reading.advance(3)
+        wait_until(lambda: re.search(r"100%\|.*\| \d\d:\d\d<00:00", stream.getvalue()))
+        with phases.phase("sorting edges"):
+            wait_until(lambda: "sorting edges, 00:00" in stream.getvalue())
+    assert "\x1b[31m" not in stream.getvalue()
+
+
+def test_a_bar_names_the_phase_of_the_work_behind_it(monkeypatch):
+    stream = terminal(monkeypatch)
+    with progress.working("cpms run", after_s=0.01), progress.Bar(total=2, desc="cells", leave=False) as bar:
+        with phases.phase("sorting\x1b[31m edges"):
+            wait_until(lambda: "it/s, sorting\\x1b[31m edges" in stream.getvalue())
+        assert "sorting" not in str(bar)
+
+
 def test_nothing_is_shown_of_short_work_or_without_a_terminal(monkeypatch):
+    step = SimpleNamespace(iteration=1, bits=64, residual=0.1, seconds=0.0)
     for stream, after_s in ((Terminal(), 60.0), (io.StringIO(), 0.0)):
         monkeypatch.setattr("sys.stderr", stream)
-        with progress.working("cpms rank", after_s=after_s):
+        with (
+            progress.compilations(),
+            progress.working("cpms rank", after_s=after_s),
+            phases.phase("reading", 2) as reading,
+            progress.ResidualBar(1e-4, after_s=after_s) as bar,
+            work_clock.compiling("sweep"),
+        ):
+            reading.advance()
+            bar.step(step)
             time.sleep(0.02)
         assert stream.getvalue() == ""
 

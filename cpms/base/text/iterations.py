@@ -1,4 +1,4 @@
-"""A bar of the iterations of a solve on a terminal; elsewhere nothing is loaded for it, which keeps starts short."""
+"""Phases of work and iterations of a solve on a terminal; elsewhere nothing is loaded for them: starts stay short."""
 
 from __future__ import annotations
 
@@ -18,3 +18,15 @@ def iterations_shown(tol: float) -> Iterator[Callable[[Any], None] | None]:
 
     with ResidualBar(tol) as bar:
         yield bar.step
+
+
+@contextmanager
+def work_shown(name: str) -> Iterator[None]:
+    """Show the phases of the block on standard error, and its name where it has none, if that is a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from cpms.base.text.progress import compilations, working
+
+    with compilations(), working(name):
+        yield

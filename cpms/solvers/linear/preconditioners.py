@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import Preconditioner
@@ -70,6 +71,7 @@ class BlockJacobi(Preconditioner):
 
     name = "block_jacobi"
 
+    @phase("inverting diagonal blocks")
     def __init__(
         self,
         system: LinearSystem,

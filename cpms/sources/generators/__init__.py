@@ -15,6 +15,7 @@ from typing import Any
 from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.text import specification
+from cpms.base.text.phases import phase
 from cpms.base.validation import described
 from cpms.graph.graph import Graph
 from cpms.sources.in_memory import graph_of
@@ -70,10 +71,12 @@ def generate(spec: str) -> Graph:
     name, _, text = spec.partition(":")
     if name in _own():
         generator: Callable[..., Graph] = getattr(import_module(f"cpms.sources.generators.{name}"), name)
-        made: Graph = specification.call(generator, spec, text)
+        with phase(f"generating {name}"):
+            made: Graph = specification.call(generator, spec, text)
         return made
     function, text = plugin(spec)
-    returned = specification.call_plugin(function, spec, text)
+    with phase(f"generating {name}"):
+        returned = specification.call_plugin(function, spec, text)
     try:
         found = graph_of(returned)
     except InputError as error:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base import threads
+from cpms.base.text.phases import phase
 from cpms.graph.graph import Graph
 from cpms.sources.generators._limits import MOST_NODES, check_size, random_numbers, spelled
 
@@ -55,7 +56,6 @@ def copying(*, nodes: int, degree: int = 10, seed: int = 1) -> Graph:
     sources = np.repeat(np.arange(nodes, dtype=np.int32), drawing.poisson(degree, nodes))
     links, targets = len(sources), np.empty(len(sources), np.int32)
     state: Any = drawing.bit_generator.state
-    anywhere = _stream(state, 3 * links).integers(0, nodes, links, dtype=np.int64).astype(np.int32)
 
     def draw(part: tuple[int, int]) -> None:
         begin, end = part
@@ -66,7 +66,11 @@ def copying(*, nodes: int, degree: int = 10, seed: int = 1) -> Graph:
         found = np.where(chosen < _NEAR, near, np.where(chosen < _POPULAR, popular, anywhere[begin:end]))
         targets[begin:end] = np.clip(found, 0, nodes - 1)
 
-    threads.each(draw, threads.ranges(links, at_least=_LEAST_LINKS))
+    with phase("drawing links anywhere"):
+        anywhere = _stream(state, 3 * links).integers(0, nodes, links, dtype=np.int64).astype(np.int32)
+    parts = threads.ranges(links, at_least=_LEAST_LINKS)
+    with phase("drawing links", len(parts)) as drawn:
+        threads.each(drawn.counting(draw), parts)
     name = spelled("copying", {"nodes": nodes, "degree": degree, "seed": seed})
     return Graph.from_edges(sources, targets, nodes=nodes, name=name)
 

@@ -7,6 +7,7 @@ import numpy as np
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.jit import compiled
+from cpms.base.text.phases import phase
 from cpms.graph.graph import Graph
 from cpms.sources.generators._limits import MOST_NODES, check_size, power_of_two, random_numbers, spelled
 
@@ -60,10 +61,12 @@ def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | N
     indptr = np.zeros(count + 1, np.int64)
     parts = threads.ranges(count, at_least=1 << 14, parts=256)
     given = points, cell, side, starts, by_cell, reach
-    threads.each(lambda part: _neighbours(*given, indptr, np.empty(0, np.int32), *part), parts)
-    np.cumsum(indptr, out=indptr)
-    sources = np.empty(indptr[-1], np.int32)
-    threads.each(lambda part: _neighbours(*given, indptr, sources, *part), parts)
+    with phase("joining points", 2 * len(parts)) as joining:
+        none = np.empty(0, np.int32)
+        threads.each(joining.counting(lambda part: _neighbours(*given, indptr, none, *part)), parts)
+        np.cumsum(indptr, out=indptr)
+        sources = np.empty(indptr[-1], np.int32)
+        threads.each(joining.counting(lambda part: _neighbours(*given, indptr, sources, *part)), parts)
     return Graph(indptr, sources, None, spelled("rgg", {"nodes": count, "seed": seed}, radius=(radius, None)))
 
 

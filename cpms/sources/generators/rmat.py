@@ -6,6 +6,7 @@ import numpy as np
 
 from cpms.base.errors import InputError
 from cpms.base.jit import compiled
+from cpms.base.text.phases import phase
 from cpms.graph.graph import Graph
 from cpms.sources.generators._limits import check_share, check_size, random_numbers, spelled
 
@@ -53,13 +54,16 @@ def rmat(
     generator = random_numbers("rmat", seed)
     sources, targets = np.zeros(edges, np.int32), np.zeros(edges, np.int32)
     descend = _descend if edges >= _FEWEST_COMPILED else _descend_few
-    for begin in range(0, edges, _CHUNK):
-        part = slice(begin, min(begin + _CHUNK, edges))
-        for _ in range(scale):
-            descend(generator.random(part.stop - begin, dtype=np.float32), a, b, c, sources[part], targets[part])
+    with phase("drawing edges", edges * scale) as drawing:
+        for begin in range(0, edges, _CHUNK):
+            part = slice(begin, min(begin + _CHUNK, edges))
+            for _ in range(scale):
+                descend(generator.random(part.stop - begin, dtype=np.float32), a, b, c, sources[part], targets[part])
+                drawing.advance(part.stop - begin)
     if permute:
-        label = generator.permutation(nodes).astype(np.int32)
-        sources, targets = label[sources], label[targets]
+        with phase("permuting nodes"):
+            label = generator.permutation(nodes).astype(np.int32)
+            sources, targets = label[sources], label[targets]
     always = {"scale": scale, "edge_factor": edge_factor, "seed": seed}
     name = spelled("rmat", always, a=(a, 0.57), b=(b, 0.19), c=(c, 0.19), permute=(permute, 1))
     return Graph.from_edges(sources, targets, nodes=nodes, name=name)

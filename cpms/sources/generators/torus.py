@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
+from cpms.base.text.phases import phase
 from cpms.graph.graph import Graph
 from cpms.sources.generators._limits import MOST_NODES, check_size, random_numbers, spelled
 
@@ -52,11 +53,13 @@ def torus(*, side: int, dimensions: int = 3, seed: int = 1) -> Graph:
     here = np.arange(nodes, dtype=np.int32).reshape((side,) * dimensions)
     sources: list[npt.NDArray[np.int32]] = []
     targets: list[npt.NDArray[np.int32]] = []
-    for axis in reversed(range(dimensions)):
-        one, other = here.ravel(), np.roll(here, -1, axis).ravel()
-        forward, both = drawing.random(nodes) < 0.5, drawing.random(nodes) < _BOTH
-        first, second = np.where(forward, one, other), np.where(forward, other, one)
-        sources += [first, second[both]]
-        targets += [second, first[both]]
+    with phase("drawing edges", dimensions) as directions:
+        for axis in reversed(range(dimensions)):
+            one, other = here.ravel(), np.roll(here, -1, axis).ravel()
+            forward, both = drawing.random(nodes) < 0.5, drawing.random(nodes) < _BOTH
+            first, second = np.where(forward, one, other), np.where(forward, other, one)
+            sources += [first, second[both]]
+            targets += [second, first[both]]
+            directions.advance()
     name = spelled("torus", {"side": side, "seed": seed}, dimensions=(dimensions, 3))
     return Graph.from_edges(np.concatenate(sources), np.concatenate(targets), nodes=nodes, name=name)

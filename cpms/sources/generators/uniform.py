@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
+from cpms.base.text.phases import phase
 from cpms.graph.graph import Graph
 from cpms.sources.generators._limits import check_size, power_of_two, random_numbers, spelled
 
@@ -96,10 +97,12 @@ def drawn_ends(
     ids = np.int32 if nodes < 2**31 else np.int64
     sources, targets = (np.empty(sum(map(len, kept)), ids) for _ in range(2))
     filled = 0
-    for count, wanted in zip(chunks, kept, strict=True):
-        for ends in (sources, targets):
-            _draw(generator, nodes, count, wanted, ends[filled : filled + len(wanted)])
-        filled += len(wanted)
+    with phase("drawing edges", 2 * edges) as drawing:
+        for count, wanted in zip(chunks, kept, strict=True):
+            for ends in (sources, targets):
+                _draw(generator, nodes, count, wanted, ends[filled : filled + len(wanted)])
+                drawing.advance(count)
+            filled += len(wanted)
     return sources, targets
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
+from cpms.base.text.phases import phase
 from cpms.graph.graph import Graph
 from cpms.sources.generators._limits import MOST_NODES, check_share, check_size, random_numbers, spelled
 
@@ -77,11 +78,13 @@ def weblike(
     drawn = edges - min(fan, edges)
     sources = np.empty(edges, np.int32)
     targets = np.empty(edges, np.int32)
-    for begin in range(0, drawn, _CHUNK):
-        part = slice(begin, min(begin + _CHUNK, drawn))
-        page, near, popular = candidate_links(generator, range(begin, part.stop), drawn, cumulated, reach, site)
-        sources[part] = page
-        targets[part] = np.where(generator.random(len(page)) < hubs, popular, near)
+    with phase("drawing links", drawn) as drawing:
+        for begin in range(0, drawn, _CHUNK):
+            part = slice(begin, min(begin + _CHUNK, drawn))
+            page, near, popular = candidate_links(generator, range(begin, part.stop), drawn, cumulated, reach, site)
+            sources[part] = page
+            targets[part] = np.where(generator.random(len(page)) < hubs, popular, near)
+            drawing.advance(len(page))
     sources[drawn:] = np.sort(generator.choice(np.flatnonzero(activity), edges - drawn))
     targets[drawn:] = 0
     shares = {"dangling": (dangling, DANGLING), "hubs": (hubs, HUBS), "top_hub": (top_hub, 0.0)}

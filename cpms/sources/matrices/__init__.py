@@ -15,6 +15,7 @@ import numpy as np
 from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.text import specification
+from cpms.base.text.phases import phase
 from cpms.base.validation import described
 
 if TYPE_CHECKING:
@@ -84,10 +85,12 @@ def generate(spec: str) -> scipy.sparse.csr_array:
     (27, 27)
     """
     function, text = _function(spec)
-    if spec.partition(":")[0] in _MODULES:
-        matrix: scipy.sparse.csr_array = specification.call(function, spec, text)
-        return matrix
-    return _as_csr(function, specification.call_plugin(function, spec, text))
+    name = spec.partition(":")[0]
+    with phase(f"generating {name}"):
+        if name in _MODULES:
+            matrix: scipy.sparse.csr_array = specification.call(function, spec, text)
+            return matrix
+        return _as_csr(function, specification.call_plugin(function, spec, text))
 
 
 def _as_csr(function: Callable[..., Any], returned: Any) -> scipy.sparse.csr_array:

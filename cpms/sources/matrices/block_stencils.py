@@ -15,6 +15,7 @@ from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.host_memory import require_memory
 from cpms.base.jit import compiled
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 
 if TYPE_CHECKING:
@@ -54,10 +55,12 @@ def block_stencil(sides: tuple[int, int, int], neighbours: Any, blocks: Floats) 
     box = np.asarray(sides, np.int64)
     starts = np.zeros(rows + 1, np.int32)
     cuts = threads.ranges(rows // size, at_least=_ROWS_A_PART, parts=64)
-    threads.each(lambda part: _rows(box, steps, blocks, starts, np.empty(0, np.int32), np.empty(0), *part), cuts)
-    np.cumsum(starts, dtype=np.int32, out=starts)
-    columns, values = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]))
-    threads.each(lambda part: _rows(box, steps, blocks, starts, columns, values, *part), cuts)
+    with phase("assembling rows", 2 * len(cuts)) as assembling:
+        given, none = (box, steps, blocks, starts), (np.empty(0, np.int32), np.empty(0))
+        threads.each(assembling.counting(lambda part: _rows(*given, *none, *part)), cuts)
+        np.cumsum(starts, dtype=np.int32, out=starts)
+        columns, values = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]))
+        threads.each(assembling.counting(lambda part: _rows(*given, columns, values, *part)), cuts)
     return scipy.sparse.csr_array((values, columns, starts), shape=(rows, rows))
 
 

@@ -80,7 +80,7 @@ def read_edges(path: Path | str, options: ReadOptions | None = None) -> Read:
         if module not in HAVE_COLUMNS:
             options.refuse_form(str(path))
         if module in TEXT_MODULES:
-            with open_stream(path, progress=options.progress) as stream:
+            with open_stream(path) as stream:
                 return read_text(module, stream, stem_of(path), options)
         found: Read = import_module(f"cpms.sources.readers.{module}").read(path, options)
     except MemoryError as error:

@@ -69,7 +69,7 @@ def _read_members(
     """Read the wanted matrix, look at all members; return it, if any, and the other ``.mtx`` names."""
     graphs: list[Read] = []
     others: list[str] = []
-    with open_stream(path, progress=options.progress) as stream:
+    with open_stream(path) as stream:
         for tar, member in _members(stream):
             name = PurePosixPath(member.name)
             konect_file = module_for(name) == KONECT

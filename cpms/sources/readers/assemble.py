@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.graph.edge_arrays import Ints, ids_from, node_count
 from cpms.graph.edge_list import EdgeList, reporting
@@ -24,6 +25,7 @@ _IDS_AN_EDGE, _FEW_IDS = 4, 1 << 16
 """Ids for each edge, and others, up to which a table of all ids takes less memory and time than a sort."""
 
 
+@phase("checking edges")
 def assemble(
     sources: Ints,
     targets: Ints,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.real_arrays import plain_array
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.base.validation import require_real
 from cpms.graph.edge_arrays import LARGEST_ID
@@ -42,6 +43,7 @@ def read(path: Path, options: ReadOptions) -> EdgeList:
     InputError
         If the file is corrupt, or its rows are no edges; with file and row.
     """
+    import pyarrow.dataset
     import pyarrow.parquet
 
     try:
@@ -50,7 +52,12 @@ def read(path: Path, options: ReadOptions) -> EdgeList:
         require_memory(graph_bytes(0, rows, weighted=True), f"{path}: a table of {rows:,} rows")
         titles = [str(name) for name in schema.names]
         chosen = [titles[place] for place in _places(titles, options, str(path))]
-        frame = pyarrow.parquet.read_table(path, columns=chosen).to_pandas(ignore_metadata=True)
+        batches = []
+        with phase(f"reading {path.name}", rows) as reading:
+            for batch in pyarrow.dataset.dataset(path, format="parquet").to_batches(columns=chosen):
+                batches.append(batch)
+                reading.advance(len(batch))
+        frame = pyarrow.Table.from_batches(batches).to_pandas(ignore_metadata=True)
     except (CpmsError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - broken files raise errors of many kinds
@@ -151,6 +158,7 @@ def _places(titles: list[str], options: ReadOptions, where: str) -> tuple[int, .
     return (0, 1, 2) if len(titles) == 3 and options.weights == "auto" else (0, 1)
 
 
+@phase("checking edges")
 def _edges(
     frame: pd.DataFrame, titles: list[str], name: str, label: str, options: ReadOptions, *, form: str
 ) -> EdgeList:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from cpms.base import threads
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.host_memory import require_memory
+from cpms.base.text.phases import phase
 from cpms.graph.edge_arrays import distinct_names
 from cpms.graph.edge_list import Read
 from cpms.graph.graph import Graph
@@ -29,6 +31,7 @@ from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.scipy_npz import check_rows, from_scipy_arrays, integers
 
 VERSION = 1
+_PIECE_BYTES = 4 << 20
 _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -122,8 +125,10 @@ def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.namelist()
-        # An archive has one position, so threads that shared one would read each other's members.
-        arrays = threads.each(partial(_array_of_file, path), members)
+            stored_bytes = sum(member.file_size for member in archive.infolist())
+        with phase(f"reading {path.name}", stored_bytes) as reading:
+            # An archive has one position, so threads that shared one would read each other's members.
+            arrays = threads.each(partial(_array_of_file, path, reading.advance), members)
         return {member.removesuffix(".npy"): array for member, array in zip(members, arrays, strict=True)}
     except CpmsError as error:
         raise InputError(f"{path}: {error}") from error
@@ -134,13 +139,15 @@ def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise InputError(f"{path}: corrupt .npz file ({' '.join(str(error).split())})") from error
 
 
-def _array_of_file(path: Path, member: str) -> npt.NDArray[Any]:
+def _array_of_file(path: Path, advance: Callable[[int], object], member: str) -> npt.NDArray[Any]:
     with zipfile.ZipFile(path) as archive:
-        return stored_array(archive, member)
+        return stored_array(archive, member, advance)
 
 
-def stored_array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
-    """Return an array of an archive, a single value as a list of one.
+def stored_array(
+    archive: zipfile.ZipFile, member: str, advance: Callable[[int], object] = lambda _: None
+) -> npt.NDArray[Any]:
+    """Return an array of an archive, a single value as a list of one; ``advance`` is called with bytes that were read.
 
     Raises
     ------
@@ -157,9 +164,14 @@ def stored_array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
         if count < 0 or count * dtype.itemsize != stored_bytes:
             raise InputError(f"array {member} declares {count:,} items, but {stored_bytes:,} bytes are stored")
         require_memory(2 * stored_bytes, f"array {member}")
+        advance(file.tell())
         if stored_bytes == 0:
             return np.zeros(0 if dtype.itemsize else 1, dtype)
-        return np.frombuffer(file.read(), dtype).astype(dtype.newbyteorder("="), copy=False)
+        data = bytearray()
+        while piece := file.read(_PIECE_BYTES):
+            data += piece
+            advance(len(piece))
+        return np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=False)
 
 
 def array_header(file: Any, member: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

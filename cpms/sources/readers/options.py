@@ -61,7 +61,7 @@ class ReadOptions:
     delimiter : str
         Of an edge list: ``"auto"``, ``"tab"``, ``"comma"``, ``"space"``, ``"semicolon"`` or a character.
     progress : bool
-        Show a progress bar on standard error if that is a terminal.
+        Show a bar of a download on standard error if that is a terminal.
 
     Raises
     ------

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.base.text.phases import phase
 from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
@@ -21,6 +22,7 @@ from cpms.sources.readers.options import ReadOptions
 Arrays = dict[str, npt.NDArray[Any]]
 
 
+@phase("checking entries")
 def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> EdgeList:
     """Build a graph from the arrays of a SciPy ``.npz`` file: entry (i, j) is the edge i -> j.
 

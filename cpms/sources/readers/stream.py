@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from cpms.base.errors import InputError
+from cpms.base.text.phases import Phase, phase
 from cpms.sources.readers import compression
 from cpms.sources.readers.kinds import compression_of
-
-if TYPE_CHECKING:
-    from cpms.base.text.progress import Bar
 
 BLOCK_BYTES = 4 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -78,9 +76,7 @@ class Stream:
         if isinstance(self._kept, int):
             buffered: Any = self.raw
             raw = buffered.detach()
-            _file_of(raw).seek(self._kept)
-            if isinstance(raw, _Metered):
-                raw.count(self._kept - raw.tell())
+            raw.seek(self._kept)
             self.raw = self.inner = io.BufferedReader(raw)
             self._kept = None
         elif self._kept is not None:
@@ -218,16 +214,24 @@ class _Joined(io.RawIOBase):
 
 
 class _Metered(io.RawIOBase):
-    """A raw file that counts its bytes, since pipes have no position, and moves a progress bar when it is read."""
+    """A raw file that counts its bytes, since pipes have no position, and advances the phase of its reading."""
 
-    def __init__(self, raw: Any, bar: Bar | None) -> None:
-        self.file, self._bar, self._count = raw, bar, 0
+    def __init__(self, raw: Any, reading: Phase) -> None:
+        self.file, self._reading, self._count = raw, reading, 0
 
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return bool(self.file.seekable())
+
     def tell(self) -> int:
         return self._count
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        place: int = self.file.seek(offset, whence)
+        self.count(place - self._count)
+        return place
 
     def readinto(self, buffer: Any) -> int | None:
         count: int | None = self.file.readinto(buffer)
@@ -237,8 +241,7 @@ class _Metered(io.RawIOBase):
     def count(self, count: int) -> None:
         """Note that so many bytes were read."""
         self._count += count
-        if self._bar is not None:
-            self._bar.update(count)
+        self._reading.advance(count)
 
 
 def _file_of(raw: Any) -> Any:
@@ -263,7 +266,7 @@ def is_pipe(path: Path | str) -> bool:
 
 
 @contextmanager
-def open_stream(path: Path, *, progress: bool = False) -> Iterator[Stream]:
+def open_stream(path: Path) -> Iterator[Stream]:
     """Open ``path`` for reading, decompressed as the ending of its name says; of a pipe, as its first bytes say.
 
     Raises
@@ -275,22 +278,15 @@ def open_stream(path: Path, *, progress: bool = False) -> Iterator[Stream]:
     """
     with ExitStack() as stack:
         label, plain = _opened(path, stack)
-        if is_pipe(path):
-            raw = io.BufferedReader(_Metered(plain, None))
-            stream = Stream(raw, raw, label)
+        size_bytes = None if is_pipe(path) else path.stat().st_size
+        reading = stack.enter_context(phase(f"reading {label if size_bytes is None else path.name}", size_bytes))
+        raw = io.BufferedReader(_Metered(plain, reading))
+        stream = Stream(raw, raw, label)
+        packed = compression_of(path.name)
+        if size_bytes is None:
             with stream.reporting():
                 begin = raw.peek(6)
             packed = next((name for magic, name in compression.MAGIC.items() if begin.startswith(magic)), None)
-        else:
-            if progress:
-                from cpms.base.text.progress import Bar
-
-                total_bytes = path.stat().st_size
-                bar = Bar(total=total_bytes, unit="B", unit_scale=True, desc=path.name, disable=None, leave=False)
-                plain = _Metered(plain, stack.enter_context(bar)) if compression_of(path.name) != ".zip" else plain
-            raw = io.BufferedReader(plain)
-            stream = Stream(raw, raw, label)
-            packed = compression_of(path.name)
         with stream.reporting():
             stream.inner = compression.decompressed(raw, packed, label)
         yield stream

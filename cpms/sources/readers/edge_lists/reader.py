@@ -18,6 +18,7 @@ import numpy as np
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.graph.edge_arrays import LARGEST_ID, Ints
 from cpms.graph.edge_list import EdgeList
@@ -117,6 +118,7 @@ def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadO
     )
 
 
+@phase("joining edges")
 def joined(blocks: list[NumberedEdges], form: EdgeListForm) -> tuple[Ints, Ints, Floats | None]:
     """Return sources, targets and weights, if the form has any, of all blocks."""
     return (

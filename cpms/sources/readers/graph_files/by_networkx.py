@@ -16,6 +16,7 @@ import numpy as np
 
 from cpms.base.errors import CpmsError, InputError, UnavailableError
 from cpms.base.host_memory import require_memory
+from cpms.base.text.phases import phase
 from cpms.graph.edge_arrays import names_of
 from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
@@ -70,6 +71,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     return from_networkx(graph, name, stream.label, options, form=f"{_NAMES[ending]} by NetworkX")
 
 
+@phase("parsing by NetworkX")
 def _parsed(nx: Any, ending: str, data: bytes, label: str) -> Any:
     if ending == ".graphml":
         return _parsed_graphml(nx, data, label)
