@@ -134,6 +134,23 @@ def test_all_shows_what_has_rows(recorded, tmp_path):
     assert {"table1.tex", "table2.md", "fig3.pdf", "convergence.svg", "quickstart.png"} <= written
 
 
+def test_all_neither_counts_rows_of_other_experiments_nor_runs_their_plug_ins(tmp_path, monkeypatch):
+    shipped = (folder("experiments") / "results" / "topk.jsonl").read_text()
+    (tmp_path / "topk.jsonl").write_text(shipped)
+    row = json.loads(shipped.splitlines()[0])
+    (tmp_path / "own.jsonl").write_text(json.dumps({**row, "experiment": "own"}) + "\n")
+    (tmp_path / "mine.py").write_text(f"import pathlib\npathlib.Path({str(tmp_path / 'ran')!r}).touch()\n")
+    plug_in = f"{tmp_path / 'mine.py'}:FORMAT"
+    (tmp_path / "own.toml").write_text(
+        f'name = "own"\nkind = "pagerank"\ngraphs = ["path:nodes=5"]\nstorages = [{json.dumps(plug_in)}]\n'
+    )
+    monkeypatch.setattr(show, "show_programs", lambda: {"topk": show_programs()["topk"]})
+    said = []
+    show.show("all", results=tmp_path, output=tmp_path / "drawn", echo=said.append)
+    assert said[-1].startswith(f"{len(shipped.splitlines())} rows: ")
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("is_terminal", [False, True])
 def test_all_shows_the_time_that_is_left_on_a_terminal_alone(tmp_path, monkeypatch, is_terminal):

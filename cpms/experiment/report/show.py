@@ -139,9 +139,8 @@ def show(
         written += target.written
         drawn += [*module.NEEDS, *getattr(module, "BESIDE", [])]
     if drawn:
-        counted = None if name == "all" else drawn
-        echo(of_folder.unexplained(counted))
-        echo(of_folder.counts(counted))
+        echo(of_folder.unexplained(drawn))
+        echo(of_folder.counts(drawn))
     else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written

@@ -106,9 +106,9 @@ class Recorded:
         digests = f"; {without:,} have no digest of their code" if without else ""
         return f"{counted(len(some), 'row')}: {texts}{digests}"
 
-    def unexplained(self, experiments: Sequence[str] | None = None) -> str:
-        """Return the number of rows whose code no commit has, of some experiments or of all."""
-        return unexplained(self.rows if experiments is None else self.of(experiments))
+    def unexplained(self, experiments: Sequence[str]) -> str:
+        """Return the number of rows of some experiments whose code no commit has."""
+        return unexplained(self.of(experiments))
 
     def _cells_of(self, experiment: str) -> Cells | None:
         present = of_rows(self.source, experiment)
