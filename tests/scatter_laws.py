@@ -8,6 +8,8 @@ import numpy as np
 from matplotlib.collections import PathCollection
 from matplotlib.text import Text
 
+from cpms.experiment.report.generic.bandwidth import of_one_quantity
+
 UNITS = {"ms": 1e-3, "\u00b5s": 1e-6, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 """Units of bytes and seconds."""
 
@@ -35,6 +37,7 @@ def misplaced(figure, name, found):
     """
     bits, up = name != "traffic", "iterations" if name.startswith("iterations") else "error"
     scale = [1.0, 1.0] if bits else [UNITS.get(label.split()[-1], 1.0) for label in labels_of(figure)]
+    found = found if bits else of_one_quantity(found)
     held = found[["bits", up] if bits else ["traffic", "seconds"]].to_numpy(float)
     graphs = found.graph.astype(str) + found.besides
     for axes in figure.axes:

@@ -43,7 +43,6 @@ _TIMES = {
 _ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
 _RESIDUALS = ("residual_l1", "residual")
 _SIZES = ("edges", "entries", "values")
-_TRAFFIC = ("bytes_read", "least_bytes", "amortised_bytes", "bytes", "matrix_bytes", "received_bytes")
 
 
 def observations(rows: Iterable[Row]) -> pd.DataFrame:
@@ -55,7 +54,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         Missing numbers are NaN. The columns are:
 
         - ``graph``; ``contestant``, the parameters that differ within the rows; and ``case``, within which times are
-          comparable: the graph with the ``problem`` on it, such as a tolerance.
+          comparable: the graph with the ``problem`` on it, such as a tolerance; ``label``, that of the graph.
         - ``called``, the contestant without its problem and without parameters that are chosen for each graph;
           ``named_by``, the names of the parameters in it; and ``named``, a name for a caption where there is no other.
         - ``kind`` of the experiment, ``engine``, ``layout``, ``method``, and ``machines``, the devices.
@@ -64,8 +63,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         - ``seconds`` (median), ``samples`` (list), their ``least`` and ``most``, and ``by_bits``, seconds by bits read.
         - ``bits``, the mean over iterations, ``fewest_bits``, and ``stored``, the format or the fewest bits.
         - ``error`` and ``error_name``; ``flaw``, why the time must not be compared.
-        - ``traffic`` in bytes and ``traffic_name``; ``moved``, the bytes read and written in ``seconds``; and
-          ``copy_gbps``, the rate of a copy on the device.
+        - ``traffic`` in bytes and ``traffic_name``, the first of ``quantities``, the bytes by what they are of;
+          ``moved``, the bytes read and written in ``seconds``; and ``copy_gbps``, the rate of a copy on the device.
         - ``iterations`` and certified ``residual``; ``history``, iterations with residual and bits, and its ``norm``;
           and ``timelines``, for each repetition the float64 residuals of the whole problem with their seconds.
 
@@ -126,7 +125,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
                 **_joined(lines),
             }
         )
-    return pd.DataFrame(found)
+    labels_of = captions.graph_labels(line["graph"] for line in found)
+    return pd.DataFrame([{**line, "label": labels_of[line["graph"]]} for line in found])
 
 
 class Names:
@@ -193,8 +193,8 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
     seconds = float(np.median(samples)) if samples else np.nan
     counts = _iterations(first)
     error = next((name for name in _ERRORS if first.get(name, 0) > 0), "")
-    traffic = next((name for name in _TRAFFIC if first.get(name, 0) > 0), "")
-    traffic = "" if traffic == "bytes" and "amortised_us" in first else traffic  # They leave an update out.
+    quantities = _quantities(first)
+    traffic = next(iter(quantities), "")
     return {
         "kind": first.get("kind", ""),
         "engine": first.get("engine", first.get("name", "")),
@@ -215,6 +215,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "error_name": error,
         "traffic": float(first.get(traffic, np.nan)),
         "traffic_name": traffic,
+        "quantities": quantities,
         "moved": _moved(first, traffic),
         "copy_gbps": _copy_gbps(first),
         "tol": float(first.get("tol", np.nan)),
@@ -308,6 +309,12 @@ def _split_by_bits(parts: list[dict[int, float]], seconds: float) -> dict[int, f
     shares = [{bits: each / sum(part.values()) for bits, each in part.items()} for part in parts if sum(part.values())]
     read = {bits for share in shares for bits in share}
     return {bits: seconds * sum(share.get(bits, 0.0) for share in shares) / len(shares) for bits in sorted(read)}
+
+
+def _quantities(line: dict[str, Any]) -> dict[str, float]:
+    """Return the bytes of a result by what they are of; those of a sweep whose time has an update leave it out."""
+    held = {name: float(line[name]) for name in bandwidth.QUANTITIES if line.get(name, 0) > 0}
+    return {name: value for name, value in held.items() if name != "bytes" or "amortised_us" not in line}
 
 
 def _moved(line: dict[str, Any], traffic: str) -> float:

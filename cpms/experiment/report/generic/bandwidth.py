@@ -26,7 +26,8 @@ SOLVES = ("contest", "pagerank")
 _IN_TURN = ("conversion",)
 """Kinds whose copies take turns with work that evicts their data from caches."""
 
-
+QUANTITIES = ("bytes_read", "least_bytes", "amortised_bytes", "bytes", "matrix_bytes", "received_bytes")
+"""Columns of bytes: those that a result moved, then sizes, and bytes between ranks."""
 TRIMMED = "of refine, of which trimming may have left less than the whole graph to move"
 """The reason in captions why a result of `may_trim` has no least number of bytes."""
 
@@ -146,6 +147,28 @@ def taken_from(taken: list[Rate]) -> str:
         f"; the rate is the median of {len(rates)} rows of a GPU of this name, "
         f"from {rates[0]:.0f} to {rates[-1]:.0f} GB/s"
     )
+
+
+def of_one_quantity(found: pd.DataFrame) -> pd.DataFrame:
+    """Return observations whose ``traffic`` is one quantity, since no axis can have two; NaN where a row lacks it.
+
+    It is the first of `QUANTITIES` that at least half of the results have, or else the one that most have. Results that
+    may have trimmed their graph (`may_trim`) do not count, unless there are no others.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> held = [{"least_bytes": 9.0, "matrix_bytes": 2.0}, {"matrix_bytes": 1.0}, {"matrix_bytes": 3.0}]
+    >>> found = of_one_quantity(pd.DataFrame({"quantities": held, "trims": False}))
+    >>> found[["traffic_name", "traffic"]].values.tolist()
+    [['matrix_bytes', 2.0], ['matrix_bytes', 1.0], ['matrix_bytes', 3.0]]
+    """
+    trims = found.trims.astype(bool)
+    counting = found if trims.all() else found[~trims]
+    counts = Counter(name for held in counting.quantities for name in held)
+    of_half = (name for name in QUANTITIES if counts[name] and 2 * counts[name] >= len(counting))
+    chosen = next(of_half, max(QUANTITIES, key=lambda name: counts[name]))
+    return found.assign(traffic=[held.get(chosen, float("nan")) for held in found.quantities], traffic_name=chosen)
 
 
 def left_out(found: pd.DataFrame) -> str:

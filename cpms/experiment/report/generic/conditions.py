@@ -26,7 +26,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
     """
     names = {str({**row, **result}.get("name", "")) for row in rows for result in results_of(row)}
     alike = f", all of {min(names)}" if len(names) == 1 and any(names) else ""
-    named_by, graphs = found.named_by.iloc[0], list(dict.fromkeys(found.graph))
+    named_by, graphs = found.named_by.iloc[0], list(dict.fromkeys(found.label))
     tolerances = {{**row, **result}.get("tol") for row in rows if row["status"] == "ok" for result in results_of(row)}
     alone = len(set(found.called)) == 1
     return " ".join(
@@ -35,9 +35,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
             [
                 f"Contestant: {found.named.iloc[0]}." if alone and found.named.iloc[0] else "",
                 f"Contestants are named by {named_by}{alike}." if not alone and named_by else "",
-                f"{case_in_words(found).capitalize()}: {label}."
-                if len(graphs) == 1 and (label := captions.graph_label(graphs[0]))
-                else "",
+                f"{case_in_words(found).capitalize()}: {label}." if len(graphs) == 1 and (label := graphs[0]) else "",
                 "Times are of conversions from float64 to the format." if set(found.kind) == {"conversion"} else "",
                 _stored(found),
                 f"Tolerance: {tolerances.pop():g}." if len(tolerances) == 1 and None not in tolerances else "",

@@ -118,14 +118,14 @@ def against_number(
     marks, names = marks_of(found), list(dict.fromkeys(found.called))
     panel_in = width / min(columns, len(parts)) - _AXIS_IN
     factor = factor_of(places, len(names), panel_in)
-    for number, (panel, (graph, rest, part)) in enumerate(zip(axes, parts, strict=True)):
+    for number, (panel, (_, rest, part)) in enumerate(zip(axes, parts, strict=True)):
         for place, each in enumerate(names):
             own = part[part.called == each].sort_values("number")
             across = panels.abreast(own.number.map(place_of).to_numpy(float), place, len(names), factor)
             for x, line in zip(across, each_line(own), strict=True):
                 ends = (line.low, line.high) if line.low < line.high else None
                 panels.point(panel, x, line.y, line.fewest_bits, marks[each], ends=ends, across=False, size=3.5)
-        panel.set_title(captions.case_label(graph, rest.rpartition("=")[2]), fontsize=7)
+        panel.set_title(captions.case_label(part.label.iloc[0], rest.rpartition("=")[2]), fontsize=7)
         panels.logarithmic(panel, "y", most=4)
         panel.set_xscale("log")
         slots(panel, places, panel_in, numbers)
@@ -187,7 +187,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     panels.logarithmic(axes, "y")
     named_norm = _NORMS.get(found.norm.iloc[0], "residual")
     norm = "relative residual, 2-norm" if of_systems(found) else named_norm
-    axes.set(xlabel="iteration", ylabel=norm, title=captions.case_label(*found[["graph", "problem"]].iloc[0]))
+    axes.set(xlabel="iteration", ylabel=norm, title=captions.case_label(*found[["label", "problem"]].iloc[0]))
     named = dict(zip(short_names(found), panels.ALL_MARKERS, strict=False))
     swept = {int(each) for line in found.history for _, _, each in line}
     explain(figure, panels.key(swept, named))

@@ -160,7 +160,7 @@ def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], widt
     first = found.drop_duplicates("case").set_index("case")
     columns = min(len(cases), _columns(width, len(cases), names))
     most = max(_LEAST_TITLE_IN, panel_inches(names, columns, width) + _MARGIN_IN / 2)
-    given = [(first.graph[case], first.problem[case]) for case in cases]
+    given = [(first.label[case], first.problem[case]) for case in cases]
     heads = captions.case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
     fits = _TITLE_SHARE * 72 * width / (columns + 0.2 * (columns - 1)) / _CHARACTER_PT
     return {case: "\n".join(_lines(head, most, max(8, int(fits)))) for case, head in zip(cases, heads, strict=True)}

@@ -102,9 +102,9 @@ def lines_of_names(
 
 def short_names(found: pd.DataFrame) -> list[str]:
     """Return a text of contestant and graph for each line; a contestant or graph that all share is omitted."""
-    cases = list(dict.fromkeys(zip(found.graph, found.problem, strict=True)))
+    cases = list(dict.fromkeys(zip(found.label, found.problem, strict=True)))
     by_case = dict(zip(cases, captions.case_labels(cases), strict=True))
-    graphs = [by_case[each] for each in zip(found.graph, found.problem, strict=True)]
+    graphs = [by_case[each] for each in zip(found.label, found.problem, strict=True)]
     if len(set(found.called)) == 1 < len(set(graphs)):
         return graphs
     one_graph = len(set(graphs)) == 1

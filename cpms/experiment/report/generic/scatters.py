@@ -17,7 +17,7 @@ import pandas as pd
 
 from cpms.base.text.counted import counted
 from cpms.experiment.report import captions, panels
-from cpms.experiment.report.generic.bandwidth import TRIMMED
+from cpms.experiment.report.generic.bandwidth import TRIMMED, of_one_quantity
 from cpms.experiment.report.generic.conditions import at_one_tolerance
 from cpms.experiment.report.generic.parts import (
     SECONDS,
@@ -75,11 +75,11 @@ class _Axes(NamedTuple):
 
 def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw time against bytes, coloured by bits."""
-    found = found[found.seconds > 0]
-    unknown = [str(name) for name, part in found.groupby("called", sort=False) if not (part.traffic > 0).any()]
-    found = found[found.traffic > 0]
-    trimmed = found.trims & ~(found.moved > 0) & bool((found.moved > 0).any())
-    found, left = found[~trimmed], f"; left out: {counted(int(trimmed.sum()), 'result')} {TRIMMED}"
+    found = of_one_quantity(found[found.seconds > 0])
+    lacking = ~(found.traffic > 0)
+    trimmed = lacking & found.trims
+    unknown = found[~trimmed].groupby("called", sort=False).traffic.max().isna()
+    found, left = found[~lacking], f"; left out: {counted(int(trimmed.sum()), 'result')} {TRIMMED}"
     if found.empty:
         return None
     found, tolerance = at_one_tolerance(found)
@@ -90,7 +90,8 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     names, shown = captions.in_words(found.traffic_name), found.assign(x=found.traffic, y=found.seconds)
     axes = _Axes("bytes", "time", names, "time")
     figure, shown, more = _fitting(shown, spread, width, baseline_of(found, baseline), axes)
-    without = f"; not drawn: {captions.some(unknown)}, whose bytes are not recorded" if unknown else ""
+    unknown = captions.some(map(str, unknown.index[unknown]))
+    without = f"; not drawn: {unknown}, of which rows do not hold these bytes" if unknown else ""
     text = f"median time against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
     return figure, text, range_of(shown, "seconds", "Points of the time", "s")
 
@@ -102,6 +103,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     found = found[(found.error > 0) & (found.bits > 0) & (found[up] > 0)]
     if found.empty or (_is_of_tolerances(found) and not counts):
         return None
+    found, others = _of_one_error(found) if not counts else (found, "")
     wrong = _wrong(found)
     several = found.case.map(found.groupby("case").bits.agg(np.ptp) > 0)
     if not _relates(found[several].bits):
@@ -114,8 +116,16 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     shown = found.assign(x=found.bits, y=found[up])
     figure, shown, more = _fitting(shown, several, width, baseline_of(found, baseline), axes)
     against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
-    text = f"{names}, against {against}{more}{exact}{wrong}"
+    text = f"{names}, against {against}{more}{exact}{wrong}{others}"
     return figure, text, range_of(shown, up, f"Points of the {up}", "")
+
+
+def _of_one_error(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the results whose error is of the kind that most have, since no axis can have two, and a text."""
+    most = found.error_name.mode()[0]
+    others = found[found.error_name != most]
+    text = f"; not drawn: {counted(len(others), 'result')} with {captions.in_words(others.error_name)} alone"
+    return found[found.error_name == most], text if len(others) else ""
 
 
 def counts_iterations(found: pd.DataFrame) -> bool:
@@ -286,7 +296,7 @@ def _draw(found: pd.DataFrame, axes: _Axes, width: float, base: str | None) -> t
 def _titles(found: pd.DataFrame, cases: Sequence[str], pitch_in: float) -> dict[str, str]:
     """Return the titles of panels whose distance is given in inches, each in one line or two."""
     first, most = found.drop_duplicates("case").set_index("case"), int(_TITLE * pitch_in)
-    heads = captions.case_labels([(first.graph[case], first.problem[case]) for case in cases], 2 * most)
+    heads = captions.case_labels([(first.label[case], first.problem[case]) for case in cases], 2 * most)
     return {case: "\n".join(in_lines(head, most)) for case, head in zip(cases, heads, strict=True)}
 
 

@@ -91,7 +91,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
     coloured = f"; bits {bits_in_words(kept)}: {', '.join(f'{each:g}' for each in bits)}" if plain else fewest(kept)
     count = kept.case.nunique()
-    first = captions.case_label(*kept[["graph", "problem"]].iloc[0])
+    first = captions.case_label(*kept[["label", "problem"]].iloc[0])
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
     mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
     mean = (
@@ -208,7 +208,15 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
         if name != base:
             pairs = [_pair(of_base[line.case], line, len(group) == 1) for line in each_line(group)]
             called = f"{name}, {bits_of:g} bits" if by_problem else name
-            first = {**group.iloc[0], "contestant": called, "called": called, "graph": "", "problem": "", "case": ""}
+            first = {
+                **group.iloc[0],
+                "contestant": called,
+                "called": called,
+                "graph": "",
+                "label": "",
+                "problem": "",
+                "case": "",
+            }
             bits = {"fewest_bits": group.fewest_bits.min()}
             units = [*(group.graph if len(set(group.graph)) > 1 else group.case)]
             ratios = ratios_of(pairs, units)

@@ -32,11 +32,11 @@ def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     if found.empty:
         return pd.DataFrame(), ""
     ends, spread = _spread(found)
-    cases = list(dict.fromkeys(zip(found.graph, found.problem, strict=True)))
+    cases = list(dict.fromkeys(zip(found.label, found.problem, strict=True)))
     by_case = dict(zip(cases, captions.case_labels(cases), strict=True))
     several = len(set(found.called)) > 1
     columns = {
-        "graph": pd.Series([by_case[each] for each in zip(found.graph, found.problem, strict=True)]),
+        "graph": pd.Series([by_case[each] for each in zip(found.label, found.problem, strict=True)]),
         **({"contestant": found.called} if several else {}),
         "ms": 1e3 * found.seconds,
         **ends,
