@@ -35,11 +35,20 @@ def test_levels_of_a_format_and_formats_of_a_kernel_are_series():
     assert series["cuda cpms4 csr read=3"] == "cuda cpms4 csr read=1..4"
     assert series["cuda fp64 csr read=1"] == "cuda fp64 csr read=1"
     assert series_of(found_of({"f read=1": 16, "f read=3": 48}))["f read=3"] == "f read=1,3"
-    formats = series_of(found_of({f"a {name} b": bits for name, bits in FORMATS.items()}))
-    assert formats["a fp16 b"] == "a fp64..e5m2 b"
-    assert (formats["a bf16 b"], formats["a bfp16 b"]) == ("a bf16 b", "a bfp16 b")
+    apart = {f"a {name} b": bits for name, bits in FORMATS.items() if name not in ("bf16", "bfp16")}
+    assert series_of(found_of(apart))["a fp16 b"] == "a fp64..e5m2 b"
     several = {"A fp64 vectors fp64": 64, "A fp64 vectors fp32": 32}
     assert series_of(found_of(several)) == {name: name for name in several}
+
+
+def test_of_formats_that_share_a_colour_those_of_one_kind_are_a_series():
+    formats = {**FORMATS, "cpms2": 32, "cpms4": 16, "cpms2-nearest": 32, "cpms4-nearest": 16, "e4m3": 8, "e6m9": 16}
+    series = series_of(found_of(formats))
+    joined = {name for name in formats if series[name] != name}
+    assert {series[name] for name in ("fp64", "fp32", "fp16")} == {"fp64/fp32/fp16"}
+    assert series["cpms2"] == series["cpms4"] == "cpms2/cpms4"
+    assert series["cpms2-nearest"] == series["cpms4-nearest"] == "cpms2-nearest/cpms4-nearest"
+    assert joined == {"fp64", "fp32", "fp16", "cpms2", "cpms4", "cpms2-nearest", "cpms4-nearest"}
 
 
 def test_contestants_that_have_one_colour_on_some_graph_are_no_series():
@@ -85,6 +94,11 @@ def test_the_longest_series_has_float64_of_its_engine_and_layout(most):
 def test_a_reference_comes_with_its_series_or_not_at_all():
     bits = {"cuda fp32 csr": 32, "cuda fp16 csr": 16, "cpu fp64 csr": 64, "cpu fp32 csr": 32}
     assert chosen_series(found_of(bits), set(), 3) == ["cpu fp64 csr", "cpu fp32 csr"]
+
+
+def test_of_series_of_one_length_those_of_engines_with_few_contestants_are_chosen():
+    bits = {"lib fp64 a": 64, **{f"own fp16 {k}": 16 for k in range(5)}, "lib fp16 sell": 16}
+    assert {"lib fp64 a", "lib fp16 sell"} <= {*chosen_series(found_of(bits), {"lib fp64 a"}, 5)}
 
 
 def test_contestants_of_64_bits_alone_are_left_out_unless_all_are():

@@ -70,11 +70,13 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed:
     'Machine: a. Commit: unknown. Counts, which have no spread.'
     """
     machines = machines_of(rows) if drawn is None else list(dict.fromkeys(drawn.machines.explode().dropna()))
-    commits = dict.fromkeys(map(commit_text, rows))
+    quoted = dict.fromkeys(str(row["source"]).partition(":")[0] for row in rows if row.get("source"))
+    commits = dict.fromkeys(commit_text(row) for row in rows if not row.get("source"))
     plural = "s" if len(commits) > 1 else ""
+    made = [f"Quoted from {some(quoted)}."] * bool(quoted) + [f"Commit{plural}: {some(commits)}."] * bool(commits)
     several = "s" if len(machines) > 1 else ""
     repeated = _repetitions(rows, drawn) if timed else "Counts, which have no spread"
-    return f"Machine{several}: {'; '.join(machines)}. Commit{plural}: {some(commits)}. {repeated}."
+    return f"Machine{several}: {'; '.join(machines)}. {' '.join(made)} {repeated}."
 
 
 def machines_of(rows: Iterable[Row]) -> list[str]:
@@ -92,7 +94,9 @@ def machines_of(rows: Iterable[Row]) -> list[str]:
 def devices(result: dict[str, Any]) -> list[str]:
     """Return the names of the devices of a result, which must also have the columns of its row."""
     threads = f", {counted(result['threads'], 'thread')}" if "threads" in result else ""
-    names = {"cpu": f"{result.get('cpu', 'unknown')}{threads}", "gpu": str(result.get("gpu"))}
+    many = result.get("devices", 1)
+    gpus = f"{many} x " if isinstance(many, int) and many > 1 else ""
+    names = {"cpu": f"{result.get('cpu', 'unknown')}{threads}", "gpu": f"{gpus}{result.get('gpu')}"}
     return [names[kind] for kind in _kinds_of_devices(result)]
 
 

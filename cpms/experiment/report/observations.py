@@ -75,7 +75,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     >>> found[["contestant", "seconds", "bits"]].values.tolist()
     [['cpms2', 2.0, 64.0], ['fp64', 3.0, 64.0]]
     """
-    table = flatten(map(bandwidth.with_least_bytes, rows))
+    given = [{**row, "cell_layout": row["layout"]} if row.get("layout") else row for row in rows]
+    table = flatten(map(bandwidth.with_least_bytes, given))
     table = table[table.status.isin(MEASURED)]
     if "values" in table:  # Arrays are for conversions and top-k what graphs are for solves.
         table = table.assign(graph=[f"{count} values" for count in table["values"]])
@@ -199,7 +200,7 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "kind": first.get("kind", ""),
         "engine": first.get("engine", first.get("name", "")),
         "machines": [name for line in lines for name in captions.devices(line)],
-        "layout": first.get("layout", ""),
+        "layout": first.get("layout", first.get("cell_layout", "")),
         "method": first.get("method", ""),
         "size": next((float(first[name]) for name in _SIZES if isinstance(first.get(name), int | float)), np.nan),
         "trims": bandwidth.may_trim(first),

@@ -25,7 +25,7 @@ from cpms.experiment.report.generic.parts import (
     short_names,
 )
 from cpms.experiment.report.generic.tolerances import factor_of, slots
-from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words, of_systems
+from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words, of_systems, plural
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.ticks import LEAST_TICKS
 from cpms.experiment.report.palette import colour
@@ -150,7 +150,7 @@ def _others(rests: Sequence[str]) -> str:
 
 
 def _plural(found: pd.DataFrame) -> str:
-    return f"{case_in_words(found)}s"
+    return plural(case_in_words(found))
 
 
 def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:

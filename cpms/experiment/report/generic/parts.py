@@ -23,6 +23,8 @@ Made = tuple["Figure", str, str] | None
 """A figure, the text of its caption and its alternative text; None if the observations allow none."""
 SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
 """Units of time in seconds, from the longest."""
+_LONGEST = 78
+"""Most characters of a graph with its problem beside a result: three lines of one column."""
 BAR_IN = 0.105
 """Height of a bar, in inches."""
 
@@ -103,7 +105,7 @@ def lines_of_names(
 def short_names(found: pd.DataFrame) -> list[str]:
     """Return a text of contestant and graph for each line; a contestant or graph that all share is omitted."""
     cases = list(dict.fromkeys(zip(found.label, found.problem, strict=True)))
-    by_case = dict(zip(cases, captions.case_labels(cases), strict=True))
+    by_case = dict(zip(cases, captions.case_labels(cases, _LONGEST), strict=True))
     graphs = [by_case[each] for each in zip(found.label, found.problem, strict=True)]
     if len(set(found.called)) == 1 < len(set(graphs)):
         return graphs

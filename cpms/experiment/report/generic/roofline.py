@@ -37,7 +37,7 @@ _NUMBER_IN = 0.27
 
 def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the bytes a second of each contestant as a share of the rate of a copy, with its range."""
-    without = bandwidth.left_out(found)
+    without, contestants = bandwidth.left_out(found), found.called.nunique()
     found = found[(found.seconds > 0) & (found.moved > 0) & (found.copy_gbps > 0)]
     if found.empty:
         return None
@@ -74,6 +74,7 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
     texts = [
         f"{captions.in_words(found.traffic_name)} over the median time, as a share of the rate of a copy "
         f"({copied} GB/s, read and written), which bounds work on data beyond the caches",
+        f"; all bars: {found.called.iloc[0]}" if found.called.nunique() == 1 < contestants else "",
         _of_colours(found) if several else _of_bits(found),
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         _ABOVE if (found.share.round() > 100).any() else "",

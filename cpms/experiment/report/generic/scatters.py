@@ -33,6 +33,7 @@ from cpms.experiment.report.page import room
 from cpms.experiment.report.page.legends import in_lines
 from cpms.experiment.report.page.series import chosen_series, series_of
 from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.formats.formats import DOUBLE_BITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,8 +117,14 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     shown = found.assign(x=found.bits, y=found[up])
     figure, shown, more = _fitting(shown, several, width, baseline_of(found, baseline), axes)
     against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
-    text = f"{names}, against {against}{more}{exact}{wrong}{others}"
+    text = f"{names}, against {against}{more}{exact}{wrong}{others}{_twice(found)}"
     return figure, text, range_of(shown, up, f"Points of the {up}", "")
+
+
+def _twice(found: pd.DataFrame) -> str:
+    """Return a text about solves that read more bits of a value than a value has."""
+    again = (found.kind == "vector_bits") & (found.bits > DOUBLE_BITS)
+    return "; above 64 bits: a second pass of Gram-Schmidt reads the basis again" if again.any() else ""
 
 
 def _of_one_error(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -278,7 +285,7 @@ def _draw(found: pd.DataFrame, axes: _Axes, width: float, base: str | None) -> t
     swatches = found.fewest_bits if len(shades) > 1 else ()
     below = figure.get_figheight() + 0.12 * rows * max(head.count("\n") for head in heads.values())
     figure.set_figheight(below)
-    explain(figure, panels.key(swatches, lines=lines if len(lines) > 1 else {}), below=len(cases) == 1)
+    explain(figure, panels.key(swatches, lines=lines if len({*found.called}) > 1 else {}), below=len(cases) == 1)
     layout: Any = figure.get_layout_engine()
     if layout is not None:  # The last number of an axis may be wider than its margin.
         layout.set(rect=(0, 0, 0.98, 1))

@@ -31,6 +31,7 @@ from cpms.experiment.report.generic.words import (
     case_in_words,
     cases_in_words,
     of_systems,
+    plural,
     problem_in_words,
 )
 from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, ratios_of
@@ -57,7 +58,9 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         return _by_number(ordered, kept, width, name, (base, lines[0]["called"])[:: 1 if turned else -1], left)
     figure, axes, places, table, some = lines_of_names(ordered, width)
     if some and alone:
-        some = f"; {len(table) - 1} of {len(ordered) - 1} {cases_in_words(kept)}, evenly chosen"
+        some = (
+            f"; rows: {len(table) - 1} of {len(ordered) - 1} {cases_in_words(kept)}, evenly chosen; the mean is of all"
+        )
     several = len(set(panels.kinds(table))) < len(table)  # Else each line is named by its engine.
     marker = panels.markers(table) if several else "o" * len(table)
     names = [each.get_text() for each in axes.get_yticklabels()]
@@ -79,10 +82,10 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         ours, theirs = base, ours or "each"
     of = f" of {abbreviate(ours, 40)}" if ours else ""
     panels.label_below(axes, f"speed-up{of} over {abbreviate(theirs, 80)}", width, names)
-    kind, unit = _kind(kept), _unit(kept)
+    kind, unit, stroke = _kind(kept), _unit(kept), _stroke(kept)
     looks = {
         "median": (means, _MEDIAN),
-        f"{'an' if unit == 'array' else 'a'} {unit}": (few, _RATIO),
+        f"{'an' if stroke == 'array' else 'a'} {stroke}": (few, _RATIO),
     }
     entries = {name: style for name, (where, style) in looks.items() if where.any()}
     bits = sorted({*table.fewest_bits})
@@ -152,11 +155,17 @@ def _unit(found: pd.DataFrame) -> str:
     return problem_in_words(found.problem) if one_graph else _kind(found)
 
 
+def _stroke(found: pd.DataFrame) -> str:
+    """Return the word for what a ratio of a mean of few is of: of several matrices, each has one for its systems."""
+    means = len(set(found.graph)) > 1 and found.case.nunique() > found.graph.nunique()
+    return case_in_words(found) if means else _unit(found)
+
+
 def _counted(found: pd.DataFrame) -> str:
     """Return how many graphs there are, or matrices, and how many problems on each, in words."""
     graphs, problems = found.graph.nunique(), found.problem.nunique() if any(found.problem) else 0
     one = case_in_words(found)
-    many = "matrices" if one == "matrix" else f"{one}s"
+    many = plural(one)
     if not problems:
         return f"{graphs} {one if graphs == 1 else many}"
     if graphs * problems != found.case.nunique():
@@ -258,7 +267,7 @@ def _lines(table: pd.DataFrame, found: pd.DataFrame) -> str:
     if not several:
         dots = f"; strokes: the ratios of a mean of fewer than {FEWEST}, which has no interval"
     elif len(set(found.graph)) > 1:
-        dots = f"; strokes: the mean of each {kind}; of fewer than {FEWEST}, a mean has no interval"
+        dots = f"; strokes: the mean of each {_stroke(found)}; of fewer than {FEWEST}, a mean has no interval"
     else:
         dots = f"; strokes: the ratio of each {_unit(found)}, whose mean has no interval, as they are of one {kind}"
     return f"{interval}{'; strokes: medians over these' if means.any() else ''}{dots if few.any() else ''}"
@@ -296,7 +305,10 @@ def _stored(found: pd.DataFrame) -> str:
     """Return a text about contestants that store several formats, or read several numbers of bits, and on how many."""
     if _bits_are_of_problems(found):
         counts = found.drop_duplicates("case").fewest_bits.value_counts()
-        return "; " + " and ".join(f"{count} of {bits} bits" for bits, count in counts.items())
+        first, *others = [f"{count} of {bits} bits" for bits, count in counts.items()]
+        noun = _unit(found) if len(set(found.graph)) == 1 else "problem" if any(found.problem) else _kind(found)
+        number, _, rest = first.partition(" ")
+        return "; " + " and ".join([f"{number} {noun if number == '1' else plural(noun)} {rest}", *others])
     texts = []
     for name, part in found.groupby("called", sort=False):
         counts = part.stored.value_counts()

@@ -10,10 +10,12 @@ if TYPE_CHECKING:
 
 GROWS = "RANKS"
 """A word in the names of graphs that grow with the ranks."""
+_OF_MATRICES = {"linear", "vector_bits", "passes"}
+"""Kinds of experiments on linear systems."""
 _OF_ARRAYS = {"conversion", "rounding", "topk"}
 """Kinds of experiments on arrays of values."""
 _BITS = {
-    **dict.fromkeys(("linear", "vector_bits"), "of a vector's value"),
+    **dict.fromkeys(("linear", "vector_bits", "passes"), "of a vector's value"),
     "conversion": "of the format converted to",
     "rounding": "of the format rounded to",
     "topk": "of an array's value",
@@ -38,17 +40,28 @@ def bits_in_words(found: pd.DataFrame) -> str:
 
 def case_in_words(found: pd.DataFrame) -> str:
     """Return the word for the object on which contestants are compared: a graph, an array, or a matrix."""
-    if of_systems(found):
+    if "kind" in found and set(found.kind) <= _OF_MATRICES and any(found.kind):
         return "matrix"
     arrays = "kind" in found and set(found.kind) <= _OF_ARRAYS and any(found.kind)
     return "array" if arrays else "graph"
+
+
+def plural(word: str) -> str:
+    """Return the plural of a word for cases.
+
+    Examples
+    --------
+    >>> plural("graph"), plural("matrix")
+    ('graphs', 'matrices')
+    """
+    return "matrices" if word == "matrix" else f"{word}s"
 
 
 def cases_in_words(found: pd.DataFrame) -> str:
     """Return a word for the cases of observations: graphs, with problems on each or without, or linear systems."""
     if of_systems(found):
         return "systems"
-    many = f"{case_in_words(found)}s"
+    many = plural(case_in_words(found))
     return f"{many} and problems" if any(found.problem) else many
 
 

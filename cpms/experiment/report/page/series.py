@@ -1,15 +1,17 @@
 """Series of contestants: those that differ in the bits that they read alone, and a choice that keeps a series whole.
 
 A series has one marker, since its members have colours of their own on each graph. Its members differ in the parameter
-``read``, or in the one format of their names. Where contestants are too many, whole series are chosen: those of the
-baseline and of a user's plug-ins, then the longest, each with the float64 contestant whose name is the most alike. The
-cost is a pass over the names for each series.
+``read``, or in the one format of their names. If two of these formats have one colour, those of one kind are a series,
+such as fp64 and fp16, unless two of them have one colour. Where contestants are too many, whole series are chosen:
+those of the baseline and of a user's plug-ins, then the longest, each with the float64 contestant whose name is the
+most alike. The cost is a pass over the names for each series.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _READ = re.compile(r"read=(\d+)")
+_DIGITS = re.compile(r"\d+")
 _FORMAT = re.compile(r"[a-z]+\d[\w-]*")
 _OF_BLOCKS = {each.name for each in BLOCK_FLOATS}
 _MOST_NAMED = 3
@@ -51,7 +54,7 @@ def series_of(found: pd.DataFrame) -> dict[str, str]:
     bits = {str(name): -float(part.fewest_bits.max()) for name, part in found.groupby("called", sort=False)}
     groups = _split(_grouped(shades, _without_levels), shades)
     alone = [group[0] for group in groups if len(group) == 1]
-    of_formats = _split(_grouped(alone, _without_format), shades)
+    of_formats = [each for group in _grouped(alone, _without_format) for each in _of_formats(group, shades)]
     whole = [group for group in groups if len(group) > 1] + of_formats
     called = {name: _called(sorted(group, key=lambda name: bits[name])) for group in whole for name in group}
     return {name: called[name] for name in shades}
@@ -60,7 +63,9 @@ def series_of(found: pd.DataFrame) -> dict[str, str]:
 def chosen_series(found: pd.DataFrame, staying: Collection[str | None], most: int) -> list[str]:
     """Return at most ``most`` contestants in the order of ``found``: whole series, those with some that stay first.
 
-    Series that most cases lack come last. Contestants of 64 bits alone are references, unless all are of 64 bits.
+    Series that most cases lack come last. Of equally long ones, those of the first words, the engines, with the fewest
+    contestants come first, so that no engine is left out for more contestants of another. Contestants of 64 bits alone
+    are references, unless all are of 64 bits.
     """
     series, cases = series_of(found), found.case.nunique()
     members: dict[str, list[str]] = {}
@@ -73,10 +78,13 @@ def chosen_series(found: pd.DataFrame, staying: Collection[str | None], most: in
     references = [name for name in series if name in of_64 and "fp64" in name.split()]
     staying, chosen = {*staying}, set[str]()
 
-    def order(each: str) -> tuple[bool, bool, int]:
+    engine_of = {name: name.partition(" ")[0] for name in series}
+    of_engines = Counter(engine_of.values())
+
+    def order(each: str) -> tuple[bool, bool, int, int]:
         held = {*members[each]}
         rare = 2 * min(counts[name] for name in held) < cases
-        return staying.isdisjoint(held), rare, -len(held)
+        return staying.isdisjoint(held), rare, -len(held), min(of_engines[engine_of[name]] for name in held)
 
     ordered = sorted(members, key=order)
     if not of_64.issuperset(series):
@@ -134,6 +142,19 @@ def _without_format(name: str) -> str:
     if len(formats) != 1:
         return name
     return " ".join([*words[: formats[0]], "\0", *words[formats[0] + 1 :]])
+
+
+def _of_formats(group: Sequence[str], shades: dict[str, set[tuple[str, str]]]) -> list[list[str]]:
+    """Return the series of contestants that differ in their format: all, or those of formats of one kind, or none."""
+    if len(_split([group], shades)) == 1:
+        return [[*group]]
+    families = [(family, len(_split([family], shades))) for family in _grouped(group, _family)]
+    return [each for family, parts in families for each in ([family] if parts == 1 else [[name] for name in family])]
+
+
+def _family(name: str) -> str:
+    """Return a name with its format without numbers, such as fp of fp64 and fp16."""
+    return " ".join(_DIGITS.sub("", word) if _is_format(word) else word for word in name.split())
 
 
 def _split(groups: Iterable[Sequence[str]], shades: dict[str, set[tuple[str, str]]]) -> list[list[str]]:
