@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.experiment.report.captions import case_labels, graph_labels
 from cpms.experiment.report.observations import observations
+from cpms.experiment.report.page.case_labels import case_labels, graph_labels
 from cpms.experiment.report.show import styled
 from cpms.experiment.report.style import WIDTHS
 from cpms.experiment.report.templates import TEMPLATES

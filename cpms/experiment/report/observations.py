@@ -29,6 +29,7 @@ from cpms.experiment.report.generic.contestants import (
     without_needless,
 )
 from cpms.experiment.report.generic.flaws import flaw
+from cpms.experiment.report.page.case_labels import graph_labels
 from cpms.experiment.rows.flat import flatten
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import MEASURED, PARAMETERS
@@ -126,7 +127,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
                 **_joined(lines),
             }
         )
-    labels_of = captions.graph_labels(line["graph"] for line in found)
+    labels_of = graph_labels(line["graph"] for line in found)
     return pd.DataFrame([{**line, "label": labels_of[line["graph"]]} for line in found])
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report import captions, panels
+from cpms.experiment.report import panels
 from cpms.experiment.report.generic.parts import (
     Made,
     each_line,
@@ -27,6 +27,7 @@ from cpms.experiment.report.generic.parts import (
 from cpms.experiment.report.generic.tolerances import factor_of, slots
 from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words, of_systems, plural
 from cpms.experiment.report.page import room
+from cpms.experiment.report.page.case_labels import case_label
 from cpms.experiment.report.page.ticks import LEAST_TICKS
 from cpms.experiment.report.palette import colour
 from cpms.experiment.report.style import WIDTHS
@@ -125,7 +126,7 @@ def against_number(
             for x, line in zip(across, each_line(own), strict=True):
                 ends = (line.low, line.high) if line.low < line.high else None
                 panels.point(panel, x, line.y, line.fewest_bits, marks[each], ends=ends, across=False, size=3.5)
-        panel.set_title(captions.case_label(part.label.iloc[0], rest.rpartition("=")[2]), fontsize=7)
+        panel.set_title(case_label(part.label.iloc[0], rest.rpartition("=")[2]), fontsize=7)
         panels.logarithmic(panel, "y", most=4)
         panel.set_xscale("log")
         slots(panel, places, panel_in, numbers)
@@ -187,7 +188,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     panels.logarithmic(axes, "y")
     named_norm = _NORMS.get(found.norm.iloc[0], "residual")
     norm = "relative residual, 2-norm" if of_systems(found) else named_norm
-    axes.set(xlabel="iteration", ylabel=norm, title=captions.case_label(*found[["label", "problem"]].iloc[0]))
+    axes.set(xlabel="iteration", ylabel=norm, title=case_label(*found[["label", "problem"]].iloc[0]))
     named = dict(zip(short_names(found), panels.ALL_MARKERS, strict=False))
     swept = {int(each) for line in found.history for _, _, each in line}
     explain(figure, panels.key(swept, named))

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cpms.base.text.escape import abbreviate
-from cpms.experiment.report import captions, panels
+from cpms.experiment.report import panels
 from cpms.experiment.report.generic.parts import lines_of_names
 from cpms.experiment.report.generic.words import case_in_words, cases_in_words
 from cpms.experiment.report.page import room
+from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.style import WIDTHS
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], widt
     columns = min(len(cases), _columns(width, len(cases), names))
     most = max(_LEAST_TITLE_IN, panel_inches(names, columns, width) + _MARGIN_IN / 2)
     given = [(first.label[case], first.problem[case]) for case in cases]
-    heads = captions.case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
+    heads = case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
     fits = _TITLE_SHARE * 72 * width / (columns + 0.2 * (columns - 1)) / _CHARACTER_PT
     return {case: "\n".join(_lines(head, most, max(8, int(fits)))) for case, head in zip(cases, heads, strict=True)}
 

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from cpms.base.errors import InputError
-from cpms.experiment.report import captions, panels
+from cpms.experiment.report import panels
 from cpms.experiment.report.generic.words import bits_in_words
 from cpms.experiment.report.page import room
+from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def lines_of_names(
 def short_names(found: pd.DataFrame) -> list[str]:
     """Return a text of contestant and graph for each line; a contestant or graph that all share is omitted."""
     cases = list(dict.fromkeys(zip(found.label, found.problem, strict=True)))
-    by_case = dict(zip(cases, captions.case_labels(cases, _LONGEST), strict=True))
+    by_case = dict(zip(cases, case_labels(cases, _LONGEST), strict=True))
     graphs = [by_case[each] for each in zip(found.label, found.problem, strict=True)]
     if len(set(found.called)) == 1 < len(set(graphs)):
         return graphs

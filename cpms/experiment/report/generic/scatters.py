@@ -30,6 +30,7 @@ from cpms.experiment.report.generic.parts import (
 )
 from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words
 from cpms.experiment.report.page import room
+from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.page.legends import in_lines
 from cpms.experiment.report.page.series import chosen_series, series_of
 from cpms.experiment.report.palette import NEUTRAL, colour
@@ -303,7 +304,7 @@ def _draw(found: pd.DataFrame, axes: _Axes, width: float, base: str | None) -> t
 def _titles(found: pd.DataFrame, cases: Sequence[str], pitch_in: float) -> dict[str, str]:
     """Return the titles of panels whose distance is given in inches, each in one line or two."""
     first, most = found.drop_duplicates("case").set_index("case"), int(_TITLE * pitch_in)
-    heads = captions.case_labels([(first.label[case], first.problem[case]) for case in cases], 2 * most)
+    heads = case_labels([(first.label[case], first.problem[case]) for case in cases], 2 * most)
     return {case: "\n".join(in_lines(head, most)) for case, head in zip(cases, heads, strict=True)}
 
 

@@ -35,6 +35,7 @@ from cpms.experiment.report.generic.words import (
     problem_in_words,
 )
 from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, ratios_of
+from cpms.experiment.report.page.case_labels import case_label
 from cpms.experiment.report.palette import NEUTRAL, colour
 
 
@@ -94,7 +95,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
     coloured = f"; bits {bits_in_words(kept)}: {', '.join(f'{each:g}' for each in bits)}" if plain else fewest(kept)
     count = kept.case.nunique()
-    first = captions.case_label(*kept[["label", "problem"]].iloc[0])
+    first = case_label(*kept[["label", "problem"]].iloc[0])
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
     mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
     mean = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report import captions
 from cpms.experiment.report.generic.words import bits_in_words
+from cpms.experiment.report.page.case_labels import case_labels
 
 
 def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -33,7 +33,7 @@ def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         return pd.DataFrame(), ""
     ends, spread = _spread(found)
     cases = list(dict.fromkeys(zip(found.label, found.problem, strict=True)))
-    by_case = dict(zip(cases, captions.case_labels(cases), strict=True))
+    by_case = dict(zip(cases, case_labels(cases), strict=True))
     several = len(set(found.called)) > 1
     columns = {
         "graph": pd.Series([by_case[each] for each in zip(found.label, found.problem, strict=True)]),

@@ -29,6 +29,7 @@ from cpms.experiment.report.generic.parts import (
 )
 from cpms.experiment.report.intervals import FEWEST, median_ends
 from cpms.experiment.report.page import room
+from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.page.ticks import LEAST_TICKS, numbers
 from cpms.experiment.report.stand_ins import STARRED
 
@@ -66,7 +67,7 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     marks, names = marks_of(points), list(dict.fromkeys(points.called))
     parts = [part for _, part in points.groupby("case", sort=False)]
     figure, axes = panels.grid(width, len(parts), _PANEL_IN, columns=(_COLUMNS[False], _COLUMNS[True]), sharex=True)
-    titles = captions.case_labels([(part.label.iloc[0], part.problem.iloc[0]) for part in parts])
+    titles = case_labels([(part.label.iloc[0], part.problem.iloc[0]) for part in parts])
     columns = min(_COLUMNS[wide], len(parts))
     factor = factor_of(points.tol.unique().tolist(), len(names), (width - _AXIS_IN) / columns)
     for number, (panel, part, title) in enumerate(zip(axes, parts, titles, strict=True)):
