@@ -17,7 +17,9 @@ from cpms.experiment.report.style import WIDTHS
 from cpms.experiment.report.templates import TEMPLATES
 
 STORAGES = {"fp64": 64, "fp32": 32, "fp16": 16}
-BYTES = st.dictionaries(st.sampled_from(QUANTITIES), st.integers(1, 10**6), max_size=3)
+NAMES = [name for name in QUANTITIES if name != "amortised_bytes"]
+"""That one has the words of the least bytes."""
+BYTES = st.dictionaries(st.sampled_from(NAMES), st.integers(1, 10**6), max_size=3)
 
 
 def row_of(place, columns):
@@ -40,12 +42,12 @@ def test_all_marks_of_traffic_are_of_the_quantity_that_the_label_names(held):
         return
     figure, caption, _ = made
     label, _, unit = labels_of(figure)[0].partition(", in ")
-    (quantity,) = [name for name in QUANTITIES if in_words([name]) == label]
+    (quantity,) = [name for name in NAMES if in_words([name]) == label]
     assert f"median time against {label};" in caption or caption == f"median time against {label}"
     known = [row.get(quantity, 0) / UNITS.get(unit, 1.0) for row in rows]
     assert all(any(math.isclose(x, value) for value in known) for axes in figure.axes for (x, _), _ in points_of(axes))
     share = sum(quantity in row for row in rows) / len(rows)
-    assert share >= 0.5 or all(sum(name in row for row in rows) <= share * len(rows) for name in QUANTITIES)
+    assert share >= 0.5 or all(sum(name in row for row in rows) <= share * len(rows) for name in NAMES)
 
 
 def test_results_without_the_quantity_are_named():

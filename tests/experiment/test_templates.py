@@ -393,7 +393,7 @@ def test_bits_of_the_problem_are_told_apart_and_formats_of_a_choice_are_stated()
     rows = [{**row, "cell": f"{row['cell']}{k}", "k": k} for row in rows for k in (5, 10)]
     found = {line["called"]: line["fewest_bits"] for line in speedups(observations(rows), "x")}
     assert found == {"y, 64 bits": 64, "y, 32 bits": 32}
-    assert "2 of 64 bits and 2 of 32 bits" in caption_of_speedup(rows)
+    assert "2 problems of 64 bits and 2 of 32 bits" in caption_of_speedup(rows)
     chosen = rows_on({"fp64": "abc", "lossless": "abc"})
     for row in chosen:
         few = row["storage"] == "lossless" and row["graph"] != "a"

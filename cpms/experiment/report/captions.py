@@ -70,7 +70,7 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed:
     quoted = dict.fromkeys(str(row["source"]).partition(":")[0] for row in rows if row.get("source"))
     commits = dict.fromkeys(commit_text(row) for row in rows if not row.get("source"))
     plural = "s" if len(commits) > 1 else ""
-    made = [f"Quoted from {some(quoted)}."] * bool(quoted) + [f"Commit{plural}: {some(commits)}."] * bool(commits)
+    made = [f"Quoted from {'; '.join(quoted)}."] * bool(quoted) + [f"Commit{plural}: {some(commits)}."] * bool(commits)
     several = "s" if len(machines) > 1 else ""
     repeated = _repetitions(rows, drawn) if timed else "Counts, which have no spread"
     return f"Machine{several}: {'; '.join(machines)}. {' '.join(made)} {repeated}."

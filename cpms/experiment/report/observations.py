@@ -84,7 +84,9 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     if "purpose" in table:  # Runs for different purposes, or over parts of a graph, solve different problems.
         table = table.assign(graph=[_of_purpose(line) for line in table.to_dict("records")])
     if "gpu" in table and len(table.gpu.dropna().unique()) > 1:  # Times of one device are compared.
-        table = table.assign(graph=[f"{line['graph']}, {line['gpu']}" for line in table.to_dict("records")])
+        table = table.assign(
+            graph=[f"{line['graph']}, {str(line['gpu']).removeprefix('NVIDIA ')}" for line in table.to_dict("records")]
+        )
     differing = without_needless(
         table,
         [
