@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cpms.experiment.report.captions import case_labels
+from cpms.experiment.report.page.case_labels import graph_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,12 +30,7 @@ def shorter(table: pd.DataFrame) -> Callable[[str], str]:
     texts = [str(column) for column in table.columns]
     texts += [value for place in range(table.shape[1]) for value in table.iloc[:, place] if isinstance(value, str)]
     found = list(dict.fromkeys(spec for text in texts for spec in _SPECIFICATION.findall(text)))
-    labels = case_labels([(spec, "") for spec in found])
-    short = {
-        spec: label
-        for spec, label in zip(found, labels, strict=True)
-        if labels.count(label) == 1 and label not in texts
-    }
+    short = {str(spec): label for spec, label in graph_labels(found).items() if label not in texts}
     return lambda text: _SPECIFICATION.sub(lambda match: short.get(match[0], match[0]), text)
 
 
