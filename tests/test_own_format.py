@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cpms
-from cpms import check
+from cpms import check, testing
 from cpms.backends.cuda.arrays import codec
 from cpms.base import plugins
 from cpms.cli.main import main
@@ -41,6 +43,17 @@ def test_the_program_has_20_lines_and_prints_what_it_should(capsys):
     assert stored.endswith("] True")
     np.testing.assert_allclose(np.fromstring(product.strip("[]"), sep=" "), [0.5, -2.5], rtol=2e-3)
     assert ranks.startswith("[(0, 0.33260")
+
+
+def test_the_recipe_of_the_laws_fits_it(own):
+    mine = cpms.format_named("log16.py:Log16")
+
+    @settings(deadline=None, max_examples=60)
+    @given(testing.float_arrays(near=mine), st.sampled_from(check.FORMAT_LAWS))
+    def laws_hold(values, law):
+        law(mine, values)
+
+    laws_hold()
 
 
 def test_the_commands_of_the_page_run_it(own, capsys):

@@ -31,7 +31,7 @@ from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, format_named, format_of, names
 from cpms.graph.graph import Graph
 from cpms.sources.fuzzed_systems import KINDS, Fuzzed, fuzzed
-from cpms.storage.corner_patterns import corner_arrays, special_sizes
+from cpms.storage.corner_patterns import corner_arrays, fitting, special_sizes
 
 try:
     from hypothesis import strategies as st
@@ -61,6 +61,8 @@ NAN_THAT_BECOMES_INF = 0x7FF0000000000001
 """A NaN whose payload is its last bit: every partial read makes it an infinity."""
 _SIGN = 1 << 63
 _EXPONENT = 0x7FF << 52
+_LARGE = 1 << 62
+"""The highest bit of the exponent: without it a NaN is a number from 1 to 2."""
 _ONES = (1 << 52) - 1
 _MOST = 1 << 16
 """Most nodes or values that a strategy draws: with more Hypothesis would not end."""
@@ -97,6 +99,7 @@ def float_arrays(
     min_size, max_size : int
     near : Format or str, optional
         A format whose corner patterns, such as ties, are drawn as often: those that `cpms.check.check_format` tries.
+        Values that it cannot store, such as NaN in a format without one, become numbers.
 
     Examples
     --------
@@ -109,9 +112,16 @@ def float_arrays(
     least = _count("min_size", min_size, 0)
     pattern = bit_patterns()
     if near is not None:
-        pattern = st.one_of(pattern, st.sampled_from(_corners(format_of(near))))
+        storage = format_of(near)
+        pattern = st.one_of(pattern, st.sampled_from(_corners(storage))).map(lambda bits: _storable(storage, bits))
     patterns = st.lists(pattern, min_size=least, max_size=_count("max_size", max_size, least))
     return patterns.map(lambda bits: np.array(bits, dtype=np.uint64).view(np.float64))
+
+
+def _storable(storage: Format, bits: int) -> int:
+    """Return the pattern of a value that a format can store; of an infinity or a NaN that it cannot, of a number."""
+    value = np.array([bits], dtype=np.uint64).view(np.float64)
+    return bits if fitting(storage, value).size else bits & ~_LARGE
 
 
 def segment_widths() -> st.SearchStrategy[tuple[int, ...]]:

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 import cpms
 from cpms.sources.fuzzed_systems import KINDS
-from cpms.storage.corner_patterns import corner_arrays, special_values
+from cpms.storage.corner_patterns import corner_arrays, fitting, special_values
 from cpms.testing import (
     bit_patterns,
     block_float_formats,
@@ -73,6 +73,14 @@ def test_arrays_have_the_size_asked_for(values):
 def test_arrays_near_a_format_hold_its_corner_patterns():
     corners = {*np.concatenate([*corner_arrays(cpms.E5M2)][1:]).tolist()} - {*special_values().tolist()}
     assert find(float_arrays(near="e5m2"), lambda values: len(corners.intersection(values)) > 1, settings=FIND).size
+
+
+@pytest.mark.parametrize("storage", ["fp16", "int8", "gse"])
+@given(data=st.data())
+def test_arrays_near_a_format_hold_values_that_it_stores(storage, data):
+    values = data.draw(float_arrays(near=storage, min_size=3))
+    assert len(fitting(cpms.format_named(storage), values)) == len(values) >= 3
+    cpms.encode(values, storage)
 
 
 @pytest.mark.parametrize(
