@@ -50,6 +50,7 @@ from cpms.solvers.linear.chebyshev import chebyshev
 from cpms.solvers.linear.gmres import RESTART, gmres
 from cpms.solvers.linear.jacobi import inverse_diagonal, jacobi
 from cpms.solvers.linear.lanczos import smallest_eigenvalue
+from cpms.solvers.linear.preconditioners import Noted
 from cpms.solvers.linear.refine import refine
 from cpms.solvers.linear.widening import Method
 
@@ -244,6 +245,8 @@ class Solver:
         recorder = Recorder(most, scaled_norm, on_step, work_clock.now)
         if is_far:
             recorder.notes.append("x0 left out: ||A|| ||x0|| is more than 2**500 ||b||")
+        given = self._preconditioner
+        noted = Noted(given) if self._own and given is not None else None
         task = SolveTask(
             exact,
             self._prepared.stored,
@@ -252,10 +255,14 @@ class Solver:
             recorder,
             self.choice.vectors,
             self._prepared.read,
-            self._preconditioner,
+            noted or given,
         )
         answer = self._run(task, x, right, asked, exponent, began)
-        return replace(self._solution(answer, asked, recorder, compiled), transfer_s=began - moment)
+        found = replace(self._solution(answer, asked, recorder, compiled), transfer_s=began - moment)
+        if noted is None or noted.was_used:
+            return found
+        reason = f"{found.reason}; the method did not apply preconditioner {noted.name}"
+        return replace(found, preconditioner=None, preconditioner_storage=None, reason=reason)
 
     def _run(self, task: SolveTask, x: Any, right: Floats, tol: float, exponent: int, began: float) -> _Answer:
         """Run the method with smaller goals until the certificate agrees; x is of the scaled system."""

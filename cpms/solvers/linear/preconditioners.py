@@ -1,4 +1,4 @@
-"""Preconditioners that are not also solvers: block Jacobi, and a user's callable.
+"""Preconditioners that are not also solvers: block Jacobi, a user's callable, and one that notes its use.
 
 A preconditioner only steers the directions of a method, so it may be stored in few bits. Block Jacobi stores the
 inverse of each diagonal block in the precision that the block's condition number allows (Anzt et al., "Adaptive
@@ -227,3 +227,22 @@ class Given(Preconditioner):
             what = "masked values" if isinstance(found, np.ma.MaskedArray) else f"values of type {found.dtype}"
             raise InputError(f"the preconditioner returned {what}; it must return real numbers, such as float64")
         return self._operator.convert(found, None)
+
+
+class Noted(Preconditioner):
+    """Another preconditioner, given to a user's method; ``was_used`` says whether the method has applied it."""
+
+    def __init__(self, other: Preconditioner) -> None:
+        self._other, self.was_used = other, False
+        self.name, self.storage, self.nbytes, self.least = other.name, other.storage, other.nbytes, other.least
+
+    @property
+    def weights(self) -> Any | None:  # type: ignore[override]
+        """The diagonal of the other one, which methods read to apply it themselves."""
+        self.was_used = True
+        return self._other.weights
+
+    def apply(self, r: Any) -> Any:
+        """Return M r of the other one."""
+        self.was_used = True
+        return self._other.apply(r)

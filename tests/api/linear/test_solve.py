@@ -303,3 +303,23 @@ def test_matrices_without_solutions_are_refused():
         cpms.solve([[2.0, 1.0], [0.0, 2.0]], np.ones(2), smallest_eigenvalue=1.0, engine="cpu")
     with pytest.raises(InputError, match="on the diagonal"):
         cpms.solve([[0.0, 1.0], [1.0, 0.0]], np.ones(2), method="jacobi", engine="cpu")
+
+
+def richardson(applies):
+    """Return a method of ten steps that applies the preconditioner of its task, or ignores it."""
+
+    def method(task, x):
+        for _ in range(10):
+            r, size = task.residual(x)
+            task.recorder.add(size, 64, 0, exact=True)
+            x += task.preconditioner.apply(r) if applies else 0.1 * r
+        return cpms.SolveStatus.MAX_ITERATIONS
+
+    return method
+
+
+@pytest.mark.parametrize("applies", [True, False])
+def test_a_preconditioner_that_a_method_ignored_is_not_reported(applies):
+    found = cpms.solve([[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0], method=richardson(applies), preconditioner="jacobi")
+    assert found.preconditioned_by == ("jacobi in fp64" if applies else "none")
+    assert ("; the method did not apply preconditioner jacobi" in found.reason) is not applies
