@@ -262,7 +262,8 @@ class Solver:
         if noted is None or noted.was_used:
             return found
         reason = f"{found.reason}; the method did not apply preconditioner {noted.name}"
-        return replace(found, preconditioner=None, preconditioner_storage=None, reason=reason)
+        certificate = replace(found.certificate, estimated_eigenvalue=None)  # It was found as if M had been applied.
+        return replace(found, certificate=certificate, preconditioner=None, preconditioner_storage=None, reason=reason)
 
     def _run(self, task: SolveTask, x: Any, right: Floats, tol: float, exponent: int, began: float) -> _Answer:
         """Run the method with smaller goals until the certificate agrees; x is of the scaled system."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,6 +14,7 @@ import cpms
 from cpms import InputError, SolveStatus
 from cpms.certify import linear_loops
 from cpms.formats.block_float import BFP32
+from cpms.solvers.linear.cg import cg
 from cpms.sources.fuzzed_systems import KINDS, fuzzed
 from cpms.sources.matrices.stencils import stencil
 from cpms.storage.block_float import encode_blocks
@@ -323,3 +325,11 @@ def test_a_preconditioner_that_a_method_ignored_is_not_reported(applies):
     found = cpms.solve([[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0], method=richardson(applies), preconditioner="jacobi")
     assert found.preconditioned_by == ("jacobi in fp64" if applies else "none")
     assert ("; the method did not apply preconditioner jacobi" in found.reason) is not applies
+
+
+def test_conjugate_gradients_without_the_preconditioner_they_were_given_have_no_error_estimate():
+    def method(task, x):
+        return cg(replace(task, preconditioner=None), x)
+
+    found = cpms.solve([[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0], method=method, preconditioner="jacobi")
+    assert (found.converged, found.preconditioned_by, found.error_estimate) == (True, "none", None)
