@@ -223,7 +223,7 @@ class _PhaseBar(Bar):
 def working(command: str, *, after_s: float = _AFTER_S) -> Iterator[None]:
     """Show the phase of the block on a terminal, while no other bar is shown, or ``command`` where it has none.
 
-    A bar that is shown meanwhile is drawn again while a phase lasts, which it then names.
+    A bar that is shown meanwhile is drawn again while a phase lasts, which it names, and once after its end.
 
     Parameters
     ----------
@@ -239,12 +239,13 @@ def working(command: str, *, after_s: float = _AFTER_S) -> Iterator[None]:
 
     def show() -> None:
         line: Bar | None = None
-        pause = after_s
+        pause, in_phase = after_s, False
         while not done.wait(pause):
             pause = _EVERY_S
             with Bar.get_lock():  # type: ignore[no-untyped-call]
                 others = [bar for bar in Bar._instances if bar is not line]  # type: ignore[attr-defined]
-                for bar in others if phases.current() else ():
+                in_phase, was_in_phase = phases.current() is not None, in_phase
+                for bar in others if in_phase or was_in_phase else ():
                     bar.refresh(nolock=True)
             if others and line is not None:
                 line.close()
