@@ -12,6 +12,8 @@ from cpms.experiment.report.generic.bandwidth import of_one_quantity
 
 UNITS = {"ms": 1e-3, "\u00b5s": 1e-6, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 """Units of bytes and seconds."""
+LEAST_VISIBLE = 0.15
+"""Least share of a mark that those above it leave."""
 
 
 def shown(text):
@@ -28,6 +30,45 @@ def labels_of(figure):
     """Return the labels of the horizontal and of the vertical axes."""
     first = figure.axes[0]
     return [figure.get_supxlabel() or first.get_xlabel(), figure.get_supylabel() or first.get_ylabel()]
+
+
+def visible_shares(axes):
+    """Return the share of each mark of a panel that those drawn above it leave: of its face, or of a hollow's outline.
+
+    A mark covers what its edge does, and the white on either side of it.
+    """
+    scale = 72 / axes.figure.dpi
+    outlines, faces, covers = [], [], []
+    drawn = sorted(points_of(axes), key=lambda mark: mark[1].get_zorder())  # Stable, as the order of drawing.
+    for at, each in drawn:
+        rings = [np.asarray(ring) * np.sqrt(each.get_sizes()[0]) for ring in each.get_paths()[0].to_polygons()]
+        place = axes.transData.transform(at) * scale
+        outline = np.concatenate([_along(ring) for ring in rings])
+        outlines.append(outline + place)
+        face = np.concatenate([share * outline for share in np.linspace(0.1, 1, 8)])
+        faces.append((face if len(each.get_facecolor()) else outline) + place)
+        strokes = [effect._gc["linewidth"] for effect in each.get_path_effects() or () if hasattr(effect, "_gc")]
+        covers.append(max([each.get_linewidths()[0], *strokes]) / 2)
+    for number, points in enumerate(faces):
+        is_seen = np.ones(len(points), bool)
+        for above, reach in zip(outlines[number + 1 :], covers[number + 1 :], strict=True):
+            is_seen &= np.hypot(*(points[:, None] - above).transpose(2, 0, 1)).min(axis=1) > reach
+        yield drawn[number], float(is_seen.mean())
+
+
+def _along(ring):
+    """Return points at equal distances along a closed outline, about five in a point of length."""
+    steps = np.hypot(*np.diff(ring, axis=0).T).cumsum()
+    places = np.linspace(0, steps[-1], max(8, int(5 * steps[-1])), endpoint=False)
+    return np.stack([np.interp(places, [0, *steps], each) for each in ring.T], axis=1)
+
+
+def covered_marks(figure):
+    """Yield the marks of scatters of which others leave too little to be seen."""
+    for axes in figure.axes:
+        for (at, each), share in visible_shares(axes):
+            if share < LEAST_VISIBLE:
+                yield f"{each.get_label()!r} at {at} of {axes.get_title()!r} is covered but for {share:.0%}"
 
 
 def misplaced(figure, name, found):

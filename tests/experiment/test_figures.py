@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from recorded_rows import RECORDED, recorded
-from scatter_laws import misplaced, unreadable
+from scatter_laws import covered_marks, misplaced, unreadable
 
 from cpms.base.package_data import show_programs
 from cpms.experiment.report import figures, output, panels, show, solve_tables, templates
@@ -254,7 +254,8 @@ def test_figures_without_a_program_are_printable(name, width):
             figures._centre(figure)
             found = [*faults(figure), *(hidden(figure) if drawing.name in {"time", "roofline"} else [])]
             if drawing.name == "traffic" or drawing.name.endswith("_by_bits"):
-                found += [*unreadable(figure), *misplaced(figure, drawing.name, observations(rows))]
+                found += [*unreadable(figure), *covered_marks(figure)]
+                found += misplaced(figure, drawing.name, observations(rows))
             assert found == [], drawing.name
             assert figure.get_figheight() <= HIGHEST_IN, drawing.name
             assert len(drawing.alt) > 30

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from scatter_laws import UNITS, labels_of, points_of, unreadable
+from scatter_laws import UNITS, covered_marks, labels_of, points_of, unreadable
 
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page.labels import place
@@ -71,7 +71,7 @@ def test_each_mark_stands_at_the_values_of_its_row(width, name, graphs, apart):
     assert figure.get_figheight() <= 4.5
 
 
-def test_marks_have_one_area_and_those_of_the_baseline_alone_are_filled_below_the_others():
+def test_marks_with_no_other_near_have_one_area_and_those_of_the_baseline_alone_are_filled_below_the_others():
     figure = drawn(rows_of(3, 5.0), "single", "traffic")
     assert [name for name in named(figure) if name.strip()] == [
         "64 bits",
@@ -81,20 +81,45 @@ def test_marks_have_one_area_and_those_of_the_baseline_alone_are_filled_below_th
         "bf16",
     ]
     for axes in figure.axes:
-        filled, hollow = (each for each in axes.collections)
-        assert len(filled.get_offsets()) == 3
-        assert [to_hex(each).upper() for each in filled.get_facecolor()] == [colour(bits) for bits in (64, 32, 16)]
+        *filled, hollow = axes.collections
+        shades = [to_hex(shade).upper() for each in filled for shade in each.get_facecolor()]
+        assert shades == [colour(bits) for bits in (64, 32, 16)]
         assert len(hollow.get_facecolor()) == 0
-        assert filled.get_zorder() < hollow.get_zorder()
+        assert all(each.get_zorder() < hollow.get_zorder() for each in filled)
         areas = [
             each.get_sizes()[0] * sum(abs(area(ring)) for ring in each.get_paths()[0].to_polygons())
             for each in axes.collections
         ]
-        assert areas == pytest.approx([13.0] * len(areas), rel=0.01)
+        assert areas[:3] == pytest.approx([13.0] * 3, rel=0.01)
+        assert areas[3] > 26  # It is at the place of the third.
     text = captions_of(rows_of(3, 5.0), "traffic")
     assert "; filled: fp64/fp32/fp16, below the hollow marks of the others" in text
     assert "; grey marks of the legend have several colours" in text
     assert {line.get_color() for line in figure.legends[0].get_lines()} >= {NEUTRAL, colour(16)}
+
+
+SHAPES = ("pattern", "csr", "ell", "sell", "coo", "coo_exchange")
+"""Layouts, whose markers are of all shapes."""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["traffic", "error"])
+@pytest.mark.parametrize("apart", [0.0, 0.01])
+@pytest.mark.parametrize("count", [2, 4])
+def test_marks_of_one_place_or_nearly_one_can_all_be_seen(width, name, apart, count):
+    rows = [
+        {**row, "cell": f"{row['cell']} {layout}", "layout": layout}
+        | {key: row[key] * (1 + apart * place) for key in ("solve_s", "bytes_read", "error_l1")}
+        for row in rows_of(2, 2.0)
+        if row["storage"] in ("fp64", "fp32")
+        for place, layout in enumerate(SHAPES[:count])
+    ]
+    figure = drawn(rows, width, name)
+    assert list(covered_marks(figure)) == []
+    assert all(len(points_of(axes)) == 2 * count for axes in figure.axes)
+    if not apart:
+        text = "; marks on one another differ in size, and the centre of each is its value"
+        assert text in captions_of(rows, name)
 
 
 def area(ring):

@@ -94,8 +94,7 @@ def _escape(figure: Figure) -> None:
         axes.title.set_text("\n".join(_wrapped(line, most) for line in axes.get_title().split("\n")))
     labels = [axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
     for label in (*figure.texts, *labels):
-        lines = label.get_text().split("\n") if label in figure.texts else [label.get_text()]
-        label.set_text("\n".join(escape.mathtext(line, _LONGEST_LABEL) for line in lines))
+        label.set_text("\n".join(escape.mathtext(line, _LONGEST_LABEL) for line in label.get_text().split("\n")))
         label.set_wrap(label not in figure.texts or label.get_rotation() == 0)  # A turned text would leave the page.
     shared = {id(axis.major): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
     for axis in shared.values():

@@ -7,6 +7,7 @@ Programs also import ticks and legends from here.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ _MOST_CUT = 3
 """Most intervals beyond the end of an axis whose ends are written as numbers."""
 _LEAST_APART = 0.5
 """Least distance of two such numbers, in rows."""
+_CHARACTER_8_IN, _LINE_8_IN, _BESIDE_IN = 1.15 * CHARACTER_IN, 0.14, 0.4
+"""Width of a character of 8 points, height of a line, and width of the margins of a label, in inches."""
 _LEAST_IN = 0.7
 """Least height of a panel with names, in inches, beside its labels."""
 
@@ -93,6 +96,8 @@ def named_rows(axes: Axes, names: Sequence[str]) -> None:
 def label_below(axes: Axes, text: str, width: float, names: Sequence[str]) -> None:
     """Label a horizontal axis: below its middle, or at its right end if the text is wider than the panel.
 
+    A text that is wider than the figure has several lines.
+
     Parameters
     ----------
     axes : matplotlib.axes.Axes
@@ -104,7 +109,11 @@ def label_below(axes: Axes, text: str, width: float, names: Sequence[str]) -> No
     """
     longest = max((len(line) for name in names for line in name.split("\n")), default=0)
     panel_in = width - CHARACTER_IN * longest - 0.3
-    axes.set_xlabel(text, loc="right" if 1.15 * CHARACTER_IN * len(text) > panel_in else "center")
+    rows = textwrap.wrap(text, int((width - _BESIDE_IN) / _CHARACTER_8_IN), break_long_words=False)
+    is_wide = _CHARACTER_8_IN * max(map(len, rows), default=0) > panel_in
+    axes.set_xlabel("\n".join(rows), loc="right" if is_wide else "center", multialignment="center")
+    figure: Any = axes.figure
+    figure.set_figheight(figure.get_figheight() + _LINE_8_IN * max(0, len(rows) - 1))
 
 
 def state_small(

@@ -81,7 +81,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     if draw is _dots:
         panels.logarithmic(made.panels[0].axes, most=5)
     else:
-        few_ticks(made.panels[0].axes, inches)
+        few_ticks(made.panels[0].axes, inches, unit=relative)
     text = f"time over the slowest of the {case_in_words(found)}" if relative else f"time in {unit_of}"
     label(made, text + below, width)
     swept = found.fewest_bits if draw is _dots else _swept(found)

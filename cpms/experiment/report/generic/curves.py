@@ -24,7 +24,7 @@ from cpms.experiment.report.generic.parts import (
     marks_of,
     short_names,
 )
-from cpms.experiment.report.generic.tolerances import factor_of, slots
+from cpms.experiment.report.generic.tolerances import factor_of, lanes, mark_size, slots
 from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words, of_systems, plural
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.case_labels import case_label
@@ -46,8 +46,8 @@ _MANY_PANELS = 8
 """Number of cases from which a number of their problems has an axis of its own."""
 _COLUMNS = {False: (1, 3), True: (2, 4)}
 """Panels side by side in one column of a journal and in two, by whether a graph has several."""
-_ROWS, _ROW_IN, _AXIS_IN = 3, 1.15, 0.5
-"""Most graphs, height of a row of panels, and width of the labels of a panel, both in inches."""
+_ROWS, _ROW_IN, _AXIS_IN, _ABOVE_IN = 3, 1.15, 0.5, 0.55
+"""Most graphs; height of a row of panels, width of the labels of a panel, and height of its titles, in inches."""
 
 
 def number_of_problems(found: pd.DataFrame) -> str:
@@ -118,14 +118,20 @@ def against_number(
     place_of = dict(zip(numbers, places, strict=True))
     marks, names = marks_of(found), list(dict.fromkeys(found.called))
     panel_in = width / min(columns, len(parts)) - _AXIS_IN
-    factor = factor_of(places, len(names), panel_in)
+    row_in = _ROW_IN if len(parts) > columns else _ROW_IN + 0.6
+    drawn = found.assign(slot=found.number, case=found.graph.astype(str) + " " + found.rest)
+    beside = lanes(drawn, names, row_in - _ABOVE_IN)
+    count = max(beside.values()) + 1
+    factor = factor_of(places, count, panel_in)
+    size = mark_size(places, factor, panel_in)
     for number, (panel, (_, rest, part)) in enumerate(zip(axes, parts, strict=True)):
-        for place, each in enumerate(names):
+        panel.margins(y=0.12)
+        for each in names:
             own = part[part.called == each].sort_values("number")
-            across = panels.abreast(own.number.map(place_of).to_numpy(float), place, len(names), factor)
+            across = panels.abreast(own.number.map(place_of).to_numpy(float), beside[each], count, factor)
             for x, line in zip(across, each_line(own), strict=True):
                 ends = (line.low, line.high) if line.low < line.high else None
-                panels.point(panel, x, line.y, line.fewest_bits, marks[each], ends=ends, across=False, size=3.5)
+                panels.point(panel, x, line.y, line.fewest_bits, marks[each], ends=ends, across=False, size=size)
         panel.set_title(case_label(part.label.iloc[0], rest.rpartition("=")[2]), fontsize=7)
         panels.logarithmic(panel, "y", most=4)
         panel.set_xscale("log")
@@ -139,7 +145,7 @@ def against_number(
     what = [
         f"; {len(shown)} of {len(graphs)} {_plural(points)}" if len(shown) < len(graphs) else "",
         f"; {len(kept)} of {len(rests)} {_others(rests)}" if len(kept) < len(rests) else "",
-        f"; marks of one {name} lie side by side, between two vertical lines" if len(names) > 1 else "",
+        f"; marks of one {name} lie side by side, between two vertical lines" if count > 1 else "",
     ]
     return figure, axes, found, "".join(what)
 

@@ -38,12 +38,14 @@ _LINE_IN, _GAP_IN = 0.12, 0.1
 """Height of a line of a title, and of the space between a title and the panels, in inches."""
 _MARGIN_IN = 0.12
 """Width of the space beside the names and beside a panel, in inches."""
-_LEAST_PANEL_IN = 0.4
+_LEAST_PANEL_IN = 0.6
 """Least width of a panel of a row that has one more than usual, in inches."""
 _LEAST_TITLE_IN = 0.5
 """Least width of a title, in inches."""
 _TITLE_SHARE, _CHARACTER_PT = 0.775, 4.2
 """Width of panels over that of their figure before its layout, and width of a character of a title in points."""
+_TICK_IN, _MOST_UNITS = 0.25, 4.0
+"""Least distance of ticks in inches, and end of an axis from which its ticks may leave out 1."""
 _TITLE_LINES = 3
 """Most lines of a title."""
 
@@ -134,11 +136,16 @@ def panel_inches(names: Sequence[str], columns: int, width: float) -> float:
     return (width - longest - _MARGIN_IN) / columns - _MARGIN_IN
 
 
-def few_ticks(axes: Axes, width_in: float) -> None:
-    """Give a linear horizontal axis as many ticks as fit into a panel."""
-    from matplotlib.ticker import MaxNLocator
+def few_ticks(axes: Axes, width_in: float, *, unit: bool = False) -> None:
+    """Give a linear horizontal axis as many ticks as fit into a panel; with ``unit``, one of them is at 1."""
+    from matplotlib.ticker import FixedLocator, MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=max(2, min(5, int(width_in / 0.25))), steps=[1, 2, 2.5, 5, 10]))
+    end = axes.get_xlim()[1]
+    if unit and end < _MOST_UNITS:
+        step = next((step for step in (0.2, 0.5) if step / end * width_in >= _TICK_IN), 1.0)
+        axes.xaxis.set_major_locator(FixedLocator(np.arange(0.0, end, step).round(1).tolist()))
+        return
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=max(2, min(5, int(width_in / _TICK_IN))), steps=[1, 2, 2.5, 5, 10]))
 
 
 def _texts(axes: Axes) -> list[str]:

@@ -29,10 +29,14 @@ _OF_SOLVES = "; a sweep moves the matrix once, and reads and writes a vector in 
 _WHOLE = 10.0
 """Share in percent from which it is written in whole percents."""
 _ABOVE = "; more than 100 % is possible: data that stay in a cache are not read again, and a copy writes half its bytes"
-_TICK_IN = 0.24
+_TICK_IN = 0.22
 """Least distance of ticks, in inches."""
+_STEPS = (20, 50, 100, 200, 500, 1000)
+"""Steps between ticks, in percent."""
 _NUMBER_IN = 0.27
 """Width of a number beside a bar, in inches."""
+_BELOW_AXES = 2.4
+"""Place of numbers in the order of drawing: above the line of a copy, below the axes, which their boxes would cut."""
 
 
 def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -59,9 +63,9 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         _draw(panel.axes, panel.places, panel.found)
     longest = 1.02 * found[["share", "most_share"]].max().max()
     end = max(105.0, longest * inches / max(0.3 * inches, inches - _NUMBER_IN))
-    steps = [step for step in (20, 50, 100) if step / end * inches >= _TICK_IN]
+    step = next((step for step in _STEPS if step / end * inches >= _TICK_IN), _STEPS[-1])
     made.panels[0].axes.set_xlim(0, end)
-    made.panels[0].axes.set_xticks(range(0, 101, (steps or [100])[0]))
+    made.panels[0].axes.set_xticks(range(0, max(100, step) + 1, step))
     label(made, "effective bandwidth, % of a copy", width)
     several = len({*map(colour, found.fewest_bits)}) > 1
     explain(
@@ -118,5 +122,5 @@ def _draw(axes: Any, places: list[float], found: pd.DataFrame) -> None:
         axes.annotate(
             _percent(line.share), (max(line.share, line.most_share), place), (2, 0),
             textcoords="offset points", va="center_baseline", fontsize=7,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2}, zorder=_BELOW_AXES,
         )  # fmt: skip

@@ -1,14 +1,14 @@
 """Time against bytes, and error or iterations against bits: a panel for each graph, with its own ends of axes.
 
-Each mark is at the values of its row. Marks of the baseline are filled; all others are hollow and drawn above it, so
-that none hides another. A series of contestants (`cpms.experiment.report.page.series`) has one marker, and a line joins
-its members. If there are more graphs and contestants than fit, a few graphs and whole series are drawn, and the caption
-states how many. The cost is that of the panels.
+Each mark is at the values of its row. Marks of the baseline are filled; all others are hollow and drawn above it, and
+those near each other differ in size, so that none hides another (`cpms.experiment.report.page.nested`). A series of
+contestants (`cpms.experiment.report.page.series`) has one marker, and a line joins its members. If there are more
+graphs and contestants than fit, a few graphs and whole series are drawn, and the caption states how many. The cost is
+that of the panels.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,13 +23,14 @@ from cpms.experiment.report.generic.parts import (
     SECONDS,
     Made,
     baseline_of,
+    each_line,
     explain,
     fewest,
     marks_of,
     range_of,
 )
 from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words
-from cpms.experiment.report.page import room
+from cpms.experiment.report.page import nested, room
 from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.page.legends import in_lines
 from cpms.experiment.report.page.series import chosen_series, series_of
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 _SIZES = {False: ((4, 9), (2, 9), (2, 6)), True: ((4, 12), (4, 9))}
 """Most graphs and contestants, in one column of a journal and in two, from the preferred ones."""
+_EDGE_IN = 0.05
+"""Least distance of a number from the right edge of the page, in inches."""
 _COLUMNS = (2, 4)
 """Most panels side by side, in one column of a journal and in two."""
 _ROW_IN = {1: 2.2, 2: 1.6}
@@ -50,8 +53,6 @@ _HIGHEST_IN = 4.45
 """Most height of a figure, in inches."""
 _TITLE = 12
 """Characters of a line of a title in an inch of the distance of panels."""
-_AREA_PT, _EDGE_PT = 13.0, 0.8
-"""Area of every mark in square points, and width of its edge."""
 _JOINED: dict[str, Any] = {"color": "#b8b8b8", "linewidth": 0.6, "zorder": 1}
 """The line that joins the members of a series."""
 _LEAST_SPREAD = 1.1
@@ -187,7 +188,18 @@ def _fitting(
         figure, more = _draw(*_in_units(shown, axes), width, base)
         if figure.get_figheight() <= _HIGHEST_IN:
             break
-    return figure, shown, more + some
+    _keep_on_page(figure)
+    sizes = "; marks on one another differ in size, and the centre of each is its value" if nested.nest(figure) else ""
+    return figure, shown, more + sizes + some
+
+
+def _keep_on_page(figure: Figure) -> None:
+    """Narrow the panels of a figure whose last numbers are too near its right edge."""
+    figure.draw_without_rendering()
+    ends = [label.get_window_extent().x1 for axes in figure.axes for label in axes.get_xticklabels()]
+    beyond, layout = max(ends) / figure.dpi - (figure.get_figwidth() - _EDGE_IN), figure.get_layout_engine()
+    if beyond > 0 and layout is not None:
+        layout.set(rect=(0, 0, 0.98 - beyond / figure.get_figwidth(), 1))
 
 
 def _in_units(found: pd.DataFrame, axes: _Axes) -> tuple[pd.DataFrame, _Axes]:
@@ -330,15 +342,12 @@ def _points(panel: Axes, found: pd.DataFrame, marks: dict[str, str], filled: str
         if axes.coloured and len(ordered) > 1:
             panel.plot(ordered.x, ordered.y, **_JOINED)
     for name, part in found.groupby("series", sort=False):
-        shades = [colour(bits) if axes.coloured else NEUTRAL for bits in part.fewest_bits]
-        panel.scatter(
-            part.x, part.y, s=_size(marks[str(name)]), marker=marks[str(name)], linewidths=_EDGE_PT,
-            facecolors=shades if name == filled else "none", edgecolors=shades, zorder=2 if name == filled else 3,
-            clip_on=False, label=str(name),
-        )  # fmt: skip
+        for line in each_line(part):
+            shade = colour(line.fewest_bits) if axes.coloured else NEUTRAL
+            nested.mark(panel, (line.x, line.y), marks[str(name)], shade, filled=name == filled, label=str(name))
     wrong = found[_is_wrong(found)] if axes.up == "error" else found[:0]
-    if len(wrong):
-        panel.plot(wrong.x, wrong.y, "o", markersize=8, markerfacecolor="none", color=NEUTRAL, clip_on=False)
+    for line in each_line(wrong):
+        nested.ring(panel, (line.x, line.y), NEUTRAL)
 
 
 def _entry(found: pd.DataFrame, marker: str, filled: bool, axes: _Axes) -> dict[str, Any]:
@@ -346,21 +355,9 @@ def _entry(found: pd.DataFrame, marker: str, filled: bool, axes: _Axes) -> dict[
     shades = {colour(bits) for bits in found.fewest_bits} if axes.coloured else {NEUTRAL}
     shade = shades.pop() if len(shades) == 1 else NEUTRAL
     return {
-        "color": shade, "marker": marker, "linestyle": "", "markersize": _size(marker) ** 0.5,
-        "markeredgewidth": _EDGE_PT, "markerfacecolor": shade if filled else "none",
+        "color": shade, "marker": marker, "linestyle": "", "markersize": nested.size_of(marker) ** 0.5,
+        "markeredgewidth": nested.EDGE_PT, "markerfacecolor": shade if filled else "none",
     }  # fmt: skip
-
-
-@functools.cache
-def _size(marker: str) -> float:
-    """Return the size of a marker, in square points, at which it has the area of all marks."""
-    from matplotlib.markers import MarkerStyle
-
-    style = MarkerStyle(marker)
-    path = style.get_path().transformed(style.get_transform())
-    rings: Any = [np.asarray(each).T for each in path.to_polygons()]
-    areas = [abs(float(x[:-1] @ y[1:] - y[:-1] @ x[1:])) / 2 for x, y in rings]
-    return _AREA_PT / sum(areas)
 
 
 def _ends(panel: Axes, across: pd.DataFrame, found: pd.DataFrame, axes: _Axes) -> None:

@@ -47,11 +47,13 @@ _REACHED = (
     "time at which a residual in float64 of the whole problem was first below a tolerance: at the end of an iteration "
     "in 64 bits, or of the solve"
 )
-_MARK_IN, _AXIS_IN, _FULL = 0.058, 0.65, 0.9
-"""Width of a mark; width of a panel without its axis, both in inches; most of the space of a tolerance that marks take.
-
-Marks of neighbouring contestants at one tolerance lie apart by a mark's width, so that none covers another.
-"""
+_MARK_IN, _AXIS_IN, _FULL = 0.075, 0.65, 0.9
+"""Width of a mark with white beside it, and width of a panel without its axis, both in inches; most of the space of a
+tolerance that marks take."""
+_MARK_PT, _LEAST_MARK_PT, _WHITE_PT = 3.5, 2.2, 1.0
+"""Size of a mark, the least, and the white between two with their edges, in points."""
+_ABOVE_IN = 0.55
+"""Height of a row of panels beside that of a panel, in inches."""
 
 
 def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -69,10 +71,15 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     figure, axes = panels.grid(width, len(parts), _PANEL_IN, columns=(_COLUMNS[False], _COLUMNS[True]), sharex=True)
     titles = case_labels([(part.label.iloc[0], part.problem.iloc[0]) for part in parts])
     columns = min(_COLUMNS[wide], len(parts))
-    factor = factor_of(points.tol.unique().tolist(), len(names), (width - _AXIS_IN) / columns)
+    tolerances, panel_in = points.tol.unique().tolist(), (width - _AXIS_IN) / columns
+    beside = lanes(points.assign(slot=points.tol, y=points.seconds), names, _PANEL_IN - _ABOVE_IN)
+    count = max(beside.values()) + 1
+    factor = factor_of(tolerances, count, panel_in)
+    size = mark_size(tolerances, factor, panel_in)
     for number, (panel, part, title) in enumerate(zip(axes, parts, titles, strict=True)):
-        for place, name in enumerate(names):
-            _marks(panel, part[part.called == name], marks[name], (place, len(names), factor), SECONDS[time])
+        for name in names:
+            across = (beside[name], count, factor)
+            _marks(panel, part[part.called == name], marks[name], across, SECONDS[time], size)
         panel.set_title(title)
         panels.logarithmic(panel, "y", most=5)
         if number % columns == 0:
@@ -92,14 +99,16 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
         fewest(points),
         "; open marks of the legend have several colours" if several else "",
         _interval(points),
-        "; marks of one tolerance lie side by side, between two vertical lines" if len(names) > 1 else "",
+        "; marks of one tolerance lie side by side, between two vertical lines" if count > 1 else "",
         some,
         f"; {STARRED}" if any(map(captions.stands_in, points.graph)) else "",
     ]
     return figure, "".join(texts), range_of(points, "seconds", "Points of the time", "s")
 
 
-def _marks(axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int, float], scale: float) -> None:
+def _marks(
+    axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int, float], scale: float, size: float
+) -> None:
     """Draw the points of a contestant on a graph.
 
     No line joins them: marks of a tolerance lie side by side, and lines between them would cross at false tolerances.
@@ -111,7 +120,7 @@ def _marks(axes: Any, part: pd.DataFrame, marker: str, beside: tuple[int, int, f
     for x, line in zip(across, each_line(part), strict=True):
         low, high = median_ends(line.samples)
         ends = (low / scale, high / scale)
-        panels.point(axes, x, line.seconds / scale, line.fewest_bits, marker, ends=ends, across=False, size=3.5)
+        panels.point(axes, x, line.seconds / scale, line.fewest_bits, marker, ends=ends, across=False, size=size)
 
 
 def slots(axes: Any, tolerances: Sequence[float], panel_in: float, names: Sequence[float] = ()) -> None:
@@ -132,13 +141,59 @@ def slots(axes: Any, tolerances: Sequence[float], panel_in: float, names: Sequen
     axes.set_xlim(tolerances[0] / half[0], tolerances[-1] * half[1])
 
 
+def lanes(points: pd.DataFrame, names: Sequence[str], panel_in: float) -> dict[str, int]:
+    """Return the place of each contestant among marks side by side: those whose marks never meet may share one.
+
+    Parameters
+    ----------
+    points : pandas.DataFrame
+        Columns ``case``, ``slot``, ``called`` and ``y``, which has a logarithmic axis.
+    names : sequence of str
+        The contestants from the left.
+    panel_in : float
+        Height of a panel, in inches.
+
+    Examples
+    --------
+    >>> found = pd.DataFrame({"case": "g", "slot": 1, "called": ["a", "b", "c"], "y": [1.0, 1.1, 9.0]})
+    >>> lanes(found, ["a", "b", "c"], 1.0)
+    {'a': 0, 'b': 1, 'c': 0}
+    """
+    logarithms = np.log10(points.y)
+    spans = logarithms.groupby(points.case).agg(np.ptp).clip(lower=1e-9)
+    heights = points.assign(height=panel_in * (logarithms / points.case.map(spans)))
+    meet = set[tuple[str, str]]()
+    for _, part in heights.groupby(["case", "slot"]):
+        apart = np.abs(np.subtract.outer(part.height.to_numpy(), part.height.to_numpy()))
+        called = [*part.called]
+        meet |= {(called[one], called[other]) for one, other in zip(*np.nonzero(apart < _MARK_IN), strict=True)}
+    found = dict[str, int]()
+    for name in names:
+        taken = {place for other, place in found.items() if (name, other) in meet}
+        found[name] = next(place for place in range(len(names)) if place not in taken)
+    return found
+
+
+def mark_size(places: Sequence[float], factor: float, panel_in: float) -> float:
+    """Return the size of marks that lie apart by a factor of their places, in points.
+
+    Examples
+    --------
+    >>> [round(mark_size([1e-2, 1e-4, 1e-6], factor, 2.0), 1) for factor in (1.6, 1.45, 1.2)]
+    [3.5, 2.9, 2.2]
+    """
+    ordered = np.sort(np.log10(places))
+    pitch = 72 * panel_in * np.log10(factor) / (float(np.ptp(ordered)) + float(np.diff(ordered).min()))
+    return float(np.clip(pitch - _WHITE_PT, _LEAST_MARK_PT, _MARK_PT))
+
+
 def factor_of(tolerances: Sequence[float], count: int, panel_in: float) -> float:
     """Return the ratio of the places of neighbouring marks at one tolerance, at most such that all have space there.
 
     Examples
     --------
     >>> round(factor_of([1e-2, 1e-4, 1e-6], 3, 2.0), 2), round(factor_of([1e-2, 1e-3, 1e-4, 1e-5], 8, 1.0), 2)
-    (1.49, 1.3)
+    (1.68, 1.3)
     """
     places = np.sort(np.log10(tolerances))
     nearest = float(np.diff(places).min())

@@ -30,6 +30,7 @@ MOST_IN = 3.0
 """Most height of the panels beside a column of names, in inches, so that a figure has about four."""
 
 
+_IN_PARENTHESES = re.compile(r"\([^()]*\)")
 _NUMBERS = re.compile(r"(?<==)\d+\b")
 """Numbers of parameters in names of contestants."""
 
@@ -47,11 +48,24 @@ def wrapped(names: Sequence[str], most: int, room: int) -> list[str]:
     >>> wrapped(["fused refine sweeps"] * 90, 8, 40)[0]
     'fused…ps'
     """
-    lines = ["\n".join(textwrap.wrap(abbreviate(name, 3 * most + 2), most + 4)) for name in names]
+    lines = ["\n".join(_in_lines(abbreviate(name, 3 * most + 2), most + 4)) for name in names]
     needed = max((each.count("\n") + 1 for each in lines), default=1)
     short = [abbreviate(name, most) for name in names]
     fits = min(len(names), room) * (0.03 + 0.12 * needed) <= _PAGE_IN
     return short if not fits and len(set(short)) == len(set(names)) else lines
+
+
+def _in_lines(name: str, most: int) -> list[str]:
+    """Return a name in lines, with the words in parentheses on one line if they fit.
+
+    Examples
+    --------
+    >>> _in_lines("cuda vectors fp64 jacobi (A fp64)", 30)
+    ['cuda vectors fp64 jacobi', '(A fp64)']
+    """
+    bound = _IN_PARENTHESES.sub(lambda found: found[0].replace(" ", "\0"), name)
+    whole = all(len(word) <= most for word in bound.split(" "))
+    return [line.replace("\0", " ") for line in textwrap.wrap(bound if whole else name, most)]
 
 
 def line_height(labels: Sequence[str]) -> float:

@@ -127,8 +127,8 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
     ([1.0, 10.0, 100.0], [2.0, 5.0, 10.0, 20.0, 50.0], [1.8, 2.0, 2.2, 2.4, 2.6])
     >>> chosen_ticks(0.6, 6.0), chosen_ticks(0.9, 1.6)
     ([0.7, 1.0, 1.5, 2.0, 3.0, 5.0], [1.0, 1.2, 1.4, 1.6])
-    >>> chosen_ticks(0.018, 1.6, most=3)
-    [0.02, 0.1, 0.5]
+    >>> chosen_ticks(0.018, 1.6, most=3), chosen_ticks(0.0009, 1.2, most=3)
+    ([0.02, 0.1, 0.5], [0.01, 0.1, 1.0])
     """
     if not 0 < low < high or not np.isfinite(high):
         return []
@@ -137,7 +137,8 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
     preferred = [each for each in [*usual, *finer] if LEAST_TICKS <= len(each) <= most]
     if preferred:
         return max(preferred, key=len) if high <= _SHORT * low else preferred[0]
-    held = [*finer, *usual, *_thinned(usual, most), *steps, *_thinned(steps, most)]
+    decades = [usual[0][-most:]] if len(usual[0]) == most + 1 else []
+    held = [*finer, *usual, *decades, *_thinned(usual, most), *steps, *_thinned(steps, most)]
     return next((each for each in held if LEAST_TICKS <= len(each) <= most), [low, high])
 
 
