@@ -8,8 +8,8 @@ import re
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import case_labels
 from cpms.experiment.report.intervals import interval_text, ratio_ends
+from cpms.experiment.report.page.case_labels import graph_labels
 from cpms.experiment.report.page.described import described
 
 NEEDS = ["regret", "regret_held"]
@@ -153,8 +153,9 @@ def _figure(known, unsolved, out, label):
 
 def _in_words(matrices):
     """Return the labels of matrices, with the Peclet number of those that have one."""
-    found = []
-    for spec, label in zip(matrices, case_labels([(name, "") for name in matrices]), strict=True):
+    found, labels = [], graph_labels(matrices)
+    for spec in matrices:
+        label = labels[spec]
         given = re.search(r"peclet=([\d.]+)", spec)
         number = given[1] if given else PECLET if spec.startswith("recirculation") else None
         name = re.sub(r" peclet=[\d.]+", "", WORDS.get(spec, label).replace("-point", "-point stencil"))
