@@ -29,9 +29,18 @@ def drawn(rows, name, width):
     return next(each for each in drawings(rows, width=width) if each.name == name)
 
 
+def marks(axes):
+    return [line for line in axes.lines if line.get_marker() not in ("None", "", None)]
+
+
+def places(axes):
+    """Return the places of the marks of a panel along its axis."""
+    return [round(float(line.get_xdata()[0]), 6) for line in marks(axes)]
+
+
 def points(axes):
     """Return the marks of a panel: the number to whose part of the axis each belongs, and its height."""
-    lines = [line for line in axes.lines if line.get_marker() not in ("None", "", None)]
+    lines = marks(axes)
     between = sorted(line.get_xdata()[0] for line in axes.lines if line.get_color() == "#c8c8c8")
     assert len(between) == len(NUMBERS) - 1
     return sorted((NUMBERS[sum(end < line.get_xdata()[0] for end in between)], line.get_ydata()[0]) for line in lines)
@@ -54,8 +63,10 @@ def test_times_of_many_problems_are_curves_in_a_panel_for_each_size_and_pattern(
         expected = sorted((k, k * factor + add) for k in NUMBERS for factor in (1, 2))
         assert [k for k, _ in points(axes)] == [k for k, _ in expected]
         assert [each for _, each in points(axes)] == pytest.approx([each for _, each in expected])
-    some = f"; {len(kept)} of {len(patterns)} values of pattern" if len(kept) < len(patterns) else "; marks of one k"
-    assert some in made.caption
+    if len(kept) < len(patterns):
+        assert f"; {len(kept)} of {len(patterns)} values of pattern" in made.caption
+    across = {x for axes in made.figure.axes for x in places(axes)}
+    assert ("; marks of one k lie side by side" in made.caption) == (len(across) > len(NUMBERS))
     assert made.figure.get_supylabel() == "time in ms"
     assert made.figure.get_figheight() <= 4.5
 
@@ -87,3 +98,9 @@ def test_few_problems_and_tolerances_have_no_axis_of_a_number():
         for name in ("fp64", "fp32")
     ]
     assert number_of_problems(observations(rows)) == ""
+
+
+def test_marks_that_would_meet_lie_side_by_side():
+    rows = [{**row, "median_ms": float(row["k"])} for row in rows_of(("random",), (10**6, 10**7, 10**8))]
+    for axes in drawn(rows, "time", "single").figure.axes:
+        assert len({*places(axes)}) == 2 * len(NUMBERS)
