@@ -20,6 +20,7 @@ from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.host_memory import require_memory
 from cpms.base.real_arrays import euclidean_norm
+from cpms.base.text.counted import counted
 from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.base.validation import consistent, described, require_real, whole
@@ -190,7 +191,7 @@ class Matrix:
 
         held = given.get() if type(given).__module__.startswith("cupyx") else given
         if held.ndim != 2:
-            raise InputError(f"the matrix has {held.ndim} dimension; give two")
+            raise InputError(f"the matrix has {counted(held.ndim, 'dimension')}; give two")
         _require_numbers(held.dtype)
         if _is_canonical(held):
             return cls(held.shape[0], held.shape[1], held.indptr, held.indices, held.data)
@@ -222,7 +223,7 @@ class Matrix:
         held = in_main_memory("the matrix", given)
         _require_numbers(held.dtype)
         if held.ndim != 2:
-            raise InputError(f"the matrix has {held.ndim} dimensions; give two")
+            raise InputError(f"the matrix has {counted(held.ndim, 'dimension')}; give two")
         places = held.nonzero()
         made = scipy.sparse.coo_array((_doubles(held[places]), places), shape=held.shape)
         return _checked(made.tocsr(), pattern=False)

@@ -10,6 +10,7 @@ preconditioner is a polynomial of low degree that reduces the upper part of the 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -126,7 +127,7 @@ class Chebyshev(Preconditioner):
     Its interval is the upper part of the spectrum, where a polynomial of low degree suffices; the outer method reduces
     the rest. An application costs ``degree`` products with the stored matrix, or with the same matrix in a format of
     the preconditioner's own. The polynomial is then of the rounded matrix, and so is the interval. Applications share
-    their vectors, so they must follow one another.
+    their vectors, so those of several threads wait for one another.
 
     Parameters
     ----------
@@ -156,6 +157,7 @@ class Chebyshev(Preconditioner):
         upper = Spectrum(max(found.least, found.most / _SMOOTHED), found.most)
         self._pairs = list(islice(_coefficients(upper), degree))
         self._sweeps: Sweeps | None = None
+        self._applying = threading.Lock()
         self.nbytes = degree * (self._task.stored.bytes_read(self._task.read) + 40 * task.size)
         held = self._task.stored.request.storage
         self.storage = "pattern" if held is None else held.name
@@ -177,12 +179,13 @@ class Chebyshev(Preconditioner):
 
     def apply(self, r: Any) -> Any:
         """Return the correction after ``degree`` iterations from 0."""
-        if self._sweeps is None:
-            self._rest, self._correction = self._task.zeros(), self._task.zeros()
-            self._sweeps = sweeps_of(self._task, self._inverse, self._rest, self._correction)
-        self._rest[...] = r
-        self._correction[...] = 0.0
-        sizes = self._sweeps.run(self._pairs, 0.0, math.inf)
-        if not math.isfinite(sizes[-1]):
-            self._sweeps = None  # A last step that is not finite would spoil the first one of the next application.
-        return self._task.exact.convert(self._correction, None)
+        with self._applying:
+            if self._sweeps is None:
+                self._rest, self._correction = self._task.zeros(), self._task.zeros()
+                self._sweeps = sweeps_of(self._task, self._inverse, self._rest, self._correction)
+            self._rest[...] = r
+            self._correction[...] = 0.0
+            sizes = self._sweeps.run(self._pairs, 0.0, math.inf)
+            if not math.isfinite(sizes[-1]):
+                self._sweeps = None  # A last step that is not finite would spoil the first of the next application.
+            return self._task.exact.convert(self._correction, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -219,3 +220,15 @@ def test_chebyshev_makes_its_sweeps_once_and_no_application_depends_on_others(ve
         assert not np.isfinite(held.apply(np.full(36, np.inf))).any()
     assert held.apply(r[0]).tolist() == kept.tolist()
     assert len(made) == 2
+
+
+def test_threads_may_share_the_sweeps_of_chebyshev():
+    matrix = Matrix.from_scipy(stencil(5, 60))
+    full = operator(matrix, FP64)
+    task = SolveTask(full, full, None, 0.0, Recorder(1, 1.0, None, lambda: 0.0))
+    held = Chebyshev(task, LinearSystem(matrix))
+    given_ones = np.random.default_rng(1).uniform(-1.0, 1.0, (64, matrix.rows))
+    expected = [np.array(held.apply(r)) for r in given_ones]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(held.apply, given_ones))
+    np.testing.assert_array_equal(found, expected)
