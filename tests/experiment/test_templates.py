@@ -404,7 +404,7 @@ def test_bits_of_the_problem_are_told_apart_and_formats_of_a_choice_are_stated()
 def test_contestants_with_wrong_ranks_are_not_ranked():
     rows = [{**row, "add": row["storage"]} for row in rows_on({"add_rightly": "ab", "once": "ab", "add_nothing": "ab"})]
     rows = [{**row, "storage": "fp64"} for row in rows]
-    assert [line["called"] for line in speedups(observations(rows), "rightly")] == ["once"]
+    assert [line["called"] for line in speedups(observations(rows), "add_rightly")] == ["once"]
 
 
 def test_captions_promise_an_interval_where_one_is_drawn_alone():
