@@ -223,8 +223,8 @@ def _fitting(
         return -(-len(chosen) // _columns(width, len(chosen), list(labels.values()))) * each <= MOST_IN
 
     if not fits(cases, names):
-        held = {*found[found.called == base].case}
-        cases = [case for case in cases if case in held] or cases  # Else these compare with nothing.
+        compared = {*found[found.called == base].case}
+        cases = [case for case in cases if case in compared] or cases  # Else these compare with nothing.
     for count in _counts(len(cases), columns):
         chosen = room.evenly(cases, count) if count > 1 else list(cases[-1:])
         if fits(chosen, names):

@@ -93,8 +93,8 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     names, shown = captions.in_words(found.traffic_name), found.assign(x=found.traffic, y=found.seconds)
     axes = _Axes("bytes", "time", names, "time")
     figure, shown, more = _fitting(shown, spread, width, baseline_of(found, baseline), axes)
-    unknown = captions.some(map(str, unknown.index[unknown]))
-    without = f"; not drawn: {unknown}, of which rows do not hold these bytes" if unknown else ""
+    lacking_names = captions.some(map(str, unknown.index[unknown]))
+    without = f"; not drawn: {lacking_names}, of which rows do not hold these bytes" if lacking_names else ""
     text = f"median time against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
     return figure, text, range_of(shown, "seconds", "Points of the time", "s")
 
@@ -195,10 +195,12 @@ def _fitting(
 
 def _keep_on_page(figure: Figure) -> None:
     """Narrow the panels of a figure whose last numbers are too near its right edge."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     figure.draw_without_rendering()
     ends = [label.get_window_extent().x1 for axes in figure.axes for label in axes.get_xticklabels()]
     beyond, layout = max(ends) / figure.dpi - (figure.get_figwidth() - _EDGE_IN), figure.get_layout_engine()
-    if beyond > 0 and layout is not None:
+    if beyond > 0 and isinstance(layout, ConstrainedLayoutEngine):
         layout.set(rect=(0, 0, 0.98 - beyond / figure.get_figwidth(), 1))
 
 

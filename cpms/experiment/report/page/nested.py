@@ -63,7 +63,8 @@ def nest(figure: Figure) -> bool:
                 each.set_zorder(_HOLLOW_Z + 1 / (1 + level))
         for line in axes.lines:
             if line.get_marker() == "o":
-                own = np.hypot(*(places - axes.transData.transform(line.get_xydata()[0]) * 72 / figure.dpi).T)
+                ring = axes.transData.transform(np.asarray(line.get_xydata())[0]) * 72 / figure.dpi
+                own = np.hypot(*(places - ring).T)
                 near = [each for each, far in zip(held, own, strict=True) if far < _NEAR_PT]
                 widest = max(float(each.get_sizes()[0]) ** 0.5 for each in near)
                 line.set_markersize(max(_RING_PT, widest + 4 * EDGE_PT))
