@@ -82,9 +82,14 @@ def lines_of(path, x, y):
     part, last = [], (0.0, 0.0)
     for command, text in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
         values = [float(each) for each in text.split()]
-        places = [(px + x, py + y) for px, py in zip(values[::2], values[1::2], strict=True)]
-        if command == "l":
+        if command in "HhVv":
+            along, from_last = command in "Hh", command in "hv"
+            moved = values[0] + (last[0 if along else 1] if from_last else (x if along else y))
+            places, command = [(moved, last[1]) if along else (last[0], moved)], "L"
+        elif command == "l":
             places = [(last[0] + values[0], last[1] + values[1])]
+        else:
+            places = [(px + x, py + y) for px, py in zip(values[::2], values[1::2], strict=True)]
         if command == "M" and part:
             yield tuple(part)
             part = []

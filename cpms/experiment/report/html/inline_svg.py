@@ -20,7 +20,8 @@ _LEFT_OUT = ("metadata", "style", "defs")
 """Elements that are not copied: definitions are written apart, and the page has Matplotlib's one rule of style."""
 _REFERENCE = re.compile(r"(?<=#)[\w-]+(?=[)\"']|$)")
 
-_STRAIGHT = re.compile(r"(M[^A-Za-z]+[Ll]\S+ [^A-Za-z\s]+)+")
+_STRAIGHT = re.compile(r"(M[^A-Za-z]+([Ll]\S+ |[HVhv])[^A-Za-z\s]+)+")
+_POINT = re.compile(r"([ML])(\S+) ([^A-Za-z\s]+)")
 
 
 @dataclass
@@ -47,7 +48,7 @@ class InlineFigures:
     >>> shape = '<defs><path id="m" d="M 0 0 L 2 0 z" style="fill: red"/></defs>'
     >>> picture = f'<svg><g id="axes">{shape}<use href="#m" x="1.234" y="2"/></g></svg>'
     >>> figures.inlined(picture)
-    '<svg><defs><path d="M0 0L2 0z" class="s0" id="f0"/></defs><use href="#f0" x="1.23" y="2"/></svg>'
+    '<svg><defs><path d="M0 0H2z" class="s0" id="f0"/></defs><use href="#f0" x="1.23" y="2"/></svg>'
     >>> figures.inlined(picture)
     '<svg><use href="#f0" x="1.23" y="2"/></svg>'
     >>> figures.rules()
@@ -75,8 +76,8 @@ class InlineFigures:
                 self._shapes[text] = f"f{_number(len(self._shapes))}"
                 new.append(_Element(shape.tag, {**shape.attributes, "id": self._shapes[text]}, shape.children))
             names[own] = self._shapes[text]
-            if line := re.fullmatch(r"M0 0L([^A-Za-z]*)", shape.attributes.get("d", "")):
-                lines[names[own]] = line[1]
+            if line := re.fullmatch(r"M0 0([LHV])([^A-Za-z]*)", shape.attributes.get("d", "")):
+                lines[names[own]] = line[1].lower() + line[2]
         figure = self._element(root, names, lines)
         if new:
             figure.children.insert(0, _Element("defs", {}, new))
@@ -100,9 +101,8 @@ class InlineFigures:
         if name == "style":
             style = re.sub(r"([:;]) ", r"\1", re.sub(r"font-family: [^;]*", "font-family: sans-serif", value))
             return {"class": self._classes.setdefault(style, f"s{len(self._classes):x}")}
-        if name == "d":
-            value = re.sub(r"\s*([A-Za-z])\s*", r"\1", value).strip()
-        return {name: re.sub(r"-?\d+\.\d+", _rounded, value)}
+        value = re.sub(r"-?\d+\.\d+", _rounded, value)
+        return {name: _short_path(re.sub(r"\s*([A-Za-z])\s*", r"\1", value).strip()) if name == "d" else value}
 
     def _joined(self, elements: Iterable[_Element]) -> list[_Element]:
         """Return elements of which adjacent groups, and adjacent lines, of the same attributes are one."""
@@ -136,8 +136,29 @@ def _as_path(element: _Element, lines: dict[str, str]) -> _Element:
     shape = lines.get(element.attributes.get("href", "")[1:])
     if element.tag != "use" or shape is None:
         return element
-    place = f"M{element.attributes['x']} {element.attributes['y']}l{shape}"
+    place = f"M{element.attributes['x']} {element.attributes['y']}{shape}"
     return _Element("path", {"d": place, "class": element.attributes["class"]})
+
+
+def _short_path(path: str) -> str:
+    """Return a path whose lines along an axis have one coordinate.
+
+    Examples
+    --------
+    >>> _short_path("M1 2L3 2L3 4z")
+    'M1 2H3V4z'
+    """
+    last = ("", "")
+
+    def shortened(point: re.Match[str]) -> str:
+        nonlocal last
+        command, x, y = point.groups()
+        before, last = last, (x, y)
+        if command == "L" and y == before[1]:
+            return f"H{x}"
+        return f"V{y}" if command == "L" and x == before[0] else point[0]
+
+    return path if re.search("[CQ]", path) else _POINT.sub(shortened, path)
 
 
 def _but_path(element: _Element) -> dict[str, str]:
