@@ -110,7 +110,7 @@ def test_suites_are_compared_with_their_targets(tmp_path):
     )
     table, means, targets = (pd.read_csv(tmp_path / f"suites{suffix}.csv") for suffix in ("", "_means", "_targets"))
     assert (table["times faster"] > 0.0).all()
-    assert means["gpu_suite_a_grids"][0] == 1.0
+    assert means["A, grids"][0] == 1.0
     assert (tmp_path / "suites.png").exists()
     found = {(line["of"], line["measured"]): line for line in targets.to_dict("records")}
     each = found["A: all", "float64 in CSR, times cuSPARSE"]

@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scatter_laws import UNITS, covered_marks, labels_of, points_of, unreadable
 
+from cpms.experiment.report import templates
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page.labels import place
 from cpms.experiment.report.palette import NEUTRAL, colour
@@ -71,7 +72,7 @@ def test_each_mark_stands_at_the_values_of_its_row(width, name, graphs, apart):
     assert figure.get_figheight() <= 4.5
 
 
-def test_marks_with_no_other_near_have_one_area_and_those_of_the_baseline_alone_are_filled_below_the_others():
+def test_marks_with_no_other_near_have_one_area_and_those_of_the_baseline_alone_are_filled_above_the_others():
     figure = drawn(rows_of(3, 5.0), "single", "traffic")
     assert [name for name in named(figure) if name.strip()] == [
         "64 bits",
@@ -85,7 +86,7 @@ def test_marks_with_no_other_near_have_one_area_and_those_of_the_baseline_alone_
         shades = [to_hex(shade).upper() for each in filled for shade in each.get_facecolor()]
         assert shades == [colour(bits) for bits in (64, 32, 16)]
         assert len(hollow.get_facecolor()) == 0
-        assert all(each.get_zorder() < hollow.get_zorder() for each in filled)
+        assert all(each.get_zorder() > hollow.get_zorder() for each in filled)
         areas = [
             each.get_sizes()[0] * sum(abs(area(ring)) for ring in each.get_paths()[0].to_polygons())
             for each in axes.collections
@@ -93,7 +94,7 @@ def test_marks_with_no_other_near_have_one_area_and_those_of_the_baseline_alone_
         assert areas[:3] == pytest.approx([13.0] * 3, rel=0.01)
         assert areas[3] > 26  # It is at the place of the third.
     text = captions_of(rows_of(3, 5.0), "traffic")
-    assert "; filled: fp64/fp32/fp16, below the hollow marks of the others" in text
+    assert "; filled: fp64/fp32/fp16, above the hollow marks of the others" in text
     assert "; grey marks of the legend have several colours" in text
     assert {line.get_color() for line in figure.legends[0].get_lines()} >= {NEUTRAL, colour(16)}
 
@@ -361,3 +362,10 @@ def test_residuals_that_the_tolerance_decides_are_not_drawn(column, apart, shown
         for row in rows_of(3, 2.0)
     ]
     assert (TEMPLATES["error"](observations(rows), WIDTHS["single"], None) is not None) == bool(shown)
+
+
+def test_captions_of_errors_name_results_that_have_not_converged():
+    rows = [{**row, "error_l1": 1e-9, "converged": row["storage"] != "bf16"} for row in rows_of(3, 5.0)]
+    drawn_all = [each.caption for each in templates.drawings(rows, width="single")]
+    assert ["; drawn all the same: bf16 (not converged)" in text for text in drawn_all if "error" in text] == [True]
+    assert not any("drawn all the same" in each.caption for each in templates.drawings(rows[:2], width="single"))

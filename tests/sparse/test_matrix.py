@@ -114,7 +114,7 @@ def test_a_transition_matrix_is_one_like_any_other():
         (lambda: Matrix.from_dense([["a"]]), "type <U1"),
         (lambda: Matrix.from_dense(np.ones((1, 1), np.longdouble)), "converts to it exactly"),
         (lambda: Matrix.from_dense([[2**53 + 1]]), r"beyond 2\*\*53"),
-        (lambda: Matrix.from_dense([1.0]), "has 1 dimensions"),
+        (lambda: Matrix.from_dense([1.0]), "has 1 dimension; give two"),
         (lambda: Matrix.from_dense(np.ones((0, 3))), "needs a row and a column"),
         (lambda: Matrix.from_dense(np.ma.masked_array([[1.0]])), "masked"),
         (lambda: Matrix.from_triplets([0], [0, 1], [1.0]), "one of each an entry"),

@@ -61,14 +61,18 @@ def fair(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     >>> fair(pd.DataFrame(lines, columns=["called", "case", "flaw"]))[1]
     '; neither timed nor ranked: b (3 to 8 of 9 converged, on 2 of 3)'
     """
-    if not any(found.flaw):
-        return found, ""
+    flawed = flawed_in_words(found)
+    return found[found.flaw == ""], f"; neither timed nor ranked: {flawed}" if flawed else ""
+
+
+def flawed_in_words(found: pd.DataFrame) -> str:
+    """Return the contestants with flaws, and these flaws; empty if there are none."""
     texts = []
     for name, part in found[found.flaw != ""].groupby("called", sort=False):
         every = int((found.called == name).sum())
         where = f", on {len(part)} of {every}" if len(part) < every else ""
         texts.append(f"{name} ({_joined(part.flaw)}{where})")
-    return found[found.flaw == ""], f"; neither timed nor ranked: {captions.some(texts)}"
+    return captions.some(texts) if texts else ""
 
 
 def _joined(flaws: Iterable[str]) -> str:

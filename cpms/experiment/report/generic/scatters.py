@@ -250,6 +250,8 @@ def _chosen(
     if most_cases < len(cases) // 2:
         cases, order = cases[len(cases) // 2 :], f"{order} among the larger half"
     kept = room.evenly(cases, most_cases)
+    if len(kept) == len(cases):  # All on which contestants differ across.
+        order = ", on which contestants differ"
     shown = shown[shown.case.isin(kept)]
     shown = shown.assign(place=shown.case.map(kept.index)).sort_values("place", kind="stable")
     return shown.reset_index(drop=True), "".join(_left_out(found, shown, order))
@@ -329,7 +331,7 @@ def _of_looks(found: pd.DataFrame, filled: str, shades: set[str], axes: _Axes) -
     elif shades:
         yield f"; all have {found.fewest_bits.min():g} bits {bits_in_words(found)}"
     if filled and len({*found.series}) > 1:
-        yield f"; filled: {filled}, below the hollow marks of the others"
+        yield f"; filled: {filled}, above the hollow marks of the others"
     by_series = found.groupby("series").fewest_bits
     if len(shades) > 1 and by_series.agg(lambda bits: len({*map(colour, bits)}) > 1).any():
         yield "; grey marks of the legend have several colours"

@@ -2,8 +2,8 @@
 
 Marks of equal contestants lie in one place, and no place of an axis may be changed. So hollow marks are drawn around
 each other, as circles of a target are: pointed ones inside, round ones outside, and the filled mark of the baseline in
-the middle. A white line on either side of an outline separates it from those that it crosses, of which the smaller is
-above. Marks with no other near have one area. The cost is a comparison of each two marks of a panel.
+the middle, above all. A white line on either side of an outline separates it from those that it crosses, of which the
+smaller is above. Marks with no other near have one area. The cost is a comparison of each two marks of a panel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEAR_PT = 3.0
 """Distance of centres below which two marks of one size would run together, in points."""
 _RING_PT = 8.0
 """Least diameter of a ring around a mark, in points."""
-_FILLED_Z, _HOLLOW_Z = 2.0, 3.0
+_HOLLOW_Z, _FILLED_Z = 3.0, 5.0
 
 
 def mark(axes: Axes, at: tuple[float, float], marker: str, shade: str, *, filled: bool, label: str) -> None:
@@ -39,8 +39,7 @@ def mark(axes: Axes, at: tuple[float, float], marker: str, shade: str, *, filled
         *at, s=size_of(marker), marker=marker, linewidths=EDGE_PT, facecolors=shade if filled else "none",
         edgecolors=shade, zorder=_FILLED_Z if filled else _HOLLOW_Z, clip_on=False, label=label,
     )  # fmt: skip
-    if not filled:
-        drawn.set_path_effects([withStroke(linewidth=EDGE_PT + 2 * HALO_PT, foreground="white")])
+    drawn.set_path_effects([withStroke(linewidth=EDGE_PT + 2 * HALO_PT, foreground="white")])
     drawn.set_gid(marker)
 
 
