@@ -67,7 +67,8 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
             allowed = most
             while allowed > LEAST_TICKS and not _fit(ticks := chosen_ticks(low, high, most=allowed)):
                 allowed = max(LEAST_TICKS, min(allowed, len(ticks)) - 1)
-            return chosen_ticks(low, high, most=allowed)
+            ticks = chosen_ticks(low, high, most=allowed)
+            return ticks if len(ticks) < LEAST_TICKS or _fit(ticks) else far_apart(low, high) or ticks
 
     class Fine(Few):
         """Unlabelled ticks, fewer if they would be too near."""
@@ -140,6 +141,21 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
     decades = [usual[0][-most:]] if len(usual[0]) == most + 1 else []
     held = [*finer, *usual, *decades, *_thinned(usual, most), *steps, *_thinned(steps, most)]
     return next((each for each in held if LEAST_TICKS <= len(each) <= most), [low, high])
+
+
+def far_apart(low: float, high: float) -> list[float]:
+    """Return three ticks that are as far apart as round numbers allow, for a short axis; none if there are not three.
+
+    Examples
+    --------
+    >>> far_apart(678, 2980), far_apart(1.1, 1.9)
+    ([700.0, 1500.0, 2500.0], [])
+    """
+    found = _with_digits(low, high, (1.0, 1.5, 2.0, 2.5, *range(3, 10)))
+    if len(found) < LEAST_TICKS:
+        return []
+    first, *inner, last = found
+    return [first, min(inner, key=lambda tick: abs(np.log(tick * tick / (first * last)))), last]
 
 
 def _thinned(held: Sequence[list[float]], most: int) -> list[list[float]]:
