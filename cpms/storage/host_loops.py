@@ -297,8 +297,8 @@ def pack_floats(bits, out, exponent_bits, mantissa_bits, mode, seed, first, last
 def widened_float(fields, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
     """Return the exponent and mantissa fields of a finite packed float as a float64.
 
-    A product of the fields, as float64's own, and a power of two would do, but for operands below the smallest normal
-    number many processors need a hundred cycles.
+    The fields could also be taken as those of a float64 and multiplied by a power of two. This operand would be
+    subnormal where the packed float is, and some processors multiply subnormal numbers slowly.
     """
     bias, one = (1 << (exponent_bits - 1)) - 1, np.uint64(1)
     bits = (fields << np.uint64(52 - mantissa_bits)) + np.uint64((1023 - bias) << 52)
