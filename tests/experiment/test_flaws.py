@@ -1,4 +1,4 @@
-"""Times of solves that did not converge, and of wrong answers, are neither drawn nor ranked, and captions say so."""
+"""Times of unconverged solves and of wrong answers are neither drawn nor ranked, and captions state which they are."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def test_a_result_that_counts_for_nothing_is_left_out_and_the_caption_states_why
     assert len(kept) == 5
     assert f"({reason}" in text
     captions = {each.name: each.caption for each in drawings(rows)}
-    assert {name for name, caption in captions.items() if reason in caption} == {"time", "speedup"}
+    assert {name for name, caption in captions.items() if reason in caption} == {"time", "speedup", "error"}
+    assert f"; drawn all the same: fp16 ({reason}" in captions["error"]
     assert "on 1 graph (a)" in captions["speedup"]
     wholly = [{**row, **more} if row["storage"] == "fp16" else row for row in rows]
     assert [line["called"] for line in speedups(observations(wholly), "fp64")] == ["fp32"]

@@ -57,6 +57,7 @@ def test_a_table_has_the_provenance_that_a_figure_of_the_same_rows_has(tmp_path,
 )  # fmt: skip
 @example(["rmat:scale=20,seed=1", "rmat 20"])
 @example(["models:nodes=1000000,family=2", "models:nodes=1000000,family=2,degree=8"])
+@example(["rmat:nodes=20,seed=1", "rmat:nodes=20,seed=2"])
 def test_names_that_differ_differ_when_they_are_short(names):
     table = pd.DataFrame({"graph": names, f"{names[0]}, ms": 1.0})
     in_words = shorter(table)

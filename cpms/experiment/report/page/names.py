@@ -18,7 +18,8 @@ _SPECIFICATION = re.compile(r"\b[a-z][\w-]*:\w+=\S*[^\s,]")
 def shorter(table: pd.DataFrame) -> Callable[[str], str]:
     """Return a function that replaces specifications of generators in a table's cells and heads by short names.
 
-    Those whose short names are alike have a parameter that distinguishes them, or remain.
+    Those whose short names are alike have a parameter that distinguishes them, or remain; so does one that is
+    shorter than its name in words.
 
     Examples
     --------
@@ -30,7 +31,8 @@ def shorter(table: pd.DataFrame) -> Callable[[str], str]:
     texts = [str(column) for column in table.columns]
     texts += [value for place in range(table.shape[1]) for value in table.iloc[:, place] if isinstance(value, str)]
     found = list(dict.fromkeys(spec for text in texts for spec in _SPECIFICATION.findall(text)))
-    short = {str(spec): label for spec, label in graph_labels(found).items() if label not in texts}
+    labels = graph_labels(found).items()
+    short = {str(spec): label for spec, label in labels if label not in texts and len(label) <= len(spec)}
     return lambda text: _SPECIFICATION.sub(lambda match: short.get(match[0], match[0]), text)
 
 
