@@ -72,7 +72,7 @@ def test_the_experiment_is_drawn_beside_the_levers_of_sweeps(tmp_path):
     cell = config.read(folder("experiments") / "configs" / "refine" / "gpu_levers.toml").cells()[0]
     like = json.loads((recorded / "gpu_refine.jsonl").read_text().splitlines()[0])
     results = [
-        {**given, "status": "ok", "bits": [8], "solve_s": seconds}
+        {**given, "status": "ok", "bits": [8], "solve_s": seconds, "solve_samples_s": 3 * [seconds]}
         for given, seconds in zip(cell["contestants"], (0.001, 0.002, 0.0015), strict=True)
     ]
     row = {**like, "experiment": "gpu_levers", "results": results}

@@ -57,7 +57,7 @@ def _solves(row):
     chosen = next(result for result in solved if all(result.get(key, True) for key in SOLVES))
     for key, called in SOLVES.items():
         for off in (result for result in solved if not result.get(key, True)):
-            low, high = ratio_ends(off.get("solve_samples_s"), chosen.get("solve_samples_s"))
+            low, high = ratio_ends(off["solve_samples_s"], chosen["solve_samples_s"])
             yield {
                 "graph": shortened(label(row)),
                 "lever": called,
