@@ -131,7 +131,7 @@ def test_solves_without_times_are_compared_by_their_iterations():
     assert made.name == "iterations_by_bits"
     assert points == [(17.5, 40.0), (32.0, 20.0), (64.0, 10.0)]
     assert axes.get_ylabel() == "iterations"
-    assert "iterations, against the mean of the bits of a vector's value; filled: fp64, above the hollow marks" in made.caption
+    assert "against the mean of the bits of a vector's value; filled: fp64, above the hollow marks" in made.caption
     assert "join" not in made.caption
     assert len(axes.lines) == 0  # Formats of one system are no function of their bits.
     assert {to_hex(shade) for each in axes.collections for shade in each.get_edgecolor()} == {NEUTRAL}
