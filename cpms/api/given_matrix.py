@@ -129,8 +129,10 @@ def storage_of(storage: ValueFormat | MagnitudeSplit | str, given: Matrix) -> Va
         return storage
     if isinstance(storage, str) and storage == "lossless":
         return given.once("lossless", lambda: lossless_storage(given.given_values()))
+    return named_storage(storage) if isinstance(storage, str) else format_of(storage)
+
+
+def named_storage(name: str) -> ValueFormat | MagnitudeSplit:
+    """Return the format or split of matrices that a name other than ``lossless`` stands for, whatever the matrix."""
     named = {format.name: format for format in (CODES8, *BLOCK_FLOATS)}
-    if isinstance(storage, str) and storage in named:
-        return named[storage]
-    split = split_named(storage) if isinstance(storage, str) else None
-    return split or format_of(storage)
+    return named.get(name) or split_named(name) or format_of(name)
