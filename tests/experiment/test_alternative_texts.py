@@ -64,6 +64,25 @@ def test_marks_have_the_names_of_their_rows_and_of_the_legend():
     )
 
 
+def test_dots_beside_marks_have_common_extremes():
+    def draw(figure, axes):
+        for shade, values in ((16, [1.0, 2.0]), (64, [0.5])):
+            axes.plot(values, [0] * len(values), **{**panels.DOT, "color": panels.colour(shade)})
+        if with_marks:
+            panels.point(axes, 3.0, 0, 64)
+        panels.named_rows(axes, ["one"])
+        axes.set_xlabel("times faster")
+        panels.legend(figure, panels.key((64, 16), lines={"a graph": panels.DOT}))
+
+    with_marks = False
+    of_bits = "times faster: 2 dots (a graph, 16 bits), from 1 (one) to 2 (one); 1 dot (a graph, 64 bits) at 0.5 (one)"
+    assert made(draw) == f"{of_bits}."
+    with_marks = True
+    assert made(draw).startswith(
+        "times faster: 3 dots, from 0.5 (one, a graph, 64 bits) to 2 (one, a graph, 16 bits); 1 mark"
+    )
+
+
 def test_curves_have_their_places_and_parts_of_bars_their_colours():
     def draw(figure, axes):
         marks = axes.errorbar([1.1, 2.1], [5.0, 7.0], yerr=[[1, 1], [1, 1]], marker="o", label="ours", capsize=2)

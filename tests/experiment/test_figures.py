@@ -40,6 +40,8 @@ WITHOUT_PROGRAM = [("gpu_coo", "single"), ("linear_gpu", "double"), ("cg_bits", 
 """Recorded experiments whose figures without a program are drawn in each run of the tests."""
 HIGHEST_IN = 4.5
 """Most height in inches of a figure without a program, which leaves room for its caption and for text."""
+MOST_OF_CAPTION = 920
+"""Characters of the caption of a shipped figure, with machine, commit, repetitions and spread."""
 SCATTERED = {"roofline", "gmres_bits", "scaling"}
 """Figures of which both axes of a panel are measured: marks lie where they lie."""
 
@@ -228,6 +230,7 @@ def test_figures_are_printable_and_described(tmp_path, drawn, kept, name, width)
     for stem in drawn:
         described = json.loads((tmp_path / f"{stem}.json").read_text())
         assert len(described["alt"]) > 30
+        assert len(described["caption"]) < MOST_OF_CAPTION, stem
         if name in PICTURES:
             assert described["cells"] == []
             continue
@@ -410,7 +413,7 @@ def test_spread_is_of_samples_or_of_their_ends():
     sampled = {"results": [{"solve_samples_s": [1.0, 2.0, 3.0]}, {"status": "unsupported"}]}
     assert "Samples of each result: 3; median interquartile range 50 % of the median" in provenance([sampled])
     ends = {"samples": 5, "results": [{"least_us": 1.0, "most_us": 2.0, "sweep_us": 2.0}]}
-    assert "Samples of each result: 5; least to most 50 % of the median" in provenance([ends])
+    assert "Samples of each result: 5; median range 50 % of the median" in provenance([ends])
     assert "Repetitions: 1; the rows hold no spread" in provenance([{}])
     assert "Samples of each result: 7; the rows hold their median alone" in provenance([{"samples": 7, "solve_s": 1.0}])
 

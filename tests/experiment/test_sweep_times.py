@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cpms.backends.cuda.persistent.strategies import StrategyData
 from cpms.base.package_data import folder
 from cpms.experiment.derived import sweep_times as derived
-from cpms.experiment.derived.sweep_times import UPDATE_PERIOD, UPDATES, amortised, sweep_times
+from cpms.experiment.derived.sweep_times import UPDATE_PERIOD, amortised, sweep_times
 from cpms.experiment.kinds.sweeps import bytes_moved
 from cpms.experiment.pages.numbers import all_numbers
 from cpms.experiment.report.captions import provenance
@@ -197,11 +197,13 @@ def test_ratios_of_sweeps_have_ends_only_where_both_have_a_spread(plain, more, f
     assert line["apart us"] == 0
 
 
-def test_captions_count_runs_and_say_what_medians_leave_out():
+def test_captions_count_runs_and_say_what_times_include():
     deferring, other = a_result([a_run(10.0, 90.0)]), a_result([[9.0, 10.0, 12.0]], 64)
     both, alone = provenance([a_row(deferring, other)]), provenance([a_row(other)])
-    runs = "Runs of each result: 5, in each 29 timed sweeps; least to most of single sweeps 30 % of the median (median)"
-    assert both.endswith(f"{runs}, where none includes an update. {UPDATES}.")
+    runs = "Runs of each result: 5 of 29 timed sweeps; median range of single sweeps 30 % of the median"
+    assert both.endswith(f"{runs}, unknown where some update x, which times include.")
+    unknown = "5 of 29 timed sweeps, some with an update of x, which times include; the rows hold no spread."
+    assert provenance([a_row(deferring)]).endswith(unknown)
     assert alone.endswith(f"{runs}.")
     solved = {"experiment": "x", "cell": "1", "results": [{"solve_samples_s": [1.0, 2.0, 3.0]}]}
     assert "Samples of each result: 3; median" in provenance([solved, a_row(other)])

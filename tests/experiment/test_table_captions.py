@@ -78,6 +78,21 @@ def test_data_have_whole_names_and_the_best_of_a_short_head_is_bold(tmp_path):
     assert "**1.5**" in text
 
 
+@pytest.mark.parametrize(
+    ("given", "best", "said"),
+    [
+        ("Times", {"ms": "least by graph"}, "Times. Bold: the least of each graph."),
+        ("Times; bold: the fastest", {"ms": "least by graph"}, "Times; bold: the fastest."),
+        ("Times", {"s": "least"}, "Times."),
+    ],
+)
+def test_a_caption_says_what_bold_numbers_are_where_there_are_some(tmp_path, given, best, said):
+    table = pd.DataFrame({"graph": ["rmat:scale=20,seed=1"] * 2, "ms": [1.0, 2.0]})
+    output.Output(tmp_path, "x", print).table(table, caption=given, best=best, of=())
+    assert (tmp_path / "x.md").read_text().partition("\n")[0] == said
+    assert f"\\caption{{{said}}}" in (tmp_path / "x.tex").read_text()
+
+
 def test_a_long_caption_is_not_cut(tmp_path):
     out = output.Output(tmp_path, "x", print, rows=ROWS)
     out.table(pd.DataFrame({"ms": [1.0]}), caption="many words " * 150)
@@ -98,4 +113,5 @@ def test_every_shipped_table_names_its_machine_and_commit(tmp_path, monkeypatch,
         if path.suffix == ".md":
             caption, _, table = path.read_text().partition("\n")
             assert RAW.search(table) is None, path.stem
+            assert ("**" in table) <= ("bold" in caption.lower()), path.stem
             assert ("Machine" in caption and "Commit" in caption) is (path.stem not in PRINTED), path.stem

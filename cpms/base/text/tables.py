@@ -137,6 +137,28 @@ def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
     return [found.get(column, [False] * len(table)) for column in table.columns]
 
 
+def best_in_words(table: pd.DataFrame, best: Best | None) -> str:
+    """Return what bold numbers are, as a sentence of a caption without its full stop; empty if none is bold.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"graph": ["g", "g"], "tol": [1e-6, 1e-6], "ms": [1.0, 2.0]})
+    >>> best_in_words(table, {"ms": "least by graph,tol"}), best_in_words(table, {"ms": "row least"})
+    ('Bold: the least of each graph and tol', 'Bold: the least of each row')
+    >>> best_in_words(table, {"s": "least"})
+    ''
+    """
+    rules = [rule for column, rule in (best or {}).items() if column in table]
+    if not any(map(any, is_best(table, best))):
+        return ""
+    parts = []
+    for across, end, by in (matched.groups() for rule in dict.fromkeys(rules) if (matched := _RULE.fullmatch(rule))):
+        *first, last = str(by or ("row" if across else "column")).split(",")
+        parts.append(f"the {end} of each {' and '.join(filter(None, [', '.join(first), last]))}")
+    return f"Bold: {'; '.join(parts)}"
+
+
 def apart(text: str) -> tuple[str, str]:
     """Return the part of a number before its decimal point or exponent, and the rest.
 

@@ -22,9 +22,9 @@ UPDATE_PERIOD = DEPTH
 """Sweeps between two updates of x without error feedback, as in rows; see ``pagerank/persistent_refine.cu``."""
 UPDATES = (
     "Except in-cache sweeps, every eighth sweep in few bits also updates x: times and bytes include an eighth of that, "
-    "which medians of single sweeps leave out; the spread of such means is not recorded"
+    "which medians of single sweeps leave out"
 )
-"""A sentence for captions."""
+"""A sentence for captions of tables."""
 _X_BYTES, _CORRECTION_BYTES = 16, 8
 """Bytes a node to read and write x in float64, and the correction in float32."""
 _OF_RESULT, _OF_ROW = ("sweep_us", "least_us", "most_us", "bytes", "bits"), ("nodes", "edges")

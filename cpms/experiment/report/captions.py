@@ -1,8 +1,8 @@
 """Texts of figures from rows: captions with machine, commit, repetitions and spread, and short names of graphs.
 
 The spread is the interquartile range of a result's samples over their median. Where rows have the least and the largest
-sample alone, it is the difference of these. A caption gives the median spread of all results. The cost is one pass over
-the rows.
+sample alone, it is the difference of these, their range. A caption gives the median spread of all results. The cost is
+one pass over the rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.base.text.counted import counted
-from cpms.experiment.derived.sweep_times import UPDATES, has_times, sweep_times
+from cpms.experiment.derived.sweep_times import has_times, sweep_times
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import MEASURED, results_of
 from cpms.experiment.rows.standing import commit_text
@@ -134,16 +134,18 @@ def _is_of_sweeps(row: Row) -> bool:
 
 
 def _of_sweeps(rows: Sequence[Row]) -> str:
-    """Return the number of runs and of sweeps in each, the spread of sweeps, and what their median leaves out."""
+    """Return the number of runs and of sweeps in each, and the spread of sweeps of which none includes an update."""
     found = [sweep_times(row, result) for row in rows for result in results_of(row) if has_times(row, result)]
     spreads = [each.apart_us / each.us for each in found if each.has_spread and each.us > 0]
-    text = f"Runs of each result: {_range(row['samples'] for row in rows)}, in each "
+    text = f"Runs of each result: {_range(row['samples'] for row in rows)} of "
     text += f"{_range(row['sweeps'] - 1 for row in rows)} timed sweeps"
     if spreads:
-        text += f"; least to most of single sweeps {_percent(spreads)} of the median (median)"
+        text += f"; median range of single sweeps {_percent(spreads)} of the median"
     if len(spreads) == len(found):
         return text
-    return f"{text}{', where none includes an update' * bool(spreads)}. {UPDATES}"
+    if spreads:
+        return f"{text}, unknown where some update x, which times include"
+    return f"{text}, some with an update of x, which times include; the rows hold no spread"
 
 
 def _of_samples(rows: Sequence[Row], drawn: pd.DataFrame | None) -> str:
@@ -160,7 +162,7 @@ def _of_samples(rows: Sequence[Row], drawn: pd.DataFrame | None) -> str:
         if {least, most, middle} <= result.keys()
     ]
     if counts and spreads:
-        return f"Samples of each result: {_range(counts)}; least to most {_percent(spreads)} of the median (median)"
+        return f"Samples of each result: {_range(counts)}; median range {_percent(spreads)} of the median"
     if counts:
         return f"Samples of each result: {_range(counts)}; the rows hold their median alone"
     given = [] if drawn is None else [each for each in drawn.samples if len(each)]

@@ -16,7 +16,7 @@ import pandas as pd
 
 FEWEST = 5
 """Least number of samples, or of graphs, for an interval of 95 percent."""
-UNSEEN = " (where none shows, it is shorter than the mark)"
+UNSEEN = " (where none shows, within the mark)"
 """Words of a caption after the name of intervals of which some are hidden by their marks."""
 _DRAWS = 400
 _SHARES = (0.025, 0.975)

@@ -15,7 +15,7 @@ from cpms.base.errors import InputError
 from cpms.base.package_data import folder
 from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
-from cpms.base.text.tables import Best, markdown, shortened_caption, write_csv
+from cpms.base.text.tables import Best, best_in_words, markdown, shortened_caption, write_csv
 from cpms.experiment.report import figures
 from cpms.experiment.report.captions import provenance, some, without_units
 from cpms.experiment.report.captions import shortened as shortened
@@ -125,7 +125,8 @@ class Output:
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
 
         Texts and caption are plain text, in which markup is escaped. Names are as short as in figures, except in
-        ``.csv``. The caption gets machine, commit, repetitions and spread, as that of a figure does.
+        ``.csv``. The caption gets machine, commit, repetitions and spread, as that of a figure does, and what bold
+        numbers are, unless it has that.
 
         Parameters
         ----------
@@ -141,19 +142,20 @@ class Output:
         timed : bool
             Whether it has times, whose repetitions and spread the caption has; counts have none.
         """
-        rows, apart = self._of_some(of)
-        caption = _sentences(caption, said=self._provenance(rows, apart, self._note_on(rows, apart), timed))
         stem = self._target / f"{self._name}{suffix}"
         if table.empty:
             self.leave_out(f"table {stem.name}", "the rows hold nothing of it")
             return
-        self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
+        rows, apart = self._of_some(of)
         in_words = shorter(table)
-        table, best = with_short_names(table, in_words), {in_words(name): rule for name, rule in (best or {}).items()}
-        text = markdown(table, best)
+        short, best = with_short_names(table, in_words), {in_words(name): rule for name, rule in (best or {}).items()}
+        bold = "" if "bold" in caption.casefold() else best_in_words(short, best)
+        caption = _sentences(caption, bold, said=self._provenance(rows, apart, self._note_on(rows, apart), timed))
+        self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
+        text = markdown(short, best)
         title = f"{escape.markdown_paragraph(shortened_caption(caption))}\n\n" if caption else ""
         self._write(stem.with_name(stem.name + ".md"), f"{title}{text}\n")
-        latex = latex_table(table, caption=caption, label=f"tab:{stem.name}", best=best)
+        latex = latex_table(short, caption=caption, label=f"tab:{stem.name}", best=best)
         self._write(stem.with_name(stem.name + ".tex"), latex)
         for line in f"{title}{text}\n".split("\n"):
             self._echo(line)

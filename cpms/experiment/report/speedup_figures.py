@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from cpms.experiment.derived.sweep_times import sweep_times
+from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread, three_digits
 from cpms.experiment.report.intervals import FEWEST, geometric
@@ -104,14 +104,13 @@ def show_faster(
     if table.empty:
         out.leave_out("table and figure", f"no graph has sweeps both {by} and not")
         return
-    of = [str(rows.experiment.iloc[0])]
+    of, caption = [str(rows.experiment.iloc[0])], f"{caption.format(gpu=rows.gpu.iloc[0])}. {UPDATES}"
     out.table(
-        table.drop(columns=["low", "high"]), suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]),
-        best={"times faster": "most"}, of=of,
+        table.drop(columns=["low", "high"]), suffix=suffix, caption=caption, best={"times faster": "most"}, of=of,
     )  # fmt: skip
     interval = (
-        "from the fastest sweep without it over the slowest with it to the slowest over the fastest, where no sweep "
-        "of either includes a deferred update of x"
+        "from the fastest sweep without it over the slowest with it to the slowest over the fastest, where none "
+        "updates x"
     )
     faster_figure(table, out, by, interval, suffix=suffix, of=of, more=more, compared="times of sweeps")
 

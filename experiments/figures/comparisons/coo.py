@@ -102,14 +102,14 @@ def _of_streams(sweeps, gpu):
             f"{beside}the least share that this sum takes, its bytes at the rate of a copy"
             f"{dash}; its own time, which the second stream can hide, is not recorded"
         )
-    waits = "then what these take less alone, the waits" if all(measured) else "with the waits between"
+    parts = "product, update, distance, and what the sweep takes beyond these (waits)"
+    parts = parts if all(measured) else "the product, then update and distance, with the waits between"
     timed = "Kernels were" if any(measured) else "The product was"
     return (
-        f"Parts of a sweep in float64 over edges in COO on {gpu}, ordered as Belotti and Izzo's Figure 1: the product, "
-        f"then update and distance, {waits}; beside names: the time of a sweep. The dangling mass is "
-        f"summed in a second stream beside the product. At the right: {'; '.join(right)}. {timed} timed alone, by "
-        "device events, the sweep in whole solves, by the host's clock; lines: least to most of a kernel, over the "
-        "median sweep"
+        f"Parts of a sweep in float64 over edges in COO on {gpu}, in the order of Belotti and Izzo's Figure 1: "
+        f"{parts}. Beside names: the time of a sweep. The dangling mass is summed in a second stream beside the "
+        f"product; at the right: {'; '.join(right)}. {timed} timed alone, by device events, the sweep in whole solves, "
+        "by the host's clock; lines: least to most of a kernel, over the median sweep"
     )
 
 

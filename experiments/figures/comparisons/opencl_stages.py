@@ -66,10 +66,10 @@ def _tables_and_figures(rows, out, experiment, suffix):
             _figure(parts, out),
             suffix=suffix,
             caption=f"Stages of Jiang's report on {where}: medians, of whole runs with "
-            f"{interval_text(rows, 'run_samples_s')}; sums and copies are of an iteration, of which only medians were "
-            f"recorded. Numbers in brackets: the figures of his report that a panel repeats. {KERNELS}. Wrong: sums "
-            "that lose terms, or are none, timed to show what atomic ones cost. Copies are of the ranks, memcpy in "
-            "main memory, beside the kernel of the exchange. The serial program has no parts: its bar in 2 is a whole "
+            f"{interval_text(rows, 'run_samples_s')}; of parts of an iteration only medians were recorded. Numbers in "
+            f"brackets: the figures of his report that a panel repeats. {KERNELS}. Wrong: sums that lose terms, or are "
+            "none, timed to show what atomic ones cost. Copies: of the ranks, beside the kernel of the exchange; "
+            "memcpy: in main memory. The serial program has no parts: its bar in 2 is a whole "
             f"iteration{_long_alone(found)}",
             of=[experiment],
         )
@@ -114,7 +114,7 @@ def _stages(results, where, out, suffix, of):
             "what": [_name(result) for _, result in results.iterrows()],
             "storage": results.storage,
             "on": results.place,
-            "busy": results.busy_cores,
+            "busy cores": results.busy_cores,
             "edges add by": results["add"].map(ADDS).where(results.layout.isin(["coo", "coo_exchange"]), ""),
             "ms an iteration": results["ms an iteration"],
             "spread, %": [100 * spread(samples) for samples in results.run_samples_s],
@@ -200,7 +200,7 @@ def _parts(found):
     if "long" in found:
         long = found["long"]
         title = f"{long.graph.iloc[0]}, {long.iterations.iloc[0]:,} iterations (6)"
-        drawn += _bars(title, long, lambda r: 1e3 * r.run_s, lambda _: 1e3)
+        drawn += _bars(title, long, lambda r: r.run_s, lambda _: 1.0, of="s a run")
     return drawn
 
 
@@ -261,7 +261,7 @@ def _stage_panels(stages):
         return 1e4 / result.iterations
 
     exchanged = atomic[atomic.layout == "coo_exchange"]
-    drawn = _bars(f"{graph}, 10 iterations (1, 4)", pd.concat([naive, exchanged, serial]), ten, of_ten)
+    drawn = _bars(f"{graph}, 10 iterations (1, 4)", pd.concat([naive, exchanged, serial]), ten, of_ten, of="ms a run")
     drawn += _bars(f"{graph}, sums (2)", pd.concat([naive, serial]), _calc)
     if len(naive) and len(exchanged):
         first, second = naive.iloc[-1], exchanged.iloc[-1]
@@ -276,7 +276,7 @@ def _calc(result):
     return result["ms an iteration"] if result.engine == "serial" else 1e3 * result.add_s
 
 
-def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
+def _bars(title, chosen, value, run_factor=None, *, of="ms an iteration", by_sum=False):
     """Return a panel with a bar a contestant; with intervals where a factor from seconds of a run to it is given."""
     if chosen.empty:
         return []
@@ -292,18 +292,18 @@ def _bars(title, chosen, value, run_factor=None, *, by_sum=False):
             if run_factor is not None:
                 low, high = (run_factor(result) * end for end in median_ends(result.run_samples_s))
                 axes.plot([low, high], [place, place], color="#222222", linewidth=0.8)
-        _finish(axes, names, [value(result) for result in results])
+        _finish(axes, names, [value(result) for result in results], of)
 
     return [(len(names), title, draw)]
 
 
-def _finish(axes, names, lengths):
+def _finish(axes, names, lengths, of):
     """Name bars, and state the lengths of those that are too short to be seen."""
     panels.named_rows(axes, names)
     axes.locator_params(axis="x", nbins=5)
     panels.state_small(axes, lengths, range(len(names)), share=0.06, digits=3)
     axes.grid(visible=False)
-    axes.set_xlabel("ms", labelpad=0)
+    axes.set_xlabel(of, labelpad=0)
 
 
 def _copies(axes, naive, exchanged):
@@ -314,7 +314,7 @@ def _copies(axes, naive, exchanged):
         "memcpy": naive.copy_in_memory_s,
     }
     axes.barh(range(len(values)), [1e3 * value for value in values.values()], color=colour(32), height=0.7)
-    _finish(axes, list(values), [1e3 * value for value in values.values()])
+    _finish(axes, list(values), [1e3 * value for value in values.values()], "ms an iteration")
 
 
 def _speedup_panel(axes, results):

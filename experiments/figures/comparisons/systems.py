@@ -48,14 +48,13 @@ def show(rows, out):
     over = {machine: _over(table) for machine, table in shown}
     out.figure(
         _figure(over, out),
-        caption="Time of a whole solve over that of the fastest system on the same graph that goes to the experiment's "
-        f"tolerance ({rows.tol.iloc[0]:g}), on {' and on '.join(over)}: grey dots are graphs, marks geometric means "
-        f"with 95 % bootstrap intervals{UNSEEN}; colour: fewest bits, marker: layout, named where systems differ in it "
-        "alone; axes differ. Hollow means are over fewer graphs than the others, their number in brackets, and not "
-        "comparable with them: the experiment leaves out ELL where one long row would pad all others, and "
-        f"slow systems on large graphs{_missed(rows)}. Fused: one kernel a sweep; plain: one a step; pattern: the "
-        "layout without values; 1 rank: the program for several GPUs; all nodes: without a level solve; report's "
-        "update: that of Agrawal, Shendre and Goka, which corrects the mass of each sweep; to 1e-06: to that tolerance",
+        caption=f"Time of a whole solve over that of the fastest to {rows.tol.iloc[0]:g} on the same graph, on "
+        f"{' and on '.join(over)}: grey dots are graphs, marks geometric means with 95 % bootstrap intervals{UNSEEN}; "
+        "colour: fewest bits, marker: layout; axes differ. Hollow means, not comparable, are of fewer graphs (their "
+        "number): left out are ELL where one long row would pad all others, and slow systems on large "
+        f"graphs{_missed(rows)}. Fused: one kernel a sweep; plain: one a step; pattern: the layout without values; 1 "
+        "rank: the program for several GPUs; all nodes: no level solve; report's update: Agrawal, Shendre and Goka's, "
+        "which corrects the mass of each sweep",
     )
 
 
@@ -70,13 +69,15 @@ def _tables(rows, out):
     times = times.reindex(index=[name for name in systems if name in times.index], columns=table.graph.unique())
     times = times.rename(columns=lambda graph: f"{graph}, ms")
     times["over the fastest"] = _means(reached)
+    over = _over(reached)
+    in_figure = pd.Series(_short(over), index=over.system, name="in the figure")
     out.table(
-        times.reset_index(),
+        pd.concat([in_figure, times], axis=1).reindex(times.index).rename_axis("system").reset_index(),
         best=dict.fromkeys(times, "least"),
         suffix=f"{suffix}_times",
         caption=f"Times to {rows.tol.iloc[0]:g}, or to what a system's name says, on {machine}, medians of "
-        "solves in turn that converge; last, the time over that of the fastest to the former, geometric mean of the "
-        "graphs it solves",
+        "solves in turn that converge; systems are named as cpms takes them, and as in the figure; last, the time over "
+        "that of the fastest to the former, geometric mean of the graphs it solves",
         of=of,
     )
     out.table(

@@ -5,8 +5,6 @@ from cpms.formats.formats import format_named
 
 NEEDS = ["conversion_cpu", "gpu_conversion"]
 WAYS = {"convert": ("to the format", "o"), "restore": ("back to float64", "s")}
-NAMES = {"seg16-16-32": "16, 16 and 32 bits"}
-"""Of formats, in words."""
 
 
 def show(rows, out):
@@ -31,7 +29,7 @@ def show(rows, out):
         f"the same run, medians; lines: least to most of the samples, within the mark where none is seen. Copies go to "
         f"another array, {_copies(rows)}; above 1, conversion in place is faster than such a copy. Other work shares "
         f"the processors' memory. Blocked formats permute within groups of {_groups(rows)} bytes, planes across the "
-        "array; '16, 16 and 32 bits' are the segments of a format",
+        "array; seg16-16-32 has segments of 16, 16 and 32 bits",
     )
 
 
@@ -68,7 +66,7 @@ def _figure(rows, out):
                 ratio = row[f"{way}_gbps"] / row["copy_gbps"]
                 panels.point(panel, ratio, at, None, mark, ends=interval)
         panels.unity(panel)
-        panels.named_rows(panel, [NAMES.get(each, each) for each in storages])
+        panels.named_rows(panel, storages)
         threads, _, processor = device.partition(", ")
         panel.set_title(f"{processor}, {threads}" if processor else device)
     axes[0].set_xlim(left=0)  # Of all panels, which share their axis.

@@ -1,4 +1,4 @@
-"""Products with values: times faster than the first contestant, bytes and error, by matrix and contestant."""
+"""Products with values: times faster than a baseline, bytes and error, by matrix and contestant."""
 
 import pandas as pd
 
@@ -18,12 +18,12 @@ def show(rows, out):
     out.table(
         table.drop(columns=["asked", "read", "least", "most"]),
         best={"ms": "least by matrix"},
-        caption="Products: times faster than the first contestant, and the bytes that they must move",
+        caption=f"Products: times faster than {_named(table.iloc[0])} by medians, and the bytes that they must move",
     )
     out.figure(
         _figure(table, out),
         caption=f"Time of a product over that of {_named(table.iloc[0])}, medians; lines: least to most of the "
-        f"samples{UNSEEN}; colour: bits, marker: layout. Matrices of a row, from its top. {_matrices(table)}. "
+        f"samples{UNSEEN}; colour: bits, marker: layout. {_matrices(table)}. "
         "Compressed: column indices of 16 bits, which lossless and bfp16 take where they can. Lossless: the shortest "
         "format that holds all values of a matrix, in the colour of its bits. Planes: one array, read to the bits "
         "stated",
@@ -41,7 +41,7 @@ def _groups(table):
 def _matrices(table):
     """Return the matrices of a row by panel; their names have commas."""
     named = {title: "; ".join(map(shortened, names)) for title, names in _groups(table).items()}
-    return ". ".join(f"{title.capitalize()}: {names}" for title, names in named.items())
+    return ". ".join(f"{title.capitalize()}, from the top of a row: {names}" for title, names in named.items())
 
 
 def _figure(table, out):

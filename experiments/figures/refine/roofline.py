@@ -3,9 +3,8 @@
 import pandas as pd
 
 from cpms.base.text.counted import counted
-from cpms.experiment.derived.sweep_times import sweep_times
+from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
 from cpms.experiment.report import panels
-from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
 
@@ -34,17 +33,15 @@ def show(rows, out, beside):
         out.table(swept.drop(columns=[*ENDS, "staged"]), suffix="_fused", caption=caption, of=BESIDE)
     drawn = {"products in CSR": table[(table.engine == "cuda") & (table.layout == "csr")], "fused sweeps": swept}
     drawn = {title: _large(part) for title, part in drawn.items() if len(part)}
-    count, both = len(_in_all(drawn)), " of which both are recorded" if len(drawn) > 1 else ""
+    count, both = len(_in_all(drawn)), ", of which both are recorded" if len(drawn) > 1 else ""
     out.figure(
         _figure(drawn, first, out),
-        caption=f"Least bytes that a method must move, over its time, of products and of fused PageRank sweeps on "
-        f"{first.gpu}, for the {counted(count, 'graph')} of more than {LEAST / 1e6:g}M edges{both}; such graphs exceed "
-        "its cache. In each row 64 bits above 16, hollow, which are cpms4 in products, fp16 in sweeps. Grey line: copy "
-        f"bandwidth, {first.copy_gbps:.0f} GB/s, which reading alone may pass; pale lines: least to most of the samples"
-        f"{UNSEEN}, none where some sweeps include an update of x. Strokes: bytes a second if each edge took a random "
-        f"gather, of 8 bytes ({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} "
-        "G/s); a graph passes its stroke where neighbours are near each other or hubs lie in shared memory (rmat)"
-        f"{_staged(swept)}",
+        caption=f"Least bytes that a product or a fused sweep must move over its time on {first.gpu}, "
+        f"{counted(count, 'graph')} beyond its cache (over {LEAST / 1e6:g}M edges){both}. In a row 64 bits above 16, "
+        f"hollow (cpms4 in products, fp16 in sweeps). Grey line: copy bandwidth, {first.copy_gbps:.0f} GB/s, which "
+        "reading may pass; pale lines: range of samples. Strokes: if each edge took a random gather, of 8 "
+        f"bytes ({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} G/s); graphs "
+        f"with near neighbours or hubs in shared memory pass theirs{_staged(swept)}",
     )
 
 
@@ -55,10 +52,10 @@ def _staged(swept):
     own = swept[swept.staged & swept.bits.isin(GATHERS)]
     double = swept[swept.bits == 64].set_index("graph").MB
     over = {shortened(line.graph): line.MB / double[line.graph] for line in own.itertuples()}
-    more = " and ".join(f"{ratio:.1f} times those in 64 bits on {graph}" for graph, ratio in over.items() if ratio > 1)
+    more = " and ".join(f"{ratio:.1f} times 64 bits on {graph}" for graph, ratio in over.items() if ratio > 1)
     return (
-        ". Diamonds: sweeps that stage values in shared memory, which needs no random gathers; their bytes include "
-        f"those staged{', ' * bool(more)}{more}"
+        ". Diamonds: values staged in shared memory, without random gathers, whose bytes count, too"
+        f"{', ' * bool(more)}{more}"
     )
 
 
@@ -127,8 +124,8 @@ _CAPTION = (
     "Fused sweeps on {}, means over a run, in the engine's own choice of arrangement: bytes that a sweep must move, "
     "values gathered not counted, at the copy bandwidth of the same run, and gathers alone, in a kernel of their "
     "own, over its time; gathers are none where values are staged in shared memory; 'reached' is the larger of both, "
-    "above 1 where sweeps gather in a better order than that kernel; 'apart' is how far the fastest and the slowest "
-    "single sweep are apart, where none includes an update"
+    "above 1 where sweeps gather in a better order than that kernel; 'apart' is the range of single sweeps where none "
+    f"includes an update. {UPDATES}"
 )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.derived.sweep_times import sweep_times
+from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import UNSEEN, geometric
 from cpms.experiment.report.output import label, shortened
@@ -39,11 +39,11 @@ def show(rows, out, beside):
         table.drop(columns=ends_of_sweeps),
         best={"sweep us": "least by graph,storage"},
         caption=f"A sweep on {rows.gpu.iloc[0]}, the mean over a run and the median of single sweeps, what an update "
-        "of x adds to one, and, where none includes an update, how far apart the least and the most are: 'bytes' at "
-        "the copy bandwidth of the same run, 'gathers' alone in a kernel of their own, but none where bins gather "
-        "from shared memory; 'reached' the larger of the two over the sweep, above 1 where sweeps gather in a better "
-        "order than that kernel, which then is no limit; 'of plain' the same with the bytes of sources of 32 bits, a "
-        "row pointer and a degree, however little is read",
+        "of x adds to one, and, where none includes an update, their range ('apart'). 'Bytes': the time of its bytes "
+        "at the copy bandwidth of the same run; 'gathers': that of its gathers in a kernel of their own, but none "
+        "where bins gather from shared memory; 'reached': the larger of the two over the sweep, above 1 where sweeps "
+        "gather in a better order than that kernel; 'of plain': the same with the bytes of sources of 32 bits, a row "
+        f"pointer and a degree, however little is read. {UPDATES}",
         of=NEEDS,
     )
     best = table.sort_values("sweep us").drop_duplicates(["graph", "storage"])
@@ -57,11 +57,10 @@ def show(rows, out, beside):
     out.figure(
         _figure(chosen, out),
         caption="Share of the copy bandwidth of the same run that the bytes of a sweep, the mean over a run, reach "
-        f"on {rows.gpu.iloc[0]}, in each row with values of 64 bits above 16; lines: least to most of single "
-        f"sweeps{UNSEEN}, none where some include an update of x. Strokes: the same bytes in the time of a kernel that "
-        "only gathers. Sweeps that gather in a better order pass their stroke; no stroke is drawn beyond 1, where "
-        "gathers alone are faster than the bytes. Diamonds: sweeps that stage values in shared memory, without random "
-        "gathers, and whose bytes include those staged. In the cache latency counts",
+        f"on {rows.gpu.iloc[0]}; in each row 64 bits above 16; lines: range of single sweeps{UNSEEN}, none where some "
+        "update x. Strokes: the same bytes in the time of a kernel that only gathers; sweeps that gather in a better "
+        "order pass theirs, and strokes beyond 1 are not drawn. Diamonds: values staged in shared memory, without "
+        "random gathers; the bytes staged count, too. Graphs in the cache: latency limits the sweeps, too",
         of=NEEDS,
     )
     solved, *compared = (_of(experiment, beside) for experiment in BESIDE)
@@ -87,10 +86,13 @@ def show(rows, out, beside):
     out.figure(
         _ablation(bought, out),
         suffix="_ablation",
-        caption="Whole solves and 16-bit sweeps with each optimisation: times faster than without it, 16 bits than "
-        f"in 64, on as many graphs as brackets say, those where it applies and both are recorded. {choice}Dots are "
-        f"graphs, of which many lie at 1 on each other, diamonds their geometric means; {OF_MEANS}. Axes differ",
-        alt="; ".join(f"{lever}: {geometric(bought[lever])['mean']:.2f} times" for lever in bought),
+        caption="Whole solves and sweeps in 16 bits with each optimisation, times faster than without it, and solves "
+        "in 16 bits than in 64, on as many graphs as brackets say: those where it applies and both are recorded. "
+        f"{choice}Dots are graphs, of which many lie at 1 on each other, diamonds their geometric means; {OF_MEANS}. "
+        "Axes differ",
+        alt="Geometric means of times faster. "
+        + "; ".join(f"{lever}: {geometric(bought[lever])['mean']:.2f}" for lever in bought)
+        + ".",
     )
 
 
@@ -246,7 +248,7 @@ def _ablation(bought, out):
     ):
         mean_rows(panel, part, each)
         panel.set(title=title, xlabel="times faster")
-    panels.legend(figure, panels.key(lines={name: {**style, "color": colour(16)} for name, style in ENTRIES.items()}))
+    panels.legend(figure, panels.key([16], lines=ENTRIES))
     return figure
 
 

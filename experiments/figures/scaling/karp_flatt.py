@@ -4,7 +4,7 @@ import pandas as pd
 
 from cpms.experiment.derived.karp_flatt import karp_flatt
 from cpms.experiment.report import panels
-from cpms.experiment.report.intervals import FEWEST, interval_text, ratio_ends
+from cpms.experiment.report.intervals import FEWEST, UNSEEN, interval_text, ratio_ends
 from cpms.experiment.report.output import printed, shortened
 from cpms.experiment.report.palette import NEUTRAL
 
@@ -51,15 +51,13 @@ def show(rows, out):
     figure = _figure(drawn, out)
     out.figure(
         figure,
-        caption="Karp-Flatt metric; vertical lines: 0, of a linear speed-up, and 1, of none, above "
-        f"which more ranks are slower. Grey: {len(PROCESSES)} of the {len(printed('agrawal_table2')) - 1} rows of "
-        "Agrawal, Shendre and Goka's Table 2 (500,000 vertices) as printed (crosses), of speed-ups over their "
-        "sequential program, which takes half the time of their one process, and multiplied by 1 - 1/p where the "
-        "definition divides; and as defined, over their one process (circles). Below, ours over one rank. On ranks of "
-        "a processor: uniformly random graphs, with products in plain loops or of the compiled engine, cpu; a mark is "
-        f"left out where the solve on one rank takes less than {1e3 * LEAST_S:g} ms or was not run. On GPUs: a uniform "
-        "and a weblike graph, by power iteration in float64 and by method refine in 16 bits. Lines: 95 % "
-        f"bootstrap intervals{ranges}, within the mark where none is seen",
+        caption="Karp-Flatt metric; lines at 0, a linear speed-up, and 1, above which more ranks are slower. "
+        f"Theirs: {len(PROCESSES)} of the {len(printed('agrawal_table2')) - 1} rows of Agrawal, Shendre and Goka's "
+        "Table 2 (500,000 vertices); as printed: over a sequential program that takes half the time of their one "
+        "process, and multiplied by 1 - 1/p where the definition divides; as defined: over one process. Ours, over one "
+        "rank: uniformly random graphs on processors, by plain loops or engine cpu, none where one rank takes less "
+        f"than {1e3 * LEAST_S:g} ms or was not run; a uniform and a weblike graph on GPUs, by power iteration in "
+        f"float64 and refine in 16 bits. Lines: 95 % bootstrap intervals{ranges}{UNSEEN}",
     )
 
 

@@ -123,14 +123,17 @@ def _at(value: float, place: str) -> str:
 
 
 def _joined(found: Iterable[Series]) -> Iterator[Series]:
-    """Join series of one kind and label; with too many labels, join all of a kind and put labels at the extremes."""
+    """Join series of one kind and label; with too many labels, join all of a kind and put labels at the extremes.
+
+    Dots beside marks, such as the graphs of means, are joined in any case.
+    """
     groups: dict[tuple[str, str], list[Series]] = {}
     for series in found:
         groups.setdefault((series.kind, series.label), []).append(series)
     kinds = [kind for kind, _ in groups]
     for kind in dict.fromkeys(kinds):
         own = {label: parts for (of_kind, label), parts in groups.items() if of_kind == kind}
-        if len(own) <= _MOST_SERIES:
+        if len(own) <= (1 if kind == "dot" and "mark" in kinds else _MOST_SERIES):
             for label, parts in own.items():
                 yield _pooled(kind, label, parts)
             continue

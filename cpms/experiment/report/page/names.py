@@ -32,7 +32,7 @@ def shorter(table: pd.DataFrame) -> Callable[[str], str]:
     texts += [value for place in range(table.shape[1]) for value in table.iloc[:, place] if isinstance(value, str)]
     found = list(dict.fromkeys(spec for text in texts for spec in _SPECIFICATION.findall(text)))
     labels = graph_labels(found).items()
-    short = {str(spec): label for spec, label in labels if label not in texts and len(label) <= len(spec)}
+    short = {str(spec): label for spec, label in labels if label not in texts and len(label) <= len(str(spec))}
     return lambda text: _SPECIFICATION.sub(lambda match: short.get(match[0], match[0]), text)
 
 
