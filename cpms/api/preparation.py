@@ -7,7 +7,7 @@ matrix where the engine can replace the distribution (`Operator.with_problem`, `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -23,10 +23,11 @@ from cpms.contracts.operator import Operator
 from cpms.contracts.own_codecs import has_own_codec
 from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.refinement import Refinement
+from cpms.graph.edge_updates import with_edges
 from cpms.graph.graph import Graph
 from cpms.precision.refinement_policy import planned_formats
 from cpms.problems.pagerank import Problem
-from cpms.storage.device import failures_explained
+from cpms.storage.device import device_graphs, failures_explained
 
 Certify = Literal["auto", "device", "host"]
 CERTIFY: tuple[str, ...] = get_args(Certify)
@@ -128,6 +129,29 @@ def errors_explained(graph: Graph) -> Iterator[None]:
     except MemoryError as error:
         advice = "close other prepared graphs, use fewer bits or a smaller width, or a machine with more memory"
         raise UnsupportedError(f"{graph.name} does not fit into memory ({error}); {advice}") from None
+
+
+def with_changed_edges(
+    graph: Graph, held: Iterable[Preparation], added: Sequence[Any] | None, removed: Sequence[Any] | None
+) -> Graph:
+    """Return a graph without some edges and with others, merged in device memory where a preparation holds it there.
+
+    Raises
+    ------
+    InputError, UnsupportedError, UnavailableError
+        As `cpms.graph.edge_updates.with_edges` and `cpms.DeviceGraph.with_edges` do, and for lack of memory.
+
+    Examples
+    --------
+    >>> with_changed_edges(Graph.from_edges([0, 1], [1, 0]), [], ([0], [0]), ([1], [0])).targets.tolist()
+    [0, 1]
+    """
+    where_held = (each.problem.graph for each in held)
+    stored = next((each for each in where_held if each.device_arrays is not None), graph)
+    change = with_edges if stored.device_arrays is None else device_graphs().DeviceGraph.with_edges
+    with errors_explained(stored):
+        changed: Graph = change(stored, added, removed)
+    return changed
 
 
 def _same(a: Any | None, b: Any | None) -> bool:

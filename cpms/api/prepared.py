@@ -17,7 +17,7 @@ from typing import Any, Self
 from cpms import engines
 from cpms.api.batch_solving import solve_batch
 from cpms.api.given_graph import given_graph
-from cpms.api.preparation import CERTIFY, Certify, Preparation, errors_explained
+from cpms.api.preparation import CERTIFY, Certify, Preparation, errors_explained, with_changed_edges
 from cpms.api.request import (
     Dangling,
     Method,
@@ -38,14 +38,13 @@ from cpms.base.text.keywords import checked_keywords
 from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats, Norm
 from cpms.base.validation import described, is_iterable, whole
-from cpms.contracts.status import Step
+from cpms.contracts.status import Status, Step
 from cpms.formats.formats import Format
-from cpms.graph.edge_updates import with_edges
 from cpms.graph.fingerprint import fingerprint
 from cpms.graph.graph import Graph
 from cpms.precision.controller_specs import PrecisionGiven, given_precision
 from cpms.problems.pagerank import Problem
-from cpms.storage.device import device_graphs, failures_explained, free_unused
+from cpms.storage.device import failures_explained, free_unused
 
 
 class PageRank:
@@ -116,6 +115,7 @@ class PageRank:
         self._held: dict[str, Preparation] = {}
         self._fingerprint: list[int] | None = None
         self._last_ranks: Floats | None = None
+        self._before_update: tuple[Graph, dict[str, Request]] | None = None
         self._is_closed, self._solving = False, threading.Lock()
 
     def __repr__(self) -> str:
@@ -276,10 +276,10 @@ class PageRank:
     ) -> Result:
         """Change edges of the graph, and solve again from the last ranks; ``options`` and errors are those of `solve`.
 
-        The changed graph replaces `graph`, for later solves too; an error in the edges changes nothing. Engine, format
-        and layout are kept, and the arrays of the graph are merged with the changes in one pass: in device memory where
-        the engine holds them there, after which `graph` is a `cpms.DeviceGraph`. The matrix of the engine is prepared
-        anew. A change of few edges leaves a small residual. The answer is certified as that of any other start.
+        The changed graph replaces `graph`, for later solves too. A wrong argument is an error that changes nothing.
+        Engine, format and layout are kept, and the arrays of the graph are merged with the changes in one pass: in
+        device memory where the engine holds them there, after which `graph` is a `cpms.DeviceGraph`. The matrix of the
+        engine is prepared anew. A change of few edges leaves a small residual. The answer is certified as any other.
 
         Parameters
         ----------
@@ -307,16 +307,16 @@ class PageRank:
         self._require_agreement({"edges_added": edges_added, "edges_removed": edges_removed})
         with self._exclusive():
             self._require_unwritten()
-            where_held = (held.problem.graph for held in self._held.values())
-            stored = next((graph for graph in where_held if graph.device_arrays is not None), self.graph)
-            change = with_edges if stored.device_arrays is None else device_graphs().DeviceGraph.with_edges
-            with errors_explained(stored):
-                self.graph = graph = change(stored, edges_added, edges_removed)
-            self._held.clear()
-            self._fingerprint = None
-            for kind, decided in self._decided.items():
-                self._decided[kind] = replace(decided, problem=replace(decided.problem, graph=graph))
-        return self.solve(**{"start": self._last_ranks} | options)
+            graph = with_changed_edges(self.graph, self._held.values(), edges_added, edges_removed)
+            changed = {kind: request.with_graph(graph) for kind, request in self._decided.items()}
+            self._before_update = self.graph, self._decided
+            self.graph, self._decided, self._fingerprint = graph, changed, None
+        try:
+            return self.solve(**{"start": self._last_ranks} | options)
+        finally:
+            if self._before_update is not None:  # The solve was refused before its preparation.
+                self.graph, self._decided = self._before_update
+                self._before_update = self._fingerprint = None
 
     def _request(self, *, queries: list[Personalization] | None = None, **given: Any) -> Request:
         """Return the request of a solve; the first of its kind decides engine, format and layout for all later ones."""
@@ -342,6 +342,9 @@ class PageRank:
         return self._held[kind]
 
     def _solved(self, request: Request, on_step: Callable[[Step], None] | None, compiled_before_s: float) -> Result:
+        if self._before_update is not None:
+            self._before_update = None
+            self._held.clear()
         with self._discarding("one"), first_call.begun(self.graph.edges):
             began = work_clock.now()
             prepared = self._prepared("one", request)
@@ -354,8 +357,8 @@ class PageRank:
             )
             if not found.reusable:
                 del self._held["one"]
-            on_device = found.result.device_ranks
-            self._last_ranks = found.result.ranks if on_device is None else on_device
+            on_device, is_number = found.result.device_ranks, found.result.status is not Status.NON_FINITE
+            self._last_ranks = (found.result.ranks if on_device is None else on_device) if is_number else None
             return found.result
 
     @contextmanager

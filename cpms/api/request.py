@@ -82,6 +82,10 @@ class Request:
         storage = format_of(preferred)
         return replace(self, storage=storage, precision=default_policy(storage))
 
+    def with_graph(self, graph: Graph) -> Request:
+        """Return the request on a graph of the same nodes."""
+        return replace(self, problem=replace(self.problem, graph=graph))
+
     @property
     def stated(self) -> dict[str, Any]:
         """What a result states of its request."""

@@ -20,6 +20,9 @@ from cpms.base.validation import described, require_real, shortened
 
 _REAL = "biuf"
 _HALF_WORD = 2**32
+_DOUBLE_BYTES = 8
+_EXACT_INTEGER = 2**53
+"""Size up to which every integer is a float64."""
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -96,6 +99,30 @@ def doubles(name: str, values: Any) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):  # A long double beyond the range of float64 is infinite there.
         given: Floats = np.asarray(array, dtype=np.float64, order="C")
     return given
+
+
+def require_exact(name: str, array: Any) -> None:
+    """Refuse an array of integers, or of long doubles, that float64 rounds: a certificate would be of other numbers.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> require_exact("b", np.array([2**53]))
+    >>> require_exact("b", np.array([2**53 + 1]))
+    Traceback (most recent call last):
+    cpms.base.errors.InputError: b holds integers beyond 2**53, which float64 rounds; convert it to float64 first
+    """
+    kind, is_wide = array.dtype.kind, array.dtype.itemsize >= _DOUBLE_BYTES
+    if kind in "iu" and is_wide and array.size and max(abs(int(array.min())), int(array.max())) > _EXACT_INTEGER:
+        raise InputError(f"{name} holds integers beyond 2**53, which float64 rounds; convert it to float64 first")
+    if kind == "f" and array.dtype.itemsize > _DOUBLE_BYTES:
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = array.astype(np.float64)
+        if not np.array_equal(rounded, array, equal_nan=True):
+            raise InputError(f"{name} holds long doubles, which float64 rounds; convert it to float64 first")
 
 
 def vector(name: str, values: Any) -> Floats:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.host_memory import require_memory
-from cpms.base.real_arrays import euclidean_norm
+from cpms.base.real_arrays import euclidean_norm, require_exact
 from cpms.base.text.counted import counted
 from cpms.base.text.phases import phase
 from cpms.base.types import Floats
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 T = TypeVar("T")
-_EXACT_INTEGER = 2**53
-"""Size up to which every integer is a float64."""
 _ROWS = 1 << 15
 """Least number of rows in a task of a thread."""
 _AT_LEAST = 1 << 15
@@ -199,7 +197,7 @@ class Matrix:
             require_memory(8 * held.shape[0], f"a matrix of {held.shape[0]:,} rows")
         held = consistent(held)
         given = held if held.format == "coo" else scipy.sparse.csr_array(held)
-        _require_exact(given.data)
+        require_exact("the matrix", given.data)
         # Sums of entries of one place follow, which narrow integers would not hold.
         rows = scipy.sparse.csr_array(given.astype(np.float64, copy=False))
         if not rows.has_canonical_format:
@@ -320,13 +318,8 @@ def _checked(rows: Any, *, pattern: bool) -> Matrix:
 
 def _doubles(values: npt.NDArray[Any]) -> Floats:
     """Return values as float64, each exactly."""
-    _require_exact(values)
+    require_exact("the matrix", values)
     return values.astype(np.float64, copy=False)
-
-
-def _require_exact(values: npt.NDArray[Any]) -> None:
-    if values.dtype.kind in "iu" and values.size and max(abs(int(values.min())), int(values.max())) > _EXACT_INTEGER:
-        raise InputError("the matrix holds integers beyond 2**53, which float64 rounds; convert it to float64 first")
 
 
 def _require_numbers(dtype: np.dtype[Any]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
-from cpms.base.real_arrays import plain_array
+from cpms.base.real_arrays import plain_array, require_exact
 from cpms.base.validation import require_real, shortened
 from cpms.storage.block_float import STORED
 from cpms.storage.device import codec, copy_to_host, emulated, on_device, to_device
@@ -37,7 +37,7 @@ def received(name: str, values: Any, memory: Memory) -> tuple[Any, Callable[[Any
     Raises
     ------
     InputError
-        If the values are complex, masked or no numbers.
+        If the values are complex, masked, no numbers, or integers that float64 rounds.
 
     Examples
     --------
@@ -114,4 +114,5 @@ def _real(name: str, array: Any) -> Any:
         raise InputError(f"{name} holds complex numbers; give real ones")
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise InputError(f"{name} holds values of type {array.dtype}; give float64 or float32")
+    require_exact(name, array)
     return array if array.dtype in (np.float64, np.float32) else array.astype(np.float64)

@@ -235,7 +235,7 @@ def test_lack_of_memory_is_a_sentence_and_passes(monkeypatch):
             UnsupportedError, match=r"graph does not fit into memory \(Unable to allocate 9 TiB\); close"
         ):
             prepared.solve()
-        patched.setattr("cpms.api.prepared.with_edges", full)
+        patched.setattr("cpms.api.preparation.with_edges", full)
         with pytest.raises(UnsupportedError, match="graph does not fit into memory"):
             prepared.update(([0], [1]))
     assert prepared.solve().converged

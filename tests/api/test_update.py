@@ -95,6 +95,39 @@ def test_wrong_edges_change_nothing():
     assert prepared.solve().ranks.tobytes() == before.ranks.tobytes()
 
 
+@pytest.mark.parametrize("is_solved", [False, True])
+@pytest.mark.parametrize(
+    ("options", "text"), [({"tol": -1}, "tol is -1"), ({"tolerance": 1}, "did you mean tol"), ({"start": [1]}, "start")]
+)
+def test_wrong_options_change_nothing(options, text, is_solved):
+    prepared = PageRank(LARGE, engine="cpu")
+    if is_solved:
+        prepared.solve()
+    with pytest.raises(InputError, match=text):
+        prepared.update(([0], [1]), **options)
+    assert prepared.graph is LARGE
+    assert prepared.solve().graph is LARGE
+    assert prepared.update(([0], [1])).graph.edges == LARGE.edges + 1
+
+
+@pytest.mark.parametrize("is_solved", [False, True])
+def test_weights_whose_sum_overflows_change_nothing(is_solved):
+    prepared = PageRank(Graph.from_edges([0, 1], [1, 0], [1e308, 1.0]), engine="cpu")
+    if is_solved:
+        prepared.solve()
+    with pytest.raises(InputError, match="sum to inf"):
+        prepared.update(([0], [0], [1e308]))
+    assert prepared.solve().graph is prepared.graph
+    assert prepared.graph.edges == 2
+
+
+def test_an_update_after_an_answer_without_mass_starts_from_uniform_ranks():
+    prepared = PageRank(Graph.from_edges([0, 1, 2], [1, 2, 0]), engine="cpu", storage="int16", layout="csr")
+    before = prepared.solve()
+    assert before.status is cpms.Status.NON_FINITE  # All ranks are rounded to 0.
+    assert prepared.update(([0], [2])).status is cpms.Status.NON_FINITE
+
+
 def test_closed_objects_and_arrays_that_were_written_to_are_refused():
     sources = np.array([1, 0], np.int32)
     prepared = PageRank(Graph(np.array([0, 1, 2]), sources), engine="cpu")

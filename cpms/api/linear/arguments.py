@@ -9,7 +9,7 @@ import numpy as np
 
 from cpms.api.linear.vectors import are_finite
 from cpms.base.errors import InputError
-from cpms.base.real_arrays import doubles, real_array
+from cpms.base.real_arrays import doubles, real_array, require_exact
 from cpms.base.types import Floats
 from cpms.base.validation import described, real, whole
 from cpms.storage.block_float import STORED
@@ -18,7 +18,7 @@ from cpms.storage.interchange import received
 
 
 def vector(name: str, given: Any, size: int) -> Floats:
-    """Return an argument as float64 in main memory, shape (size,); all values must be finite.
+    """Return an argument as float64 in main memory, shape (size,); all values must be finite, and exact in float64.
 
     Examples
     --------
@@ -26,7 +26,10 @@ def vector(name: str, given: Any, size: int) -> Floats:
     [1.0, 2.0]
     """
     plain_numbers = not on_device(given) and not isinstance(given, STORED)
-    array, _ = received(name, doubles(name, given) if plain_numbers else given, "main")
+    if plain_numbers:
+        require_exact(name, numbers := real_array(name, given))
+        given = doubles(name, numbers)
+    array, _ = received(name, given, "main")
     shape = array.shape if hasattr(array, "shape") else (len(array),)
     if shape not in ((size,), (size, 1)):
         raise InputError(f"{name} has shape {shape}; the matrix needs ({size},)")

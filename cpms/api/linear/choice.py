@@ -117,11 +117,20 @@ def require_method(given: object, known: Sequence[str], what: str = "method") ->
 
 
 def called_back(own: OwnMethod) -> OwnMethod:
-    """Return a user's function as a method; its errors, and answers that are no status, are reported with its name."""
+    """Return a user's function as a method; its errors, and answers that are no status, are reported with its name.
+
+    So is an x of another shape or type, of which compiled loops would read memory that is not its own.
+    """
 
     def method(task: SolveTask, x: Any) -> SolveStatus:
+        shape, dtype = x.shape, x.dtype
         with plugins.running(own):
             status = own(task, x)
+        if x.shape != shape or x.dtype != dtype:
+            raise InputError(
+                f"{plugins.described_plugin(own)} made x an array of shape {x.shape} and type {x.dtype}; a method must "
+                f"write its answer into the {shape[0]} values of type {dtype}, as x[...] = answer does"
+            )
         if not isinstance(status, SolveStatus):
             raise InputError(
                 f"{plugins.described_plugin(own)} returned {described(status)}; a method must return a "

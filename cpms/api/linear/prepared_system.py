@@ -74,10 +74,11 @@ class PreparedSystem:
             return None
         if callable(given):
             return Given(given, self.exact)
+        if not isinstance(given, str):
+            matrix = ", such as (lambda r: M @ r) of a matrix M" if hasattr(given, "shape") else ""
+            possible = f"one of {PRECONDITIONERS} or a function of r{matrix}"
+            raise InputError(f"preconditioner is {described(given)}; give {possible}")
         if given not in PRECONDITIONERS:
-            if not isinstance(given, str):
-                possible = f"one of {PRECONDITIONERS} or a function of r"
-                raise InputError(f"preconditioner is {described(given)}; give {possible}")
             raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS)))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if given == "jacobi":

@@ -173,6 +173,58 @@ def test_what_a_preconditioner_returns_is_real(returned, sentence):
             cpms.solve(laplacian(), ONES, method=method, preconditioner=returned, engine="cpu")
 
 
+@pytest.mark.parametrize(
+    ("wide", "kept"),
+    [
+        (np.array([2**53 + 1, 1]), np.array([2**53, -(2**53)])),
+        (np.array([2**64 - 1, 1], np.uint64), np.array([2**53, 0], np.uint64)),
+        (np.array([1, 1], np.longdouble) / 3, np.array([0.1, 3.0], np.longdouble)),
+    ],
+)
+def test_numbers_that_float64_rounds_are_refused(wide, kept):
+    """A certificate of the rounded right-hand side would be of another system."""
+    if np.array_equal(wide.astype(np.float64), wide) and wide.dtype.kind == "f":
+        pytest.skip("long doubles are float64 here")
+    for b in (wide, wide[:, None]):
+        with pytest.raises(InputError, match=r"b holds .* which float64 rounds"):
+            cpms.solve(np.eye(2), b, engine="cpu")
+    assert cpms.solve(np.eye(2), kept, engine="cpu").converged
+    A = cpms.matrix(np.eye(2), engine="cpu")
+    with pytest.raises(InputError, match="x holds"):
+        A @ wide
+
+
+def test_a_preconditioner_that_is_a_matrix_is_refused():
+    for given in (np.eye(64), scipy.sparse.eye_array(64)):
+        with pytest.raises(InputError, match=r"preconditioner is .*lambda r: M @ r"):
+            cpms.solve(laplacian(), ONES, method="cg", preconditioner=given, engine="cpu")
+
+
+def resized(x, length):
+    x.resize(length, refcheck=False)
+
+
+def typed(x, name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy's, of a type that is set.
+        x.dtype = name
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda x: resized(x, 8), lambda x: resized(x, 4096), lambda x: typed(x, "int64"), lambda x: typed(x, "float32")],
+)
+@pytest.mark.parametrize("method", ["own", "refine"])
+def test_a_method_that_changes_the_shape_or_the_type_of_x_is_refused(change, method):
+    def own(task, x):
+        change(x)
+        return cpms.SolveStatus.CONVERGED
+
+    options = {"method": own} if method == "own" else {"method": "refine", "inner": own}
+    with pytest.raises(InputError, match="own made x an array of shape"):
+        cpms.solve(laplacian(), ONES, engine="cpu", **options)
+
+
 @pytest.mark.parametrize("given", [None, 3, b"csr", [], object()])
 def test_layouts_that_are_none_are_refused(given):
     for call in (lambda **options: cpms.solve(laplacian(), ONES, **options), cpms.dominant_eigenpair):
