@@ -1,10 +1,16 @@
 """Conjugate gradients by the bits of r and p: iterations over float64's, ones and random right-hand sides apart."""
 
+import re
+
 import pandas as pd
 
+from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import geometric
+from cpms.experiment.report.speedup_figures import MEAN, mean_rows
 
 NEEDS = ["cg_bits"]
+ITERATIONS, BYTES = "iterations over float64's", "bytes over float64's"
+DRAWN = {"over float64": ITERATIONS, "bytes over float64": "bytes read over float64's"}
 
 
 def show(rows, out):
@@ -34,9 +40,9 @@ def show(rows, out):
             "right-hand side": rhs,
             "vectors": vectors,
             "matrices": len(part),
-            "iterations over float64's": geometric(part["over float64"])["mean"],
+            ITERATIONS: geometric(part["over float64"])["mean"],
             "largest": part["over float64"].max(),
-            "bytes over float64's": geometric(part["bytes over float64"])["mean"],
+            BYTES: geometric(part["bytes over float64"])["mean"],
         }
         for (rhs, vectors), part in solved.groupby(["right-hand side", "vectors"], sort=False)
     ]
@@ -45,3 +51,39 @@ def show(rows, out):
         "read each entry of the matrix where one format reads patterns of rows"
     )
     out.table(pd.DataFrame(means), suffix="_means", caption=caption, timed=False)
+    drawn = solved[solved.vectors != "fp64"]
+    count = drawn["matrix"].nunique()
+    out.figure(
+        _figure(drawn, out),
+        caption=f"{what}: geometric means over the {count} matrices that all formats solve, filled for right-hand "
+        "sides of ones, hollow for random ones; small dots are the matrices, those of ones above their mean; bars are "
+        "95 % bootstrap intervals. Colour: the fewest bits of a vector's value. Two formats in turn are not fused, so "
+        "they read more bytes",
+        timed=False,
+    )
+
+
+def _figure(drawn, out):
+    """Draw a panel for iterations and one for bytes, with a row for each way of storing the vectors."""
+    names = list(dict.fromkeys(drawn.vectors))
+    drawn = drawn.assign(
+        name=drawn.vectors, bits=drawn.vectors.map(_fewest_bits), **{"held out": drawn["right-hand side"] == "random"}
+    )
+    height = panels.rows_height(names, 0.3, 0.8)
+    figure, axes = panels.grid(out.width, len(DRAWN), height, columns=(1, 2), sharey=True)
+    for panel, (column, label) in zip(axes, DRAWN.items(), strict=True):
+        mean_rows(panel, drawn, names, column)
+        panel.set_xlabel(label)
+    looks = {
+        "mean, ones": MEAN,
+        "mean, random": {**MEAN, "markerfacecolor": "white"},
+        "a matrix, ones": panels.DOT,
+        "a matrix, random": {**panels.DOT, "markerfacecolor": "none"},
+    }
+    panels.legend(figure, panels.key(drawn.bits, lines=looks))
+    return figure
+
+
+def _fewest_bits(vectors):
+    """Return the fewest bits of the formats in a name such as ``fp32 then bfp16``."""
+    return min(int(digits) for digits in re.findall(r"\d+\b", vectors))
