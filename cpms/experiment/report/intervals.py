@@ -8,6 +8,7 @@ instead, and `interval_text` says so in a caption.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -226,3 +227,19 @@ def _held(samples: Any) -> bool:
 def _medians(random: np.random.Generator, samples: Sequence[float]) -> Any:
     """Return the logarithms of the medians of `_DRAWS` resamples."""
     return np.log(np.median(random.choice(samples, (_DRAWS, len(samples))), axis=1))
+
+
+def share_ends(some: int, of: int) -> tuple[float, float]:
+    """Return the ends of Wilson's interval of 95 percent for a share of independent trials.
+
+    (Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the American Statistical
+    Association 22, 1927.) It is of use for shares of 0 and 1, too.
+
+    Examples
+    --------
+    >>> [round(end, 4) for end in share_ends(0, 100)]
+    [0.0, 0.037]
+    """
+    z2 = 1.959964**2
+    middle, half = some + z2 / 2, math.sqrt(z2 * (some * (of - some) / of + z2 / 4))
+    return max(0.0, (middle - half) / (of + z2)), min(1.0, (middle + half) / (of + z2))

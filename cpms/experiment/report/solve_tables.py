@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
+from cpms.experiment.report.intervals import share_ends
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.speedup_figures import MEAN, mean_rows
 
@@ -147,6 +148,36 @@ def _dots(found: pd.DataFrame) -> str:
         return "; dots above a mean are its matrices"
     places = {False: "above a mean those tuned on", True: "hollow and below a mean those held out"}
     return f"; dots are single matrices, {', '.join(places[kind] for kind in sorted(held))}"
+
+
+def show_answers(rows: pd.DataFrame, out: Output) -> None:
+    """Write the table of `answers`, and draw the share of wrong ones by solver with its interval.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of kind ``honesty``.
+    out : Output
+    """
+    table = answers(rows[rows.status == "ok"])
+    out.table(table, caption=ANSWERS, timed=False)
+    called = table[table.converged > 0]
+    found = list(zip(called.solver, called.wrong, called.converged, strict=True))
+    names = [f"{solver}:\n{wrong:,} of {converged:,}" for solver, wrong, converged in found]
+    figure, (panel,) = panels.grid(out.width, 1, panels.rows_height(names, 0.35, 0.5))
+    for place, (solver, wrong, converged) in enumerate(found):
+        low, high = share_ends(wrong, converged)
+        share, filled = 100 * wrong / converged, solver.startswith("cpms")
+        panels.point(panel, share, place, None, ends=(100 * low, 100 * high), filled=filled)
+    panels.named_rows(panel, names)
+    panel.set_xlabel("wrong, % of the answers called converged")
+    out.figure(
+        figure,
+        caption=f"Answers to {int(table.systems.max()):,} random systems that a solver calls converged, and the share "
+        "of them whose residual, recomputed in long double, is above the tolerance. Bars: 95 % intervals (Wilson). "
+        "Filled: cpms",
+        timed=False,
+    )
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
