@@ -91,10 +91,12 @@ def test_compute_is_apart_from_storage(stored):
     assert single.error_bound(1).relative > A.error_bound(1).relative > 2.0**-4
 
 
-def test_rows_of_any_size_keep_their_digits():
+@pytest.mark.parametrize("compute", ["fp64", "fp32"])
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_rows_of_any_size_keep_their_digits(engine, compute):
     sizes = np.array([2.0**-300, 1.0, 2.0**900])
     given = (np.arange(1, 10).reshape(3, 3) / 4) * sizes[:, None]
-    A = cpms.matrix(given, storage="fp16", scaling="rows", engine="cpu")
+    A = cpms.matrix(given, storage="fp16", scaling="rows", engine=engine, compute=compute)
     np.testing.assert_array_equal(A @ np.ones(3), given @ np.ones(3))
     assert A.nbytes == cpms.matrix(np.ones((3, 3)), storage="fp16", engine="cpu").nbytes + 6
 

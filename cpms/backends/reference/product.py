@@ -151,16 +151,19 @@ class ReferenceProduct(LinearOperator):
         given = _plain(x, read_x)
         single = self.request.compute == "fp32"
         values, columns = self.values(read_matrix), self.matrix.indices.tolist()
+        # Sums in float32 are of the scaled values of a row: the values themselves may be beyond its range.
+        is_scaled = single and self.request.scaling == "rows"
+        exponents = self.exponents if is_scaled else [0] * len(self.exponents)
         block = given.ndim == 2
         vectors = given.T if block else [given]
         targets = out.T if block else [np.empty(self.shape[0])]
         for vector, target in zip(vectors, targets, strict=True):
             before = _plain(out) if not block else target
             factors = [_rounded(float(v), single) for v in vector]
-            for row in range(self.shape[0]):
+            for row, exponent in enumerate(exponents):
                 places = range(int(self.matrix.indptr[row]), int(self.matrix.indptr[row + 1]))
-                of_row = [(_rounded(values[k], single), factors[columns[k]]) for k in places]
-                value = alpha * _rounded(_sum_of_products(of_row), single)
+                of_row = [(_rounded(_times_power(values[k], exponent), single), factors[columns[k]]) for k in places]
+                value = alpha * _times_power(_rounded(_sum_of_products(of_row), single), -exponent)
                 value += beta * float(before[row]) if beta else 0.0
                 value += extra.factor * float(extra.add[row]) if extra.add is not None else 0.0
                 target[row] = value
@@ -239,6 +242,11 @@ def _put(out: Any, values: Any, write: int | None) -> None:
 
 def _rounded(value: float, single: bool) -> float:
     return float(np.float32(value)) if single else value
+
+
+def _times_power(value: float, exponent: int) -> float:
+    """Return the value times 2**exponent; inf where it is beyond float64."""
+    return float(np.ldexp(value, exponent)) if exponent else value
 
 
 def _total(sizes: Floats) -> float:
