@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,15 +17,19 @@ from cpms.api.linear.prepared_system import PreparedSystem, with_room
 from cpms.api.linear.solution import Eigenpair
 from cpms.api.linear.solver import OnStep
 from cpms.api.matrix import StoredMatrix
-from cpms.base import work_clock
+from cpms.base import threads, work_clock
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats
 from cpms.certify import linear_system as certify
 from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.power_iteration import power_iteration
+from cpms.sparse.matrix import Matrix
 
 _UNIT = 2.0**-53
+_MOST_EXPONENT, _LARGEST_SHIFT = 400, 1000
+"""Exponent of the largest entry up to which a matrix is used as it is, and the largest power of two by which it is
+divided."""
 _FAR = 2.0**-40
 """Of a 2-norm from 1: more than rounding."""
 
@@ -81,7 +86,8 @@ def dominant_eigenpair(
     >>> found.converged, round(found.value, 9)
     (True, 3.0)
     """
-    system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
+    given, exponent = _centred(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
+    system = LinearSystem(given)
     name = product_engines.chosen(engine)
     asked = positive("tol", tol)
     choice = with_room(system, chosen(system, "jacobi", storage, vectors, name, layout))
@@ -92,17 +98,39 @@ def dominant_eigenpair(
     size = certify.norm(start)
     x = exact.upload(start / size if size > 0.0 else np.full(system.size, system.size**-0.5))
     most = at_least(0, "max_iterations", max_iterations)
-    recorder = Recorder(most, 1.0, step_function(on_step), work_clock.now)
+    recorder = Recorder(most, 2.0**-exponent, step_function(on_step), work_clock.now)
     task = SolveTask(exact, prepared.stored, None, 0.0, recorder, choice.vectors)
     with np.errstate(over="ignore", invalid="ignore"):
         status, value = power_iteration(task, x, tol=0.5 * asked)
         found = _unit(exact.to_host(x))
-        residual = _certified(system, value, found)
+        value = float(np.ldexp(value, exponent))
+        residual = _certified(system, float(np.ldexp(value, -exponent)), found)
     if residual <= asked:
         status = SolveStatus.CONVERGED
     elif status is SolveStatus.CONVERGED:
-        status = SolveStatus.UNVERIFIED
+        status = SolveStatus.UNVERIFIED if math.isfinite(value) else SolveStatus.OVERFLOW
     return Eigenpair(value, found, status, residual, tuple(recorder.steps), name)
+
+
+def _centred(matrix: Matrix) -> tuple[Matrix, int]:
+    """Return a matrix over 2**e, and e: squares of entries that are far from 1 would overflow or vanish.
+
+    Eigenvectors remain, and eigenvalues are divided by 2**e. It is 0 where the division would round an entry.
+
+    Examples
+    --------
+    >>> matrix, exponent = _centred(Matrix.from_dense([[3.0 * 2.0**-800]]))
+    >>> matrix.values.tolist(), exponent
+    ([0.75], -798)
+    """
+    values = matrix.values
+    exponent = 0 if values is None else math.frexp(threads.largest_size(values))[1]
+    if values is None or abs(exponent) <= _MOST_EXPONENT:
+        return matrix, 0
+    exponent = max(-_LARGEST_SHIFT, min(_LARGEST_SHIFT, exponent))
+    centred = np.ldexp(values, -exponent)
+    is_exact = np.array_equal(np.ldexp(centred, exponent), values)
+    return (replace(matrix, values=centred, shared=None), exponent) if is_exact else (matrix, 0)
 
 
 def _unit(x: Floats) -> Floats:

@@ -58,6 +58,8 @@ _BELOW = 0.9
 """The goal of a method's own residual, over the certified tolerance."""
 _FAR = 2.0**500
 """Largest ||A|| ||x0|| over ||b|| of a start: beyond it, squares of the residual might overflow."""
+_SQUARE_ROOT = 2.0**511
+"""Norm of a matrix beyond which the squares of its products overflow, and methods stagnate."""
 _GOALS = 3
 """Goals that are tried, each a tenth of the one before, until the certificate agrees."""
 _FALL_BACK = (SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, SolveStatus.DIVERGED)
@@ -276,6 +278,8 @@ class Solver:
             is_last = status is not SolveStatus.CONVERGED or certificate.roundoff > certificate.residual
             if is_last or certificate.meets(tol):
                 break
+        if status is SolveStatus.STAGNATED and self.system.matrix.frobenius_norm > _SQUARE_ROOT:
+            status = SolveStatus.OVERFLOW
         status = _certified_status(status, certificate, tol)
         if status is SolveStatus.CONVERGED:
             certificate = replace(certificate, estimated_eigenvalue=self._estimated(task.recorder))

@@ -258,8 +258,28 @@ def test_eigenvectors_have_norm_1_at_any_scale(scale):
 
 def test_products_that_vanish_are_no_eigenvalue_0():
     found = cpms.dominant_eigenpair(5e-324 * np.eye(5), x0=np.ones(5), engine="cpu", max_iterations=3)
+    assert (found.converged, found.value) == (True, 5e-324)
+    found = cpms.dominant_eigenpair(np.diag([1e300, 5e-324]), x0=[0.0, 1.0], engine="cpu", max_iterations=3)
     assert not found.converged
     assert found.residual == np.inf
+
+
+@pytest.mark.parametrize("exponent", [-1060, -600, -520, 510, 1000, 1020])
+def test_eigenpairs_of_any_scale_are_those_of_the_matrix_near_1(exponent):
+    A = laplacian() + scipy.sparse.eye_array(64)
+    near = cpms.dominant_eigenpair(A, tol=1e-4, engine="cpu")
+    found = cpms.dominant_eigenpair(A * 2.0**exponent, tol=1e-4, engine="cpu")
+    assert near.converged
+    assert found.converged
+    assert found.vector.tobytes() == near.vector.tobytes()
+    assert found.value == near.value * 2.0**exponent or exponent < -1000
+    assert [each.residual for each in found.history] == [each.residual * 2.0**exponent for each in near.history]
+
+
+@pytest.mark.parametrize("exponent", [513, 600, 990])
+def test_gmres_on_a_matrix_whose_squares_overflow_says_so(exponent):
+    found = cpms.solve(laplacian() * 2.0**exponent, ONES, method="gmres", engine="cpu")
+    assert found.converged or found.status.name == "OVERFLOW"
 
 
 def test_an_exact_eigenvalue_0_is_certified():
