@@ -2,12 +2,16 @@
 
 import pandas as pd
 
+from cpms.experiment.report import panels
+from cpms.experiment.report.captions import shortened
 from cpms.experiment.report.solve_tables import HELD_OUT
 
 NEEDS = ["gpu_cg_kernels"]
 BESIDE = ["gpu_cg_time"]
 TOGETHER = 8
 """Iterations whose steps x takes in one pass."""
+BITS = {"fp64": 64, "fp32": 32, "bfp16": 16}
+HELD_OUT_ENDING = " (held out)"
 KERNELS = ("product", "curvature", "update", "direction", "solution")
 
 
@@ -33,6 +37,42 @@ def show(rows, out, beside):
         + ("; iteration of a solve: time of a whole solve over its iterations, residuals included" if solved else "")
         + (". On the matrix marked held out nothing was tuned" if held else ""),
     )
+    table = pd.DataFrame(lines).dropna(subset="of a copy")
+    out.figure(
+        _figure(table, out),
+        caption="Share of a copy's bandwidth that each kernel of an iteration of conjugate gradients reaches, of the "
+        "bytes that it moves at least. Each kernel was timed alone, several launches in a row, so small vectors that "
+        "stay in the cache exceed a copy. Filled: the matrix in a lossless format of fewer bits, or in float32; "
+        f"hollow: in float64. Colour: bits of a vector's value. Solution: of {TOGETHER} iterations; iteration: all "
+        "kernels" + ("; nothing was tuned on the matrix held out" if held else ""),
+    )
+
+
+def _figure(table, out):
+    """Draw a panel for each matrix, with a row for each kernel and a mark for each way of storing."""
+    kernels = [kernel for kernel in (*KERNELS, "iteration") if kernel in set(table.kernel)]
+    matrices = list(dict.fromkeys(table.matrix))
+    height = panels.rows_height(kernels, 0.26, 0.4)
+    figure, axes = panels.grid(out.width, len(matrices), height, columns=(2, 3), sharex=True, sharey=True)
+    for panel, matrix in zip(axes, matrices, strict=True):
+        part = table[table.matrix == matrix]
+        ways = part.groupby(["matrix in", "vectors"], sort=False)
+        for place, ((matrix_in, vectors), way) in enumerate(ways):
+            above = 0.2 * (place - (len(ways) - 1) / 2)
+            for kernel, share in zip(way.kernel, way["of a copy"], strict=True):
+                at = kernels.index(kernel) + above
+                panels.point(panel, 100 * share, at, BITS[vectors], filled=matrix_in != "fp64", size=3.4)
+        panels.named_rows(panel, kernels)
+        panel.axvline(100, color=panels.NEUTRAL, linewidth=0.7, zorder=0)
+        panel.set_xlim(0, max(110.0, 105 * table["of a copy"].max()))
+        panel.set_xticks([0, 50, 100])
+        bare = matrix.removesuffix(HELD_OUT_ENDING)
+        panel.set_title(shortened(bare) + ("\n(held out)" if bare != matrix else ""))
+        panel.tick_params(labelbottom=True)
+    figure.supxlabel("share of a copy's bandwidth, %")
+    looks = {"lossless matrix or float32": panels.FILLED, "float64 matrix": panels.HOLLOW}
+    panels.legend(figure, panels.key(table.vectors.map(BITS), lines=looks))
+    return figure
 
 
 def _lines(row, of_solves):
@@ -40,7 +80,7 @@ def _lines(row, of_solves):
     ways = {}
     for each in row.contestants:
         ways.setdefault((each["storage"], each["vectors"]), {})[each["stage"]] = each
-    held = " (held out)" if row.graph.startswith(HELD_OUT[NEEDS[0]]) else ""
+    held = HELD_OUT_ENDING if row.graph.startswith(HELD_OUT[NEEDS[0]]) else ""
     for (storage, vectors), stages in ways.items():
 
         def line(kernel, moved, took_ms, least_ms=None, most_ms=None, stages=stages, vectors=vectors):
