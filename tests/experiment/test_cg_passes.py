@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from launched_kernels import timers_of
@@ -137,7 +138,11 @@ def solves_of(graph, gpu="a GPU"):
 def shown(rows, beside=()):
     """Return the table and its caption."""
     found = []
-    out = SimpleNamespace(table=lambda table, caption="", **_: found.append((table, caption)))
+    out = SimpleNamespace(
+        table=lambda table, caption="", **_: found.append((table, caption)),
+        figure=lambda figure, **_: plt.close(figure),
+        width=3.3,
+    )
     show._program(show_programs()["cg_kernels"]).show(pd.DataFrame(rows), out, pd.DataFrame(beside))
     return found[0]
 
