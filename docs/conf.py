@@ -36,6 +36,8 @@ html_theme = "furo"
 html_title = f"cpms {release}"
 html_copy_source = False
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 
 _LITERAL = re.compile(r"(``.*?``)")
 _BAR = re.compile(r"(?<!\\)\|")
