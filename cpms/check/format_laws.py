@@ -277,13 +277,16 @@ def _hold(
     expected: Floats | None = None,
     *,
     segment: int | None = None,
+    relative: Floats | None = None,
 ) -> None:
-    """Raise unless the law holds for every value; name the first for which it does not."""
+    """Raise unless the law holds for every value; name the first for which it does not, and its ``relative`` error."""
     if not holds.all():
         i = int(np.argmin(holds))
         value, bits, answer = float(given[i]), int(given.view(np.uint64)[i]), float(got[i])
         wanted = value if expected is None else float(expected[i])
-        text = f"{format.name}: {law}, but value {i}, {value} (bits {bits:#018x}), gives {answer}"
+        text = f"{format.name}: {law}, but entry {i}, {value} (bits {bits:#018x}), gives {answer}"
+        if relative is not None:
+            text += f", an error of {abs(answer - value) / float(relative[i]):.3g} relative to {relative[i]:.3g}"
         raise LawError(text, value, answer, wanted, segment=segment)
 
 
@@ -330,4 +333,4 @@ def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int
             f"and below min_normal within {bound * format.min_normal:.3g}"
         )
     verb = "is" if what.startswith("1 ") else "are"
-    _hold(f"{what} {verb} within {bound} of {normal}", format, given, got, holds, segment=segment)
+    _hold(f"{what} {verb} within {bound} of {normal}", format, given, got, holds, segment=segment, relative=relative)

@@ -81,10 +81,15 @@ def test_laws_of_formats_can_fail(law, name, fault):
 
 
 def test_a_broken_law_names_the_value_and_its_bits():
-    with pytest.raises(LawError, match=r"value 2, 0\.333\d+ \(bits 0x3fd5555555555555\), gives 0\.66") as caught:
+    with pytest.raises(LawError, match=r"entry 2, 0\.333\d+ \(bits 0x3fd5555555555555\), gives 0\.66") as caught:
         run_broken(check.round_trip, cpms.CPMS4, one_value_off(2.0))
     assert isinstance(caught.value, CpmsError)
     assert isinstance(caught.value, AssertionError)
+
+
+def test_a_broken_bound_names_the_error():
+    with pytest.raises(LawError, match=r"gives 0\.66\S+, an error of 1 relative to 0\.333\n"):
+        run_broken(check.relative_error, cpms.FP16, one_value_off(2.0))
 
 
 def breaking(target, position):

@@ -16,7 +16,7 @@ from cpms.cli.main import main
 from cpms.experiment.rows import rows as files
 from cpms.experiment.rows import schema
 from cpms.experiment.rows.flat import flatten, read_rows, read_table, write_table
-from cpms.experiment.rows.series import results_of
+from cpms.experiment.rows.series import contestants, results_of
 
 RECORDED = folder("experiments") / "results"
 ROW = {"cell": "0", "experiment": "mine", "status": "ok", "graph": "path"}
@@ -58,6 +58,15 @@ def test_no_value_is_lost_or_altered(lists):
 def test_a_result_has_precedence_over_its_cell_but_not_over_a_cell_that_failed():
     table = flatten([{**ROW, "tol": 1e-3, "status": "unavailable", "results": [{"tol": 1e-6, "status": "ok"}]}])
     assert (table.tol[0], table.status[0]) == (1e-6, "unavailable")
+
+
+def test_a_contestant_without_a_layout_has_that_of_its_cell(tmp_path):
+    results_ = [{"engine": "cpu", "layout": None}, {"engine": "cpu", "layout": "pattern"}]
+    row = {**ROW, "layout": "csr", "results": results_}
+    (tmp_path / "mine.jsonl").write_text(json.dumps(row) + "\n")
+    table = read_table(tmp_path)
+    assert table.layout.tolist() == ["csr", "pattern"]
+    assert table.parameters.tolist() == [name for name, _ in contestants(row)]
 
 
 @pytest.fixture(scope="module")

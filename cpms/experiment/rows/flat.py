@@ -100,6 +100,8 @@ def _is_exact(value: float | None) -> bool:
 def read_table(source: Path | str) -> pd.DataFrame:
     """Return the flattened rows of a file or a folder of rows, the last row of each cell.
 
+    A contestant without a layout of its own has that of its cell.
+
     Parameters
     ----------
     source : Path or str
@@ -116,7 +118,10 @@ def read_table(source: Path | str) -> pd.DataFrame:
     >>> sorted(set(table.contestant))
     ['argpartition', 'argsort', 'cpms']
     """
-    return flatten(read_rows(source))
+    rows = read_rows(source)
+    table = flatten({**row, "cell_layout": row["layout"]} if row.get("layout") else row for row in rows)
+    of_cell = table.pop("cell_layout") if "cell_layout" in table else None
+    return table if of_cell is None else table.assign(layout=table.layout.fillna(of_cell))
 
 
 def read_rows(source: Path | str) -> list[Row]:
