@@ -31,7 +31,8 @@ _ENDS = (
 _ON_CPU = ("cpu", "mpi", "reference", "scipy", "serial")
 _ON_GPU = ("cuda", "cusparse", "cupy", "coo_", "mpi_cuda", "opencl", "reduce_by_key")
 """Engines of processors, and beginnings of the names of engines of GPUs."""
-_MOST_NAMES = 8
+_MOST_NAMES, _MOST_CHARACTERS = 8, 160
+"""Most names in a sentence, and most characters of them; two names are given in any case."""
 _SIZED = re.compile(r", (\d+[kM]?) (nodes|edges|points|rows)$")
 """The end of a short name: a size, and what it counts."""
 _WORDS = {
@@ -213,16 +214,18 @@ def three_digits(value: float) -> str:
 
 
 def some(names: Iterable[str]) -> str:
-    """Return names with commas between them; if there are many, the first ones and the number of the others.
+    """Return names with commas between them; if there are many or long ones, the first and the number of the others.
 
     Examples
     --------
-    >>> some("abcdefghijk")
-    'a, b, c, d, e, f, g, h and 3 more'
+    >>> some("abcdefghijk"), some(["a" * 5, "b" * 100, "c" * 100, "d"])[-8:]
+    ('a, b, c, d, e, f, g, h and 3 more', 'd 2 more')
     """
     held = list(names)
-    more = f" and {len(held) - _MOST_NAMES} more" if len(held) > _MOST_NAMES else ""
-    return ", ".join(held[:_MOST_NAMES]) + more
+    fitting = int((np.cumsum([len(name) + 2 for name in held]) <= _MOST_CHARACTERS).sum())
+    count = min(_MOST_NAMES, max(2, fitting))
+    more = f" and {len(held) - count} more" if len(held) > count else ""
+    return ", ".join(held[:count]) + more
 
 
 def _results(row: Row) -> Iterator[dict[str, Any]]:

@@ -79,8 +79,10 @@ def show_solves(
     """
     rows = rows[rows.status == "ok"]
     table, held_out = times(rows, references), HELD_OUT[rows.experiment.iloc[0]]
-    out.table(table, caption=f"{title}: time to the same certified residual")
-    out.table(means(table, held_out), suffix="_means", caption="Times faster, geometric means over the matrices")
+    in_turn = "time to the same certified residual, medians; ratios of medians, with the least and the most of pairs"
+    out.table(table, caption=f"{title}: {in_turn} of solves in turn")
+    of_means = f"{title}: ratios of median times, geometric means over the matrices"
+    out.table(means(table, held_out), suffix="_means", caption=of_means)
     _show_ways(
         table, out, held_out=held_out, over=next(iter(references)), called=called, names=names, caption=caption,
         more=more,

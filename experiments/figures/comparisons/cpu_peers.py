@@ -26,7 +26,11 @@ def show(rows, out):
         f"{rows.error.iloc[0]:g} in L1; bold: the fastest of a graph",
         best={f"{name}, ms": "row least" for name in solved},
     )
-    out.table(_means(table), suffix="_means", caption="Fastest peer over ours; low and high: bootstrap, 95 %")
+    out.table(
+        _means(table),
+        suffix="_means",
+        caption="Median time of the fastest peer over ours, over the graphs; low and high: 95 % bootstrap intervals",
+    )
     out.table(
         peers_details(rows, "solve", "solve ms", {"build s": "build_s"}, ["variant", "iterations_by_bits"]),
         suffix="_details",

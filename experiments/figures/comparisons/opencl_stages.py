@@ -159,7 +159,7 @@ def _scaling(results, where, out, suffix, of):
         table[name] = table.nodes.map(dict(zip(paper.nodes, texts[column], strict=True)))
     like = list(places)[bool(suffix)]
     theirs = table.nodes.map(paper.set_index("nodes")[places[like]])
-    table[f"Jiang, {like}, time against first"] = theirs / theirs.iloc[0]
+    table[f"Jiang, {like}, time over the first line's"] = theirs / theirs.iloc[0]
     caption = (
         f"Sub-graphs: {where}; medians, float32 (serial: float64). Jiang's report used sub-graphs of Wikipedia's links "
         "and does not state its iterations, so only ratios compare"
@@ -183,7 +183,7 @@ def _speedups(results):
                 "serial program, ms": serial,
                 f"{ours.index[-1]} / {ours.index[0]}": ours.iloc[0] / ours.iloc[-1],
                 f"{ours.index[-1]} / serial": serial / ours.iloc[-1],
-                f"{ours.index[-1]}, time against first": ours.iloc[-1],
+                f"{ours.index[-1]}, time over the first line's": ours.iloc[-1],
             }
         )
     table = pd.DataFrame(lines)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.intervals import geometric
+from cpms.experiment.report.intervals import UNSEEN, geometric
 from cpms.experiment.report.output import label, printed, shortened
 from cpms.experiment.report.stand_ins import STAND_INS, in_order
 from cpms.formats.formats import format_named
@@ -46,11 +46,11 @@ def show(rows, out):
 def _draw(part, rows, out, suffix, in_double):
     of_paper = part.stand_in.any()
     which = "the paper's graphs" if of_paper else "other graphs"
-    marks = "or 95 % bootstrap interval of the geometric mean"
+    marks, means = "or 95 % bootstrap interval of the geometric mean", ""
     if of_paper:
-        marks = (
-            f"{marks}; hollow: means that the paper states for both layouts together (V100); that of cpms4 at 32 bits "
-            "is derived from 'lower by 30 %'"
+        means = (
+            ". Hollow: means on a V100 that the paper states for both layouts together; that of cpms4 at 32 bits is "
+            "derived from 'lower by 30 %'"
         )
     else:
         part = part.sort_values("edges", ascending=False, kind="stable")
@@ -60,9 +60,9 @@ def _draw(part, rows, out, suffix, in_double):
     out.figure(
         figure,
         suffix=suffix,
-        caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; colour: bits read, marker: "
-        f"storage, from the top {_order()}; above 1 faster; lines: least to most of the samples, within the mark where "
-        f"none is seen, {marks}; means are of {_counts(part)}{_memory(refused, part, in_double)}",
+        caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; above 1 faster. Colour: bits "
+        f"read, marker: storage, from the top {_order()}. Lines: least to most of the samples, {marks}{UNSEEN}{means}. "
+        f"Means are of {_counts(part)}{_memory(refused, part, in_double)}",
     )
 
 
@@ -127,7 +127,7 @@ def _memory(refused, drawn, in_double):
         if case in in_double
     )
     most = _bytes(max(free for _, free in lacking.values()))
-    return f"; needs: the memory that building a layout takes, in which values exist twice; {most} were free{beside}"
+    return f". Needs: the memory that building a layout takes, in which values exist twice; {most} were free{beside}"
 
 
 def _bytes(count):
@@ -184,7 +184,7 @@ def _figure(drawn, out, refused):
         panel.set_title(layout.upper())
         panels.logarithmic(panel)
     figure.supxlabel("times faster than float64, same layout")
-    panels.legend(figure, panels.key(drawn.bits, MARKS))
+    panels.legend(figure, panels.key(drawn.bits, MARKS, {"V100": panels.HOLLOW} if len(theirs) else {}))
     return figure
 
 

@@ -56,7 +56,7 @@ def _shown(rows, out, key, called, suffix, of):
     out.table(told, suffix=suffix, caption=caption, of=of, timed=timed)
     summary = [
         {
-            "matrices": "held out" if held else "named at first",
+            "matrices": "unseen (held out)" if held else "seen",
             "count": len(part),
             "within 15 %": int((part.regret <= ALLOWED).sum()),
             "of which nothing converges": int(part["nothing converges"].sum()),
@@ -64,7 +64,7 @@ def _shown(rows, out, key, called, suffix, of):
         }
         for held, part in table.groupby("held out")
     ]
-    of_all = f"Regret of auto by {what}"
+    of_all = f"Regret of auto by {what}, of matrices seen and unseen when auto was written"
     out.table(pd.DataFrame(summary), suffix=f"{suffix}_summary", caption=of_all, of=of, timed=timed)
     solvable = table[~table["nothing converges"]]
     known = solvable[solvable.regret < float("inf")]
