@@ -24,11 +24,8 @@ def show(rows, out):
         f"{rows.rounds.iloc[0]} in turn, each at the loosest tolerance that keeps an error of {rows.error.iloc[0]:g} "
         f"in L1. {ORDER}",
     )
-    out.table(
-        _means(table),
-        suffix="_means",
-        caption="Median time of the fastest other program over ours, over the graphs; low and high: 95 % bootstrap intervals",
-    )
+    of_means = "Median time of the fastest other program over ours, over the graphs; low and high: 95 % bootstrap"
+    out.table(_means(table), suffix="_means", caption=f"{of_means} intervals")
     out.table(
         peers_details(rows, "road", "ms", {}, ["variant"]),
         suffix="_details",

@@ -221,7 +221,7 @@ def _figure(drawn, out):
     """Draw panels of bars below each other, in two columns of about one height where there is room for these."""
     from matplotlib.figure import Figure
 
-    heights = [0.58 + 0.135 * count for count, _, _ in drawn]
+    heights = [0.61 + 0.135 * count for count, _, _ in drawn]
     columns = [range(len(drawn))]
     if out.double and len(drawn) > 1:
         cut = min(range(1, len(drawn)), key=lambda at: max(sum(heights[:at]), sum(heights[at:])))
@@ -303,7 +303,7 @@ def _finish(axes, names, lengths, of):
     axes.locator_params(axis="x", nbins=5)
     panels.state_small(axes, lengths, range(len(names)), share=0.06, digits=3)
     axes.grid(visible=False)
-    axes.set_xlabel(of, labelpad=0)
+    axes.set_xlabel(of, labelpad=1.5)
 
 
 def _copies(axes, naive, exchanged):

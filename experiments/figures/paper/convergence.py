@@ -20,13 +20,15 @@ def show(rows, out):
     storage = format_named(rows.storage.iloc[0])
     kept = [storage.mantissa_kept(read) for read in range(1, storage.segments)]
     tolerances = sorted({f"{tol:g}" for tol in rows.tol})
+    dampings = sorted({f"{each:g}" for each in rows.damping})
     figure = _figure(rows, out)
     out.figure(
         figure,
-        caption=f"Residual in L1 of power iteration in {storage.name}, coloured by the bits each iteration reads; runs "
-        f"end below {' or '.join(tolerances)}. Dashed: 10 / 2^m for the m = {', '.join(map(str, kept))} bits of the "
-        "mantissa that are read before the last. By the paper's rule the iteration after the first below a line writes "
-        "another segment, and those after it read that, too",
+        caption=f"Residual in L1 of power iteration in {storage.name} with damping "
+        f"{' or '.join(dampings)}, coloured by the bits each iteration reads; runs end below "
+        f"{' or '.join(tolerances)}. Dashed: 10 / 2^m for the m = {', '.join(map(str, kept))} bits of the mantissa "
+        "that are read before the last. By the paper's rule the iteration after the first below a line writes another "
+        "segment, and those after it read that, too",
         alt=_in_words(figure),
     )
 
