@@ -37,7 +37,7 @@ from cpms.base.errors import InputError
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats, Norm
-from cpms.base.validation import described, is_iterable, whole
+from cpms.base.validation import at_least, described, is_iterable
 from cpms.contracts.status import Status, Step
 from cpms.formats.formats import Format
 from cpms.graph.fingerprint import fingerprint
@@ -101,9 +101,7 @@ class PageRank:
         with failures_explained("its graph was made"):
             graph = given_graph(graph, engine)
         require_one_of("certify", certify, CERTIFY)
-        self._certify, self._solves = certify, whole("solves", solves)
-        if self._solves < 1:
-            raise InputError(f"solves is {self._solves}; it must be 1 or more")
+        self._certify, self._solves = certify, at_least(1, "solves", solves)
         self._given_storage = requested_storage(storage, method)
         Problem(graph, damping)
         if not isinstance(engine, str) or engine != "auto":
@@ -248,9 +246,7 @@ class PageRank:
         [0, 2, 0]
         """
         compiled_before_s = work_clock.compiled_s()
-        most = None if width is None else whole("width", width)
-        if most is not None and most < 1:
-            raise InputError(f"width is {most}; it must be 1 or more")
+        most = None if width is None else at_least(1, "width", width)
         if isinstance(queries, str | Mapping) or not is_iterable(queries):
             raise InputError(f"queries is a {type(queries).__name__}; give a list of queries, one alone as [query]")
         require_batchable(self._method, self._given_storage, self._precision)
@@ -324,7 +320,7 @@ class PageRank:
         kind = "many" if is_batch else "one"
         if kind in self._decided:
             return resolve_again(self._decided[kind], queries=queries, **given)
-        layout = "auto" if queries is not None else self._layout
+        layout = "auto" if is_batch else self._layout
         request = resolve(
             self.graph, queries=queries, layout=layout, precision=self._precision, **self._options, **given
         )

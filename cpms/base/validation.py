@@ -41,12 +41,13 @@ def shortened(text: str) -> str:
 
     Examples
     --------
-    >>> shortened("web-Google"), len(shortened("x" * 5000))
-    ('web-Google', 62)
+    >>> shortened("web-Google"), len(shortened("x" * 5000)), shortened("x" + 200 * " " + "y")
+    ('web-Google', 62, 'x …')
     """
     line = " ".join(text[: 2 * _LONGEST].split())
     line = "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in line)
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST].rstrip()} …"
+    is_whole = len(line) <= _LONGEST and len(text) <= 2 * _LONGEST
+    return line if is_whole else f"{line[:_LONGEST].rstrip()} …"
 
 
 def real(name: str, value: Any) -> float:
@@ -97,6 +98,25 @@ def whole(name: str, value: Any) -> int:
         raise InputError(f"{name} is {described(value)}; it must be a whole number")
     if number.bit_length() > _MOST_BITS:
         raise InputError(f"{name} is {described(value)}; it must be a whole number of at most {_MOST_BITS} bits")
+    return number
+
+
+def at_least(least: int, name: str, value: Any) -> int:
+    """Return the argument ``name`` as an int that is not below ``least``.
+
+    Raises
+    ------
+    InputError
+        If it is less, or as `whole` does.
+
+    Examples
+    --------
+    >>> at_least(1, "restart", 30)
+    30
+    """
+    number = whole(name, value)
+    if number < least:
+        raise InputError(f"{name} is {number}; it must be {least} or more")
     return number
 
 

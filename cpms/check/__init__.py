@@ -25,7 +25,7 @@ from cpms import engines
 from cpms.api.result import Result
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.types import Floats
-from cpms.base.validation import described, whole
+from cpms.base.validation import at_least, described
 from cpms.certify.roundoff import ROW_BLOCK, UNIT
 from cpms.check.format_laws import (
     FORMAT_LAWS,
@@ -208,11 +208,9 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
     >>> cpms.check.refinement_is_sound(engines.get("cpu"), problem, cpms.E5M2)
     """
     engine, given = _checked(engine, problem, storage, FLOAT64)
-    storage, low = residual_format(given), whole("low", low)
+    storage, low = residual_format(given), at_least(0, "low", low)
     if refusal := engine.refuses_residual(storage):
         raise UnsupportedError(refusal)
-    if low < 0:
-        raise InputError(f"low is {low}; an outer step has 0 inner sweeps or more")
     refinement = engine.codec_refinement(problem) if has_own_codec(storage) else engine.refinement(problem)
     allowed = _MASS_ERROR + UNIT * int(problem.graph.in_degree.max())
     nodes = problem.graph.nodes

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cpms.base.errors import InputError
 from cpms.base.text.counted import counted
-from cpms.base.text.suggestions import unknown
+from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats
-from cpms.base.validation import whole
+from cpms.base.validation import at_least
 from cpms.check.format_laws import FORMAT_LAWS, LawError
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 from cpms.formats.oracle import bits_of, split, value_of
@@ -136,7 +135,7 @@ def check_format(
     >>> cpms.check.check_format("bf16", patterns=1000).holds
     True
     """
-    storage, count = format_of(format), whole("patterns", patterns)
+    storage, count = format_of(format), at_least(0, "patterns", patterns)
     chosen = _laws(laws)
     failures: dict[str, Counterexample] = {}
     rng = np.random.default_rng(seed)
@@ -165,12 +164,10 @@ def check_format(
 
 def _laws(names: Iterable[str] | None) -> dict[str, Callable[..., None]]:
     known = {law.__name__: law for law in FORMAT_LAWS}
-    if names is None:
-        return known
-    for name in names:
-        if name not in known:
-            raise InputError(unknown("law", name, known))
-    return {name: known[name] for name in names}
+    chosen = list(known if names is None else names)
+    for name in chosen:
+        require_one_of("law", name, known)
+    return {name: known[name] for name in chosen}
 
 
 def _patterns(storage: Format, count: int, rng: np.random.Generator) -> Iterable[Floats]:
@@ -222,8 +219,8 @@ def _shrunk(storage: Format, law: Callable[..., None], error: LawError) -> LawEr
     """Return the error of the simplest value that breaks a law alone: few bits of mantissa, an exponent near 0."""
     if error.value is None:
         return error
-    best, bits = _fails(storage, law, error.value) or error, bits_of(error.value)
-    if best is error and _fails(storage, law, error.value) is None:
+    best, bits = _fails(storage, law, error.value), bits_of(error.value)
+    if best is None:
         return error
     for place in range(52):
         simpler = bits & ~(1 << place)

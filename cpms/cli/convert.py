@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ def call(arguments: argparse.Namespace) -> int:
         stored = stored_file.load(arguments.input) if is_zipped else load_array(arguments.input, format=arguments.of)
         if arguments.inplace and not isinstance(stored.format, SegmentFormat):
             raise InputError(f"{stored.format.name} is a packed float, with no room in place; leave out --inplace")
-        values = stored.restore_inplace() if arguments.inplace else stored.decode()
+        values = stored.restore_inplace().reshape(stored.shape) if arguments.inplace else stored.decode()
     else:
         values = stored_file.load_values(arguments.input)
     if storage == FP64:
@@ -65,10 +66,10 @@ def call(arguments: argparse.Namespace) -> int:
     elif arguments.inplace:
         if not isinstance(storage, SegmentFormat):
             raise InputError(f"{storage.name} is a packed float; only segment formats convert in place")
-        _save(arguments.output, array.convert_inplace(values, storage))
+        _save(arguments.output, replace(array.convert_inplace(values.reshape(-1), storage), shape=values.shape))
     else:
         _save(arguments.output, array.encode(values, storage))
-    say(f"{arguments.output}: {len(values):,} values, {storage.nbytes(len(values)):,} bytes in {storage.name}")
+    say(f"{arguments.output}: {values.size:,} values, {storage.nbytes(values.size):,} bytes in {storage.name}")
     return 0
 
 

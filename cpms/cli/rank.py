@@ -18,7 +18,7 @@ from cpms.base.text.iterations import iterations_shown
 from cpms.base.text.tables import write_csv
 from cpms.base.text.terminal import say, say_json
 from cpms.base.text.terminal_table import text_table
-from cpms.base.validation import finite, shown
+from cpms.base.validation import at_least, finite, shown
 from cpms.graph.graph import Graph
 from cpms.sources.readers.form_arguments import FORM, add_distribution_options, add_form_options
 from cpms.sources.readers.options import POSSIBLE
@@ -195,8 +195,7 @@ def _check(arguments: argparse.Namespace) -> None:
     for option, path in (("--output", arguments.output), ("--trace", arguments.trace)):
         if path and any(path.exists() and path.samefile(read) for read in files_of(arguments.graph)):
             raise InputError(f"{path}: is the graph, and {option} would replace it; give another file name")
-    if arguments.top < 0:
-        raise InputError(f"--top is {arguments.top}; it must be 0 or more")
+    at_least(0, "--top", arguments.top)
     if not 0.0 < arguments.damping < 1.0:
         raise InputError(f"damping is {arguments.damping}; it must lie strictly between 0 and 1")
     if arguments.output:

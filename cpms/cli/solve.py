@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -193,11 +194,9 @@ def _right_hand_side(path: Path) -> Any:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Of a file without numbers, whose length is refused.
                 found = np.loadtxt(path, ndmin=1)
-    except EOFError:
-        raise InputError(f"{path}: holds no vector (the file is empty); give one number a line") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or shortened(str(error))}); give a file") from None
-    except ValueError as error:
+    except (EOFError, ValueError, zlib.error) as error:
         raise InputError(f"{path}: holds no vector ({shortened(str(error))}); give one number a line") from None
     if found.ndim == 2 and 1 not in found.shape:
         raise InputError(

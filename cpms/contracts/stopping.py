@@ -9,7 +9,7 @@ from typing import get_args
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Norm
-from cpms.base.validation import real, whole
+from cpms.base.validation import at_least, real
 
 STALLED_ITERATIONS = 50
 """Iterations without a new smallest residual after which a solve at a fixed level ends as stagnated."""
@@ -41,11 +41,9 @@ class Stopping:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tol", real("tol", self.tol))
-        object.__setattr__(self, "max_iterations", whole("max_iterations", self.max_iterations))
+        object.__setattr__(self, "max_iterations", at_least(1, "max_iterations", self.max_iterations))
         if self.iterations is not None:
-            object.__setattr__(self, "iterations", whole("iterations", self.iterations))
+            object.__setattr__(self, "iterations", at_least(1, "iterations", self.iterations))
         if not (math.isfinite(self.tol) and self.tol > 0):
             raise InputError(f"tol is {self.tol}; it must be a positive number")
         require_one_of("norm", self.norm, get_args(Norm))
-        if self.max_iterations < 1 or (self.iterations is not None and self.iterations < 1):
-            raise InputError("max_iterations and iterations must be 1 or more")

@@ -25,7 +25,7 @@ from cpms.base.errors import CpmsError, InputError, UnsupportedError
 from cpms.base.real_arrays import read_only
 from cpms.base.text.counted import counted
 from cpms.base.types import Floats
-from cpms.base.validation import as_whole, described, shortened, whole
+from cpms.base.validation import as_whole, at_least, described, shortened, whole
 
 Rounding: TypeAlias = Literal["zero", "nearest", "stochastic"]
 Codec = tuple[Callable[..., Any], Callable[..., Any]]
@@ -382,7 +382,4 @@ def require_read(name: str, read: object, most: int, part: str) -> int:
 
 def require_length(length: object) -> int:
     """Return a number of values; refuse negative ones."""
-    count = whole("length", length)
-    if count < 0:
-        raise InputError(f"length is {count}; an array has 0 values or more")
-    return count
+    return at_least(0, "length", length)

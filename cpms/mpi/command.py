@@ -21,7 +21,7 @@ from cpms.base import plugins
 from cpms.base.atomic_files import check_writable, replacing
 from cpms.base.errors import InputError, UnavailableError
 from cpms.base.text.terminal import note, say, say_json
-from cpms.base.validation import finite, shown
+from cpms.base.validation import at_least, finite, shown
 from cpms.certify.roundoff import error_bound
 from cpms.contracts.status import Status
 from cpms.contracts.stopping import Stopping
@@ -107,8 +107,10 @@ def _compared(arguments: argparse.Namespace, refused: SystemExit | None) -> dict
 
 def _ranked(arguments: argparse.Namespace) -> int:
     communicator = world.world()
-    if arguments.top < 0 or arguments.repeat < 1 or (arguments.threads or 1) < 1:
-        raise InputError("--top must be 0 or more, --repeat and --threads 1 or more")
+    at_least(0, "--top", arguments.top)
+    at_least(1, "--repeat", arguments.repeat)
+    if arguments.threads is not None:
+        at_least(1, "--threads", arguments.threads)
     stopping = Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
     if arguments.output and communicator.rank == 0:
         if arguments.output.suffix != ".npy":

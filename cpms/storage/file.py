@@ -39,6 +39,8 @@ def save(path: Path, stored: SegmentedArray) -> None:
         raise InputError(
             f"{shortened(stored.format.name)} has a codec of its own, which .npz files cannot name; write a .cpms file"
         )
+    if stored.ndim != 1:
+        raise InputError(f"{path}: .npz files hold no shape, and the array has {stored.shape}; write a .cpms file")
     fields: dict[str, Any] = asdict(stored.format)
     if isinstance(stored.format, SegmentFormat):
         fields["block"] = _PLANES if stored.format.block is None else stored.format.block

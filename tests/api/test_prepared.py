@@ -285,3 +285,8 @@ def test_one_solve_at_a_time():
     assert prepared.solve(on_step=in_thread).status is Status.CONVERGED
     assert errors
     assert all(refused in error for error in errors)
+
+
+def test_a_query_alone_has_the_layout_that_was_asked_for():
+    prepared = PageRank(SMALL, layout="csr")
+    assert [each.layout for each in prepared.solve_many([0])] == ["csr"] == [prepared.solve().layout]

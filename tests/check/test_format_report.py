@@ -204,6 +204,11 @@ def test_formats_of_the_package_keep_all_laws(name):
     assert report.holds, report.lines()
 
 
+def test_laws_may_be_named_by_any_iterable():
+    found = check_format("bf16", patterns=100, laws=(name for name in ["round_trip", "order_is_kept"]))
+    assert found.laws == ["round_trip", "order_is_kept"]
+
+
 def test_the_command_line_reports_and_refuses(capsys):
     assert main(["check", "e4m3fn", "--patterns", "1000", "--json"]) == 0
     assert '"holds": true' in capsys.readouterr().out

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from cli_runs import refused, run
 
+import cpms
+
 
 def test_an_array_is_never_replaced_by_its_conversion(capsys, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(5.0))
@@ -73,3 +75,16 @@ def test_convert_refuses_what_is_no_array(capsys, tmp_path):
     refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "fp16", "--inplace")
     refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.txt", "--storage", "cpms4")
     assert not (tmp_path / "y.npz").exists()
+
+
+@pytest.mark.parametrize("inplace", [(), ("--inplace",)])
+def test_arrays_of_two_dimensions_keep_their_shape(capsys, tmp_path, inplace):
+    values = np.arange(6.0).reshape(2, 3)
+    cpms.encode(values, "cpms4").save(tmp_path / "x.cpms")
+    code, output, _ = run(capsys, "convert", tmp_path / "x.cpms", tmp_path / "y.cpms", "--storage", "cpms2", *inplace)
+    assert (code, "6 values, 48 bytes" in output) == (0, True)
+    assert cpms.load_array(tmp_path / "y.cpms").decode().tolist() == values.tolist()
+    assert run(capsys, "convert", tmp_path / "y.cpms", tmp_path / "z.npy", "--storage", "fp64", *inplace)[0] == 0
+    assert np.load(tmp_path / "z.npy").tolist() == values.tolist()
+    sentence = refused(capsys, "convert", tmp_path / "x.cpms", tmp_path / "y.npz", "--storage", "cpms2", *inplace)
+    assert "hold no shape" in sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
@@ -66,6 +67,17 @@ def test_right_hand_sides_that_are_none_are_a_line(tmp_path, capsys):
     assert "holds no vector" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("cut", "reason"), [(12, "ended before the end-of-stream"), (40, "invalid")])
+def test_broken_compressions_of_right_hand_sides_are_a_line(cut, reason, tmp_path, capsys):
+    whole = gzip.compress(b"%%MatrixMarket matrix array real general\n9 1\n" + b"1.0\n" * 9)
+    broken = whole[:-cut] if cut == 12 else whole[:20] + b"\x00\xff\x13\x55" + whole[24:]
+    (tmp_path / "b.mtx.gz").write_bytes(broken)
+    assert main(["solve", "stencil:points=5,side=3", str(tmp_path / "b.mtx.gz")]) == 2
+    error = capsys.readouterr().err
+    assert f"{tmp_path / 'b.mtx.gz'}: holds no vector" in error
+    assert reason in error
+
+
 @pytest.mark.parametrize("shape", ["(0,)", "(9, 2)", "empty"])
 def test_files_of_no_or_several_right_hand_sides_are_a_line(shape, tmp_path, capsys):
     path = tmp_path / "b.npy"
@@ -76,7 +88,7 @@ def test_files_of_no_or_several_right_hand_sides_are_a_line(shape, tmp_path, cap
     assert main(["solve", "stencil:points=5,side=3", str(path)]) == 2
     error = capsys.readouterr().err
     assert "Traceback" not in error
-    assert {"(0,)": "needs (9,)", "(9, 2)": "holds 2 columns", "empty": "the file is empty"}[shape] in error
+    assert {"(0,)": "needs (9,)", "(9, 2)": "holds 2 columns", "empty": "holds no vector (No data"}[shape] in error
 
 
 def test_an_empty_text_is_a_line_without_a_warning(tmp_path, capsys):

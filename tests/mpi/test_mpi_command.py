@@ -91,6 +91,14 @@ def test_an_answer_that_is_no_distribution_is_reported_as_such(monkeypatch, caps
 
 
 @needs_mpi
+@pytest.mark.parametrize(("option", "least"), [("--threads", 1), ("--repeat", 1), ("--top", 0)])
+def test_counts_that_are_too_small_are_refused(monkeypatch, capsys, option, least):
+    monkeypatch.setattr(sys, "argv", ["cpms.mpi", "uniform:nodes=50,edges=300", option, str(least - 1)])
+    assert command.main() == 2
+    assert f"{option} is {least - 1}; it must be {least} or more" in capsys.readouterr().err
+
+
+@needs_mpi
 def test_exit_codes_of_two_ranks():
     assert ranked(2, "uniform:scale=8", "--max-iterations", "2")[0] == 1
     code, _, errors = ranked(2, "missing.txt")

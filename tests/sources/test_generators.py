@@ -125,6 +125,12 @@ def test_rmat_is_skewed_and_uniform_is_not():
     assert len(rmat.dangling_nodes) > 0.1 * rmat.nodes
 
 
+def test_rmat_takes_shares_whose_sum_is_1_but_for_rounding():
+    assert generate("rmat:scale=3,a=0.3,b=0.3,c=0.4").edges == 16 * 8
+    with pytest.raises(InputError, match=r"1 - a - b - c is -0\.09"):
+        generate("rmat:scale=3,a=0.5,b=0.3,c=0.3")
+
+
 def test_rmat_quadrants_have_their_probabilities():
     graph = generate("rmat:scale=1,edge_factor=50000,permute=0")
     counts = np.bincount(2 * graph.sources + graph.targets, minlength=4) / graph.edges

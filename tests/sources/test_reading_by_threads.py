@@ -187,3 +187,12 @@ def test_marks_that_begin_with_a_digit_and_late_comments_are_comments(tmp_path, 
         path.write_text("0 1\n1 2\n5 5\n2 0\n")
         graph = cpms.load(path, comments="5")
         assert (graph.nodes, graph.edges, graph.read.skipped_lines) == (3, 3, 1)
+
+
+def test_a_long_line_of_metis_is_refused_with_the_limit_of_metis(tmp_path, monkeypatch):
+    monkeypatch.setattr("cpms.sources.readers.graph_files.metis._LONGEST_LINE_BYTES", 50)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 64)
+    path = tmp_path / "g.graph"
+    path.write_bytes(b"9 8\n" + b"2 " * 400)
+    with pytest.raises(InputError, match="a line is longer than 50 bytes"):
+        cpms.load(path)

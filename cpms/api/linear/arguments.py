@@ -11,7 +11,7 @@ from cpms.api.linear.vectors import are_finite
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles, real_array, require_exact
 from cpms.base.types import Floats
-from cpms.base.validation import described, real, whole
+from cpms.base.validation import at_least, described, real
 from cpms.storage.block_float import STORED
 from cpms.storage.device import on_device
 from cpms.storage.interchange import received
@@ -83,20 +83,6 @@ def positive(name: str, given: Any) -> float:
     value = real(name, given)
     if not 0.0 < value < math.inf:
         raise InputError(f"{name} is {described(given)}; it must be positive")
-    return value
-
-
-def at_least(least: int, name: str, given: Any) -> int:
-    """Return an argument as a whole number that is not below ``least``.
-
-    Examples
-    --------
-    >>> at_least(1, "restart", 30)
-    30
-    """
-    value = whole(name, given)
-    if value < least:
-        raise InputError(f"{name} is {value}; it must be {least} or more")
     return value
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear.arguments import at_least, positive, step_function, vector
+from cpms.api.linear.arguments import positive, step_function, vector
 from cpms.api.linear.choice import chosen
 from cpms.api.linear.prepared_system import PreparedSystem, with_room
 from cpms.api.linear.solution import Eigenpair
@@ -20,6 +20,7 @@ from cpms.api.matrix import StoredMatrix
 from cpms.base import threads, work_clock
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats
+from cpms.base.validation import at_least
 from cpms.certify import linear_system as certify
 from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
 from cpms.problems.linear_system import LinearSystem

@@ -17,7 +17,7 @@ import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear.arguments import at_least, most_iterations, positive, step_function, vector
+from cpms.api.linear.arguments import most_iterations, positive, step_function, vector
 from cpms.api.linear.choice import (
     DIAGONAL,
     INNER,
@@ -41,6 +41,7 @@ from cpms.base import threads, work_clock
 from cpms.base.errors import InputError
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats
+from cpms.base.validation import at_least
 from cpms.certify import linear_system as certify
 from cpms.certify.linear_system import Certificate
 from cpms.contracts.linear_solve import LinearStep, Recorder, SolveStatus, SolveTask

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cpms.base.errors import InputError
+from cpms.base.validation import at_least
 from cpms.graph.graph import Graph
 from cpms.sources.generators._limits import check_size, nested
 
@@ -45,8 +45,7 @@ def of_graph(graph: Graph, count: int, *, name: str) -> Graph:
     >>> of_graph(Graph.from_edges([0], [1]), 2, name="two").sources.tolist()
     [0, 2]
     """
-    if count < 1:
-        raise InputError(f"{name}: count is {count}; it must be 1 or more")
+    at_least(1, f"{name}: count", count)
     check_size(name, count * graph.nodes, count * graph.edges)
     shift = np.arange(count, dtype=np.int64)[:, None]
     dtype = np.dtype(np.int32 if count * graph.nodes < 2**31 else np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from cpms.base.errors import InputError
@@ -48,7 +50,7 @@ def rmat(
     if not 1 <= scale <= 31 or edge_factor < 1 or permute not in (0, 1):
         raise InputError(f"rmat: scale {scale}, edge_factor {edge_factor} and permute {permute} are out of range; "
                          "give 1 to 31, 1 or more, and 0 or 1")  # fmt: skip
-    check_share("rmat", a=a, b=b, c=c, d=1.0 - a - b - c)
+    check_share("rmat", **{"a": a, "b": b, "c": c, "1 - a - b - c": math.fsum((1.0, -a, -b, -c))})
     nodes, edges = 2**scale, edge_factor * 2**scale
     check_size(f"rmat of scale {scale}", nodes, edges)
     generator = random_numbers("rmat", seed)

@@ -93,7 +93,7 @@ class Stream:
         with self.reporting():
             line = self.inner.readline(_LONGEST_LINE_BYTES)
         if len(line) == _LONGEST_LINE_BYTES:
-            raise self.too_long()
+            raise self.too_long(_LONGEST_LINE_BYTES)
         return line
 
     def skip_byte_order_mark(self) -> None:
@@ -115,7 +115,7 @@ class Stream:
             else:
                 rest += chunk
             if len(rest) > longest:
-                raise self.too_long()
+                raise self.too_long(longest)
         if rest:
             yield rest + b"\n"
 
@@ -161,7 +161,7 @@ class Stream:
                 return before + place + 1
             before += len(step)
             if before - at > _LONGEST_LINE_BYTES:
-                raise self.too_long()
+                raise self.too_long(_LONGEST_LINE_BYTES)
         return before
 
     def _read_at(self, file: io.FileIO, begin: int, count: int) -> bytes:
@@ -172,11 +172,9 @@ class Stream:
                 data += more
         return data
 
-    def too_long(self) -> InputError:
-        """Return the error for a line beyond all reason."""
-        return InputError(
-            f"{self.label}: a line is longer than {_LONGEST_LINE_BYTES:,} bytes, near byte {self.raw.tell()}"
-        )
+    def too_long(self, longest: int) -> InputError:
+        """Return the error for a line of more than ``longest`` bytes."""
+        return InputError(f"{self.label}: a line is longer than {longest:,} bytes, near byte {self.raw.tell()}")
 
 
 class _Kept(io.RawIOBase):
