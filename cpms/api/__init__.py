@@ -1,1 +1,1 @@
-"""Public functions: `pagerank`, `personalized_pagerank`, and the `Result` of a solve."""
+"""Public functions: PageRank, products with a matrix of one's own, linear systems and eigenpairs, and their results."""

@@ -127,7 +127,7 @@ def inlined_in_loops(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator for a helper that LLVM inlines into compiled loops, and that Python never calls.
 
     Numba would compile a helper on its own first, with wrappers by which Python and C call it. Its code is only linked
-    here, which takes a third off the compilation of a loop with large helpers. A helper may lie in another file than a
+    here, so that loops with large helpers compile faster. A helper may lie in another file than a
     loop of `compiled`.
 
     Parameters
@@ -272,8 +272,8 @@ def _read_alone(loop: Any) -> None:
     """Let machine code be read from the cache without all that only compilation needs.
 
     Before it looks into its cache, Numba loads its registries of types and functions and compiles its counting of
-    references, which takes 0.3 to 0.5 s. Cached code counts references itself and needs only the addresses of Numba's C
-    functions; Numba loads the rest when it compiles.
+    references, which takes longer than a small solve. Cached code counts references itself and needs only the addresses
+    of Numba's C functions; Numba loads the rest when it compiles.
     """
     cache: Any = getattr(loop, "_cache", None)
     load, guard = getattr(cache, "_load_overload", None), getattr(cache, "_guard_against_spurious_io_errors", None)

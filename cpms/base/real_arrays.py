@@ -199,8 +199,7 @@ def _content(values: Any, array: npt.NDArray[Any]) -> str:
 def inner_product(a: Floats, b: Floats) -> float:
     """Return the sum of products, in NumPy's pairwise order.
 
-    A product of BLAS leaves threads that spin for about a tenth of a second, on the processors that compiled lanes then
-    wait for.
+    A product of BLAS leaves threads that spin for a while, on the processors that compiled lanes then wait for.
 
     Examples
     --------

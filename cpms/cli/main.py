@@ -30,7 +30,7 @@ COMMANDS = (
 )
 _OF_RESULTS = ("compare", "rows", "report", "artifact")
 _MORE_OBJECTS = 100_000
-"""Allocations between two runs of the garbage collector: with Python's 700 it would run 270 times during imports."""
+"""Allocations between two runs of the garbage collector, which Python's own number starts many times during imports."""
 _NUMPY_MIB = 100, 41
 """Address space that NumPy takes, and for each further thread; with less OpenBLAS ends the process."""
 
@@ -38,8 +38,8 @@ _NUMPY_MIB = 100, 41
 def program() -> NoReturn:
     """Run the command line as a process of its own, and end it.
 
-    The operating system frees at once what Python would destroy object by object, which takes 0.3 s with Numba loaded.
-    With MPI the process ends in the ordinary way, since MPI must be finalized.
+    The operating system frees at once what Python would destroy object by object. With MPI the process ends in the
+    ordinary way, since MPI must be finalized.
     """
     gc.set_threshold(_MORE_OBJECTS)
     code = main()

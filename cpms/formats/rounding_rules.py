@@ -69,13 +69,8 @@ def rule_of(format: Format, rounding: Rounding = "nearest", seed: int = 0) -> Ro
     >>> rule_of(E4M3FN).beyond == _NAN, rule_of(E4M3FN, "zero").beyond == bits_of(448.0)
     (True, True)
     """
-    if isinstance(format, FloatFormat):
-        e, m, special, bias = format.exponent_bits, format.mantissa_bits, "ieee", format.bias
-        return _of_float(e, m, special, bias, format.max_finite, rounding, seed)
-    if isinstance(format, MiniFloatFormat):
-        assert format.bias is not None  # noqa: S101  # Every instance has one.
-        e, m, special, bias = format.exponent_bits, format.mantissa_bits, format.special, format.bias
-        return _of_float(e, m, special, bias, format.max_finite, rounding, seed)
+    if isinstance(format, FloatFormat | MiniFloatFormat):
+        return _of_float(format, rounding, seed)
     if isinstance(format, PositFormat):
         n, top = format.width, bits_of(format.max_finite)
         return RoundingRule(
@@ -92,8 +87,10 @@ def rule_of(format: Format, rounding: Rounding = "nearest", seed: int = 0) -> Ro
     return None
 
 
-def _of_float(e: int, m: int, special: str, bias: int, most: float, rounding: Rounding, seed: int) -> RoundingRule:
-    top = bits_of(most)
+def _of_float(format: FloatFormat | MiniFloatFormat, rounding: Rounding, seed: int) -> RoundingRule:
+    assert format.bias is not None  # noqa: S101  # Every instance has one.
+    e, m, bias, top = format.exponent_bits, format.mantissa_bits, format.bias, bits_of(format.max_finite)
+    special = format.special if isinstance(format, MiniFloatFormat) else "ieee"
     cuts = rounding == "zero" or special == "finite"
     infinite = {"ieee": _INFINITY, "finite": top}.get(special, _NAN)
     return RoundingRule(
@@ -121,9 +118,8 @@ def _of_group(format: MicroscalingFormat) -> RoundingRule | None:
         # OCP leaves the lowest integer unused, so that ranges are symmetric.
         rule = _of_fixed(element, 2.0 ** (element.width - 1) - 1.0)
     else:
-        found = rule_of(element)
-        assert found is not None  # noqa: S101  # It is a float.
-        rule = found._replace(beyond=found.top)
+        rule = _of_float(element, "nearest", 0)
+        rule = rule._replace(beyond=rule.top)
     return rule._replace(limit=bits_of(format.max_finite), exponent=format.top)
 
 

@@ -33,8 +33,8 @@ class Compressed(NamedTuple):
 
 
 _FEWEST_COMPILED, _FEWEST_TO_LOAD, _FEWEST_WEIGHTED_TO_LOAD = 1 << 14, 1 << 21, 1 << 18
-"""Edges from which compiled loops repay: once they are loaded, and with their loading, 0.1 s from a cache. NumPy sorts
-edges with weights, by two keys and a permutation, ten times slower than those without."""
+"""Edges from which compiled loops repay: once they are loaded, with their loading from a cache, and with that where
+edges have weights, which NumPy sorts by two keys and a permutation."""
 _sorted_edges = 0
 """Edges that NumPy has sorted in this process. Compiled loops are loaded once this number reaches their threshold."""
 _BUCKET = 1 << 15
@@ -43,9 +43,9 @@ _MOST_BUCKETS = 2048
 _DIGIT = 11
 """Bits of a digit of the source at most, whose counters lie in a core's first-level cache."""
 _PART, _GROUPS = 1 << 17, 4
-"""Edges of a thread at least, and groups of buckets for each thread, which balance their times."""
+"""Least number of edges of a thread, and number of groups of buckets for each thread, which balance their times."""
 _SHORT_KEY, _MOST_NODES = 32, 1 << 32
-"""Bits of a short key, and nodes whose keys have 64 bits."""
+"""Bits of a short key, and most nodes of graphs whose keys have at most 64 bits."""
 _DISTRIBUTED = 0.35
 """Part of the time of a sort after which the keys are in their buckets."""
 

@@ -257,6 +257,7 @@ class Graph:
         from cpms.base.host_memory import graph_bytes, require_memory
         from cpms.graph import csr_build
 
+        check_choices(duplicates, self_loops)
         first_id = first_id_from(first_id)
         source_ids, largest_source = ids_from(sources, "sources", first_id)
         target_ids, largest_target = ids_from(targets, "targets", first_id)
@@ -269,7 +270,6 @@ class Graph:
         node_names = None if names is None else distinct_names(names, count)
         edge_weights = None if weights is None else checked_weights(weights, len(source_ids))
         edge = csr_build.by_target(source_ids, target_ids, edge_weights, count)
-        check_choices(duplicates, self_loops)
         if self_loops == "drop":
             with phase("dropping self-loops"):
                 edge = csr_build.select(edge, ~csr_build.is_self_loop(edge))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cpms.base.text.counted import counted
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadRecord:
@@ -68,24 +70,20 @@ class ReadRecord:
         if self.weights:
             parts.append(f"weights from {ascii(self.weights)[1:-1]}")
         if self.comment_lines:
-            parts.append(_count(self.comment_lines, "comment line"))
+            parts.append(counted(self.comment_lines, "comment line"))
         if self.symmetric:
             parts.append("both directions" if self.symmetric == "expand" else "the lower triangle")
         if self.ids == "compact":
             parts.append("ids compact")
         skipped = [
-            f"{_count(count, what)} below the first edge {'was' if count == 1 else 'were'} skipped"
+            f"{counted(count, what)} below the first edge {'was' if count == 1 else 'were'} skipped"
             for count, what in ((self.skipped_lines, "comment line"), (self.repeated_headers, "repeated header"))
             if count
         ]
         if self.zero_weights:
-            skipped.append(f"{_count(self.zero_weights, 'entry', 'entries')} of weight 0 dropped")
+            skipped.append(f"{counted(self.zero_weights, 'entry', 'entries')} of weight 0 dropped")
         return "; ".join([f"{self.form}: {', '.join(parts)}" if parts else self.form, *skipped])
 
     def _column(self, number: int) -> str:
         titles = self.header or ()
         return f"{number} ({titles[number - 1]!a})" if number <= len(titles) else str(number)
-
-
-def _count(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -8,7 +8,7 @@ import time
 from cpms.backends.mpi.exchange import world
 from cpms.base.program import report
 
-_PATIENCE_S = 1.0
+_WAIT_S = 1.0
 """How long a rank with an error waits for rank 0 to report the same one."""
 _FORWARDING_S = 0.3
 """How long ``mpiexec`` has to pass on what was printed; on an abort it drops the rest."""
@@ -24,7 +24,7 @@ def abort(code: int, text: str | None) -> int:
         return report(code, text)
     communicator = world.world()
     if text is not None and communicator.rank > 0:
-        time.sleep(_PATIENCE_S)
+        time.sleep(_WAIT_S)
     report(code, text)
     if communicator.size > 1:
         time.sleep(_FORWARDING_S)

@@ -1,1 +1,1 @@
-"""Equations to solve: PageRank, its teleport distribution and its initial guess."""
+"""Equations to solve: PageRank with its teleport distribution and initial guess, and linear systems."""

@@ -1,1 +1,1 @@
-"""Sparse matrix layouts for processors, one a file: each builds its arrays from a graph and counts its bytes."""
+"""Sparse matrices in main memory and their layouts, one a file: each builds its arrays and counts its bytes."""

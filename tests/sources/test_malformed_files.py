@@ -62,7 +62,7 @@ TEXTS = {
         "% sym unweighted\n1 2\n1.5 1\n": "line 3: '1.5' is not a node id",
         "% sym unweighted\n1 2\nx 1\n": "line 3: 'x' is not a node id",
         "% sym unweighted\n1 2\n+1 1\n": r"line 3: '\+1' is not a node id",
-        "% sym unweighted\n1 2\n1\n": "line 3: 1 fields",
+        "% sym unweighted\n1 2\n1\n": "line 3: 1 field",
         "% sym unweighted\n% 1 2 2\n1 3\n": "names node 3, but line 2 declares 2 nodes",
         "% sym unweighted\n1 99999999999999999999\n": "line 2: node id '9+' is out of range",
         "% sym unweighted\n1 \x002\n": "line 2",

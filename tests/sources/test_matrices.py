@@ -78,7 +78,7 @@ def test_finite_elements_are_definite_whatever_their_numbering():
         ("recirculation:side=0", r"has side 0; give 1 to 11,585"),
         ("stencil:points=7,side=513", r"has side 513; give 1 to 512"),
         ("elasticity:side=3,poisson=0.5", "Poisson's ratio"),
-        ("banded:rows=10,width=20", "at most the next"),
+        ("banded:rows=10,width=20", "1 <= entries <= width <= rows"),
         ("elements:points=5", "give 8 to"),
         ("elements:points=50,degree=3", "degree 1 or 2"),
         ("pyamg:sphinx", "is not known"),

@@ -68,7 +68,7 @@ def step_function(given: Any) -> Any:
     True
     """
     if given is not None and not callable(given):
-        raise InputError(f"on_step is {described(given)}; give a function of a cpms.contracts.linear_solve.LinearStep")
+        raise InputError(f"on_step is {described(given)}; give a function of a cpms.LinearStep")
     return given
 
 

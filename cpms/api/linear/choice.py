@@ -314,11 +314,11 @@ def _vectors(method: str, vectors: Any, engine: str, reasons: list[str]) -> tupl
     given = vectors if isinstance(vectors, tuple | list) else (vectors,)
     if not given:
         raise InputError("vectors is empty; give a format, or several from the fewest bits on")
-    ladder = tuple(vector_format(each, "vectors") for each in given)
-    bits = [DOUBLE_BITS if each is None else each.bits() for each in ladder]
+    formats = tuple(vector_format(each, "vectors") for each in given)
+    bits = [DOUBLE_BITS if each is None else each.bits() for each in formats]
     if bits != sorted(bits):
         raise InputError(f"vectors have {bits} bits; give formats from the fewest bits on")
-    return ladder
+    return formats
 
 
 def vector_format(given: Any, argument: str = "storage") -> VectorFormat | None:

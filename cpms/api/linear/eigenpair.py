@@ -22,12 +22,12 @@ from cpms.base.text.keywords import checked_keywords
 from cpms.base.types import Floats
 from cpms.base.validation import at_least
 from cpms.certify import linear_system as certify
+from cpms.certify.roundoff import UNIT
 from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
 from cpms.problems.linear_system import LinearSystem
 from cpms.solvers.linear.power_iteration import power_iteration
 from cpms.sparse.matrix import Matrix
 
-_UNIT = 2.0**-53
 _MOST_EXPONENT, _LARGEST_SHIFT = 400, 1000
 """Exponent of the largest entry up to which a matrix is used as it is, and the largest power of two by which it is
 divided."""
@@ -149,8 +149,8 @@ def _certified(system: LinearSystem, value: float, x: Floats) -> float:
     if value == 0.0:
         return 0.0 if found.residual == 0.0 and _is_null_vector(system, x) else math.inf
     # The product value * x is rounded, row by row.
-    bound = found.bound + 2.0 * _UNIT * abs(value) * size
-    return bound / (abs(value) * size) * (1.0 + 8.0 * _UNIT) if size > 0.0 else math.inf
+    bound = found.bound + 2.0 * UNIT * abs(value) * size
+    return bound / (abs(value) * size) * (1.0 + 8.0 * UNIT) if size > 0.0 else math.inf
 
 
 def _is_null_vector(system: LinearSystem, x: Floats) -> bool:

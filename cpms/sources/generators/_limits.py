@@ -8,6 +8,7 @@ import numpy as np
 
 from cpms.base.errors import InputError
 from cpms.base.host_memory import require_memory
+from cpms.base.validation import at_least
 
 _BYTES_AN_EDGE = 20
 """Two lists of 4-byte ids, two more while they are grouped, and one to spare."""
@@ -35,6 +36,26 @@ def power_of_two(name: str, scale: int) -> int:
     if not 0 <= scale <= _MOST_SCALE:
         raise InputError(f"{name}: scale is {scale}; it must lie between 0 and {_MOST_SCALE}")
     return int(2**scale)
+
+
+def point_count(name: str, scale: int | None, nodes: int | None, least: int) -> int:
+    """Return the number of points of a generator that is given either ``scale`` or ``nodes``.
+
+    Raises
+    ------
+    InputError
+        If both or none are given, or there are fewer than ``least`` points.
+
+    Examples
+    --------
+    >>> point_count("rgg", 4, None, 2), point_count("rgg", None, 5, 2)
+    (16, 5)
+    """
+    if scale is not None and nodes is None:
+        nodes = power_of_two(name, scale)
+    elif scale is not None or nodes is None:
+        raise InputError(f"{name}: give either scale or nodes")
+    return at_least(least, f"{name}: nodes", nodes)
 
 
 def random_numbers(name: str, seed: int) -> np.random.Generator:

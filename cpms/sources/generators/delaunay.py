@@ -1,13 +1,15 @@
-"""Delaunay triangulations of random points, as their lower triangle."""
+"""Delaunay triangulations of random points, as their lower triangle.
+
+The library Qhull makes the triangulation, in O(n log n) time for n points.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cpms.base.errors import InputError
 from cpms.graph.graph import Graph
 from cpms.sources.generators._hilbert import insertion_order
-from cpms.sources.generators._limits import MOST_NODES, check_size, power_of_two, random_numbers
+from cpms.sources.generators._limits import MOST_NODES, check_size, point_count, random_numbers
 
 _QHULL_BYTES_A_POINT = 2000
 
@@ -41,11 +43,7 @@ def delaunay(*, scale: int | None = None, nodes: int | None = None, seed: int = 
     """
     from scipy.spatial import Delaunay
 
-    if (scale is None) == (nodes is None):
-        raise InputError("delaunay: give either scale or nodes")
-    count = power_of_two("delaunay", scale) if scale is not None else int(nodes or 0)
-    if count < 4:
-        raise InputError(f"delaunay: {count} points are too few; give 4 or more")
+    count = point_count("delaunay", scale, nodes, 4)
     check_size("delaunay", count * (1 + _QHULL_BYTES_A_POINT / 40), 3 * count, most_nodes=MOST_NODES)
     points = random_numbers("delaunay", seed).random((2, count))
     points = points[:, insertion_order(points)]

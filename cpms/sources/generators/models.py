@@ -55,12 +55,12 @@ def models(*, family: str, nodes: int, degree: int = 10, seed: int = 1) -> Graph
     return Graph.from_edges(sources, targets, nodes=nodes, name=name)
 
 
-def _each(nodes: int, degree: int) -> npt.NDArray[np.int64]:
+def _sources(nodes: int, degree: int) -> npt.NDArray[np.int64]:
     return np.repeat(np.arange(nodes), degree)
 
 
 def _small_world(random: np.random.Generator, nodes: int, degree: int) -> Ends:
-    sources = _each(nodes, degree)
+    sources = _sources(nodes, degree)
     near = (sources + np.tile(np.arange(1, degree + 1), nodes)) % nodes
     rewired = random.random(len(sources)) < _REWIRED
     return sources, np.where(rewired, random.integers(0, nodes, len(sources)), near)
@@ -71,7 +71,7 @@ def _preferential(random: np.random.Generator, nodes: int, degree: int) -> Ends:
 
     End 2 e is the source of edge e, and end 2 e + 1 its target; the target of edge 0 is node 0.
     """
-    sources = _each(nodes, degree)
+    sources = _sources(nodes, degree)
     ends = 2 * np.arange(len(sources))
     place = (random.random(len(sources)) * ends).astype(np.int64)
     while (follows := place % 2 == 1).any():
@@ -80,7 +80,7 @@ def _preferential(random: np.random.Generator, nodes: int, degree: int) -> Ends:
 
 
 def _communities(random: np.random.Generator, nodes: int, degree: int) -> Ends:
-    sources = _each(nodes, degree)
+    sources = _sources(nodes, degree)
     count = max(1, nodes // _COMMUNITY)
     members = random.integers(0, nodes // count, len(sources)) * count + sources % count
     anywhere = random.integers(0, nodes, len(sources))
@@ -88,7 +88,7 @@ def _communities(random: np.random.Generator, nodes: int, degree: int) -> Ends:
 
 
 def _citations(random: np.random.Generator, nodes: int, degree: int) -> Ends:
-    sources = _each(nodes, degree)
+    sources = _sources(nodes, degree)
     age = 1 + random.exponential(_RECENT * nodes, len(sources)).astype(np.int64)
     cites = age <= sources
     return sources[cites], (sources - age)[cites]
@@ -97,10 +97,10 @@ def _citations(random: np.random.Generator, nodes: int, degree: int) -> Ends:
 def _bipartite(random: np.random.Generator, nodes: int, degree: int) -> Ends:
     items = max(1, int(_ITEMS * nodes))
     users = nodes - items
-    user = _each(users, degree) + items
+    user = _sources(users, degree) + items
     item = (items * random.random(len(user)) ** 3).astype(np.int64)
     reader = items + random.integers(0, users, items * degree)
-    return np.concatenate([user, _each(items, degree)]), np.concatenate([item, reader])
+    return np.concatenate([user, _sources(items, degree)]), np.concatenate([item, reader])
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Ends]] = {

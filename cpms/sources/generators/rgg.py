@@ -1,4 +1,8 @@
-"""Random geometric graphs as the DIMACS10 collection defines them, as their lower triangle."""
+"""Random geometric graphs as the DIMACS10 collection defines them, as their lower triangle.
+
+Points lie in cells no narrower than the radius, so that each is compared with those of nine cells alone: the time is
+proportional to points and edges.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from cpms.base.errors import InputError
 from cpms.base.jit import compiled
 from cpms.base.text.phases import phase
 from cpms.graph.graph import Graph
-from cpms.sources.generators._limits import MOST_NODES, check_size, power_of_two, random_numbers, spelled
+from cpms.sources.generators._limits import MOST_NODES, check_size, point_count, random_numbers, spelled
 
 DIMACS10_FACTOR = 0.55
 
@@ -43,11 +47,9 @@ def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | N
     >>> graph.nodes, bool((graph.sources > graph.targets).all())
     (64, True)
     """
-    if (scale is None) == (nodes is None):
-        raise InputError("rgg: give either scale or nodes")
-    count = power_of_two("rgg", scale) if scale is not None else int(nodes or 0)
-    if count < 2 or (radius is not None and not 0 < radius <= 1):
-        raise InputError(f"rgg: {count} points and radius {radius} are out of range; give 2 or more, and 0 to 1")
+    count = point_count("rgg", scale, nodes, 2)
+    if radius is not None and not 0 < radius <= 1:
+        raise InputError(f"rgg: radius is {radius}; it must be above 0 and at most 1")
     reach = DIMACS10_FACTOR * np.sqrt(np.log(count) / count) if radius is None else radius
     check_size("rgg", count, count**2 * np.pi * reach**2 / 2, most_nodes=MOST_NODES)
     generator = random_numbers("rgg", seed)

@@ -1,4 +1,4 @@
-"""Uniform random directed graphs."""
+"""Uniform random directed graphs: both ends of each edge are drawn independently (Erdős and Rényi, 1959)."""
 
 from __future__ import annotations
 

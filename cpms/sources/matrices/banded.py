@@ -34,8 +34,8 @@ def banded(*, rows: int, width: int = 1000, entries: int = 16, seed: int = 1) ->
 
     if not 1 <= entries <= width <= rows or rows * entries >= 2**31 or seed < 0:
         raise InputError(
-            f"banded: {entries} entries in a band of {width} of {rows} rows, seed {seed}; each at most the next, below "
-            "2**31 entries in all"
+            f"banded: entries is {entries}, width {width}, rows {rows} and seed {seed}; give 1 <= entries <= width <= "
+            "rows, fewer than 2**31 entries in all, and a seed of 0 or more"
         )
     generator = np.random.default_rng(seed)
     part = width // entries

@@ -1,8 +1,10 @@
 """Files to graphs, one format a file.
 
-A reader is a module with ``read(path: Path, options: ReadOptions) -> Read``, or for text with
-``read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList``, which may be compressed. It raises nothing
-but `cpms.CpmsError`, whatever the bytes; a new format is such a module and a line in `cpms.sources.readers.kinds`.
+A reader is a module with ``read(path: Path, options: ReadOptions) -> Read``, or for text, which may be compressed, with
+``read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList``, which reads a stream to its end. ``name``
+is what the graph is called; ``options`` are the choices of `cpms.load`, and each reader says which of them do not
+matter and where ids of its files begin. It raises nothing but `cpms.CpmsError`, whatever the bytes, with file and line
+or byte. A new format is such a module and a line in `cpms.sources.readers.kinds`.
 """
 
 from __future__ import annotations

@@ -31,17 +31,10 @@ class _Member(tarfile.TarInfo):
 
 
 def read(path: Path, options: ReadOptions) -> Read:
-    """Read the matrix of a SuiteSparse archive, or the edges of a KONECT one.
+    """Read the matrix of a SuiteSparse archive, compressed or not, or the edges of a KONECT one.
 
     Of several ``.mtx`` or ``out.*`` members the one named as its folder or as the archive counts; right-hand
     sides such as ``NAME_b.mtx`` are passed over, and files that macOS adds.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.tar`` file, compressed or not.
-    options : ReadOptions
-        As for `cpms.sources.readers.matrix_market.read_stream`.
 
     Raises
     ------

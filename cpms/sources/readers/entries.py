@@ -18,6 +18,7 @@ import numpy as np
 
 from cpms.base import threads
 from cpms.base.errors import InputError
+from cpms.base.text.counted import counted
 from cpms.base.types import Floats
 from cpms.graph.edge_arrays import Ints
 from cpms.sources.readers.options import ReadOptions
@@ -186,18 +187,19 @@ def fault(line: str, form: LineForm) -> str | None:
 
 
 def _misfit(found: list[str], form: LineForm) -> str | None:
-    """Say that a line has other numbers of fields than its form, None if it has not."""
+    """Return that a line has another number of fields than its form, None if it has not."""
+    fields = counted(len(found), "field")
     meaning = "source, target, weight" if form.valued else "source, target"
     if form.columns:
         needed = 1 + max(form.columns)
         columns = ", ".join(str(place + 1) for place in form.columns)
         if form.fields not in (None, len(found)):
-            return f"{len(found)} fields where {form.fields} belong (columns {columns}: {meaning})"
-        return None if len(found) >= needed else f"{len(found)} fields where {meaning} are columns {columns}"
+            return f"{fields} where {form.fields} belong (columns {columns}: {meaning})"
+        return None if len(found) >= needed else f"{fields} where {meaning} are columns {columns}"
     expected = 3 if form.valued else 2
     if len(found) == expected or (form.labelled and len(found) == expected + 1):
         return None
-    return f"{len(found)} fields where {expected} belong ({meaning})"
+    return f"{fields} where {expected} belong ({meaning})"
 
 
 def shown(text: str) -> str:

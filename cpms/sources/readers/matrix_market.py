@@ -65,26 +65,13 @@ class _Comments:
 
 
 def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
-    """Read a Matrix Market file to its end.
-
-    Parameters
-    ----------
-    stream : Stream
-    name : str
-        What the graph is called.
-    options : ReadOptions
-        What to do with symmetry, values, repeated edges and self-loops.
-
-    Returns
-    -------
-    EdgeList
-        Ids are those of the file, from 1; float64 weights where it has values.
+    """Read a Matrix Market file, whose ids count from 1; there are weights where it has values.
 
     Raises
     ------
     InputError
         If the file is no square sparse matrix of positive numbers, is truncated or corrupt, holds
-        more or fewer entries than it declares, or would not fit in memory; with file and line.
+        more or fewer entries than it declares, or would not fit in memory.
     """
     header = _read_header(stream)
     count = header.entries * (2 if header.symmetric and options.symmetric == "expand" else 1)

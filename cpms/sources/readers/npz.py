@@ -87,13 +87,8 @@ def save_npz(graph: Graph, path: Path | str) -> None:
 def read(path: Path, options: ReadOptions) -> Read:
     """Read a graph that `save_npz` or SciPy's ``save_npz`` (CSR, CSC or COO) wrote.
 
-    Parameters
-    ----------
-    path : Path
-        An ``.npz`` file.
-    options : ReadOptions
-        ``symmetric`` does not matter here. SciPy matrices of booleans, all true, give unweighted graphs,
-        others weighted ones.
+    Option ``symmetric`` does not matter. SciPy matrices of booleans, all true, give unweighted graphs, others weighted
+    ones.
 
     Raises
     ------

@@ -21,7 +21,7 @@ _NO_WEIGHTS = re.compile(
 _WEIGHTS = re.compile(r"w|.*(weight|value|count|amount|strength|frequency|cost|length|distance|size|bytes).*")
 _TIMES = ((1e8, 5e9), (1e11, 5e12), (1e14, 5e15), (1e17, 5e18))
 """Since 1970 in seconds, milliseconds, microseconds and nanoseconds: of the years 1973 to 2128."""
-_AS_YOU_SAY = (
+_CHOICES = (
     "columns='1,2' (--columns 1,2) or weights='ignore' (--weights ignore) leaves it out, columns='1,2,3' takes it as "
     "weights"
 )
@@ -116,7 +116,7 @@ def refuse_third(rows: Rows, titles: list[str] | None, where: str) -> None:
             "passes over it, columns='1,2,3' takes column 3 as weights"
         )
     if titles and _NO_WEIGHTS.fullmatch(re.sub("[ _.-]", "", titles[2].lower())):
-        raise InputError(f"{where}: column 3 is called {shown(titles[2])}, so it may be no weights; {_AS_YOU_SAY}")
+        raise InputError(f"{where}: column 3 is called {shown(titles[2])}, so it may be no weights; {_CHOICES}")
     if titles and _WEIGHTS.fullmatch(titles[2].lower()):
         return
     numbers = [float(row[2]) for row in rows if len(row) > 2 and is_decimal(row[2])]
@@ -125,11 +125,9 @@ def refuse_third(rows: Rows, titles: list[str] | None, where: str) -> None:
     ranges = (all(low <= number <= high for number in numbers) for low, high in _TIMES)
     dates = (all(date.fullmatch(row[2]) for row in rows) for date in (_DAY, _YEAR))
     if any(ranges) or any(dates):
-        raise InputError(
-            f"{where}: column 3 holds numbers such as {shown(rows[0][2])}, which may be times; {_AS_YOU_SAY}"
-        )
+        raise InputError(f"{where}: column 3 holds numbers such as {shown(rows[0][2])}, which may be times; {_CHOICES}")
     if len(rows) >= _FEWEST_RUNNING and all(after == before + 1 for before, after in pairwise(numbers)):
-        raise InputError(f"{where}: column 3 counts the lines, so it may be no weights; {_AS_YOU_SAY}")
+        raise InputError(f"{where}: column 3 counts the lines, so it may be no weights; {_CHOICES}")
 
 
 def refuse_labels(rows: Rows, titles: list[str] | None, where: str) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from cpms.base.errors import InputError
+from cpms.base.text.counted import counted
 from cpms.sources.readers.edge_lists.lines import is_decimal, sampled_fields
 from cpms.sources.readers.kinds import without_compression
 from cpms.sources.readers.options import DELIMITERS, ReadOptions
@@ -54,16 +55,16 @@ def separator_of(lines: list[tuple[int, str]], options: ReadOptions, label: str)
     )
 
 
-def counted(row: list[str]) -> str:
-    """Say how many fields a line has, for a message.
+def counted_fields(row: list[str]) -> str:
+    """Return how many fields a line has, for an error.
 
     Examples
     --------
-    >>> counted(["0"]), counted(["0", "1", ""])
-    ('1 fields', '3 fields, 1 of them empty,')
+    >>> counted_fields(["0"]), counted_fields(["0", "1", ""])
+    ('1 field', '3 fields, 1 of them empty,')
     """
-    empty = sum(not field for field in row)
-    return f"{len(row)} fields, {empty} of them empty," if empty else f"{len(row)} fields"
+    fields, empty = counted(len(row), "field"), sum(not field for field in row)
+    return f"{fields}, {empty} of them empty," if empty else fields
 
 
 def usual_fields(rows: Rows) -> int:
@@ -122,6 +123,6 @@ def _suits_name(label: str) -> Callable[[str | None], bool]:
 def _no_separator(lines: list[tuple[int, str]], splits: dict[str | None, Rows], label: str) -> InputError:
     row = max((rows[0] for rows in splits.values()), key=len)
     return InputError(
-        f"{label}, line {lines[0][0]}: {counted(row)} where 2 or 3 belong (source, target, perhaps weight), with "
-        "blanks, tabs, commas or semicolons between them; --delimiter names another delimiter, --columns other columns"
+        f"{label}, line {lines[0][0]}: {counted_fields(row)} where 2 or 3 belong (source, target, perhaps weight), "
+        "with blanks, tabs, commas or semicolons between them; --delimiter names another delimiter, --columns others"
     )

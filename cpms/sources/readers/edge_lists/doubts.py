@@ -109,8 +109,8 @@ def refuse_titles_below(index: Mapping[str, int], ends: npt.NDArray[np.int64], l
             )
 
 
-def refuse_unborne(form: EdgeListForm, label: str) -> None:
-    """Raise `InputError`: the first of many named edges shares no node with any other, as titles do not."""
+def refuse_isolated(form: EdgeListForm, label: str) -> None:
+    """Raise `InputError` for a first line that may hold titles: no other edge has one of its two names."""
     ends = form.doubtful[:2]
     raise InputError(
         f"{label}, line {form.first_line}: {shown(' '.join(ends))} may be titles, for no other edge has one of these "

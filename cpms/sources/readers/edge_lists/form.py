@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cpms.base.errors import InputError
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.edge_lists import columns as columns_of
-from cpms.sources.readers.edge_lists.delimiter import counted, separator_of, usual_fields
+from cpms.sources.readers.edge_lists.delimiter import counted_fields, separator_of, usual_fields
 from cpms.sources.readers.edge_lists.header import First, first_is, role_of
 from cpms.sources.readers.edge_lists.lines import is_decimal, is_word, marks_of, sampled_fields
 from cpms.sources.readers.edge_lists.sample import Sample, sample_of
@@ -153,7 +153,7 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
         marks=marks,
         first_line=first_line,
         comment_lines=sample.marked_before(first_line),
-        doubtful=() if first_kind is not First.DOUBTFUL else _judged(rows[0], columns if chosen else None),
+        doubtful=() if first_kind is not First.DOUBTFUL else _possible_counts(rows[0], columns if chosen else None),
         trusted=header == "yes" or len(columns) == 3,
     )
     if options.comments == "auto":
@@ -161,7 +161,7 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
     return form
 
 
-def _judged(first: list[str], columns: tuple[int, ...] | None) -> tuple[str, ...]:
+def _possible_counts(first: list[str], columns: tuple[int, ...] | None) -> tuple[str, ...]:
     """Return source, target and what else may be a count in the first line."""
     return tuple(first if columns is None else [first[place] for place in columns if place < len(first)])
 
@@ -190,7 +190,7 @@ def _columns(rows: Rows, first: list[str], options: ReadOptions, where: str) -> 
     fields = usual_fields(rows)
     if fields not in (2, 3):
         raise InputError(
-            f"{where}: {counted(rows[0])} where 2 or 3 belong (source, target, perhaps weight); "
+            f"{where}: {counted_fields(rows[0])} where 2 or 3 belong (source, target, perhaps weight); "
             f"name their columns (columns=…, --columns 1,2 or 1,2,3{_by_title(rows[0])}); {ADJACENCY}"
         )
     return (0, 1, 2) if fields == 3 and options.weights == "auto" else (0, 1), fields
@@ -211,8 +211,8 @@ def _check_least_fields(sample: Sample, rows: Rows, columns: tuple[int, ...], he
         if len(row) <= max(columns):
             named = ", ".join(str(place + 1) for place in columns)
             raise InputError(
-                f"{label}, line {number}: {counted(row)} where columns {named} are chosen; choose others (columns=…, "
-                "--columns), or another delimiter (delimiter=…, --delimiter)"
+                f"{label}, line {number}: {counted_fields(row)} where columns {named} are chosen; choose others "
+                "(columns=…, --columns), or another delimiter (delimiter=…, --delimiter)"
             )
 
 
@@ -221,9 +221,9 @@ def _check_fields(sample: Sample, rows: Rows, fields: int, header: str, label: s
     lower = rows if header == "no" else rows[1:]
     if header == "auto" and len(rows[0]) != fields and all(len(row) == fields for row in lower):
         raise InputError(
-            f"{label}, line {sample.lines[0][0]}: {counted(rows[0])} where the lines below have {fields}; if it is no "
-            f"edge, header='yes' (--header yes) passes over it, comments=… (--comments MARK) over all lines that begin "
-            f"with a mark; {ADJACENCY}"
+            f"{label}, line {sample.lines[0][0]}: {counted_fields(rows[0])} where the lines below have {fields}; if it "
+            f"is no edge, header='yes' (--header yes) passes over it, comments=… (--comments MARK) over all lines that "
+            f"begin with a mark; {ADJACENCY}"
         )
     for (number, text), row in zip(sample.lines[len(rows) - len(lower) :], lower, strict=True):
         if len(row) != fields and text.count('"') % 2:
@@ -231,7 +231,7 @@ def _check_fields(sample: Sample, rows: Rows, fields: int, header: str, label: s
         if len(row) != fields:
             meaning = "source, target, weight" if fields == 3 else "source, target"
             raise InputError(
-                f"{label}, line {number}: {counted(row)} where {fields} belong ({meaning}); columns=… "
+                f"{label}, line {number}: {counted_fields(row)} where {fields} belong ({meaning}); columns=… "
                 f"(--columns 1,2) reads some columns alone; {ADJACENCY}"
             )
 

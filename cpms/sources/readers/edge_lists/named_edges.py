@@ -14,8 +14,8 @@ from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.graph.edge_list import EdgeList
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
-from cpms.sources.readers.edge_lists.delimiter import counted
-from cpms.sources.readers.edge_lists.doubts import refuse_titles, refuse_titles_below, refuse_twins, refuse_unborne
+from cpms.sources.readers.edge_lists.delimiter import counted_fields
+from cpms.sources.readers.edge_lists.doubts import refuse_isolated, refuse_titles, refuse_titles_below, refuse_twins
 from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm
 from cpms.sources.readers.edge_lists.lines import OpenQuoteError, rows_of
 from cpms.sources.readers.edge_lists.sample import CONTROL
@@ -54,8 +54,8 @@ def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptio
     index, sources_and_targets = without_outer_spaces(index, np.concatenate(ends), stream.label)
     refuse_titles(form, index, stream.label)
     refuse_twins(index, stream.label)
-    if form.doubtful and not _bears_out(sources_and_targets):
-        refuse_unborne(form, stream.label)
+    if form.doubtful and not _first_edge_is_connected(sources_and_targets):
+        refuse_isolated(form, stream.label)
     if options.header == "auto":
         refuse_titles_below(index, sources_and_targets, stream.label)
     names = np.empty(len(index), object)
@@ -74,7 +74,7 @@ def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptio
     )
 
 
-def _bears_out(ends: npt.NDArray[np.int64]) -> bool:
+def _first_edge_is_connected(ends: npt.NDArray[np.int64]) -> bool:
     """Return whether the first edge, from node 0, has a node in common with an edge other than its copies."""
     sources, targets = ends[::2], ends[1::2]
     target = targets[0]  # 0 of a self-loop, else 1
@@ -145,11 +145,11 @@ class _EdgesOf:
         meaning = "source, target, weight" if self._form.valued else "source, target"
         columns = ", ".join(str(place + 1) for place in self._form.columns)
         if self._form.fields is None:
-            return f"{counted(row)} where {meaning} are columns {columns}"
+            return f"{counted_fields(row)} where {meaning} are columns {columns}"
         if self._form.chosen:
-            return f"{counted(row)} where {self._form.fields} belong (columns {columns}: {meaning})"
+            return f"{counted_fields(row)} where {self._form.fields} belong (columns {columns}: {meaning})"
         hint = "; columns=… (--columns 1,2) reads some columns alone" if len(row) > self._form.fields else ""
-        return f"{counted(row)} where {self._form.fields} belong ({meaning}){hint}"
+        return f"{counted_fields(row)} where {self._form.fields} belong ({meaning}){hint}"
 
 
 def decoded(block: bytes, label: str, first: int) -> list[str]:

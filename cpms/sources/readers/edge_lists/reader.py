@@ -56,25 +56,14 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     `cpms.sources.readers.edge_lists.delimiter` for the delimiter. Ids are numbers if most of those lines have numbers.
     Source and target, and perhaps a weight, are the first columns, unless ``columns`` names others.
 
-    Parameters
-    ----------
-    stream : Stream
-    name : str
-        What the graph is called.
-    options : ReadOptions
-        Its form, and what to do with weights, repeated edges, self-loops and unused ids.
-
-    Returns
-    -------
-    EdgeList
-        For numbers the nodes 0 to the largest id (``ids="compact"``: those that occur, in
-        order); for names those that occur, in order of appearance, answered by name.
+    Nodes of numbers are 0 to the largest id (``ids="compact"``: those that occur, in order); those of names are the
+    names that occur, in order of appearance.
 
     Raises
     ------
     InputError
         If a line is no edge or may be none, a weight is not positive and finite, there is no edge at all, or the
-        graph would not fit in memory; with file and line, and the option that settles what is open.
+        graph would not fit in memory; with the option that settles what is open.
     """
     stream.keep()
     form = sniff(stream, options)

@@ -1,14 +1,13 @@
 """GraphML and GML files by NetworkX, and its graphs themselves; undirected edges count in both directions.
 
-The library is optional and imported when such a file is read. It builds dictionaries of Python objects, about a
-microsecond an edge, so this is for small graphs.
+The library is optional and imported when such a file is read. It builds dictionaries of Python objects for each edge,
+so this is for small graphs.
 """
 
 from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -32,16 +31,9 @@ _NAMES = {".graphml": "GraphML", ".gml": "GML"}
 
 
 def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
-    """Read a GraphML or GML file.
+    """Read a GraphML or GML file, as the ending of the stream's label says.
 
-    Parameters
-    ----------
-    stream : Stream
-        The ending of its label says which.
-    name : str
-        What the graph is called.
-    options : ReadOptions
-        ``symmetric`` does not matter: undirected edges count in both directions.
+    Option ``symmetric`` does not matter: undirected edges count in both directions.
 
     Raises
     ------
@@ -133,7 +125,7 @@ def from_networkx(given: Any, name: str, label: str, options: ReadOptions, *, fo
     index = {node: place for place, node in enumerate(nodes)}
     ends: list[int] = []
     values: list[Any] = []
-    for source, target, data in _edges(given):
+    for source, target, data in given.to_directed(as_view=True).edges(data=True):
         ends += index[source], index[target]
         values.append(data.get("weight", 1))
     weights = None
@@ -153,11 +145,6 @@ def from_networkx(given: Any, name: str, label: str, options: ReadOptions, *, fo
         )
     except InputError as error:
         raise error if label in str(error) else InputError(f"{label}: {error}") from None
-
-
-def _edges(given: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield the edges, those of undirected graphs in both directions, self-loops once."""
-    yield from given.to_directed(as_view=True).edges(data=True)
 
 
 def _weight(value: Any, label: str, *, zeros: bool) -> float:

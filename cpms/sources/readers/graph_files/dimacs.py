@@ -26,25 +26,13 @@ _NO_ARC = re.compile(rb"^(?!a[ \t])[^\n]*[^\s][^\n]*", re.MULTILINE)
 
 
 def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
-    """Read a DIMACS file to its end.
-
-    Parameters
-    ----------
-    stream : Stream
-    name : str
-        What the graph is called.
-    options : ReadOptions
-
-    Returns
-    -------
-    EdgeList
-        Its ids count from 1; weights are those of the arcs.
+    """Read a DIMACS file; ids count from 1, and weights are those of the arcs.
 
     Raises
     ------
     InputError
         If there is no line ``p sp NODES ARCS``, a line is no arc, a weight is not positive, or there are more or fewer
-        arcs than declared; with file and line.
+        arcs than declared.
     """
     nodes, arcs, line, comments = _header(stream)
     require_memory(

@@ -29,20 +29,9 @@ _WEIGHTS = (
 
 
 def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
-    """Read a KONECT file to its end.
+    """Read a KONECT file, whose ids count from 1.
 
-    Parameters
-    ----------
-    stream : Stream
-    name : str
-        What the graph is called.
-    options : ReadOptions
-        With ``symmetric="expand"`` both directions of each edge of a file that declares itself symmetric.
-
-    Returns
-    -------
-    EdgeList
-        Its ids count from 1.
+    With ``symmetric="expand"`` both directions of each edge of a file that declares itself symmetric are edges.
 
     Raises
     ------

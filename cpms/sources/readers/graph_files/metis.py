@@ -41,26 +41,15 @@ class _Form:
 
 
 def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
-    """Read a METIS file to its end.
+    """Read a METIS file, whose ids count from 1; there are weights where the file has weights of edges.
 
-    Parameters
-    ----------
-    stream : Stream
-    name : str
-        What the graph is called.
-    options : ReadOptions
-        ``symmetric`` does not matter: both directions of each edge are in the file.
-
-    Returns
-    -------
-    EdgeList
-        Its ids count from 1; weights where the file has weights of edges.
+    Option ``symmetric`` does not matter: both directions of each edge are in the file.
 
     Raises
     ------
     InputError
         If a line is no list of neighbours, an edge stands at one of its ends alone or has a weight of 0, or there are
-        more or fewer nodes or edges than declared; with file and line.
+        more or fewer nodes or edges than declared.
     """
     form = _header(stream)
     valued = form.valued and options.weights == "auto"

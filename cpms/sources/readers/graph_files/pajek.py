@@ -4,7 +4,7 @@ Format: W. de Nooy, A. Mrvar and V. Batagelj, "Exploratory Social Network Analys
 Vertices count from 1. Lines of ``*Arcs`` and ``*Edges`` are ``SOURCE TARGET [VALUE]``, those of ``*Arcslist`` and
 ``*Edgeslist`` a vertex and its neighbours, and each line of ``*Matrix`` has a vertex's values, one for each target.
 Files have any number of these sections, and lines ``%`` are comments. NetworkX takes every line below the first
-section, comments too, for one of that section, so it is not used here. Each line costs about a microsecond.
+section, comments too, for one of that section, so it is not used here. Lines are read one by one, in Python.
 """
 
 from __future__ import annotations
@@ -31,27 +31,15 @@ _MOST_DIGITS = 17
 
 
 def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
-    """Read a Pajek network to its end.
+    """Read a Pajek network; weights are the values of lines, and there are none if all values are 1.
 
-    Parameters
-    ----------
-    stream : Stream
-    name : str
-        What the graph is called.
-    options : ReadOptions
-        ``symmetric`` does not matter: edges, which have no direction, count in both.
-
-    Returns
-    -------
-    EdgeList
-        Nodes are called by the labels of the vertices, or all by their numbers if a label is missing or occurs twice.
-        Weights are the values of lines; there are none if all values are 1.
+    Nodes are called by the labels of the vertices, or all by their numbers if a label is missing or occurs twice.
+    Option ``symmetric`` does not matter: edges, which have no direction, count in both.
 
     Raises
     ------
     InputError
-        If a line does not fit its section, names a vertex that does not exist, or has a value that is not positive;
-        with file and line.
+        If a line does not fit its section, names a vertex that does not exist, or has a value that is not positive.
     """
     stream.skip_byte_order_mark()
     network, line = _Network(stream.label, options), 1
