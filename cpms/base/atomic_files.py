@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,7 +63,23 @@ def check_writable(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give a file name")
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"{path}: folder {folder} does not exist or cannot be written")
+        raise InputError(f"{path}: folder {folder} does not exist or cannot be written; give another")
+
+
+def refuse_replacing(path: Path, option: str, read: Iterable[Path | str]) -> None:
+    """Refuse an output of an option that is one of the files that a program reads.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> refuse_replacing(Path("ranks.npy"), "--output", ["web.mtx"])
+    """
+    for each in read:
+        if os.path.isfile(each) and path.exists() and path.samefile(each):  # noqa: PTH113 - False for impossible names
+            raise InputError(f"{path}: is read, and {option} would replace it; give another file name")
 
 
 def _umask() -> int:

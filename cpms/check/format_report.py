@@ -138,7 +138,7 @@ def check_format(
     storage, count = format_of(format), at_least(0, "patterns", patterns)
     chosen = _laws(laws)
     failures: dict[str, Counterexample] = {}
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(at_least(0, "seed", seed))
     if not isinstance(storage, SegmentFormat | FloatFormat):
         compiled_loops(storage)  # Refuses facts that are none, and compiles before the clock starts.
     began, done, corners = time.perf_counter(), 0, 0

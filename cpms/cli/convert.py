@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cpms.base.atomic_files import check_writable, replacing
+from cpms.base.atomic_files import check_writable, refuse_replacing, replacing
 from cpms.base.errors import InputError
 from cpms.base.text.terminal import say
-from cpms.formats.formats import FP64, SegmentFormat, format_named
+from cpms.formats.formats import FP64, Format, SegmentFormat, format_named
 
 if TYPE_CHECKING:
     from cpms.storage.array import SegmentedArray
@@ -50,13 +50,12 @@ def call(arguments: argparse.Namespace) -> int:
             f"{arguments.output}: {arguments.storage} is written as {' or '.join(possible)}; end OUT in that"
         )
     check_writable(arguments.output)
-    if arguments.output.exists() and arguments.output.resolve() == arguments.input.resolve():
-        raise InputError(f"{arguments.output}: is what is converted, and would be replaced; give another file name")
+    refuse_replacing(arguments.output, "OUT", [arguments.input])
     if arguments.input.suffix in (".npz", ".cpms"):
         is_zipped = arguments.input.suffix == ".npz"
         stored = stored_file.load(arguments.input) if is_zipped else load_array(arguments.input, format=arguments.of)
-        if arguments.inplace and not isinstance(stored.format, SegmentFormat):
-            raise InputError(f"{stored.format.name} is a packed float, with no room in place; leave out --inplace")
+        if arguments.inplace:
+            _require_segments(stored.format)
         values = stored.restore_inplace().reshape(stored.shape) if arguments.inplace else stored.decode()
     else:
         values = stored_file.load_values(arguments.input)
@@ -64,13 +63,17 @@ def call(arguments: argparse.Namespace) -> int:
         with replacing(arguments.output) as temporary, temporary.open("wb") as file:
             np.save(file, values, allow_pickle=False)
     elif arguments.inplace:
-        if not isinstance(storage, SegmentFormat):
-            raise InputError(f"{storage.name} is a packed float; only segment formats convert in place")
+        _require_segments(storage)
         _save(arguments.output, replace(array.convert_inplace(values.reshape(-1), storage), shape=values.shape))
     else:
         _save(arguments.output, array.encode(values, storage))
     say(f"{arguments.output}: {values.size:,} values, {storage.nbytes(values.size):,} bytes in {storage.name}")
     return 0
+
+
+def _require_segments(format: Format) -> None:
+    if not isinstance(format, SegmentFormat):
+        raise InputError(f"{format.name} is not made of segments, which alone convert in place; leave out --inplace")
 
 
 def _save(path: Path, stored: SegmentedArray) -> None:

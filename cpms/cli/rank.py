@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cpms.api.result import Result
-from cpms.base.atomic_files import check_writable, replacing
+from cpms.base.atomic_files import check_writable, refuse_replacing, replacing
 from cpms.base.errors import InputError
 from cpms.base.text import escape
 from cpms.base.text.iterations import iterations_shown
@@ -192,9 +192,10 @@ def write_ranks(path: Path, result: Result) -> None:
 def _check(arguments: argparse.Namespace) -> None:
     from cpms.sources.loading import files_of
 
+    read = [*files_of(arguments.graph), arguments.dangling]
     for option, path in (("--output", arguments.output), ("--trace", arguments.trace)):
-        if path and any(path.exists() and path.samefile(read) for read in files_of(arguments.graph)):
-            raise InputError(f"{path}: is the graph, and {option} would replace it; give another file name")
+        if path:
+            refuse_replacing(path, option, read)
     at_least(0, "--top", arguments.top)
     if not 0.0 < arguments.damping < 1.0:
         raise InputError(f"damping is {arguments.damping}; it must lie strictly between 0 and 1")
@@ -204,7 +205,7 @@ def _check(arguments: argparse.Namespace) -> None:
         check_writable(arguments.output)
     if arguments.trace:
         if arguments.trace.suffix != ".csv":
-            raise InputError(f"{arguments.trace}: a trace is written as .csv")
+            raise InputError(f"{arguments.trace}: a trace is written as .csv; end in that")
         check_writable(arguments.trace)
         if arguments.output and arguments.output.resolve() == arguments.trace.resolve():
             raise InputError(f"{arguments.trace}: is given for ranks and for the trace; give two file names")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cpms.base import plugins
-from cpms.base.atomic_files import check_writable, replacing
+from cpms.base.atomic_files import check_writable, refuse_replacing, replacing
 from cpms.base.errors import InputError
 from cpms.base.text.iterations import iterations_shown
 from cpms.base.text.tables import write_csv
@@ -98,6 +98,7 @@ def call(arguments: argparse.Namespace) -> int:
             if path.suffix != ending:
                 raise InputError(f"{path}: {option} writes {ending}; end in that")
             check_writable(path)
+            refuse_replacing(path, option, filter(None, (arguments.matrix, arguments.rhs)))
     is_name = matrices.is_name(arguments.matrix) or (":" in arguments.matrix and not Path(arguments.matrix).exists())
     matrix = given_matrix(matrices.generate(arguments.matrix) if is_name else Path(arguments.matrix), None)
     b = np.ones(matrix.rows) if arguments.rhs is None else _right_hand_side(Path(arguments.rhs))

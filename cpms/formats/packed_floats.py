@@ -8,7 +8,7 @@ from typing import get_args
 from cpms.base.errors import InputError
 from cpms.base.validation import described, whole
 from cpms.formats.protocol import Format, Rounding, require_name, require_read
-from cpms.formats.segments import DOUBLE_BITS, DOUBLE_HEAD_BITS
+from cpms.formats.segments import DOUBLE_BITS, DOUBLE_EXPONENT_BITS
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class FloatFormat(Format, compiled=True):
                 f"format {described(self.name)} rounds {described(self.rounding)}; "
                 f"it can be one of {get_args(Rounding)}"
             )
-        if self.scaled and self.exponent_bits == DOUBLE_HEAD_BITS - 1:
+        if self.scaled and self.exponent_bits == DOUBLE_EXPONENT_BITS:
             raise InputError(
                 f"format {described(self.name)} has the range of float64 and takes no scale; leave 'scaled' out"
             )

@@ -11,8 +11,8 @@ import math
 
 from cpms.base.errors import UnsupportedError
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
+from cpms.formats.segments import DOUBLE_EXPONENT_BITS
 
-WIDE_EXPONENT_BITS = 11
 HEAD_BITS = (16, 32)
 """Widths of a first segment that has an exponent and some of the mantissa."""
 _SEEDS = 0xBF58476D1CE4E5B9
@@ -50,7 +50,7 @@ def quantiser(storage: Format) -> FloatFormat:
             f"of a segment format method 'refine' reads the first segment, 16 or 32 bits, and that of {storage.name} "
             f"has {width}; use cpms2, cpms4, a packed float such as fp16, or on engine cpu any other format"
         )
-    return FloatFormat(storage.name, WIDE_EXPONENT_BITS, width - 1 - WIDE_EXPONENT_BITS, storage.rounding)
+    return FloatFormat(storage.name, DOUBLE_EXPONENT_BITS, width - 1 - DOUBLE_EXPONENT_BITS, storage.rounding)
 
 
 def residual_format(given: Format | str) -> Format:
@@ -109,7 +109,7 @@ def shared_scale(storage: FloatFormat, largest: float) -> int:
     >>> shared_scale(FP16, 2.0**-20)
     31
     """
-    if storage.exponent_bits == WIDE_EXPONENT_BITS or not 0.0 < largest < math.inf:
+    if storage.exponent_bits == DOUBLE_EXPONENT_BITS or not 0.0 < largest < math.inf:
         return 0
     exponent = storage.bias - headroom(storage) - math.frexp(largest)[1]
     return max(-_LARGEST_EXPONENT, min(_LARGEST_EXPONENT, exponent))

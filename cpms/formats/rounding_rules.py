@@ -16,10 +16,10 @@ from cpms.formats.microscaling import MicroscalingFormat
 from cpms.formats.minifloats import MiniFloatFormat
 from cpms.formats.oracle import bits_of
 from cpms.formats.posits import PositFormat
+from cpms.formats.segments import DOUBLE_EXPONENT_BITS
 
 Kind: TypeAlias = Literal["float", "posit", "fixed"]
 _INFINITY, _NAN = 0x7FF0000000000000, 0x7FF8000000000000
-_DOUBLE_EXPONENT_BITS = 11
 _BIAS = 1023
 
 
@@ -96,9 +96,9 @@ def _of_float(format: FloatFormat | MiniFloatFormat, rounding: Rounding, seed: i
     return RoundingRule(
         *("float", top, top if cuts else infinite, infinite, rounding, seed),
         # With the exponents of float64, its subnormal numbers are those of the format.
-        step=2.0 ** (1 - bias - m) if e < _DOUBLE_EXPONENT_BITS else 0.0,
+        step=2.0 ** (1 - bias - m) if e < DOUBLE_EXPONENT_BITS else 0.0,
         dropped=52 - m,
-        least=_BIAS + 1 - bias if e < _DOUBLE_EXPONENT_BITS else 0,
+        least=_BIAS + 1 - bias if e < DOUBLE_EXPONENT_BITS else 0,
         saturates=cuts,
         signless=special == "fnuz",
     )

@@ -13,6 +13,7 @@ from cpms.formats.protocol import Format, Rounding, require_name, require_read
 DOUBLE_BITS = 64
 DEVICE_WIDTHS = (8, 16, 32, 64)
 """Bits of the segments that kernels of devices load and store."""
+DOUBLE_EXPONENT_BITS = 11
 DOUBLE_HEAD_BITS = 12
 """Sign and exponent of a float64: the bits before its mantissa."""
 

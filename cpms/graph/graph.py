@@ -253,6 +253,11 @@ class Graph:
         InputError
             On unequal lengths, ids out of range, weights that are not positive and finite, two nodes
             of one name, or a graph without nodes or with more than fit in memory.
+
+        Examples
+        --------
+        >>> Graph.from_edges([0, 0, 1], [1, 1, 2], duplicates="sum").weights.tolist()
+        [2.0, 1.0]
         """
         from cpms.base.host_memory import graph_bytes, require_memory
         from cpms.graph import csr_build
@@ -298,8 +303,7 @@ class Graph:
 
         Examples
         --------
-        >>> import cpms
-        >>> import scipy.sparse
+        >>> import cpms, scipy.sparse
         >>> cpms.Graph.from_scipy(scipy.sparse.coo_array([[0, 2.0], [0, 0]])).weights.tolist()
         [2.0]
         """
@@ -329,8 +333,7 @@ class Graph:
 
         Examples
         --------
-        >>> import cpms
-        >>> import networkx as nx
+        >>> import cpms, networkx as nx
         >>> cpms.Graph.from_networkx(nx.DiGraph([("a", "b")])).node_id(1)
         'b'
         """

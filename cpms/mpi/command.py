@@ -114,7 +114,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
     stopping = Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
     if arguments.output and communicator.rank == 0:
         if arguments.output.suffix != ".npy":
-            raise InputError(f"{arguments.output}: ranks are written as .npy")
+            raise InputError(f"{arguments.output}: ranks are written as .npy; end in that")
         check_writable(arguments.output)
     began = time.perf_counter()
     options = {option: getattr(arguments, option) for option in reading.OF_WHOLE}
@@ -136,7 +136,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
             *(problem, rows, communicator, stopping),
             layout=layout,
             local=arguments.local,
-            lanes=arguments.threads,
+            thread_count=arguments.threads,
             method=arguments.method,
             storage=storage,
         )

@@ -96,7 +96,7 @@ class _Contestant:
 def measured(task: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the columns of each contestant for each count of ranks; collective, with all results on rank 0."""
     everyone = world.world()
-    lanes = max(1, threads.available() // world.ranks_here())
+    thread_count = max(1, threads.available() // world.ranks_here())
     loaded: dict[str, Graph] = {}
     reference_ranks: list[Floats] = []
     found = []
@@ -104,11 +104,11 @@ def measured(task: dict[str, Any]) -> list[dict[str, Any]]:
         graph = graph_for(task["graph"], count)
         if not reading.in_shares(graph) and graph not in loaded:
             # Waiting ranks load the graph, too, since they need it at the next count.
-            with threads.limited(lanes):
+            with threads.limited(thread_count):
                 loaded[graph] = load(graph)
         part = everyone.Split(0 if everyone.rank < count else 1, everyone.rank)
         if everyone.rank < count:
-            with threads.limited(lanes):
+            with threads.limited(thread_count):
                 found += _of_count(task, graph, part, loaded, reference_ranks)
         everyone.Barrier()
     return found

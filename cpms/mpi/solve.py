@@ -74,13 +74,28 @@ def solve(
     *,
     layout: str,
     local: str,
-    lanes: int | None = None,
+    thread_count: int | None = None,
     method: str = "power",
     storage: Format = FP16,
 ) -> Solved:
-    """Solve from a uniform initial guess; collective over ranks, each with its rows and ``lanes`` threads.
+    """Solve from a uniform initial guess; collective over ranks, each with its rows.
 
-    Method ``refine`` takes engine ``cuda``; its inner sweeps read ``storage``.
+    Parameters
+    ----------
+    problem : Problem
+    rows : GraphRows
+        Those of this rank.
+    communicator : mpi4py communicator
+    stopping : Stopping
+    layout : {"csr", "pattern"}
+    local : str
+        Engine that multiplies a rank's rows.
+    thread_count : int, optional
+        Threads of this rank; by default its share of the processors.
+    method : {"power", "refine"}
+        ``refine`` needs engine ``cuda``.
+    storage : Format
+        What inner sweeps of ``refine`` read.
 
     Raises
     ------
@@ -101,7 +116,7 @@ def solve(
     'CONVERGED'
     """
     compiled_before_s = work_clock.compiled_s()
-    certifier = Certifier(problem, rows, communicator, stopping, lanes)
+    certifier = Certifier(problem, rows, communicator, stopping, thread_count)
     waited: list[float] | None = None
     if local == "cuda":
         if layout != "pattern":
@@ -110,7 +125,7 @@ def solve(
             problem, rows, communicator, stopping, certifier, storage if method == "refine" else None
         )
     elif method == "power":
-        operator = prepare(problem, rows, layout, local_engine(local), communicator, lanes)
+        operator = prepare(problem, rows, layout, local_engine(local), communicator, thread_count)
         initial = np.full(rows.nodes, 1.0 / rows.nodes)
         # One sweep before the clock starts: a wait for another rank's compilation would count as solving.
         operator.sweep(operator.load(initial), operator.empty(), FLOAT64, 0)
@@ -174,11 +189,11 @@ class Certifier:
     """Recomputes the change of a sweep from a rank's edges, by separate code, and reduces it over ranks."""
 
     def __init__(
-        self, problem: Problem, rows: GraphRows, communicator: Any, stopping: Stopping, lanes: int | None = None
+        self, problem: Problem, rows: GraphRows, communicator: Any, stopping: Stopping, thread_count: int | None = None
     ) -> None:
         self._problem, self._rows = replace(problem, graph=rows), rows
         self._communicator, self._stopping = communicator, stopping
-        self._lanes = lanes or max(1, threads.available() // ranks_here())
+        self._lanes = thread_count or max(1, threads.available() // ranks_here())
         self.roundoff = of_residual(pairwise_additions(rows.nodes))
         """The bound of the rounding error of residuals in L1."""
 

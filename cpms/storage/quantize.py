@@ -26,6 +26,7 @@ from cpms.formats.formats import FloatFormat, Format, Rounding, SegmentFormat, f
 from cpms.formats.minifloats import MiniFloatFormat
 from cpms.formats.oracle import bits_of
 from cpms.formats.rounding_rules import RoundingRule, beyond_of, constants, rule_of
+from cpms.formats.segments import DOUBLE_EXPONENT_BITS
 from cpms.storage.array import SegmentedArray, array_exponent, encode
 from cpms.storage.codecs import compiled_loops
 from cpms.storage.device import on_device
@@ -37,7 +38,6 @@ from cpms.storage.segment_layout import largest_finite
 Rounded = Callable[[Floats, Floats, int], None]
 """A function that rounds values into another array; its last argument is the index of the first value."""
 _TILE = 1 << 13
-_DOUBLE_EXPONENT_BITS = 11
 _MOST_EXPONENT = 1022
 """Largest e for which 2**e and 2**-e are normal float64 numbers."""
 _INFINITE = 0x7FF0000000000000
@@ -152,7 +152,7 @@ def _float_rounding(format: FloatFormat, values: npt.NDArray[Any]) -> Rounded | 
         return _rule_rounding(rule, 2.0**exponent)
     top, least = (bits_of(number) for number in (format.max_finite, format.min_normal))
     # A format with the exponents of float64 needs no other step for subnormal numbers.
-    step = format.min_normal * 2.0**-format.mantissa_bits if format.exponent_bits < _DOUBLE_EXPONENT_BITS else 0.0
+    step = format.min_normal * 2.0**-format.mantissa_bits if format.exponent_bits < DOUBLE_EXPONENT_BITS else 0.0
     bits = np.array([least if step else 0, top, _INFINITE if nearest else top], np.uint64)
     known = 2.0**exponent, 52 - format.mantissa_bits, bits[0], step * 2.0**52, bits[1], bits[2], nearest
     return lambda given, out, first: host_loops.round_floats(given, out, *known)  # noqa: ARG005

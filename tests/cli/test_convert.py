@@ -77,6 +77,12 @@ def test_convert_refuses_what_is_no_array(capsys, tmp_path):
     assert not (tmp_path / "y.npz").exists()
 
 
+def test_only_segments_convert_in_place(capsys, tmp_path):
+    cpms.encode([1.0, -2.0], "posit16").save(tmp_path / "x.cpms")
+    given = (tmp_path / "x.cpms", tmp_path / "y.cpms", "--storage", "cpms2", "--inplace")
+    assert "posit16 is not made of segments" in refused(capsys, "convert", *given)
+
+
 @pytest.mark.parametrize("inplace", [(), ("--inplace",)])
 def test_arrays_of_two_dimensions_keep_their_shape(capsys, tmp_path, inplace):
     values = np.arange(6.0).reshape(2, 3)

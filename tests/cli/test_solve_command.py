@@ -95,3 +95,20 @@ def test_an_empty_text_is_a_line_without_a_warning(tmp_path, capsys):
     (tmp_path / "b.txt").write_text("")
     assert main(["solve", "stencil:points=5,side=3", str(tmp_path / "b.txt")]) == 2
     assert "needs (9,)" in capsys.readouterr().err
+
+
+def test_files_that_are_read_are_not_replaced(tmp_path, capsys):
+    rhs = tmp_path / "b.npy"
+    np.save(rhs, np.ones(9))
+    assert main(["solve", "stencil:points=5,side=3", str(rhs), "--output", str(rhs)]) == 2
+    assert f"{rhs}: is read, and --output would replace it" in capsys.readouterr().err
+    assert np.load(rhs).tolist() == [1.0] * 9
+    weights, graph = tmp_path / "w.npy", "grid:rows=2,columns=2"
+    np.save(weights, np.ones(4))
+    assert main(["rank", graph, "--dangling", str(weights), "--output", str(weights)]) == 2
+    assert np.load(weights).tolist() == [1.0] * 4
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("{}\n")
+    assert main(["report", str(rows), "--output", str(rows)]) == 2
+    assert rows.read_text() == "{}\n"
+    assert capsys.readouterr().err.count("is read, and --output would replace it") == 2

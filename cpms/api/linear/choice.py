@@ -116,7 +116,7 @@ def require_method(given: object, known: Sequence[str], what: str = "method") ->
         raise InputError(unknown(what, given, [*known, *plugins.offered("solvers")], ", or file.py:function"))
 
 
-def called_back(own: OwnMethod) -> OwnMethod:
+def checked_method(own: OwnMethod) -> OwnMethod:
     """Return a user's function as a method; its errors, and answers that are no status, are reported with its name.
 
     So is an x of another shape or type, of which compiled loops would read memory that is not its own.

@@ -23,7 +23,7 @@ from cpms.api.linear.choice import (
     INNER,
     Choice,
     OwnMethod,
-    called_back,
+    checked_method,
     chosen,
     is_on_trial,
     own_method,
@@ -33,7 +33,7 @@ from cpms.api.linear.choice import (
     vector_format,
     with_preconditioner,
 )
-from cpms.api.linear.prepared_system import PreparedSystem, with_room, without_division
+from cpms.api.linear.prepared_system import PreparedSystem, with_fitting_storage, without_division
 from cpms.api.linear.solution import Solution
 from cpms.api.linear.vectors import are_equal, scaled
 from cpms.api.matrix import StoredMatrix
@@ -165,7 +165,9 @@ class Solver:
         began = work_clock.now()
         self.system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
         self.engine = product_engines.chosen(engine)
-        self.choice: Choice = with_room(self.system, chosen(self.system, method, storage, vectors, self.engine, layout))
+        self.choice: Choice = with_fitting_storage(
+            self.system, chosen(self.system, method, storage, vectors, self.engine, layout)
+        )
         self._chosen_by_auto, self._vectors = isinstance(method, str) and method == "auto", vectors
         divides = self._chosen_by_auto and self.system.has_inverse_diagonal
         if self._chosen_by_auto and self.choice.method in DIAGONAL and not divides:
@@ -363,7 +365,7 @@ class Solver:
 
     def _method(self, name: str) -> Method:
         if name in self._own:
-            return called_back(self._own[name])
+            return checked_method(self._own[name])
         if name == "cg":
             return cg_on_trial if self._on_trial else cg
         if name == "gmres":

@@ -27,11 +27,13 @@ def add(parsers: Any) -> None:
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from cpms.base.atomic_files import replacing
+    from cpms.base.atomic_files import refuse_replacing, replacing
     from cpms.experiment.report.html.html_report import html_report
     from cpms.experiment.rows.flat import read_rows
 
-    rows = read_rows(rows_named(arguments.source))
+    source = rows_named(arguments.source)
+    refuse_replacing(arguments.output, "--output", [source])
+    rows = read_rows(source)
     page = html_report(rows, title=arguments.title, baseline=arguments.baseline)
     with replacing(arguments.output) as temporary:
         temporary.write_text(page, encoding="utf-8")

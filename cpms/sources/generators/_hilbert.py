@@ -104,6 +104,7 @@ def _select(points, order, low, high, middle, axis, falling):  # type: ignore[no
 
 @jit
 def _median_hilbert(points, order, begin, end):  # type: ignore[no-untyped-def]
+    """Order places ``begin`` to ``end`` along a Hilbert curve; each cell is split at medians into quarters m0 to m4."""
     stack = [(begin, end, 0, False, False)]
     while len(stack) > 0:
         m0, m4, axis, along, across = stack.pop()

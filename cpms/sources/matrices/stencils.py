@@ -76,6 +76,11 @@ def recirculation(*, side: int, peclet: float = 10.0) -> scipy.sparse.csr_array:
 
     The wind is (2y(1 - x²), -2x(1 - y²)) on [-1, 1]², example 3.1.4 of Elman, Silvester and Wathen (2nd edition, 2014);
     ``peclet`` is its largest convection over diffusion from point to point. No two rows have the same values.
+
+    Examples
+    --------
+    >>> recirculation(side=3, peclet=0.0).toarray()[4].tolist()
+    [0.0, -1.0, 0.0, -1.0, 4.0, -1.0, 0.0, -1.0, 0.0]
     """
     _box(2, side)
     if not peclet >= 0.0:

@@ -31,7 +31,8 @@ from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.formats.formats import E5M2, FP32, FloatFormat
-from cpms.formats.quantization import WIDE_EXPONENT_BITS, headroom
+from cpms.formats.quantization import headroom
+from cpms.formats.segments import DOUBLE_EXPONENT_BITS
 from cpms.precision.anderson import HISTORY_VECTORS, history_vectors
 from cpms.precision.inner_stopping import inner_coefficients, inner_max_iterations
 from cpms.problems.pagerank import Problem
@@ -316,7 +317,7 @@ def _inner_stopping(inner_reduction: float, tol: float, damping: float) -> tuple
 
 def quantiser_argument(storage: FloatFormat, seed: int) -> Struct:
     """Return the kernel argument of the quantiser."""
-    scaled = storage.exponent_bits != WIDE_EXPONENT_BITS
+    scaled = storage.exponent_bits != DOUBLE_EXPONENT_BITS
     return pack(structs.QUANTISER_SETTINGS, scaled=scaled, top=storage.bias - headroom(storage), seed=seed)
 
 

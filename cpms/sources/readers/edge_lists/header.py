@@ -4,7 +4,7 @@ This is the rule. Evidence on one side decides; where there is some on both, the
 names ``header="yes"`` and ``header="no"`` (``--header``).
 
 ======================================  ===================  ========================================================
-first line                              lines below          verdict
+first line                              lines below          result
 ======================================  ===================  ========================================================
 two numbers as ids                      numbers              an edge; refused if it may count nodes and edges
 no number at all                        numbers              titles
