@@ -31,7 +31,7 @@ from cpms.backends.cpu.lane_barrier import meet
 from cpms.base.compilation.instructions import bits_of, real_of
 from cpms.base.jit import address_of, called_at, compiled, inlined_in_loops, numba
 from cpms.certify.roundoff import ROW_BLOCK
-from cpms.formats.quantization import WIDE_EXPONENT_BITS
+from cpms.formats.segments import DOUBLE_EXPONENT_BITS
 from cpms.precision.anderson import DEPTH, HISTORY_VECTORS, LEAST_EXPONENT_BITS, PRODUCTS, coefficients, is_worthwhile
 from cpms.precision.inner_stopping import inner_tolerance
 from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
@@ -565,7 +565,7 @@ def combination(width: int) -> Any:
 @linked
 def _shared_scale(largest, exponent_bits):  # type: ignore[no-untyped-def]
     # The rule of `cpms.formats.quantization.shared_scale`.
-    if exponent_bits == WIDE_EXPONENT_BITS or not 0.0 < largest < np.inf:
+    if exponent_bits == DOUBLE_EXPONENT_BITS or not 0.0 < largest < np.inf:
         return 0
     bias = (1 << (exponent_bits - 1)) - 1
     scale = bias - (3 if exponent_bits > 4 else 1) - math.frexp(largest)[1]
