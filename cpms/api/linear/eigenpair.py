@@ -13,7 +13,7 @@ from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
 from cpms.api.linear.arguments import positive, step_function, vector
 from cpms.api.linear.choice import chosen
-from cpms.api.linear.prepared_system import PreparedSystem, with_fitting_storage
+from cpms.api.linear.prepared_system import PreparedSystem, widened
 from cpms.api.linear.solution import Eigenpair
 from cpms.api.linear.solver import OnStep
 from cpms.api.matrix import StoredMatrix
@@ -91,7 +91,7 @@ def dominant_eigenpair(
     system = LinearSystem(given)
     name = product_engines.chosen(engine)
     asked = positive("tol", tol)
-    choice = with_fitting_storage(system, chosen(system, "jacobi", storage, vectors, name, layout))
+    choice = widened(system, chosen(system, "jacobi", storage, vectors, name, layout))
     prepared = PreparedSystem.of(system, choice, name, None)
     exact = prepared.exact
     start = np.random.default_rng(0).standard_normal(system.size) if x0 is None else vector("x0", x0, system.size)

@@ -98,7 +98,7 @@ class PreparedSystem:
         return _operator(matrix, storage, self.engine, self.layout)
 
 
-def with_fitting_storage(system: LinearSystem, choice: Choice) -> Choice:
+def widened(system: LinearSystem, choice: Choice) -> Choice:
     """Return a choice whose storage of the matrix is wide enough for its largest value, and says what was widened.
 
     Examples
@@ -106,7 +106,7 @@ def with_fitting_storage(system: LinearSystem, choice: Choice) -> Choice:
     >>> from cpms.api.linear.choice import chosen
     >>> from cpms.sparse.matrix import Matrix
     >>> system = LinearSystem(Matrix.from_dense([[70000.0]]))
-    >>> with_fitting_storage(system, chosen(system, "gmres", "fp16", "fp64", "cpu")).storage.name
+    >>> widened(system, chosen(system, "gmres", "fp16", "fp64", "cpu")).storage.name
     'fp32'
     """
     if choice.storage is None or choice.keeps_values:
@@ -125,7 +125,7 @@ def with_fitting_storage(system: LinearSystem, choice: Choice) -> Choice:
 
 def without_division(system: LinearSystem, storage: Any, vectors: Any, engine: str, layout: str | Layout) -> Choice:
     """Return GMRES in place of a method that divides by a diagonal whose inverse overflows."""
-    found = with_fitting_storage(system, chosen(system, "gmres", storage, vectors, engine, layout))
+    found = widened(system, chosen(system, "gmres", storage, vectors, engine, layout))
     return replace(found, reason=f"gmres: the inverse of a diagonal entry is beyond float64; {found.reason}")
 
 

@@ -33,7 +33,7 @@ from cpms.api.linear.choice import (
     vector_format,
     with_preconditioner,
 )
-from cpms.api.linear.prepared_system import PreparedSystem, with_fitting_storage, without_division
+from cpms.api.linear.prepared_system import PreparedSystem, widened, without_division
 from cpms.api.linear.solution import Solution
 from cpms.api.linear.vectors import are_equal, scaled
 from cpms.api.matrix import StoredMatrix
@@ -165,9 +165,7 @@ class Solver:
         began = work_clock.now()
         self.system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
         self.engine = product_engines.chosen(engine)
-        self.choice: Choice = with_fitting_storage(
-            self.system, chosen(self.system, method, storage, vectors, self.engine, layout)
-        )
+        self.choice: Choice = widened(self.system, chosen(self.system, method, storage, vectors, self.engine, layout))
         self._chosen_by_auto, self._vectors = isinstance(method, str) and method == "auto", vectors
         divides = self._chosen_by_auto and self.system.has_inverse_diagonal
         if self._chosen_by_auto and self.choice.method in DIAGONAL and not divides:
@@ -190,9 +188,8 @@ class Solver:
         self._preconditioner = self._prepared.preconditioner(preconditioner, held_in, at_least(1, "block", block))
         if self._preconditioner is not None and self._preconditioner.note:
             self.choice = replace(self.choice, reason=f"{self.choice.reason}; {self._preconditioner.note}")
-        self._inverse: Any = None
-        if {self.choice.method, self._inner} & set(DIAGONAL):
-            self._inverse = self._prepared.exact.upload(inverse_diagonal(self.system))
+        has_inverse = {self.choice.method, self._inner} & set(DIAGONAL)
+        self._inverse: Any = self._prepared.exact.upload(inverse_diagonal(self.system)) if has_inverse else None
         self.prepare_s = work_clock.now() - began
 
     @checked_keywords

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from cpms.api import product_engines
 from cpms.api.linear.choice import chosen
-from cpms.api.linear.prepared_system import PreparedSystem, with_fitting_storage
+from cpms.api.linear.prepared_system import PreparedSystem, widened
 from cpms.backends.cuda.krylov.cg import RING, CudaCg
 from cpms.base import work_clock
 from cpms.base.errors import UnsupportedError
@@ -70,7 +70,7 @@ class Context(OnSystems):
 
 def _prepared(system: LinearSystem, b: Floats, way: dict[str, Any]) -> tuple[dict[str, Any], CudaCg]:
     """Return the columns of a way, and its vectors after iterations."""
-    choice = with_fitting_storage(system, chosen(system, _METHOD, way["storage"], way["vectors"], _ENGINE))
+    choice = widened(system, chosen(system, _METHOD, way["storage"], way["vectors"], _ENGINE))
     prepared = PreparedSystem.of(system, choice, _ENGINE, None)
     exact, recorder = prepared.exact, Recorder(RING, 1.0, None, work_clock.now)
     task = SolveTask(exact, prepared.stored, exact.upload(b), 0.0, recorder, choice.vectors, prepared.read)
