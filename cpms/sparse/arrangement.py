@@ -42,6 +42,8 @@ ELL_ROWS = 256
 WINDOW_ROWS = 4096
 """Rows that are sorted by length together; values of x that they touch stay near each other."""
 INDICES = ("auto", "32", "64")
+_LEAST_TOO_MANY = 2**32 - 2048
+"""Rows, columns or slots from which indices have 64 bits: kernels count up to two blocks past the last in one type."""
 _SAME_WIDTH = 1.03
 """Slices get one width where that makes at most this many times the slots of slices of their own widths."""
 
@@ -298,7 +300,7 @@ def _padded(lengths: npt.NDArray[Any]) -> int:
 
 
 def _index_type(matrix: Matrix, slots: int, indices: str) -> np.dtype[Any]:
-    fits = max(matrix.rows, matrix.columns, slots) < 2**32
+    fits = max(matrix.rows, matrix.columns, slots) < _LEAST_TOO_MANY
     if indices == "32" and not fits:
         raise InputError(
             f"the matrix of shape {matrix.shape} has {slots:,} slots, too many for 32 bits; use indices='64'"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from cpms.api.linear.choice import BYTES
+from cpms.backends.cpu import stored_vectors
 from cpms.backends.cpu.krylov import basis_loops
 from cpms.backends.cpu.product import CpuProduct
 from cpms.backends.cpu.stored_vectors import kernel_spec, native
@@ -99,3 +102,15 @@ def test_values_from_any_place_on_are_those_that_were_stored(storage, low, high)
     assert not sums[high:].any()
     (found,) = basis_loops.dots_kernel(*spec)(*read, values, low, high)
     assert found == pytest.approx(expected[low:high] @ values[low:high], rel=1e-12)
+
+
+def test_a_vector_that_two_threads_prepared_is_dropped_in_silence(monkeypatch):
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    v = np.ones(8)
+    for _ in range(2):
+        stored_vectors._readable(v, None, 8)
+        known = stored_vectors._prepared.pop((id(v), None))
+    stored_vectors._prepared[id(v), None] = known
+    del v, known
+    assert not ignored

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from cpms.sources.matrices.stencils import stencil
-from cpms.sparse.arrangement import arranged
+from cpms.sparse.arrangement import _index_type, arranged
 from cpms.sparse.compressed_indices import compressed
 from cpms.sparse.matrix import Matrix
 
@@ -27,3 +29,8 @@ def test_padding_lies_where_a_row_lacks_a_neighbour():
     assert apart[:, 3].max() == 31
     assert np.median(apart) <= 32
     assert compressed(sell).offset_bits == 8
+
+
+def test_indices_have_64_bits_where_a_kernel_would_count_past_32():
+    matrix = SimpleNamespace(rows=3, columns=3, shape=(3, 3))
+    assert [_index_type(matrix, slots, "auto").itemsize for slots in (2**32 - 4096, 2**32 - 1024)] == [4, 8]

@@ -226,7 +226,8 @@ def _readable(v: Any, level: int | None, length: int) -> _Readable:
     found = _Readable(length, address, values.size, values.dtype, spec, back, values if is_copy else None)
     if not is_copy:
         _prepared[id(v), level] = found
-        finalize(v, _prepared.pop, (id(v), level)).atexit = False
+        # Two threads may both have prepared it, so the second may find nothing to remove.
+        finalize(v, _prepared.pop, (id(v), level), None).atexit = False
     return found
 
 

@@ -1,6 +1,7 @@
 """Cubins that wheels carry: found by content alone, never stale, and loaded before NVRTC is asked."""
 
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import kernel_catalogue
@@ -8,6 +9,7 @@ import pytest
 
 from cpms.backends.cuda.kernels import cubins, source, template, units
 from cpms.backends.cuda.runtime.compile import CudaBackend
+from cpms.base.errors import InputError
 
 FAKE = 13, lambda text, options: f"{options} {source.digest(text)}".encode()
 
@@ -44,6 +46,18 @@ def test_common_units_are_found_by_content_and_a_changed_source_is_not(carried, 
     # Those of earlier sources do not go into the next wheel.
     again = cubins.build(carried, ["sm_90"], FAKE)
     assert set(carried.iterdir()) == set(again) != set(made)
+
+
+def test_a_write_that_fails_leaves_no_part_of_a_cubin(carried, monkeypatch):
+    def half(path, data):
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(InputError, match="No space left"):
+        cubins.build(carried, ["sm_90"], FAKE)
+    assert list(carried.iterdir()) == []
 
 
 def test_units_are_whole_steps_and_known_kernels():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cpms.api.linear.choice import BLOCKS, BYTES
-from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, MOST_STEPS, arnoldi_pass
+from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, arnoldi_pass
 from cpms.backends.cuda.kernels.product import decode_blocks, encode_blocks, vector_combine, vector_dots
-from cpms.backends.cuda.krylov.arnoldi import CudaArnoldi
+from cpms.backends.cuda.krylov.arnoldi import MOST_STEPS, CudaArnoldi
 from cpms.backends.cuda.krylov.basis import SLAB_VECTORS, Basis, LayeredBasis
 from cpms.backends.cuda.product.operator import CudaProduct
 from cpms.contracts.arnoldi import StoredAs
@@ -128,6 +128,13 @@ def test_no_vector_has_more_layers_than_the_one_before(device):
     basis.cut(0)
     assert basis.runs == []
     assert basis.add(StoredAs(BFP16, None, 48))[0] == places[0][0]
+
+
+def test_the_results_of_the_longest_cycle_fit_one_copy(device):
+    task, _ = a_task("fp64", Matrix.from_scipy(stencil(5, 27)))
+    numbers = task.stored.arnoldi(task, MOST_STEPS)._numbers
+    assert numbers.size > 6 * MOST_STEPS
+    assert device.fetch_async(numbers)().size == numbers.size
 
 
 def test_other_formats_and_very_long_cycles_take_vector_operations(device):

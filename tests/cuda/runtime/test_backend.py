@@ -98,6 +98,11 @@ def test_threads_share_neither_captures_nor_pinned_buffers(cupy):
     assert others[1].shape == (MAX_ASYNC_NUMBERS,)
 
 
+def test_an_asynchronous_copy_never_exceeds_its_buffer(cupy):
+    with pytest.raises(ValueError, match="4,097 numbers exceed the 4,096 of a buffer; use to_host"):
+        current.current().fetch_async(np.zeros(MAX_ASYNC_NUMBERS + 1))
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_error_within_a_capture_ends_it(cupy, error):
     backend = current.current()

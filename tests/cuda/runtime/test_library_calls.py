@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from cpms.base.errors import UnavailableError
 pytestmark = pytest.mark.quick
 
 SOURCE = """
+#include <unistd.h>
 static long streams[8];
 static int made, sets, mode;
 int standinCreate(void** handle) { static int handles[8]; *handle = &handles[made++]; return 0; }
@@ -28,6 +30,7 @@ int standinSum(void* handle, int count, const double* values, double* result) {
 int standinTold(void* handle, int* numbers) {
     numbers[0] = made; numbers[1] = sets; numbers[2] = mode; numbers[3] = (int)streams[0]; return 0;
 }
+int standinStream(void* handle, int* found) { usleep(50000); *found = (int)streams[0]; return 0; }
 int standinFails(void* handle) { return 7; }
 """
 
@@ -63,7 +66,13 @@ def opened():
         "libstandin",
         create="standinCreate",
         set_stream="standinSetStream",
-        parameters={"standinSum": "ipp", "standinTold": "p", "standinFails": "", "standinNone": "i"},
+        parameters={
+            "standinSum": "ipp",
+            "standinTold": "p",
+            "standinStream": "p",
+            "standinFails": "",
+            "standinNone": "i",
+        },
         settings={"standinSetMode": 5},
     )
 
@@ -89,6 +98,23 @@ def test_a_device_has_one_handle_that_follows_the_stream(built, device):
     assert calls_of(library) == [made, sets + 1, 5, 32]
     device.device = 1
     assert calls_of(library) == [made + 1, sets + 2, 5, 32]
+
+
+def test_a_call_runs_on_the_stream_of_its_own_thread(built, device, monkeypatch):
+    own, library, found = threading.local(), opened(), {}
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "get_current_stream", lambda: SimpleNamespace(ptr=own.stream))
+
+    def call(stream):
+        own.stream, number = stream, np.zeros(1, np.int32)
+        library.call("standinStream", number.ctypes.data)
+        found[stream] = int(number[0])
+
+    threads = [threading.Thread(target=call, args=(stream,)) for stream in (16, 32, 48)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {16: 16, 32: 32, 48: 48}
 
 
 def test_a_status_is_an_error_that_names_the_function(built, device):

@@ -286,5 +286,5 @@ def prepared(kind: Callable[[Problem], Prepared], problem: Problem, engine: str,
     reason = memory_limits.refusal(engine, graph, needed, what=f"a batch on {graph.name}", advice="use engine cpu")
     if reason:
         raise UnsupportedError(reason)
-    with memory_for(problem, 0, 0):
+    with current().memory_for(f"a batch on {graph.name}", needed):
         return kind(problem)

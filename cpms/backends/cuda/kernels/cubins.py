@@ -19,6 +19,7 @@ from pathlib import Path
 from cpms.backends.cuda.kernels import template
 from cpms.backends.cuda.kernels.units import common_units
 from cpms.base import package_data
+from cpms.base.atomic_files import replacing
 from cpms.base.errors import CpmsError
 from cpms.base.text.terminal import say
 
@@ -86,7 +87,8 @@ def build(into: Path, architectures: Iterable[str], nvrtc: Nvrtc) -> list[Path]:
     def make(path: Path) -> None:
         if not path.exists():
             text, arch = wanted[path]
-            path.write_bytes(compiled(text, (f"-arch={arch}", *OPTIONS, *_ADDED)))
+            with replacing(path) as whole:  # A file that is there is never compiled again.
+                whole.write_bytes(compiled(text, (f"-arch={arch}", *OPTIONS, *_ADDED)))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(make, wanted))

@@ -74,20 +74,16 @@ def sweep_pass(storage: VectorFormat | None) -> Variant:
     return Variant("sweep_pass", (short,), (cpp,))
 
 
-MOST_STEPS = 800
-"""Of a cycle, whose numbers reach main memory in one transfer."""
-
-
-def arnoldi_fits(formats: tuple[VectorFormat | None, ...], most: int) -> bool:
-    """Return whether there are kernels for a basis in these formats, whose cycles have so many steps at most.
+def arnoldi_fits(formats: tuple[VectorFormat | None, ...]) -> bool:
+    """Return whether there are kernels for a basis in these formats.
 
     Examples
     --------
     >>> from cpms.formats.formats import FP16
-    >>> arnoldi_fits((None, BFP16), 100), arnoldi_fits((FP16,), 100)
+    >>> arnoldi_fits((None, BFP16)), arnoldi_fits((FP16,))
     (True, False)
     """
-    return most <= MOST_STEPS and all(
+    return all(
         each in (None, FP32)
         or isinstance(each, BlockFloatFormat)
         or (isinstance(each, SegmentFormat) and WHOLE_VALUES % (each.block or WHOLE_VALUES) == 0)

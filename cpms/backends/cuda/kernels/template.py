@@ -199,7 +199,8 @@ def program(variants: Iterable[Variant]) -> str:
     """
     distinct = list(dict.fromkeys(variants))
     instances = "\n".join(variant.instance for variant in distinct)
-    codecs = [text for name, text in _CODECS.items() if name in instances]
+    # A copy, since another thread may add a codec meanwhile.
+    codecs = [text for name, text in list(_CODECS.items()) if name in instances]
     files = dict.fromkeys(variant.file for variant in distinct)
     text = source.assemble([*files, *(["convert/coded_format.cuh"] if codecs else [])])
     return text + "".join(codecs) + '#line 1 "instances"\n' + instances + "\n"

@@ -21,7 +21,7 @@ import numpy as np
 from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, arnoldi_pass
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES, Variant
 from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, LayeredBasis, Run
-from cpms.backends.cuda.runtime.backend import THREADS
+from cpms.backends.cuda.runtime.backend import MAX_ASYNC_NUMBERS, THREADS
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
 from cpms.contracts.linear_solve import SolveTask
@@ -31,6 +31,8 @@ from cpms.solvers.linear.stored_basis import OF_DOTS, SPARE, digits_needed, laye
 
 _STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "most", "floor", "read")
 _ENTRY = ("residual", "passes", "right", "cosine", "sine", "read")
+MOST_STEPS = (MAX_ASYNC_NUMBERS - len(_STATE)) // len(_ENTRY)
+"""Most steps of a cycle, whose state and results reach main memory in one asynchronous copy."""
 _MOST_LAYERS, _MOST_CHOSEN = 4, 2 * MOST_SLABS * SLAB_VECTORS
 """Most layers of a vector, and of all vectors of a launch; ``krylov/stored_basis.cuh`` has the same numbers."""
 _POINTERS = ("partials", "blocks", "parts", "squares", "columns", "rows", "state", "entries", "counter")
@@ -88,7 +90,7 @@ class CudaArnoldi(ArnoldiSteps):
     task : SolveTask
         Its formats are some of those in `cpms.backends.cuda.kernels.krylov.arnoldi_fits`.
     most : int
-        Most steps of a cycle.
+        Most steps of a cycle, up to `MOST_STEPS`.
     """
 
     def __init__(self, operator: Any, task: SolveTask, most: int) -> None:

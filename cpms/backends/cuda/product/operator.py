@@ -25,7 +25,7 @@ from cpms.backends.cuda.kernels.product import (
     part_entries,
 )
 from cpms.backends.cuda.kernels.template import Variant
-from cpms.backends.cuda.krylov.arnoldi import CudaArnoldi
+from cpms.backends.cuda.krylov.arnoldi import MOST_STEPS, CudaArnoldi
 from cpms.backends.cuda.krylov.cg import CudaCg
 from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
 from cpms.backends.cuda.krylov.sweeps import CudaSweeps
@@ -170,8 +170,8 @@ class CudaProduct(ArrangedProduct, CudaVectors):
         return CudaSweeps(self, task, inverse_diagonal, r, c) if fits(task.formats[0]) else None
 
     def arnoldi(self, task: Any, most: int) -> ArnoldiSteps | None:
-        """Return steps that the host queues ahead, for bases in formats that have kernels."""
-        return CudaArnoldi(self, task, most) if arnoldi_fits(task.formats, most) else None
+        """Return steps that the host queues ahead, for cycles and formats that the kernels have."""
+        return CudaArnoldi(self, task, most) if most <= MOST_STEPS and arnoldi_fits(task.formats) else None
 
     @cached_property
     def patterns(self) -> PatternMatrix | None:

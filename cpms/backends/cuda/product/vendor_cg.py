@@ -1,9 +1,9 @@
 """Conjugate gradients of cuSPARSE and cuBLAS, as their users write them with care: the baseline of measurements.
 
 The product is the fastest of cuSPARSE's algorithms for the matrix, analysed before; vector operations are cuBLAS's with
-scalars in device memory. `TOGETHER` iterations are one CUDA graph, captured once a matrix, after which the host fetches
-their residuals. An iteration reads or writes 14 vectors of float64 besides the matrix, and 5 more with a diagonal
-preconditioner, which is one elementwise kernel and one more dot product.
+scalars in device memory. `TOGETHER` iterations are one CUDA graph, captured once a matrix and preconditioner, after
+which the host fetches their residuals. An iteration reads or writes 14 vectors of float64 besides the matrix, and 5
+more with a diagonal preconditioner, which is one elementwise kernel and one more dot product.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ TOGETHER = 4
 _RESTARTS = 5
 """Residuals found anew in float64, should the recurrence have drifted from the true one."""
 _PREPARED: weakref.WeakKeyDictionary[CusparseProduct, _Workspace] = weakref.WeakKeyDictionary()
+"""Of each matrix, the workspace of the last preconditioner."""
 
 
 def cg(task: SolveTask, x: Any) -> SolveStatus:
@@ -36,9 +37,9 @@ def cg(task: SolveTask, x: Any) -> SolveStatus:
     """
     operator = task.stored
     assert isinstance(operator, CusparseProduct)  # noqa: S101  # Its callers ask for engine cusparse.
+    weights = None if task.preconditioner is None else task.preconditioner.weights
     held = _PREPARED.get(operator)
-    if held is None:
-        weights = None if task.preconditioner is None else task.preconditioner.weights
+    if held is None or held.weights is not weights:
         held = _PREPARED[operator] = _Workspace(operator, weights)
     held.x[...] = x
     status = SolveStatus.STAGNATED
@@ -81,7 +82,7 @@ class _Workspace:
         self._of_x, self._of_p, self._of_q = (DenseVector(v, size) for v in (self.x, self._p, self._q))
         self._squares = arrays.zeros(TOGETHER + 1)
         """r.r before each iteration of a graph, and after the last."""
-        self._weights = weights
+        self.weights = weights
         self._z = self._r if weights is None else arrays.zeros(size)
         self._products = self._squares if weights is None else arrays.zeros(TOGETHER + 1)
         """r.z likewise, with z = r without a preconditioner."""
@@ -112,8 +113,8 @@ class _Workspace:
     def _apply(self, square: Any, product: Any) -> None:
         """Find r.r, z = M r and r.z."""
         self._blas.dot(self._r, self._r, square)
-        if self._weights is not None:
-            current().arrays.multiply(self._weights, self._r, out=self._z)
+        if self.weights is not None:
+            current().arrays.multiply(self.weights, self._r, out=self._z)
             self._blas.dot(self._r, self._z, product)
 
     def run(self) -> list[float]:

@@ -105,12 +105,23 @@ class Backend(ABC):
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Return a copy in main memory, after all earlier kernels."""
 
-    @abstractmethod
     def fetch_async(self, numbers: Any) -> Callable[[], Floats]:
         """Queue a copy of at most `MAX_ASYNC_NUMBERS` numbers to main memory; return a function that waits for it.
 
         Later launches may overwrite the numbers. Of copies nobody has waited for, the last `ASYNC_COPIES` are valid.
+
+        Raises
+        ------
+        ValueError
+            If there are more numbers: the copy would write beyond its buffer.
         """
+        if numbers.size > MAX_ASYNC_NUMBERS:
+            raise ValueError(f"{numbers.size:,} numbers exceed the {MAX_ASYNC_NUMBERS:,} of a buffer; use to_host")
+        return self._copy_async(numbers)
+
+    @abstractmethod
+    def _copy_async(self, numbers: Any) -> Callable[[], Floats]:
+        """Queue the copy of `fetch_async`, which has checked the count."""
 
     def fetch(self, numbers: Any) -> list[float]:
         """Return a few floating-point numbers, such as the sums of a sweep."""

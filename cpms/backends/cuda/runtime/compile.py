@@ -297,7 +297,7 @@ class CudaBackend(Backend):
         host: np.ndarray[Any, Any] = self.arrays.asnumpy(array)
         return host
 
-    def fetch_async(self, numbers: Any) -> Callable[[], Floats]:
+    def _copy_async(self, numbers: Any) -> Callable[[], Floats]:
         """Copy on the current stream into one of several pinned buffers, in turn."""
         buffer, copied = next(self._own.buffers)
         runtime, stream = self.arrays.cuda.runtime, self.arrays.cuda.get_current_stream()

@@ -130,7 +130,7 @@ class HostBackend(Backend):
         """Copy."""
         return np.array(array)
 
-    def fetch_async(self, numbers: Any) -> Callable[[], Floats]:
+    def _copy_async(self, numbers: Any) -> Callable[[], Floats]:
         """Copy at once: launches are synchronous."""
         copied = np.array(numbers)
         return lambda: copied

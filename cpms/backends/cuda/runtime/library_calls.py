@@ -7,6 +7,7 @@ less.
 from __future__ import annotations
 
 import ctypes
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ _TYPES = {"i": ctypes.c_int, "p": ctypes.c_void_p}
 
 class Library:
     """A library's functions on handles of our own, one a device, with the stream set to CuPy's current one.
+
+    A thread keeps the others out from the choice of its stream to the end of its call, since they share the handle.
 
     Parameters
     ----------
@@ -54,6 +57,7 @@ class Library:
                 getattr(self._library, function).argtypes = [ctypes.c_void_p, *(_TYPES[letter] for letter in types)]
         self._handles: dict[int, ctypes.c_void_p] = {}
         self._streams: dict[int, int] = {}
+        self._lock = threading.Lock()
 
     def has(self, function: str) -> bool:
         """Return whether this version of the library has a function."""
@@ -67,7 +71,8 @@ class Library:
         RuntimeError
             If it returns another status than 0.
         """
-        self._check(function, self._handle(), *arguments)
+        with self._lock:
+            self._check(function, self._handle(), *arguments)
 
     def _check(self, function: str, *arguments: Any) -> None:
         status = getattr(self._library, function)(*arguments)

@@ -6,6 +6,7 @@ from typing import Any
 
 from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.compile import CudaBackend, missing
+from cpms.backends.mpi.exchange import world
 from cpms.base.errors import UnavailableError
 
 
@@ -22,21 +23,17 @@ def take(communicator: Any) -> None:
     """
     if current.chosen() and not isinstance(current.current(), CudaBackend):
         return
-    from mpi4py import MPI
+    with world.of_host(communicator) as here:
+        reasons = [reason for reason in here.allgather(missing()) if reason]
+        if reasons:
+            raise UnavailableError(f"ranks cannot multiply by engine 'cuda' here: {reasons[0]}")
+        import cupy
 
-    here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
-    reasons = [reason for reason in here.allgather(missing()) if reason]
-    if reasons:
-        raise UnavailableError(f"ranks cannot multiply by engine 'cuda' here: {reasons[0]}")
-    import cupy
-
-    _in_turn(here.rank)
-    addresses = here.allgather(cupy.cuda.Device().pci_bus_id)
-    ranks = here.size
-    here.Free()
-    if len(set(addresses)) < ranks:
+        _in_turn(here.rank)
+        ranks, devices = here.size, len(set(here.allgather(cupy.cuda.Device().pci_bus_id)))
+    if devices < ranks:
         raise UnavailableError(
-            f"{ranks} ranks on this host need a GPU each, but it has {len(set(addresses))}; start as many ranks as GPUs"
+            f"{ranks} ranks on this host need a GPU each, but it has {devices}; start as many ranks as GPUs"
         )
 
 
@@ -44,11 +41,8 @@ def share(communicator: Any) -> None:
     """Make devices of this host current in turn, shared by ranks if need be; do nothing without devices."""
     if missing():
         return
-    from mpi4py import MPI
-
-    here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
-    _in_turn(here.rank)
-    here.Free()
+    with world.of_host(communicator) as here:
+        _in_turn(here.rank)
 
 
 def _in_turn(rank: int) -> None:

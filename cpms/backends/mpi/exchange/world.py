@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -63,9 +65,17 @@ def ranks_here() -> int:
 
 def count_here(communicator: Any) -> int:
     """Return the number of ranks of a communicator on this machine; collective."""
+    with of_host(communicator) as here:
+        return int(here.size)
+
+
+@contextmanager
+def of_host(communicator: Any) -> Iterator[Any]:
+    """Yield the communicator of those ranks that share this machine's memory, and free it after; collective."""
     from mpi4py import MPI
 
     here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
-    count = int(here.size)
-    here.Free()
-    return count
+    try:
+        yield here
+    finally:
+        here.Free()
