@@ -179,7 +179,7 @@ def products(formats):
         yield product.ProductSpec(FP16, x=FP32, out="fp32", **far).slices(27, ell=False)
     for threads in product.THREADS_A_ROW:
         yield product.ProductSpec(None, vectors=2).rows(threads)
-    for vectors in product.TOGETHER:
+    for vectors in product.VECTORS_AT_ONCE:
         yield product.ProductSpec(vectors=vectors).rows(4)
         yield product.ProductSpec(vectors=vectors).slices(0, ell=True)
     yield product.ProductSpec().slices(27, ell=True)

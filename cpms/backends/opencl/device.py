@@ -109,7 +109,7 @@ def _matching(things: list[Any], text: str) -> list[Any]:
 
 
 def is_of_type(device: Any, kind: str) -> bool:
-    """Return the type of a device, "GPU" or "CPU"."""
+    """Return whether a device is of a type, "GPU" or "CPU"."""
     import pyopencl
 
     return bool(device.type & getattr(pyopencl.device_type, kind))

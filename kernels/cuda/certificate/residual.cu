@@ -94,8 +94,8 @@ CPMS_DEVICE CompensatedSum edge_sum(const u32* sources, const double* contributi
     return group_sum<Lanes>(sum);
 }
 
-// Long rows in ascending order, cut into pieces: edges first_edges[p] to first_edges[p + 1] - 1 are piece p, and
-// first_pieces the first of each row, with the end of the last.
+// Long rows in ascending order: pieces first_pieces[i] to first_pieces[i + 1] - 1 are of rows[i], and `sum_pieces` sums
+// their edges.
 struct LongRows {
     const u32 *rows, *first_pieces;
     u32 count, shortest;  // a row of `shortest` edges or more is long
@@ -123,7 +123,7 @@ CPMS_DEVICE void find_long_rows(const u32* indptr, u32 rows, u32 shortest, u32* 
     }
 }
 
-// One warp a piece.
+// Sums the edges begins[p] to ends[p] - 1 of each piece p. One warp a piece.
 CPMS_DEVICE void sum_pieces(const u32* begins, const u32* ends, u32 pieces, const u32* sources,
                             const double* contributions, double* sums) {
     const u32 warps = gridDim.x * block_warps;

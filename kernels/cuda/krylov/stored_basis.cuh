@@ -7,7 +7,7 @@
 namespace cpms {
 
 constexpr int slab_vectors = 16;
-constexpr int most_slabs = 16;  // `slab_vectors` times as many are the threads of a block
+constexpr int most_slabs = 16;  // slab_vectors * most_slabs are the threads of a block: `append` has one a vector
 constexpr int most_layers = 4;
 constexpr int most_chosen = 2 * most_slabs * slab_vectors;  // layers of vectors of a launch
 constexpr int any_mode = 3;

@@ -1,4 +1,4 @@
-// Sweeps of one rank, one a launch; the host does the exchanges between them (MPI). Each kernel reads from the last
+// Sweeps of one rank, one a launch; the host queues the exchanges between them. Each kernel reads from the last
 // exchange whether it still has work, so that the host can launch ahead.
 #include "multi_gpu/rank_sweeps.cuh"
 

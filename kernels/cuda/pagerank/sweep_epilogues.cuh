@@ -49,9 +49,9 @@ struct CorrectionSum<false> {
 
 // Inner sweep: r = damping (2^-read sum + lost w); c += r, where accumulated; z = Q(r / degree). `lost` is the mass
 // that the edges of the vector read do not carry (damped_lost of InnerFactors; the member `lost` is that of the vector
-// written). It flows to nodes as dangling mass does, by the sink distribution w,
-// so that rounding moves mass of r and loses none. The mass lost by z is computed from z as stored: that covers
-// saturation and the error of the approximate reciprocal, too.
+// written). It flows to nodes as dangling mass does, by the sink distribution w, so that rounding moves mass of r and
+// loses none. The mass lost by z is computed from z as stored: that covers saturation and the error of the approximate
+// reciprocal, too.
 template <class Q, bool Personal, bool Core = false, bool ByteDegrees = false, bool Accumulates = true>
 struct InnerEpilogue {
     static constexpr u32 prefetch_rows = Personal                      ? 4

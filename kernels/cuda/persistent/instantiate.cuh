@@ -2,9 +2,8 @@
 // kernel, which reads the kernel's parameters and `grid` by name; PARAMETERS are its own kernel parameters, among them
 // those of a Grid. THREADS of a block and resident BLOCKS of a multiprocessor bound the registers, and the arguments
 // after them are the kernel's template arguments. A kernel's residual sweeps and inner sweeps may use different
-// strategies. Structs are passed by value; cpms/backends/cuda/kernels/structs.py
-// describes them to the host. Where registers spill, __grid_constant__ lets the compiler read them again from constant
-// memory.
+// strategies. Structs are passed by value; cpms/backends/cuda/kernels/structs.py describes them to the host. Where
+// registers spill, __grid_constant__ lets the compiler read them again from constant memory.
 #pragma once
 #include "persistent/strategies.cuh"
 

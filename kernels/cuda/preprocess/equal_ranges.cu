@@ -1,4 +1,4 @@
-// Padded entries and warp ranges of equal shares directly from a graph's rows, in four launches. Rows of at least one
+// Padded entries and warp ranges of equal shares directly from a graph's rows, in five launches. Rows of at least one
 // entry begin at their first edge plus the empty rows before them, a prefix sum by blocks; a warp then writes each tile
 // of 256 entries as lanes load it, with its row-end flags, so that no entry is written twice and no flag needs an
 // atomic. Shares end at quantiles of a prefix sum of costs, as in merge-based CSR products (Merrill and Garland, 2016).

@@ -1,6 +1,6 @@
 // Exact lumping (ordinary lumpability; Kemeny and Snell, 1960): nodes with equal out-edges become one source. Equal
-// columns are found by hashing, one pass over the edges; cpms/backends/cuda/reduction/lumping.py verifies them and builds
-// the lumped graph.
+// are nodes whose hashes of 64 bits are, which one pass over the edges computes; cpms/backends/cuda/reduction/lumping.py
+// builds the lumped graph.
 #include "base/for_each_edge.cuh"
 #include "base/packed_float.cuh"
 

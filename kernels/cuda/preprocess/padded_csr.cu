@@ -53,7 +53,7 @@ CPMS_DEVICE void count_lines(const u32* sources, u32 tiles, u32 line_values, u16
     }
 }
 
-// Counts the out-edges of each node; past the last node, the edges of padding.
+// Counts the out-edges of each node; counts[nodes] are the sources that are no nodes, which the host refuses.
 CPMS_DEVICE void count_sources(const u32* sources, u64 edges, u32 nodes, u32* counts) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
@@ -75,7 +75,8 @@ CPMS_DEVICE void place_columns(const u32* starts, const u32* sources, const doub
     }
 }
 
-// values[k] is the out-weight of its source, times the weight already there; `out_weights` is 0 past the last row.
+// values[k] is the factor of its source, times the weight already there. `out_weights` are inverse out-weights, and 0
+// past the last row, where padding points to.
 CPMS_DEVICE void fill_values(const u32* sources, const double* out_weights, u64 entries, bool weighted,
                              double* values) {
     const u64 threads = (u64)gridDim.x * blockDim.x;

@@ -84,9 +84,8 @@ CPMS_DEVICE const u32* bases_of(const Product& p, u64 slice, u64 begin) {
 
 // Values in format V, of which RV segments are read; x in X, of which RX are; N vectors at a time. Columns are
 // compressed where OffsetBits is not 0, and lie in groups where Group is not 1; Far says that some slices have them in
-// full. C is 32 for slices of so many rows, 0
-// for one of all rows. A thread has the row at a place, in the order in which rows are stored; without groups entry k
-// of its row is k * step slots after its first slot.
+// full. C is 32 for slices of so many rows, 0 for one of all rows. A thread has the row at a place, in the order in
+// which rows are stored; without groups entry k of its row is k * step slots after its first slot.
 template <int C, int Width, int OffsetBits, bool Far, int Group, class V, int RV, class X, int RX, class Real, class Index,
           class Out, int N>
 CPMS_DEVICE void product_slices(const Product& p) {

@@ -58,7 +58,10 @@ def difference(
         If the vectors differ in format or length, or a size does not fit.
     """
     if fresh.length != old.length or fresh.format != old.format or fresh.exponent != old.exponent:
-        raise InputError("a change needs two vectors of one format and length")
+        raise InputError(
+            f"a change needs two vectors of one format and length, not {fresh.format.name} of {fresh.length} and "
+            f"{old.format.name} of {old.length}"
+        )
     _check_divisor(divisor, fresh.length)
     backend = current()
     arguments = (
@@ -66,7 +69,7 @@ def difference(
         *(np.float64(2.0**-fresh.exponent), workspace.partials, workspace.counter, result),
     )
     variant = streaming.difference(fresh.format, write, read, pattern=divisor is not None)
-    backend.run(variant, _blocks(fresh.length // 4), arguments)
+    backend.run(variant, reduction_blocks(fresh.length // 4), arguments)
 
 
 def selected_sum(x: SegmentedArray, selected: Any, *, read: int, workspace: Reduction, result: Any) -> None:
@@ -80,7 +83,7 @@ def selected_sum(x: SegmentedArray, selected: Any, *, read: int, workspace: Redu
         *(x.memory, selected, np.uint32(len(selected)), np.uint32(x.length)),
         *(workspace.partials, workspace.counter, result),
     )
-    current().run(streaming.selected_sum(x.format, read), _blocks(len(selected)), arguments)
+    current().run(streaming.selected_sum(x.format, read), reduction_blocks(len(selected)), arguments)
 
 
 def plain_norm(x: SegmentedArray, divisor: Any | None, *, read: int, workspace: Reduction, result: Any) -> None:
@@ -91,7 +94,7 @@ def plain_norm(x: SegmentedArray, divisor: Any | None, *, read: int, workspace: 
         *(workspace.partials, workspace.counter, result),
     )
     variant = streaming.plain_norm(x.format, read, pattern=divisor is not None)
-    current().run(variant, _blocks(x.length // 4), arguments)
+    current().run(variant, reduction_blocks(x.length // 4), arguments)
 
 
 def fetch_sweep_async(found: Any) -> Callable[[], Sweep]:
@@ -112,10 +115,11 @@ def scale(x: SegmentedArray, factor: float, *, segments: int) -> None:
     """Multiply a vector by ``factor``, reading and writing its first ``segments`` segments."""
     seed = x.format.seed if isinstance(x.format, FloatFormat) else 0
     arguments = (x.memory, np.uint32(x.length), np.float64(factor), np.uint64(seed % 2**64))
-    current().run(streaming.scale(x.format, segments), _blocks(x.length // 4), arguments)
+    current().run(streaming.scale(x.format, segments), reduction_blocks(x.length // 4), arguments)
 
 
-def _blocks(items: int) -> int:
+def reduction_blocks(items: int) -> int:
+    """Return the blocks of a launch over so many items: no more than a `Reduction` has partial results for."""
     return min(_MAX_BLOCKS, current().grid_size(items))
 
 

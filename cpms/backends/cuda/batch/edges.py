@@ -18,6 +18,7 @@ import numpy as np
 from cpms.backends.cuda.kernels import batched, structs
 from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE
 from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.backends.cuda.runtime.structs import pack
@@ -31,6 +32,8 @@ MAX_COLUMNS = 128
 """Queries that one launch serves; float64 residual sweeps process `RESIDUAL_COLUMNS` of them at a time."""
 RESIDUAL_COLUMNS = 64
 _WARPS = DEFAULT_SHAPE.warps
+BLOCK_WARPS = THREADS // 32
+"""Warps of a block of the kernels that finish a sweep, which have one total or query each."""
 _TASK_TILES = 2
 """Tiles of 256 entries that a warp processes before the warps of its block combine their rows."""
 _COLUMN_MULTIPLE = 16
@@ -242,7 +245,7 @@ class BatchGraph:
                 *(self.partials, np.uint32(blocks), np.uint32(stride), np.uint32(used)),
                 *(np.uint32(count), np.uint32(sums), found[first:]),
             )
-            current().run(batched.BATCH_REDUCE, -(-count * used // 8), arguments)
+            current().run(batched.BATCH_REDUCE, -(-count * used // BLOCK_WARPS), arguments)
         values: Floats = current().to_host(found).reshape(count, stride)
         return values
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.backends.cuda.batch.edges import (
+    BLOCK_WARPS,
     HISTORY_BYTES,
     MAX_COLUMNS,
     PRODUCT_COLUMNS,
@@ -82,6 +83,10 @@ class SentHistory:
         """Return a vector of the history from a column on."""
         return self.sent[place].reshape(-1)[column * self.storage.width // 8 :]
 
+    def all_from(self, column: int) -> tuple[Any, np.uint64]:
+        """Return the arguments that give kernels all vectors from a column on: the first, and the bytes between two."""
+        return self.at(0, column), np.uint64(self.sent[0].nbytes)
+
 
 class InnerSweeps:
     """Inner sweeps of an outer step.
@@ -114,8 +119,7 @@ class InnerSweeps:
         arrays, problem = current().arrays, sent_history.graph.problem
         self._history, self._columns, self._correction = sent_history, query_columns, correction
         self._accelerates = anderson and len(sent_history) == HISTORY_VECTORS
-        self._sent_place = self._sweeps_since = 0
-        """The vector that the next sweep reads; sweeps since the correction was updated."""
+        self._sent_place = self._sweeps_since = 0  # the vector that the next sweep reads; sweeps since the last update
         options, begins = self._initial_options(largest, limits), limits > 0
         lost_mass = self._quantise(options)
         self._uniform_share = 1.0 / problem.graph.nodes if problem.dangling == "uniform" else 0.0
@@ -139,31 +143,12 @@ class InnerSweeps:
         graph = sent_history.graph
         for first, used in groups_of(self._columns.stride, MAX_COLUMNS):
             _, inner = batched.batch_inner_sweeps(sent_history.storage, columns_per_lane(used))
-            arguments = (
-                *(
-                    graph.edges,
-                    self._nodes(first, used),
-                    self._from_column(self._ends, first),
-                    self._from_column(self._options, first),
-                ),
-                *(sent_history.at(self._sent_place, first), sent_history.at(self._sweeps_since, first)),
-            )
-            blocks = graph.launch(inner, arguments)
-            arguments = (
-                *(
-                    *self._partials(blocks, used),
-                    *self._factors(),
-                    self._max_exponent(),
-                    self._from_column(self._ends, first),
-                ),
-                *(
-                    self._from_column(self._options, first),
-                    self._from_column(sent_history.records, first),
-                    np.uint32(self._sweeps_since),
-                    report[first:],
-                ),
-            )
-            current().run(batched.BATCH_ADVANCE, -(-used // 8), arguments)
+            ends, options, records = self._from_column(first, self._ends, self._options, sent_history.records)
+            vectors = sent_history.at(self._sent_place, first), sent_history.at(self._sweeps_since, first)
+            blocks = graph.launch(inner, (graph.edges, self._nodes(first, used), ends, options, *vectors))
+            given = *self._partials(blocks, used), *self._factors(), self._max_exponent(), ends, options, records
+            arguments = *given, np.uint32(self._sweeps_since), report[first:]
+            current().run(batched.BATCH_ADVANCE, -(-used // BLOCK_WARPS), arguments)
         self._sent_place = self._sweeps_since
 
     def end(self, counts: npt.NDArray[np.int64]) -> None:
@@ -177,34 +162,21 @@ class InnerSweeps:
     def _combine(self) -> None:
         sent_history, graph = self._history, self._history.graph
         for first, used in groups_of(self._columns.stride, PRODUCT_COLUMNS):
-            arguments = (
-                *(
-                    self._nodes(first, used),
-                    self._from_column(self._ends, first),
-                    self._from_column(sent_history.records, first),
-                ),
-                *(sent_history.at(0, first), np.uint64(sent_history.sent[0].nbytes)),
+            ends, options, records, weights = self._from_column(
+                first, self._ends, self._options, sent_history.records, sent_history.weights
             )
+            arguments = self._nodes(first, used), ends, records, *sent_history.all_from(first)
             blocks = graph.launch(batched.batch_products(sent_history.storage), arguments)
-            arguments = (
-                *(*self._partials(blocks, used), self._max_exponent(), self._from_column(self._ends, first)),
-                *(
-                    self._from_column(self._options, first),
-                    self._from_column(sent_history.records, first),
-                    self._from_column(sent_history.weights, first),
-                ),
-            )
-            current().run(batched.BATCH_COMBINE, -(-used // 8), arguments)
+            arguments = *self._partials(blocks, used), self._max_exponent(), ends, options, records, weights
+            current().run(batched.BATCH_COMBINE, -(-used // BLOCK_WARPS), arguments)
         for group in groups_of(self._columns.stride, MAX_COLUMNS):
             first, used = group
             blocks = self._apply_history(
                 group, sent_history.weights, len(sent_history) - 1, ends=self._ends, sends=True
             )
-            arguments = (
-                *(*self._partials(blocks, used), *self._factors(), self._from_column(self._ends, first)),
-                *(self._from_column(self._options, first), self._from_column(sent_history.records, first)),
-            )
-            current().run(batched.BATCH_AFTER_COMBINE, -(-used // 8), arguments)
+            of_columns = self._from_column(first, self._ends, self._options, sent_history.records)
+            arguments = *self._partials(blocks, used), *self._factors(), *of_columns
+            current().run(batched.BATCH_AFTER_COMBINE, -(-used // BLOCK_WARPS), arguments)
 
     def _apply_history(
         self, group: tuple[int, int], weights: Any, last: int, *, ends: Any | None = None, sends: bool = False
@@ -214,19 +186,18 @@ class InnerSweeps:
         With ``ends``, only queries that are still active are updated.
         """
         sent_history, (first, used) = self._history, group
+        weights, correction = self._from_column(first, weights, self._correction)
+        (active,) = (_ALWAYS,) if ends is None else self._from_column(first, ends)
         arguments = (
-            *(self._nodes(first, used), _ALWAYS if ends is None else self._from_column(ends, first)),
-            *(
-                self._from_column(weights, first),
-                np.uint32(last),
-                sent_history.at(0, first),
-                np.uint64(sent_history.sent[0].nbytes),
-            ),
-            self._from_column(self._correction, first),
+            self._nodes(first, used),
+            active,
+            weights,
+            np.uint32(last),
+            *sent_history.all_from(first),
+            correction,
         )
-        return sent_history.graph.launch(
-            batched.batch_apply_history(sent_history.storage, columns_per_lane(used), sends=sends), arguments
-        )
+        variant = batched.batch_apply_history(sent_history.storage, columns_per_lane(used), sends=sends)
+        return sent_history.graph.launch(variant, arguments)
 
     def _initial_options(self, largest: Floats, limits: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return the options of each query's inner sweeps: factor, two parts of lost mass, scale and its inverse."""
@@ -242,21 +213,17 @@ class InnerSweeps:
 
         def launch(first: int, used: int) -> int:
             quantise, _ = batched.batch_inner_sweeps(sent_history.storage, columns_per_lane(used))
-            arguments = (
-                self._nodes(first, used),
-                self._from_column(options_on_device, first),
-                self._from_column(self._correction, first),
-                sent_history.at(0, first),
-            )
+            options, correction = self._from_column(first, options_on_device, self._correction)
+            arguments = self._nodes(first, used), options, correction, sent_history.at(0, first)
             return sent_history.graph.launch(quantise, arguments)
 
         lost_mass: Floats = sent_history.graph.reduce(1, 1, self._columns.stride, MAX_COLUMNS, launch)[0]
         return lost_mass
 
     @staticmethod
-    def _from_column(numbers: Any, column: int) -> Any:
-        """Return numbers of all queries, stored in rows, from a column on."""
-        return numbers.reshape(-1)[column:]
+    def _from_column(column: int, *of_queries: Any) -> tuple[Any, ...]:
+        """Return arrays of numbers of all queries, stored in rows, from a column on."""
+        return tuple(numbers.reshape(-1)[column:] for numbers in of_queries)
 
     def _nodes(self, first: int, used: int) -> Struct:
         return self._history.graph.nodes(self._columns.teleport, first, used, self._columns.stride)

@@ -43,7 +43,7 @@ _COST = Cost(
     solve_entry=8e-5,
     solve_entry_one_block=8e-5,
 )
-"""Costs of a batch of few queries; those of 100 queries are three times as high a node or edge."""
+"""Costs of a batch of few queries, in microseconds; a node or edge of 100 queries costs three times as much."""
 _MIN_REACH = 1e-100
 """Part of a teleport on swept nodes below which it counts as none: contributions might overflow float64 otherwise."""
 _TO_STAGNATION = Stopping(1e-14, max_iterations=1 << 16)
@@ -109,15 +109,9 @@ class BatchCore:
         positions[trimming.core :] += np.uint32(1)
         levels = []
         for first, last in pairwise(accumulate(trimming.downstream, initial=trimming.core)):
-            level, level_degree = (
-                _Level.of(f"the nodes downstream of the core of {name}", first, last, rows),
-                degree[first:last],
-            )
-            levels.append(
-                BatchGraph.of_rows(
-                    problem, level, level_degree, level_degree, ColumnPositions(positions, trimming.core)
-                )
-            )
+            level = _Level.of(f"the nodes downstream of the core of {name}", first, last, rows)
+            columns, of_level = ColumnPositions(positions, trimming.core), degree[first:last]
+            levels.append(BatchGraph.of_rows(problem, level, of_level, of_level, columns))
         return cls(swept, levels, trimming.order, current().to_host(trimming.position), degree, uniform_scores)
 
     @property
@@ -181,11 +175,8 @@ class BatchCore:
 
     def _solve_levels(self, contributions: Any, downstream: list[Query], scale: Floats) -> Floats:
         """Write contributions of all levels into their rows; return their mass."""
-        teleport, scales = (
-            TeleportEntries.of(downstream, self.degree[self.swept.count :]),
-            current().arrays.asarray(scale),
-        )
-        mass, row = np.zeros_like(scale), 0
+        teleport = TeleportEntries.of(downstream, self.degree[self.swept.count :])
+        scales, mass, row = current().arrays.asarray(scale), np.zeros_like(scale), 0
         for level in self.levels:
             mass += _solve_level(level, contributions, teleport.from_row(row), scales, self.swept.count + 1 + row)
             row += level.count
@@ -210,10 +201,8 @@ def _solve_level(level: BatchGraph, contributions: Any, teleport: TeleportEntrie
     out = contributions[row:].reshape(-1)
 
     def launch(first: int, used: int) -> int:
-        arguments = (
-            *(level.edges, level.nodes(teleport, first, used, stride), np.float64(level.problem.damping)),
-            *(scales[first:], contributions.reshape(-1)[first:], out[first:]),
-        )
+        nodes, vectors = level.nodes(teleport, first, used, stride), (contributions.reshape(-1)[first:], out[first:])
+        arguments = level.edges, nodes, np.float64(level.problem.damping), scales[first:], *vectors
         return level.launch(batched.batch_downstream(columns_per_lane(used)), arguments)
 
     mass: Floats = level.reduce(1, 1, stride, RESIDUAL_COLUMNS, launch)[0]

@@ -158,10 +158,9 @@ class CudaRefinementBatch(Lockstep):
         columns, has_correction = self._columns, current().arrays.asarray(self._has_correction)
 
         def launch(first: int, used: int) -> int:
-            arguments = (
-                *(self._graph.nodes(columns.teleport, first, used, columns.stride), has_correction[first:]),
-                *(self._iterates.contributions.reshape(-1)[first:], self._correction.reshape(-1)[first:]),
-            )
+            nodes = self._graph.nodes(columns.teleport, first, used, columns.stride)
+            vectors = self._iterates.contributions.reshape(-1)[first:], self._correction.reshape(-1)[first:]
+            arguments = nodes, has_correction[first:], *vectors
             return self._graph.launch(batched.batch_correct(columns_per_lane(used)), arguments)
 
         mass, lost_mass = self._graph.reduce(2, 2, columns.stride, RESIDUAL_COLUMNS, launch)
@@ -215,7 +214,7 @@ class CudaRefinementBatch(Lockstep):
 
 
 def read_later(numbers: Any) -> Callable[[], Floats]:
-    """Return a function that waits for numbers: `Backend.note`, unless they are too many for it."""
+    """Return a function that waits for numbers: `Backend.fetch_async`, unless they are too many for it."""
     return current().fetch_async(numbers) if numbers.size <= MAX_ASYNC_NUMBERS else lambda: current().to_host(numbers)
 
 

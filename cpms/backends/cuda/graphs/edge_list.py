@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cpms.backends.cuda.arrays import out_degrees
 from cpms.backends.cuda.arrays.codec import as_device_array
-from cpms.backends.cuda.kernels.template import PACKS_OF_EDGES, ROWS_OF_EDGES, Variant
+from cpms.backends.cuda.kernels.template import PACKS_OF_EDGES, ROWS_OF_EDGES
+from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.real_arrays import plain_array
@@ -22,10 +24,8 @@ from cpms.graph.graph import Graph
 from cpms.storage.device import on_device
 
 _FIND_ROWS, _UNPACK, _NARROW = ROWS_OF_EDGES
-_COUNT_SOURCES = Variant("count_sources")
 _EDGE_BYTES = 28
 """Bytes of device memory an edge while a graph is built: ids, keys, the sort's copy, and sources."""
-_MOST_NODES, _MOST_EDGES = 2**31, 2**32 - 2048
 
 
 class DeviceArrays(NamedTuple):
@@ -91,7 +91,7 @@ def from_csr(indptr: Any, sources: Any, *, name: str) -> DeviceArrays:
     if low < 0 or high >= nodes:
         raise InputError(f"an edge comes from node {low if low < 0 else high}, but nodes are 0 to {nodes - 1}")
     words = ids.astype(np.uint32)
-    return DeviceArrays(begins.astype(np.uint32), words, _counted(words, nodes, name))
+    return DeviceArrays(begins.astype(np.uint32), words, out_degrees.counted(words, nodes, name))
 
 
 def uploaded(graph: Graph) -> DeviceArrays:
@@ -106,7 +106,7 @@ def uploaded(graph: Graph) -> DeviceArrays:
     with current().memory_for(graph.name, 4 * graph.edges + 24 * graph.nodes):
         indptr = _narrowed(current().upload(graph.indptr.astype(np.int64, copy=False)))
         sources = current().upload(graph.sources.astype(np.int32, copy=False)).view(np.uint32)
-        return DeviceArrays(indptr, sources, _counted(sources, graph.nodes, graph.name))
+        return DeviceArrays(indptr, sources, out_degrees.counted(sources, graph.nodes, graph.name))
 
 
 def _narrowed(numbers: Any) -> Any:
@@ -114,16 +114,6 @@ def _narrowed(numbers: Any) -> Any:
     made = current().arrays.empty(len(numbers), np.uint32)
     current().run(_NARROW, current().grid_size(len(numbers)), (numbers, np.uint64(len(numbers)), made))
     return made
-
-
-def _counted(sources: Any, nodes: int, name: str) -> Any:
-    """Return how many edges leave each node; refuse sources that are no nodes."""
-    counts = current().arrays.zeros(nodes + 1, np.uint32)
-    arguments = sources, np.uint64(len(sources)), np.uint32(nodes), counts
-    current().run(_COUNT_SOURCES, current().grid_size(len(sources)), arguments)
-    if current().to_host(counts[-1:])[0]:
-        raise InputError(f"a source of {name} is not among 0 to {nodes - 1}; each must be one of these")
-    return counts[:-1]
 
 
 def _ids(values: Any, name: str) -> Any:
@@ -152,7 +142,7 @@ def require_countable(name: str, nodes: int, edges: int) -> None:
     ------
     UnsupportedError
     """
-    if nodes >= _MOST_NODES or edges + nodes >= _MOST_EDGES:
+    if not memory_limits.is_countable(nodes, edges):
         raise UnsupportedError(
             f"graphs in device memory have fewer than 2^31 nodes, and fewer than 2^32 edges and nodes; {name} has "
             f"{nodes:,} nodes and {edges:,} edges; use Graph.from_edges"

@@ -11,16 +11,18 @@ from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
 from cpms.formats.formats import FP64, FloatFormat, SegmentFormat
 
 _REALS = {"fp64": "double", "fp32": "float"}
-TOGETHER = (8, 4, 2)
+VECTORS_AT_ONCE = (8, 4, 2)
 """Vectors of a block that a product takes at a time; what is left is a vector alone."""
 WIDEST = 64
 """Most columns of slices whose width is a constant of the kernel."""
 BLOCK_ENTRIES, BLOCK_ROWS = 1024, 2048
 """Most entries and most rows of a block of rows in CSR."""
-_PARTS_FROM, _MOST_TIMES = 2**22, 8
+_ENTRIES_A_BLOCK_LENGTH, _MOST_BLOCK_LENGTHS = 2**22, 8
+"""A part of a long row is longer by a block's entries for so many entries of the matrix, up to so many times."""
 _RUN_BYTES = 32
 """Bytes of values that a thread loads of a group, at most."""
 THREADS_A_ROW = (1, 2, 4, 8, 16, 32)
+"""Threads of a row in CSR in a product with a block of vectors."""
 
 
 def type_of(storage: ValueFormat | None) -> tuple[str, str]:
@@ -45,7 +47,7 @@ def part_entries(entries: int) -> int:
     >>> part_entries(10**6), part_entries(10**7), part_entries(10**9)
     (1024, 2048, 8192)
     """
-    return BLOCK_ENTRIES * min(max(entries // _PARTS_FROM, 1), _MOST_TIMES)
+    return BLOCK_ENTRIES * min(max(entries // _ENTRIES_A_BLOCK_LENGTH, 1), _MOST_BLOCK_LENGTHS)
 
 
 def column_group(values: ValueFormat | None, offset_bits: int) -> int:
@@ -73,15 +75,19 @@ class ProductSpec:
     values : format or None
         Of the matrix; None for a pattern.
     read : int
-        Segments of values.
+        Segments of values, of which a product reads so many.
     x : format
         Of the vector: fp64 and fp32 where it is a plain array.
     read_x : int
+        Segments of the vector.
     compute : {"fp64", "fp32"}
+        Type of products and sums.
     index_bits : {32, 64}
+        Of starts, row numbers, and columns as they are.
     out : {"fp64", "fp32"}
+        Type of the result.
     vectors : int
-        In a block.
+        Of a block, multiplied at a time.
     offset_bits : {0, 8, 16}
         Of compressed columns, in SELL; 0 where columns are stored as they are.
     group : {1, 2, 4, 8}

@@ -51,7 +51,7 @@ ARNOLDI = np.dtype(
 """``Arnoldi`` of ``krylov/stored_basis.cuh``."""
 _FIRST, _SECOND, _ENDED, _ANY = range(4)
 """Modes: a first and a second pass of Gram-Schmidt, a cycle that has ended, and launches that work in every mode."""
-_TOGETHER = 4
+_QUEUED_STEPS = 4
 """Steps that are enqueued at once; as many more are enqueued before the host waits for their results."""
 
 
@@ -188,7 +188,7 @@ class CudaArnoldi(ArnoldiSteps):
 
     def _queue(self) -> None:
         """Enqueue a few steps, and a transfer of their results."""
-        count = min(_TOGETHER, self._cycle.most - self._queued)
+        count = min(_QUEUED_STEPS, self._cycle.most - self._queued)
         for _ in range(count):
             self._step()
         numbers = self._numbers[: len(_STATE) + len(_ENTRY) * self._queued]

@@ -19,8 +19,8 @@ from cpms.sparse.matrix import Matrix
 from cpms.sparse.row_patterns import RowPatterns, row_patterns
 from cpms.storage.array import encode
 
-BATCH, TOGETHER, WARP = 4, 4, 32
-"""``pattern_batch``, and ``pattern_rows`` of float32, in ``krylov/cg.cu``; lanes of a warp."""
+BATCH, THREAD_ROWS, WARP = 4, 4, 32
+"""Entries of a batch, and rows of a thread: ``pattern_batch``, and ``pattern_rows`` of float32, in ``krylov/cg.cu``."""
 _LARGEST_STRIDE, _LARGEST_SIZE = 1 << 29, 1 << 31
 _SAMPLES = 1 << 10
 _LEAST_SHARE = 0.5
@@ -84,9 +84,9 @@ class PatternMatrix:
 def row_stride(found: RowPatterns) -> int:
     """Return a distance at which rows mostly have equal patterns, for the rows of a thread: as a rule a grid's plane.
 
-    Distances of the most frequent pattern are tried, and multiples of small ones. Of nearly equal ones the largest is
-    taken, since a block finds near values of the vector in its cache anyway. Where no distance will do, it is one of
-    more rows than there are.
+    Distances of the most frequent pattern are tried, and multiples of small ones. Among those whose
+    share of equal rows is nearly the largest, small ones are left out, since a block finds near values of the vector in
+    its cache anyway. Where no distance will do, it is one of more rows than there are.
 
     Examples
     --------
@@ -108,12 +108,12 @@ def row_stride(found: RowPatterns) -> int:
 
 def _equal_share(of_row: Any, stride: int, random: np.random.Generator) -> float:
     """Return the share of warps in which each thread has rows of one pattern; by samples."""
-    threads = len(of_row) // (TOGETHER * stride) * stride
+    threads = len(of_row) // (THREAD_ROWS * stride) * stride
     if threads < WARP or stride > _LARGEST_STRIDE:
         return 0.0
     thread = WARP * random.integers(threads // WARP, size=_SAMPLES)[:, None] + np.arange(WARP)
-    first = thread // stride * (TOGETHER * stride) + thread % stride
-    equal = [of_row[first] == of_row[first + r * stride] for r in range(1, TOGETHER)]
+    first = thread // stride * (THREAD_ROWS * stride) + thread % stride
+    equal = [of_row[first] == of_row[first + r * stride] for r in range(1, THREAD_ROWS)]
     return float(np.logical_and.reduce(equal).all(axis=1).mean())
 
 

@@ -24,14 +24,15 @@ from cpms.formats.formats import FP64, Format
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
 
-_EACH = 5
-_MOST = 512
-"""Sweeps in a launch."""
+_SWEEP_NUMBERS = 5
+"""Numbers that a launch reports of each sweep, after the count of sweeps and the time of the launch."""
+_MOST_SWEEPS = 512
+"""Most sweeps of a launch."""
 
 
 @dataclass(frozen=True, eq=False)
 class FusedOperator(Operator[Any]):
-    """The 0/1 structure in device memory; vectors are float64 shares."""
+    """The 0/1 structure in device memory; vectors are contributions (x / out-degree) in float64."""
 
     problem: Problem
     graph: PersistentGraph
@@ -57,11 +58,11 @@ class FusedOperator(Operator[Any]):
 
     def sweeps(self, x: Any, out: Any, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:  # noqa: ARG002
         """Launch many sweeps at once."""
-        request = pack(POWER_REQUEST, tolerance=tol, norm=NORMS.index(norm), max_sweeps=min(most, _MOST))
+        request = pack(POWER_REQUEST, tolerance=tol, norm=NORMS.index(norm), max_sweeps=min(most, _MOST_SWEEPS))
         self.launch(request, x, out)
         numbers = current().fetch_async(self.report)()
         count, launched_ns = numbers[:2].tolist()
-        rows = numbers[2:][: _EACH * int(count)].reshape(-1, _EACH)
+        rows = numbers[2:][: _SWEEP_NUMBERS * int(count)].reshape(-1, _SWEEP_NUMBERS)
         l1, squares, mass, linf, ended_ns = rows.T.tolist()
         found = list(map(Sweep, l1, np.sqrt(squares).tolist(), linf, mass))
         return Sweeps(found, seconds_since(launched_ns, ended_ns))
@@ -104,4 +105,4 @@ def operator(problem: Problem, graph: PersistentGraph) -> FusedOperator:
 
 def report() -> Any:
     """Return the output buffer of a kernel of many sweeps."""
-    return current().arrays.zeros(2 + _EACH * _MOST, np.float64)
+    return current().arrays.zeros(2 + _SWEEP_NUMBERS * _MOST_SWEEPS, np.float64)

@@ -2,8 +2,8 @@
 
 A sweep is a sparse matrix-vector product whose gathers of x limit its speed. Graphs in the device's cache take a
 segmented sum in cache; larger ones take deterministic propagation blocking, a tiled gather or a hub cache, and a direct
-gather otherwise. The choice rests on sampled locality
-(`cpms.backends.cuda.arrays.access_sampling`), so it costs little beside building the layout.
+gather otherwise. The choice rests on sampled locality (`cpms.backends.cuda.arrays.access_sampling`), so it costs little
+beside building the layout.
 """
 
 from __future__ import annotations
@@ -176,18 +176,14 @@ class StrategyData(NamedTuple):
     @property
     def strategy(self) -> Strategy:
         """The strategy, for inner sweeps whose values fit its shared memory."""
-        chosen = (
-            *(
-                (self.residual_blocking, ALL_BLOCKED),
-                (self.inner_blocking, INNER_BLOCKED),
-                (self.panels, INNER_TILED_GATHER),
-            ),
-            *(
-                (self.hub_cache, HUB_CACHE_GATHER),
-                (self.in_cache, IN_CACHE_GATHER),
-            ),
+        by_part = (
+            (self.residual_blocking, ALL_BLOCKED),
+            (self.inner_blocking, INNER_BLOCKED),
+            (self.panels, INNER_TILED_GATHER),
+            (self.hub_cache, HUB_CACHE_GATHER),
+            (self.in_cache, IN_CACHE_GATHER),
         )
-        return next((strategy for part, strategy in chosen if part is not None), DIRECT_GATHER)
+        return next((strategy for part, strategy in by_part if part is not None), DIRECT_GATHER)
 
     def arguments(self, strategy: Strategy, rows: int) -> tuple[Any, ...]:
         """Return the kernel arguments of a strategy besides `WarpRanges`, in order, for so many rows."""

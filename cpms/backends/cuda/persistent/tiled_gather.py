@@ -154,8 +154,8 @@ def split_evenly(begins: Integers, ends: Integers, parts: Integers) -> tuple[Int
 
 def _rows_of(entries: padded_csr.PaddedCsr, tiles: Integers) -> Integers:
     """Return the row of the first entry of each tile; for a position past the last tile, the last row."""
-    first_slots = current().arrays.asarray(np.minimum(tiles * WHOLE_VALUES, entries.count - 1).astype(np.uint32))
-    return current().to_host(entries.rows_at(first_slots)).astype(np.int64)
+    first_entries = current().arrays.asarray(np.minimum(tiles * WHOLE_VALUES, entries.count - 1).astype(np.uint32))
+    return current().to_host(entries.rows_at(first_entries)).astype(np.int64)
 
 
 def _panel_begins(sources: Any, block_begins: Integers, capacity: int) -> Integers:
@@ -167,12 +167,12 @@ def _panel_begins(sources: Any, block_begins: Integers, capacity: int) -> Intege
     done: list[Integers] = []
     max_groups = capacity - 3  # lists are filled up to a multiple of 4
     while len(begins):
-        group_ids = np.concatenate([_count_groups(keys, count) for keys, _, count in _keys(sources, begins, ends)])
-        fits = (group_ids <= max_groups) | (ends - begins <= 1)
+        counts = np.concatenate([_count_groups(keys, panels) for keys, _, panels in _keys(sources, begins, ends)])
+        fits = (counts <= max_groups) | (ends - begins <= 1)
         done.append(begins[fits])
-        begins, ends, group_ids = begins[~fits], ends[~fits], group_ids[~fits]
+        begins, ends, counts = begins[~fits], ends[~fits], counts[~fits]
         # Parts that still do not fit are split again.
-        parts = np.minimum(-(-group_ids * 33 // (32 * max_groups)), ends - begins)
+        parts = np.minimum(-(-counts * 33 // (32 * max_groups)), ends - begins)
         begins, ends = split_evenly(begins, ends, parts)
     return np.append(np.sort(np.concatenate(done)), tiles)
 
@@ -197,27 +197,26 @@ def _keys(sources: Any, begins: Integers, ends: Integers, *, inverse: bool = Fal
         yield unique.astype(np.int64), local_indices, len(lengths)
 
 
-def _count_groups(keys: Any, count: int) -> Integers:
+def _count_groups(keys: Any, panels: int) -> Integers:
     """Return the number of groups of each panel."""
-    group_ids = current().arrays.bincount(keys >> 32, minlength=count)
-    return current().to_host(group_ids).astype(np.int64)
+    return current().to_host(current().arrays.bincount(keys >> 32, minlength=panels)).astype(np.int64)
 
 
 def _list_groups(sources: Any, begins: Integers) -> tuple[Integers, Any, Any]:
     """Return the begins of lists, the lists, and the index of each entry's value in its panel."""
     arrays = current().arrays
     group_begins, groups, local_indices, done = [np.zeros(1, np.int64)], [], [], 0
-    for keys, inverse, count in _keys(sources, begins[:-1], begins[1:], inverse=True):
-        number, group_ids = keys >> 32, _count_groups(keys, count)
-        firsts = np.cumsum(group_ids) - group_ids
-        padded = -(-group_ids // 4) * 4
+    for keys, inverse, panels in _keys(sources, begins[:-1], begins[1:], inverse=True):
+        panel_of, counts = keys >> 32, _count_groups(keys, panels)
+        firsts = np.cumsum(counts) - counts
+        padded = -(-counts // 4) * 4
         shift = np.cumsum(padded) - padded - firsts
         filled_groups = arrays.zeros(int(padded.sum()), np.uint32)
-        filled_groups[arrays.asarray(shift)[number] + arrays.arange(len(keys))] = keys & (2**32 - 1)
+        filled_groups[arrays.asarray(shift)[panel_of] + arrays.arange(len(keys))] = keys & (2**32 - 1)
         groups.append(filled_groups)
         group_begins.append(group_begins[-1][-1] + np.cumsum(padded))
         entries = sources[done : done + inverse.size]
-        local_index = (inverse.reshape(-1) - arrays.asarray(firsts)[number[inverse.reshape(-1)]]) * GROUP_NODES
+        local_index = (inverse.reshape(-1) - arrays.asarray(firsts)[panel_of[inverse.reshape(-1)]]) * GROUP_NODES
         local_indices.append((local_index + entries % np.uint32(GROUP_NODES)).astype(np.uint16))
         done += inverse.size
     return np.concatenate(group_begins), arrays.concatenate(groups), arrays.concatenate(local_indices)

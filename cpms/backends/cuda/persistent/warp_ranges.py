@@ -127,9 +127,9 @@ class WarpRanges:
             )
             begins = load_balance.split_tiles(cost, blocks * shape.warps)
         count = len(begins)
-        first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
-        rows = entries.rows_at(first_slots)
-        first = arrays.searchsorted(first_slots, entries.starts[rows], side="right") - 1
+        first_entries = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
+        rows = entries.rows_at(first_entries)
+        first = arrays.searchsorted(first_entries, entries.starts[rows], side="right") - 1
         ranges = cls(
             shape=shape,
             blocks=blocks,
@@ -181,9 +181,9 @@ def blocks_for(shape: Shape, ranges: int) -> int:
 
     A warp that shares its scheduler with few others ends sooner.
     """
-    max_bytes, processors = current().persistent_blocks(shape), current().processors
+    most, processors = current().persistent_blocks(shape), current().processors
     few = ranges <= processors * shape.warps
-    return max(1, min(max_bytes, processors if few else max_bytes, ranges))
+    return max(1, min(most, processors if few else most, ranges))
 
 
 def _streamed_bytes(tiles: int, nodes: int) -> float:

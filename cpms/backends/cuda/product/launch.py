@@ -27,8 +27,8 @@ PRODUCT = np.dtype(
     ]
 )
 """``Product`` of ``product/row_end.cuh``."""
-OF_BLOCKS = (*_OF_LONG_ROWS, "ended")
-"""Arrays of blocks of rows in CSR."""
+OF_BLOCKS = (*_OF_LONG_ROWS, "ended", "first_even")
+"""Fields of blocks of rows in CSR."""
 BLOCK_VECTORS = 16
 BLOCK = np.dtype(
     [

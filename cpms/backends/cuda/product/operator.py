@@ -18,7 +18,7 @@ from cpms.backends.cuda.kernels.product import (
     BLOCK_ENTRIES,
     BLOCK_ROWS,
     THREADS_A_ROW,
-    TOGETHER,
+    VECTORS_AT_ONCE,
     WIDEST,
     ProductSpec,
     column_group,
@@ -209,15 +209,9 @@ class CudaProduct(ArrangedProduct, CudaVectors):
         spec = self._spec(levels[0], x_format, x_read, launch.real(out))
         blocks = whole_blocks(self.arrangement.matrix.rows) if cut is None else cut.count
         sums = None if extra.dot is None else backend.arrays.empty(blocks, np.float64)
-        packed = self._packed(memory, out, alpha * to_real, beta)
-        more = {"add": extra.add, "dot": extra.dot, "sums": sums, "factor": float(extra.factor), "length": len(x)}
-        for name, value in more.items():
-            if value is not None:
-                packed[name] = value if np.isscalar(value) else backend.address(value)
-        if cut is not None:
-            for name in launch.OF_BLOCKS:
-                packed[name] = backend.address(getattr(cut, name))
-            packed["first_even"] = cut.first_even
+        of_blocks = {} if cut is None else {name: getattr(cut, name) for name in launch.OF_BLOCKS}
+        of_rows = {"add": extra.add, "dot": extra.dot, "sums": sums, "factor": float(extra.factor)}
+        packed = self._packed(memory, out, alpha * to_real, beta, length=len(x), **of_rows, **of_blocks)
         return self._variant(spec), blocks, packed, sums
 
     def _multiply_block(self, x: Any, out: Any, alpha: float, beta: float, read: int | None) -> None:
@@ -225,12 +219,11 @@ class CudaProduct(ArrangedProduct, CudaVectors):
         backend, layout = current(), self.arrangement
         at, left = 0, x.shape[1]
         while left > 1:
-            count = next(size for size in TOGETHER if size <= left)
+            count = next(size for size in VECTORS_AT_ONCE if size <= left)
             spec = self._spec(read, as_stored(x, None)[1], 1, launch.real(out), vectors=count)
-            packed = self._packed(x, out, alpha, beta)
+            packed = self._packed(x, out, alpha, beta, stride=x.shape[1], length=x.size)
             packed["x"] += at * x.itemsize
             packed["out"] += at * out.itemsize
-            packed["stride"], packed["length"] = x.shape[1], x.size
             if layout.slice_rows:
                 blocks = whole_blocks(layout.matrix.rows)
                 launch.product(spec.slices(0, ell=layout.layout == "ell"), blocks, packed)
@@ -253,7 +246,8 @@ class CudaProduct(ArrangedProduct, CudaVectors):
         found = self.compressed
         return spec if found is None else replace(spec, offset_bits=found.offset_bits, far=found.far is not None)
 
-    def _packed(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
+    def _packed(self, x: Any, out: Any, alpha: float, beta: float, **more: Any) -> Any:
+        """Return the arguments of ``out = alpha A x + beta out``, and more of them by their names."""
         layout, values = self.arrangement, self.values
         factor = alpha if values is None else alpha * 2.0**-values.exponent
         arrays = {
@@ -271,7 +265,7 @@ class CudaProduct(ArrangedProduct, CudaVectors):
             held_apart = {"far": self.compressed.far, "far_columns": self.compressed.far_columns}
             arrays |= {"bases": self.compressed.bases, **held_apart}
             sizes["base_stride"] = -(-self.width // 4) * 4
-        return launch.arguments(**arrays, values=held, **sizes, alpha=factor, beta=float(beta))
+        return launch.arguments(**arrays, values=held, **sizes, alpha=factor, beta=float(beta), **more)
 
     @cached_property
     def _threads(self) -> int:

@@ -1,9 +1,9 @@
 """Conjugate gradients of cuSPARSE and cuBLAS, as their users write them with care: the baseline of measurements.
 
 The product is the fastest of cuSPARSE's algorithms for the matrix, analysed before; vector operations are cuBLAS's with
-scalars in device memory. `TOGETHER` iterations are one CUDA graph, captured once a matrix and preconditioner, after
-which the host fetches their residuals. An iteration reads or writes 14 vectors of float64 besides the matrix, and 5
-more with a diagonal preconditioner, which is one elementwise kernel and one more dot product.
+scalars in device memory. Four iterations are one CUDA graph, captured once a matrix and preconditioner, after which the
+host fetches their residuals. An iteration reads or writes 14 vectors of float64 besides the matrix, and 5 more with a
+diagonal preconditioner, which is one elementwise kernel and one more dot product.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vendor_libraries import Blas, DenseVector
 from cpms.contracts.linear_solve import SolveStatus, SolveTask
 
-TOGETHER = 4
+GRAPH_ITERATIONS = 4
 _RESTARTS = 5
 """Residuals found anew in float64, should the recurrence have drifted from the true one."""
 _PREPARED: weakref.WeakKeyDictionary[CusparseProduct, _Workspace] = weakref.WeakKeyDictionary()
@@ -80,11 +80,11 @@ class _Workspace:
         self._product, self._blas = operator.fastest, Blas(np.float64)
         self.x, self._r, self._p, self._q = (arrays.zeros(size) for _ in range(4))
         self._of_x, self._of_p, self._of_q = (DenseVector(v, size) for v in (self.x, self._p, self._q))
-        self._squares = arrays.zeros(TOGETHER + 1)
+        self._squares = arrays.zeros(GRAPH_ITERATIONS + 1)
         """r.r before each iteration of a graph, and after the last."""
         self.weights = weights
         self._z = self._r if weights is None else arrays.zeros(size)
-        self._products = self._squares if weights is None else arrays.zeros(TOGETHER + 1)
+        self._products = self._squares if weights is None else arrays.zeros(GRAPH_ITERATIONS + 1)
         """r.z likewise, with z = r without a preconditioner."""
         self._numbers = arrays.zeros(4)
         self._curvature, self._alpha, self._minus, self._beta = (self._numbers[k : k + 1] for k in range(4))
@@ -118,7 +118,7 @@ class _Workspace:
             self._blas.dot(self._r, self._z, product)
 
     def run(self) -> list[float]:
-        """Do `TOGETHER` iterations and return r.r after each; a second call captures the graph."""
+        """Do `GRAPH_ITERATIONS` iterations and return r.r after each; a second call captures the graph."""
         self._runs += 1
         if self._runs == 2:
             self._graph = current().capture(self._launch)
@@ -131,7 +131,7 @@ class _Workspace:
     def _launch(self) -> None:
         blas, squares, products = self._blas, self._squares, self._products
         products[:1] = products[-1:]
-        for j in range(TOGETHER):
+        for j in range(GRAPH_ITERATIONS):
             before, after = products[j : j + 1], products[j + 1 : j + 2]
             self._product.multiply(self._of_p, self._of_q)
             blas.dot(self._p, self._q, self._curvature)

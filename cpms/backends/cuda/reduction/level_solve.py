@@ -116,7 +116,9 @@ class CoreRows:
     nodes, edges : int
         Of the core.
     indptr, sources : device arrays of uint32
+        Edges within the core.
     inflow_indptr, inflow_sources : device arrays of uint32
+        Edges from upstream nodes.
     """
 
     name: str
@@ -137,10 +139,8 @@ class CoreRows:
             return cls(name, nodes, len(sources), row_begins, sources, row_begins[:0], sources[:0])
         is_internal = sources < np.uint32(nodes)
         internal_before = arrays.concatenate([arrays.zeros(1, np.uint32), arrays.cumsum(is_internal, dtype=np.uint32)])
-        indptr, internal_degree = internal_before[row_begins], sources[is_internal]
-        return cls(
-            name, nodes, len(internal_degree), indptr, internal_degree, row_begins - indptr, sources[~is_internal]
-        )
+        indptr, internal = internal_before[row_begins], sources[is_internal]
+        return cls(name, nodes, len(internal), indptr, internal, row_begins - indptr, sources[~is_internal])
 
     def internal_degree(self) -> Any:
         """Return the number of edges of each node within the core, a device array of uint32."""

@@ -81,7 +81,7 @@ class _Groups(NamedTuple):
         Group of each position.
     is_representative : device array of bool, shape (core,)
         Whether a position is the first of its group.
-    lumped_nodes : device array of bool, shape (core,)
+    is_lumped : device array of bool, shape (core,)
         Whether its group has more than one position.
     sizes : device array of int64
         Size of each group.
@@ -89,7 +89,7 @@ class _Groups(NamedTuple):
 
     number: Any
     is_representative: Any
-    lumped_nodes: Any
+    is_lumped: Any
     sizes: Any
 
     @classmethod
@@ -154,7 +154,7 @@ def _reduced_order(trimming: Trimming, degree: Any, groups: _Groups) -> ReducedO
     arrays, nodes, core = current().arrays, trimming.order, trimming.core
     downstream = core + sum(trimming.upstream)
     degree = degree[nodes]
-    lumped_nodes = nodes[:core][groups.lumped_nodes]
+    lumped_nodes = nodes[:core][groups.is_lumped]
     representative = arrays.where(groups.sizes > 1, np.uint32(LUMPED), nodes[:core][groups.is_representative])
     order = arrays.concatenate([representative, nodes[core:downstream], lumped_nodes, nodes[downstream:]])
     unread = arrays.zeros(len(lumped_nodes), np.uint32)
@@ -177,7 +177,7 @@ def _reduced_rows(rows: DeviceRows, trimming: Trimming, groups: _Groups) -> Perm
     """Return the rows in the reduced order; a group's row concatenates those of its nodes."""
     arrays, nodes, core = current().arrays, trimming.order, trimming.core
     old, downstream = arrays.arange(len(nodes), dtype=np.int64), core + sum(trimming.upstream)
-    lumped_nodes = old[:core][groups.lumped_nodes]
+    lumped_nodes = old[:core][groups.is_lumped]
     new = old + len(groups.sizes) - core
     new[downstream:] += len(lumped_nodes)
     new[:core] = arrays.where(groups.is_representative, groups.number, _ABSENT)
@@ -191,10 +191,8 @@ def _reduced_rows(rows: DeviceRows, trimming: Trimming, groups: _Groups) -> Perm
     ends = arrays.cumsum(lengths, dtype=np.int64)
     firsts, second_first, second_last = ends - lengths, downstream, downstream + len(lumped_nodes)
     begins, second_begins = arrays.empty(len(nodes), np.int64), arrays.full(len(nodes), _ABSENT, np.int64)
-    begins[order_of_rows[:second_first]], begins[order_of_rows[second_last:]] = (
-        firsts[:second_first],
-        firsts[second_last:],
-    )
+    begins[order_of_rows[:second_first]] = firsts[:second_first]
+    begins[order_of_rows[second_last:]] = firsts[second_last:]
     second_begins[lumped_nodes] = firsts[second_first:second_last]
     row_begins = arrays.zeros(len(groups.sizes) + len(order_of_rows) - core + 1, np.uint32)
     row_begins[1:] = arrays.concatenate([ends[arrays.cumsum(groups.sizes) - 1], ends[core:]])

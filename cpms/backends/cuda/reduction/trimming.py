@@ -50,7 +50,8 @@ class Cost(NamedTuple):
         Cost of preparation: of looking for what can be trimmed, of building a reduced problem, and of an entry in
         both.
     sweeps : int
-        Sweeps that a solve takes, about 16 to 119 to 1e-10; see `cpms.backends.cuda.reduction.convergence_estimate`.
+        Sweeps that a solve takes, between 16 and 119 for a tolerance of 1e-10; see
+        `cpms.backends.cuda.reduction.convergence_estimate`.
     sweep, level, narrow_level, launch : float
         Fixed cost of a sweep, of a level, of a level that one block solves, and of the substitution's launch.
     sweep_entry, solve_entry, solve_entry_one_block : float

@@ -6,6 +6,17 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.graph.graph import Graph
 
 
+def is_countable(nodes: int, edges: int) -> bool:
+    """Return whether 32 bits count nodes, with a sign, and edges with an entry for each empty row and padding.
+
+    Examples
+    --------
+    >>> is_countable(2**31 - 1, 2**30), is_countable(2**31, 0), is_countable(1, 2**32 - 2048)
+    (True, False, False)
+    """
+    return nodes < 2**31 and edges + nodes < 2**32 - 2048
+
+
 def refusal(engine: str, graph: Graph, needed: int, *, what: str, advice: str) -> str | None:
     """Return a sentence if a graph does not fit into 32-bit counts or free device memory; None if it does.
 
@@ -20,7 +31,7 @@ def refusal(engine: str, graph: Graph, needed: int, *, what: str, advice: str) -
     advice : str
         The remedy that the sentence offers.
     """
-    if graph.nodes >= 2**31 or graph.edges + graph.nodes >= 2**32 - 2048:
+    if not is_countable(graph.nodes, graph.edges):
         return (
             f"engine {engine} counts nodes below 2^31 and edges and nodes below 2^32; {graph.name} has "
             f"{graph.nodes:,} nodes and {graph.edges:,} edges"

@@ -135,7 +135,7 @@ class SparseProduct:
         import cupy
 
         if {rows.dtype.itemsize, sources.dtype.itemsize} != {4}:
-            raise ValueError(f"cuSPARSE reads these indices as 32 bits: {rows.dtype}, {sources.dtype}")
+            raise ValueError(f"rows and sources are {rows.dtype} and {sources.dtype}; cuSPARSE is given them as int32")
         self.layout, self.rows, self.sources, self.values = layout, rows, sources, values
         self._alpha = np.array(factor, values.dtype)
         self._beta = np.zeros(1, values.dtype)

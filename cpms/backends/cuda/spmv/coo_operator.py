@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.arrays import codec, launch_norms
-from cpms.backends.cuda.arrays.launch_norms import Reduction
+from cpms.backends.cuda.arrays.launch_norms import Reduction, reduction_blocks
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
@@ -30,8 +30,6 @@ from cpms.formats.formats import FP64, Format, element_type
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
 from cpms.storage.device import on_device
-
-_MAX_BLOCKS = 2048
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ class CooOperator(Operator[Vector]):
         count, workspace = self.dangling_nodes.size, self.workspaces[0]
         if count:
             arguments = (x, self.dangling_nodes, np.uint32(count), workspace.partials, workspace.counter, self.found)
-            self.matrix.edges.run(self.kernels.dangling, _blocks(count), arguments)
+            self.matrix.edges.run(self.kernels.dangling, reduction_blocks(count), arguments)
 
     def _apply_epilogue(self, out: Any) -> None:
         arguments = (
@@ -186,12 +184,12 @@ class CooOperator(Operator[Vector]):
             *(self.sink, np.uint32(self.sink.size > 1), self.teleport, np.uint32(self.teleport.size > 1)),
             *(np.float64(self.problem.damping), np.uint32(self.problem.graph.nodes), out),
         )
-        self.matrix.edges.run("coo_epilogue", _blocks(self.problem.graph.nodes), arguments)
+        self.matrix.edges.run("coo_epilogue", reduction_blocks(self.problem.graph.nodes), arguments)
 
     def _compute_norms(self, fresh: Any, old: Any) -> None:
         nodes, workspace = self.problem.graph.nodes, self.workspaces[1]
         arguments = (fresh, old, np.uint32(nodes), workspace.partials, workspace.counter, self.found[1:])
-        self.matrix.edges.run(self.kernels.distance, _blocks(nodes), arguments)
+        self.matrix.edges.run(self.kernels.distance, reduction_blocks(nodes), arguments)
 
 
 def prepared(problem: Problem, storage: Format, kernels: SweepKernels) -> CooOperator:
@@ -224,7 +222,3 @@ def device_bytes(problem: Problem, storage: Format) -> int:
     """Return about how many bytes of device memory a solve needs, temporary arrays of the upload included."""
     graph = problem.graph
     return (12 + 2 * storage.bytes_read()) * graph.edges + (20 + 3 * storage.bytes_read()) * graph.nodes
-
-
-def _blocks(items: int) -> int:
-    return min(_MAX_BLOCKS, current().grid_size(items))

@@ -103,7 +103,9 @@ def ell(
     """Multiply by ELL, ``width`` columns of ``out.length`` entries, with the epilogue."""
     _check(x, out, values, (sources,))
     if values.length != width * out.length:
-        raise InputError(f"{width} columns of {out.length} entries need {width * out.length} values")
+        raise InputError(
+            f"{width} columns of {out.length} entries need {width * out.length} values, not {values.length}"
+        )
     arguments = sources, values.memory, np.uint32(width), x.memory, np.uint32(rows), epilogue.argument(out)
     variant = _variant("spmv_ell", x, values, read, write)
     current().run(variant, -(-out.length // (2 * THREADS)), arguments)
@@ -154,8 +156,11 @@ def _variant(
 
 def _check(x: SegmentedArray, out: SegmentedArray, values: SegmentedArray | None, indices: tuple[Any, ...]) -> None:
     if x.length != out.length or x.format != out.format:
-        raise InputError("a sweep needs two vectors of one format and length")
+        raise InputError(
+            f"a sweep needs two vectors of one format and length, not {x.format.name} of {x.length} and "
+            f"{out.format.name} of {out.length}"
+        )
     if values is not None and values.format != x.format and not (x.format == FP64 and values.format.exact):
         raise InputError(f"matrix values in {values.format.name} do not go with a vector in {x.format.name}")
     if any(index.dtype != np.uint32 for index in indices):
-        raise InputError("indices must be uint32")
+        raise InputError(f"indices are {', '.join(str(index.dtype) for index in indices)}; convert them to uint32")

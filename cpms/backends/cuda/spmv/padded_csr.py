@@ -14,13 +14,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from cpms.backends.cuda.arrays import out_degrees
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels.streaming import BLOCKS
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES, Variant
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv.reordering import Reordering
-from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.errors import UnsupportedError
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
 from cpms.graph.graph import Graph
 from cpms.sparse.transition_values import edge_values
@@ -219,9 +220,17 @@ class PaddedCsr:
 
 
 def require_countable(name: str, edges: int, entries: int) -> None:
-    """Refuse more entries than 32 bits count."""
+    """Refuse more entries than 32 bits count.
+
+    Raises
+    ------
+    UnsupportedError
+    """
     if entries >= 2**32 - WHOLE_VALUES:
-        raise UnsupportedError(f"{name} has {edges:,} edges; engine cuda counts fewer than 2^32")
+        raise UnsupportedError(
+            f"engine cuda counts fewer than 2^32 entries, an edge or an empty row each; {name} has {entries:,} of "
+            f"{edges:,} edges; use engine cpu"
+        )
 
 
 def for_lanes(entries: Any, bits: int) -> Any:
@@ -289,12 +298,7 @@ def out_degree(graph: Graph, rows: Rows | None = None) -> Any:
         return held.out_degree
     if not isinstance(rows, DeviceRows):
         return current().upload(graph.out_degree).astype(np.uint32)
-    counts = current().arrays.zeros(graph.nodes + 1, np.uint32)
-    arguments = rows.sources, np.uint64(rows.edges), np.uint32(graph.nodes), counts
-    current().run(Variant("count_sources"), current().grid_size(rows.edges), arguments)
-    if current().to_host(counts[-1:])[0]:
-        raise InputError(f"a source of {graph.name} is not among 0 to {graph.nodes - 1}; each must be one of these")
-    return counts[:-1]
+    return out_degrees.counted(rows.sources, graph.nodes, graph.name)
 
 
 def columns_to_device(graph: Graph) -> tuple[Any, Any | None]:

@@ -66,37 +66,33 @@ class DeviceRefinement(Refinement):
     ) -> OuterStep:
         """Do one outer step: a correction, a float64 residual sweep, then inner sweeps on the quantised residual."""
         request = OuterRequest(inner_reduction, 0.0, tol, norm, max_inner + 1)
-        return self._round(storage, request, extrapolate=False)
+        return self._outer_step(storage, request, anderson=False)
 
     def outer_steps(self, storage: FloatFormat | None, request: OuterRequest) -> list[OuterStep]:
         """Do one outer step."""
-        return [self._round(storage, request, extrapolate=self.anderson)]
+        return [self._outer_step(storage, request, anderson=self.anderson)]
 
     def read(self) -> Floats:
         """Return x, in main memory."""
         return self._rows.download(self._x.own)
 
-    def _round(self, storage: FloatFormat | None, request: OuterRequest, *, extrapolate: bool) -> OuterStep:
+    def _outer_step(self, storage: FloatFormat | None, request: OuterRequest, *, anderson: bool) -> OuterStep:
         """Do an outer step with one launch for each sweep."""
         began = work_clock.now()
         residual = self._residual_sweep()
-        found = Sweep(
-            residual.l1,
-            math.sqrt(residual.squares) if residual.squares >= 0 else math.nan,
-            residual.linf,
-            residual.mass,
-        )
+        l2 = math.sqrt(residual.squares) if residual.squares >= 0 else math.nan
+        found = Sweep(residual.l1, l2, residual.linf, residual.mass)
         sums, seconds, size = [residual.sum], [work_clock.now() - began], found.of(request.norm)
-        low: list[float] = []
+        inner_l1: list[float] = []
         most = min(request.most - 1, inner_max_iterations(request.inner_reduction, self.damping))
         if storage is not None and most > 0 and request.tol <= size < math.inf:
             until = inner_tolerance(request.inner_reduction, request.tol, self.damping, residual.l1, size)
-            for totals in self._inner_sweeps(storage, until=until, most=most, extrapolate=extrapolate):
-                low.append(totals.l1)
+            for totals in self._inner_sweeps(storage, until=until, most=most, anderson=anderson):
+                inner_l1.append(totals.l1)
                 sums.append(totals.sum)
                 seconds.append(work_clock.now() - began)
-        self._has_c = bool(low)
-        return OuterStep(found=found, inner_l1=low, sums=sums, seconds=seconds)
+        self._has_c = bool(inner_l1)
+        return OuterStep(found=found, inner_l1=inner_l1, sums=sums, seconds=seconds)
 
     def _residual_sweep(self) -> RankTotals:
         rows, x, fresh, has_c, totals = self._rows, self._x, self._fresh, self._has_c, self._totals
@@ -113,20 +109,18 @@ class DeviceRefinement(Refinement):
         self._x, self._fresh = fresh, x
         return rows.totals(totals)()
 
-    def _inner_sweeps(
-        self, storage: FloatFormat, *, until: float, most: int, extrapolate: bool
-    ) -> Iterator[RankTotals]:
+    def _inner_sweeps(self, storage: FloatFormat, *, until: float, most: int, anderson: bool) -> Iterator[RankTotals]:
         """Sweep until ||r||_1 is at most ``until``; yield the totals of each sweep while the next one runs.
 
         Fewer sweeps are queued than lie between two combinations, so the decision on the next one is in time.
         """
         rows = self._rows
         self._prepare_format(storage)
-        arguments = (_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
+        arguments = (_quantiser(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
         rows.launch(multi_gpu.rank_quantise(storage, rows.shape), self._totals, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
         ahead: deque[Callable[[], RankTotals]] = deque()
-        combines = extrapolate and len(self._z) == HISTORY_VECTORS
+        combines = anderson and len(self._z) == HISTORY_VECTORS
         sent = queued = 0
         for seen in range(most):
             while queued < min(most, seen + AHEAD):
@@ -154,7 +148,9 @@ class DeviceRefinement(Refinement):
             products, combine = multi_gpu.rank_combination(storage, rows.shape)
             rows.launch(products, last, self._products, history)
             rows.exchange.queue_totals(self._products)
-            rows.launch(combine, last, first, history, _storing(storage, rows), self._products.received_totals, self._c)
+            rows.launch(
+                combine, last, first, history, _quantiser(storage, rows), self._products.received_totals, self._c
+            )
             rows.exchange.queue(first)
 
         self._repeat(launch, storage.width)
@@ -165,7 +161,7 @@ class DeviceRefinement(Refinement):
 
         def launch() -> None:
             variant = multi_gpu.rank_inner_sweep(storage, rows.shape, personal=rows.personal)
-            rows.launch(variant, old, new, _storing(storage, rows), old.argument, new.argument, self._c)
+            rows.launch(variant, old, new, _quantiser(storage, rows), old.argument, new.argument, self._c)
             rows.exchange.queue(new)
 
         self._repeat(launch, storage.width, sent, into)
@@ -182,17 +178,18 @@ class DeviceRefinement(Refinement):
         self._inner_graphs.clear()
         self._z = ()
         vector = self._rows.exchange.vector
-        slots = history_vectors(storage)
-        self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(slots))
+        count = history_vectors(storage)
+        self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(count))
         shape, personal = self._rows.shape, self._rows.personal
-        sweeping = [
-            *(multi_gpu.rank_quantise(storage, shape), multi_gpu.rank_inner_sweep(storage, shape, personal=personal)),
-            *(multi_gpu.rank_combination(storage, shape) if slots == HISTORY_VECTORS else ()),
+        kernels = [
+            multi_gpu.rank_quantise(storage, shape),
+            multi_gpu.rank_inner_sweep(storage, shape, personal=personal),
+            *(multi_gpu.rank_combination(storage, shape) if count == HISTORY_VECTORS else ()),
         ]
-        self._rows.exchange.compile(storage.width, *sweeping)
+        self._rows.exchange.compile(storage.width, *kernels)
         self._storage = storage
 
 
-def _storing(storage: FloatFormat, rows: DeviceRows) -> Struct:
-    """Return the argument of storing z; stochastic rounding has a seed for each rank."""
+def _quantiser(storage: FloatFormat, rows: DeviceRows) -> Struct:
+    """Return the kernel argument that quantises z; stochastic rounding has a seed for each rank."""
     return quantiser_argument(storage, rank_seed(storage.seed, rows.transport.rank))

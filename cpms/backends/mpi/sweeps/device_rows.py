@@ -111,7 +111,7 @@ class DeviceRows:
             raise UnsupportedError(reason)
         with current().memory_for(own.name, needed):
             self.exchange = exchange(which, transport, halo, rows.bounds)
-            self.graph = self._resident(own, value_bytes)
+            self.graph = self._arranged(own, value_bytes)
 
     @property
     def nbytes(self) -> int:
@@ -146,8 +146,8 @@ class DeviceRows:
 
     def totals(self, vector: Gathered) -> Callable[[], RankTotals]:
         """Return a function that waits for the present totals; no exchange may overwrite them before."""
-        noted = current().fetch_async(vector.received_totals)
-        return lambda: RankTotals.of(noted())
+        fetched = current().fetch_async(vector.received_totals)
+        return lambda: RankTotals.of(fetched())
 
     def upload(self, values: Floats, vector: Gathered) -> None:
         """Write this rank's rows of float64 ``values``, shape (nodes,), into its part, as contributions."""
@@ -163,14 +163,15 @@ class DeviceRows:
         parts = [values[rank * part_length :][: bounds[rank + 1] - bounds[rank]] for rank in range(transport.ranks)]
         return np.concatenate(parts) * np.maximum(self.rows.leaving, 1)
 
-    def _resident(self, own: Graph, value_bytes: int) -> PersistentGraph:
+    def _arranged(self, own: Graph, value_bytes: int) -> PersistentGraph:
+        """Bring the rows to the device, arranged for sweeps."""
         arrays, rows, problem = current().arrays, self.rows, self.problem
         # The number of values read is the same for all exchanges, and with it the tiles and the order of sums.
-        steps = DEFAULT.tiles_per_range(self.read_values, value_bytes)
+        range_tiles = DEFAULT.tiles_per_range(self.read_values, value_bytes)
         columns = padded_csr.ColumnPositions(self.exchange.positions(rows), self.exchange.values)
         edges, entries, strategy_data = WarpRanges.empty(), padded_csr.PaddedCsr.of(own), DIRECT_GATHER_DATA
         if own.nodes:
-            edges, entries = WarpRanges.of(entries, own, steps, columns=columns, in_cache=False)
+            edges, entries = WarpRanges.of(entries, own, range_tiles, columns=columns, in_cache=False)
             if self.exchange.within:
                 strategy_data = StrategyData.of(edges, entries, self.exchange.values, value_bytes, _REQUEST)
         return PersistentGraph(
@@ -182,10 +183,10 @@ class DeviceRows:
             teleport=arrays.asarray(_own(problem.teleport_or_scalar, rows)),
             order=None,
             strategy_data=strategy_data,
-            row_begins=entries.starts if self._keeps_errors(own, strategy_data) else None,
+            row_begins=entries.starts if self._uses_error_feedback(own, strategy_data) else None,
         )
 
-    def _keeps_errors(self, own: Graph, strategy_data: StrategyData) -> bool:
+    def _uses_error_feedback(self, own: Graph, strategy_data: StrategyData) -> bool:
         """Return whether nodes keep rounding errors, which all ranks do or none; a rank without rows follows."""
         if not (self.exchange.within and self.problem.dangling_follows_teleport):
             return False
