@@ -91,6 +91,24 @@ def test_arrays_arrive_whatever_a_stream_has_done_by_then(sizes, dtype, seed):
             assert made.memory.tobytes() == strided.tobytes()
 
 
+@pytest.mark.parametrize(("stream_ptr", "one_thread"), [(0, False), (1, False), (2, True)])
+def test_a_stream_of_each_thread_is_not_used_from_other_threads(monkeypatch, stream_ptr, one_thread):
+    monkeypatch.setattr(pinned_transfer, "_BUFFER_BYTES", 64)
+    transfer, stream = lazy_transfer()
+    stream.ptr, movers = stream_ptr, set()
+    move = stream.memcpyAsync
+
+    def moved_here(*given):
+        movers.add(threading.get_ident())
+        move(*given)
+
+    transfer._cupy.cuda.runtime.memcpyAsync = moved_here
+    monkeypatch.setattr(pinned_transfer.threads, "available", lambda: 2)
+    values = np.arange(1000.0)
+    assert transfer.to_host(transfer.to_device(values)).tobytes() == values.tobytes()
+    assert (movers == {threading.get_ident()}) == one_thread
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("count", [pinned_transfer.MIN_BYTES // 8 - 1, 1 << 17, (1 << 21) - 1, 1 << 21, 5_000_011])
 def test_arrays_are_the_same_on_a_gpu(gpu_backend, count):

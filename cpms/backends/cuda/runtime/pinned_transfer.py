@@ -6,7 +6,7 @@ are in flight, so that a transfer takes about as long as the bus needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
@@ -19,6 +19,8 @@ from cpms.base import threads
 MIN_BYTES = 1 << 20
 """Size from which transfer in parts is faster."""
 _BUFFER_BYTES, _BUFFERS = 1 << 22, 16
+_STREAM_PER_THREAD = 2
+"""``cudaStreamPerThread``, which is another stream in each thread."""
 
 
 class PinnedTransfer:
@@ -49,7 +51,7 @@ class PinnedTransfer:
                 self._move(made.data.ptr + part[0], buffer.ctypes.data, len(here), stream, to_device=True)
                 copied.record(stream)
 
-        threads.each(send, threads.ranges(len(given), at_least=_BUFFER_BYTES))
+        self._each_part(send, len(given), stream)
         return made
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
@@ -66,8 +68,13 @@ class PinnedTransfer:
                 copied.synchronize()
                 here[:] = buffer[: len(here)]
 
-        threads.each(receive, threads.ranges(len(taken), at_least=_BUFFER_BYTES))
+        self._each_part(receive, len(taken), stream)
         return made
+
+    def _each_part(self, move: Callable[[tuple[int, int]], None], size: int, stream: Any) -> None:
+        """Move all parts of so many bytes, in threads unless the stream is another one in these."""
+        parts = threads.ranges(size, at_least=_BUFFER_BYTES)
+        threads.each(move, parts, threads=1 if stream.ptr == _STREAM_PER_THREAD else None)
 
     def _here(self) -> tuple[Any, Any]:
         return self._cupy.cuda.get_current_stream(), self._cupy.cuda.Device()
