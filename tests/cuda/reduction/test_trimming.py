@@ -125,6 +125,19 @@ def test_a_core_begins_at_what_it_gets(engine, graph, data):
             assert first.sum() == pytest.approx(1.0, abs=1e-14)
 
 
+def test_an_interrupted_solve_leaves_no_vector_behind(engine):
+    chain = Graph.from_edges([0, 1, 2, 2, 3, *range(4, 100)], [1, 2, 0, 1, 0, *range(3, 99)])
+    refinement = engine.refinement(Problem(chain))
+    assert isinstance(refinement, TrimmedRefinement)
+
+    def interrupt(smaller):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        refinement.solve_reduced(interrupt)
+    assert refinement.core.follow is None
+
+
 @given(graph=graphs_with_a_core(), data=st.data())
 @few
 def test_answers_are_certified(engine, graph, data):

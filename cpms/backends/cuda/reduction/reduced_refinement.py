@@ -113,8 +113,10 @@ class TrimmedRefinement(ReducedRefinement):
         if core and self._core_has_teleport():
             core.start(self._first, from_rounded=True)
             core.anderson, core.error_feedback, core.follow = self.anderson, self.error_feedback, follow
-            iterate(core)
-            core.follow = None  # Its closure holds x.
+            try:
+                iterate(core)
+            finally:
+                core.follow = None  # Its closure holds x.
         else:
             follow(FinalContributions.without_launch(self._level_solve.contributions))
         current().synchronize()
