@@ -26,7 +26,7 @@ void reduce(const sum *mine, local sum *shared, global sum *out) {
 }
 
 kernel void norms_of_parts(uint nodes, global const real *x, global const real *out,
-                               global const uint *out_degree, global sum *parts) {
+                           global const uint *out_degree, global sum *parts) {
     local sum shared[NUMBERS * WIDTH];
     sum mine[NUMBERS] = {0, 0, 0, 0, 0};
     const size_t first = get_group_id(0) * (size_t)PART;

@@ -125,4 +125,4 @@ def reduction_blocks(items: int) -> int:
 
 def _check_divisor(divisor: Any | None, length: int) -> None:
     if divisor is not None and (divisor.dtype != np.uint32 or divisor.size < length):
-        raise InputError(f"the divisor must hold {length} numbers of 32 bits")
+        raise InputError(f"the divisor holds {divisor.size} numbers of {divisor.dtype}; give {length} of uint32")

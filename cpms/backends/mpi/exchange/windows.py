@@ -18,8 +18,6 @@ from cpms.backends.cuda.runtime.current import current
 Opened = tuple[Any, tuple[int, ...]]
 _WHOLE_BYTES = 2 << 20
 """The granularity of parts: smaller allocations may share a mapping, and no memory may be mapped twice."""
-
-
 _ALIGNED = 256
 """Bytes of which parts in main memory begin at a multiple, as device memory does; Open MPI's do not."""
 
