@@ -9,7 +9,7 @@ import scipy.sparse
 import cpms
 from cpms import DeviceGraph, Graph, InputError, UnsupportedError
 from cpms.api.given_graph import given_graph, loaded_graph
-from cpms.backends.cuda.graphs import edge_list
+from cpms.backends.cuda.runtime import memory_limits
 from cpms.cli import main
 from cpms.graph import csr_build
 from cpms.sources.readers.npz import save_npz
@@ -114,7 +114,7 @@ def test_what_has_no_place_on_the_device_is_read_into_main_memory(tmp_path, monk
             np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
     assert type(loaded_graph(str(twice), "cpu", ReadOptions())) is Graph
     assert type(loaded_graph(str(weighted), "cuda", ReadOptions(weights="ignore"))) is DeviceGraph
-    monkeypatch.setattr(edge_list, "_MOST_EDGES", 3)
+    monkeypatch.setattr(memory_limits, "_ENTRIES_BELOW", 3)
     assert type(loaded_graph(str(twice), "cuda_fused", ReadOptions())) is Graph
     with pytest.raises(UnsupportedError, match="fewer than"):
         DeviceGraph.load(twice)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from cpms.backends.cuda.runtime.current import current
 from cpms.graph.graph import Graph
 
+_NODES_BELOW, _ENTRIES_BELOW = 2**31, 2**32 - 2048
+
 
 def is_countable(nodes: int, edges: int) -> bool:
     """Return whether 32 bits count nodes, with a sign, and edges with an entry for each empty row and padding.
@@ -14,7 +16,7 @@ def is_countable(nodes: int, edges: int) -> bool:
     >>> is_countable(2**31 - 1, 2**30), is_countable(2**31, 0), is_countable(1, 2**32 - 2048)
     (True, False, False)
     """
-    return nodes < 2**31 and edges + nodes < 2**32 - 2048
+    return nodes < _NODES_BELOW and edges + nodes < _ENTRIES_BELOW
 
 
 def refusal(engine: str, graph: Graph, needed: int, *, what: str, advice: str) -> str | None:
