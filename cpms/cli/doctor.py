@@ -80,13 +80,13 @@ def mending(name: str, versions: Mapping[str, str]) -> str:
     --------
     >>> absent = "not installed"
     >>> mending("mpi4py", {"mpi4py": absent}), mending("scipy", {"scipy": "1.17"}), mending("scipy", {"scipy": absent})
-    ("pip install 'cpms[mpi]'", '', 'pip install --force-reinstall cpms')
+    ("pip install 'cpms[mpi]'", '', 'pip install scipy')
     """
     alike = _EITHER if name in _EITHER else (name,)
     if any(versions.get(each, _ABSENT) != _ABSENT for each in alike):
         return ""
     extra = _LIBRARIES[name]
-    return f"pip install 'cpms[{extra}]'" if extra else "pip install --force-reinstall cpms"
+    return f"pip install 'cpms[{extra}]'" if extra else f"pip install {name}"
 
 
 def _version(name: str) -> str:

@@ -58,11 +58,13 @@ def call(arguments: argparse.Namespace) -> int:
 
 def _rows_of(name: str) -> Path | Recorded:
     """Return the rows of the folder that ``run`` writes if some can be shown, else the folder of the recorded ones."""
-    from cpms.experiment.report.show import has_rows
+    from cpms.experiment.report.show import has_rows, needs_of
     from cpms.experiment.rows.standing import Recorded
 
     if has_rows(name, found := Recorded(ROWS_FOLDER)):
-        say(f"Rows of folder {ROWS_FOLDER} are shown; those that come with cpms: --results {_shipped()}")
+        recorded = name == "all" or any((_shipped() / f"{each}.jsonl").is_file() for each in needs_of(name, ROWS_FOLDER))
+        others = f"; those that come with cpms: --results {_shipped()}" if recorded else ""
+        say(f"Rows of folder {ROWS_FOLDER} are shown{others}")
         return found
     say(f"Folder {ROWS_FOLDER} holds no rows to show here; those that come with cpms are shown, of {_shipped()}")
     return _shipped()

@@ -120,13 +120,19 @@ def _run(
         first_call.end()
         measuring, found = _Measuring(experiment, content, kind, noted), []
         with CellBar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
-            for cell in bar:
-                bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
-                found.append(measuring.row(cell))
-                file.append(found[-1])
+            try:
+                for cell in bar:
+                    bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
+                    found.append(measuring.row(cell))
+                    file.append(found[-1])
+            except KeyboardInterrupt:
+                left = f"{len(waiting) - len(found)} of {counted(len(chosen), 'cell')}"
+                echo(f"interrupted, with {left} not yet run; the same command runs these")
+                raise
     outcomes = f": {outcome.summary(found)}" if found else ""
     echo(f"{counted(len(found), 'cell')} run{outcomes}; {len(chosen) - len(waiting)} held already{_repeated(held)}")
-    _raise_failures(path, found)
+    has_others = len(chosen) > len(waiting) or any(map(outcome.measured, found))
+    _raise_failures(path, found, target if has_others else None)
     return target
 
 
@@ -163,13 +169,14 @@ def _repeated(held: dict[str, str | None]) -> str:
     return "".join(f"; {counted(count, 'cell')} run anew, since {reason} changed" for reason, count in counts.items())
 
 
-def _raise_failures(path: Path, found: list[rows.Row]) -> None:
-    """Raise an error if cells had bad input, or none could be measured on this machine."""
+def _raise_failures(path: Path, found: list[rows.Row], others: Path | None) -> None:
+    """Raise an error if cells had bad input, or none could be measured on this machine; ``others`` has other rows."""
     bad = [row for row in found if row["status"] == outcome.BAD_INPUT]
     if bad:
         reasons = outcome.some([row["reason"] for row in bad])
         missing = any(isinstance(row.get("graph"), str) and is_missing(row["graph"]) for row in bad)
         where = f"; paths are relative to {Path.cwd()}" if missing else ""
+        where += f"; {others} has the rows of the other cells" if others else ""
         raise InputError(f"{path}: {counted(len(bad), 'cell')} could not run: {reasons}{where}")
     if found and not any(map(outcome.measured, found)):
         reason = outcome.why_not(found[0])

@@ -215,7 +215,7 @@ def test_contestants_are_named_as_in_figures(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["missing.jsonl"], "source of rows 'missing.jsonl' is not known"),
+        (["missing.jsonl"], "missing.jsonl: there is no such file or folder of rows"),
         (["b.jsonl", "--quantity", "copy"], "it has solve; give --quantity"),
         (["b.jsonl", "--experiment", "other"], "no rows of experiment 'other'; it has mine; give --experiment"),
         (["none.jsonl"], "none.jsonl: holds no rows"),

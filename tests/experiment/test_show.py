@@ -268,12 +268,46 @@ def test_a_graph_that_does_not_exist_is_said_at_the_end_and_tried_again(tmp_path
     path = tmp_path / "x.toml"
     path.write_text('name = "x"\nkind = "graphs"\ngraphs = ["atlantis.mtx", "grid:rows=2,columns=2"]\n')
     for _ in range(2):
-        with pytest.raises(InputError, match=r"1 cell could not run: .*atlantis"):
+        with pytest.raises(InputError, match=r"1 cell could not run: .*atlantis.*x\.jsonl has the rows of the other"):
             run(path, output=tmp_path)
     (tmp_path / "atlantis.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
     run(path, output=tmp_path)
     statuses = [row["status"] for row in rows.read(tmp_path / "x.jsonl")]
     assert statuses == ["bad input", "ok", "bad input", "ok"]
+
+
+def test_an_interrupted_run_says_what_is_left_and_the_next_one_does_it(tmp_path, monkeypatch):
+    path, said, measured = tmp_path / "x.toml", [], []
+    path.write_text('name = "x"\nkind = "graphs"\ngraphs = ["grid:rows=2,columns=2", "grid:rows=3,columns=2"]\n')
+
+    def once(context, cell):
+        if measured:
+            raise KeyboardInterrupt
+        measured.append(cell)
+        return {"nodes": 4}
+
+    monkeypatch.setattr("cpms.experiment.kinds.graphs.Context.measure", once)
+    with pytest.raises(KeyboardInterrupt):
+        run(path, output=tmp_path, echo=said.append)
+    assert said == ["interrupted, with 1 of 2 cells not yet run; the same command runs these"]
+    monkeypatch.undo()
+    run(path, output=tmp_path, echo=said.append)
+    assert said[1].startswith("1 cell run")
+    assert said[1].endswith("1 held already")
+
+
+def test_what_cannot_be_shown_names_what_can(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "links.toml").write_text('name = "links"\nkind = "graphs"\ngraphs = ["grid:rows=2,columns=2"]\n')
+    run(tmp_path / "links.toml", output=tmp_path / "out")
+    for name, advice in {
+        "out/links.jsonl": "is a file of rows; 'cpms show links --results out' draws them",
+        "linsk": "'linsk' cannot be shown; did you mean links? ",
+    }.items():
+        assert main.main(["show", name]) == 2
+        assert advice in capsys.readouterr().err
+    main.main(["show", "links"])
+    assert capsys.readouterr().out.startswith("Rows of folder out are shown\n")  # None of links come with cpms.
 
 
 def test_of_cells_that_could_not_run_each_reason_is_said(tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def _compiler_fault(device: Any) -> str | None:
 
 def _devices() -> list[tuple[Any, Any]]:
     """Return all pairs of a platform and one of its devices."""
-    install = "'pip install cpms[opencl]' brings PoCL for processors, a GPU's driver brings its own"
+    install = "pip install 'cpms[opencl]' brings PoCL for processors, a GPU's driver brings its own"
     redirect("pyopencl")
     try:
         import pyopencl

@@ -194,15 +194,17 @@ def has_rows(name: str, recorded: Recorded) -> bool:
     return any(recorded.of(_program(path).NEEDS) for path in _chosen(name, recorded.source).values())
 
 
-def needs_of(name: str) -> list[str]:
+def needs_of(name: str, source: Path = Path()) -> list[str]:
     """Return the experiments whose rows a show program requires, given by its name or its path.
+
+    ``source`` is the folder of the rows of an experiment without a program.
 
     Examples
     --------
     >>> needs_of("table2")
     ['table2', 'standins']
     """
-    (path,) = _chosen(name, Path()).values()
+    (path,) = _chosen(name, source).values()
     return list(_program(path).NEEDS)
 
 
@@ -228,8 +230,10 @@ def _chosen(name: str, source: Path) -> dict[str, Path | str]:
         raise InputError(
             f"{name}: there is no such file; give the path of a program (.py) or of a configuration (.toml)"
         )
+    if path.suffix == ".jsonl" and path.is_file():
+        raise InputError(f"{name}: is a file of rows; 'cpms show {path.stem} --results {path.parent}' draws them")
     if name != "all" and name not in shipped:
-        near = nearest(name, shipped)
+        near = nearest(name, [*shipped, *(each.stem for each in source.glob("*.jsonl"))])
         it = f"did you mean {near}? It" if near else "it"
         raise InputError(
             f"{name!r} cannot be shown; {it} can be all, one of {', '.join([*shipped, *plugins.offered(_GROUP)])}, an "

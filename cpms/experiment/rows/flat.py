@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder
-from cpms.base.text.suggestions import unknown
+from cpms.base.text.suggestions import nearest, unknown
 from cpms.base.text.tables import write_csv
 from cpms.experiment.derived import sweep_times
 from cpms.experiment.rows import rows as files
@@ -163,6 +163,11 @@ def _found(source: Path | str) -> Path:
         path = recorded / f"{source}.jsonl"
     if not path.exists():
         shipped = [name for name in experiments() if (recorded / f"{name}.jsonl").is_file()]
+        if path.name != str(source) or path.suffix or not nearest(str(source), shipped):
+            raise InputError(
+                f"{source}: there is no such file or folder of rows; 'cpms run CONFIG.toml --output DIR' makes some, and "
+                "'cpms run --help' lists the experiments whose rows come with cpms"
+            )
         raise InputError(unknown("source of rows", str(source), shipped, ", or a path to a file or folder of rows"))
     return path
 

@@ -26,7 +26,7 @@ from cpms.sources.readers.stream import Part, Stream
 
 IGNORED = " (weights='ignore', --weights ignore, uses the pattern alone)"
 """What errors of weights add where a reader need not read them."""
-NOT_A_WEIGHT = f"{IGNORED[:-1]}; columns=…, --columns 1,2 or 1,3, names source and target)"
+NOT_A_WEIGHT = f"{IGNORED[:-1]}; columns=…, such as --columns 1,2 or 1,3, names source and target alone)"
 """What errors of edge lists add where a column that may hold weights holds words."""
 _ZEROS_DROPPED = " (zero_weights='drop', --zero-weights drop, reads entries of weight 0 as no edges;"
 LARGEST_64_BIT_ID = 2**63 - 1

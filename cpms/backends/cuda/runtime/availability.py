@@ -14,7 +14,7 @@ def missing() -> str | None:
     try:
         import cupy
     except ImportError:
-        return "CuPy is not installed; install cpms[cuda13] or cpms[cuda12]."
+        return "CuPy is not installed; pip install 'cpms[cuda13]', or 'cpms[cuda12]' for CUDA 12."
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
