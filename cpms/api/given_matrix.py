@@ -8,11 +8,13 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.text.phases import phase
 from cpms.base.validation import shortened
+from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.codes import CODES8, CodeFormat, ValueFormat
 from cpms.formats.formats import format_of
@@ -136,3 +138,15 @@ def named_storage(name: str) -> ValueFormat | MagnitudeSplit:
     """Return the format or split of matrices that a name other than ``lossless`` stands for, whatever the matrix."""
     named = {format.name: format for format in (CODES8, *BLOCK_FLOATS)}
     return named.get(name) or split_named(name) or format_of(name)
+
+
+def require_range(given: Matrix, request: ProductRequest) -> None:
+    """Refuse values beyond float32 where products compute in it and no scale brings the values into its range."""
+    if request.compute == "fp64" or request.scaling == "rows" or getattr(request.storage, "scaled", False):
+        return
+    largest, end = float(np.abs(given.given_values()).max(initial=0.0)), float(np.finfo(np.float32).max)
+    if largest > end:
+        raise InputError(
+            f"the matrix holds a value of size {largest}, too large for products in fp32, which end at {end}; use "
+            "compute='fp64', or a storage such as fp16-scaled"
+        )

@@ -16,7 +16,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from cpms.api import product_engines
-from cpms.api.given_matrix import given_matrix, storage_of
+from cpms.api.given_matrix import given_matrix, require_range, storage_of
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.text.suggestions import require_one_of
@@ -109,20 +109,8 @@ def matrix(
         request = ProductRequest(chosen.formats[-1], layout, indices, compute, scaling, chosen)
     else:
         request = ProductRequest(chosen, layout, indices, compute, scaling)
-    _require_range(given, request)
+    require_range(given, request)
     return StoredMatrix(product_engines.prepare(name, given, request), given, engine=name)
-
-
-def _require_range(given: Matrix, request: ProductRequest) -> None:
-    """Refuse values beyond float32 where products compute in it and no scale brings the values into its range."""
-    if request.compute == "fp64" or request.scaling == "rows" or getattr(request.storage, "scaled", False):
-        return
-    largest, end = float(np.abs(given.given_values()).max(initial=0.0)), float(np.finfo(np.float32).max)
-    if largest > end:
-        raise InputError(
-            f"the matrix holds a value of size {largest}, too large for products in fp32, which end at {end}; use "
-            "compute='fp64', or a storage such as fp16-scaled"
-        )
 
 
 class StoredMatrix(scipy.sparse.linalg.LinearOperator):
@@ -153,6 +141,11 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
     def __init__(self, operator: LinearOperator, source: Matrix, *, engine: str) -> None:
         super().__init__(np.dtype(np.float64), source.shape)  # type: ignore[call-arg]
         self.operator, self.source, self.engine = operator, source, engine
+
+    def __repr__(self) -> str:
+        held = "a pattern" if self.storage is None else self.storage.name
+        size = f"{self.shape[0]:,} x {self.shape[1]:,}, {self.nnz:,} entries"
+        return f"StoredMatrix({size}: {held} in {self.layout} on {self.engine}, {self.nbytes:,} bytes)"
 
     @property
     def storage(self) -> ValueFormat | MagnitudeSplit | None:

@@ -62,7 +62,9 @@ def _rows_of(name: str) -> Path | Recorded:
     from cpms.experiment.rows.standing import Recorded
 
     if has_rows(name, found := Recorded(ROWS_FOLDER)):
-        recorded = name == "all" or any((_shipped() / f"{each}.jsonl").is_file() for each in needs_of(name, ROWS_FOLDER))
+        recorded = name == "all" or any(
+            (_shipped() / f"{each}.jsonl").is_file() for each in needs_of(name, ROWS_FOLDER)
+        )
         others = f"; those that come with cpms: --results {_shipped()}" if recorded else ""
         say(f"Rows of folder {ROWS_FOLDER} are shown{others}")
         return found

@@ -31,6 +31,8 @@ from cpms.sources.loading import is_missing
 
 _NAME = re.compile("[0-9a-f]{6,16}")
 """Form of a cell's name or its beginning."""
+_USUAL = ("graph", "storage", "engine")
+"""Parameters by which users know cells."""
 
 
 def run(
@@ -122,7 +124,7 @@ def _run(
         with CellBar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             try:
                 for cell in bar:
-                    bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
+                    bar.set_postfix_str(" ".join(str(cell[key]) for key in _USUAL if key in cell))
                     found.append(measuring.row(cell))
                     file.append(found[-1])
             except KeyboardInterrupt:
@@ -209,9 +211,8 @@ def _chosen(experiment: config.Experiment, only: str | None) -> tuple[dict[str, 
 
 def _distinguishing(cells: list[config.Cell]) -> list[str]:
     """Return the scalar parameters by which cells differ, and the usual ones."""
-    usual = ("graph", "storage", "engine")
     single = [key for key, value in cells[0].items() if isinstance(value, str | int | float)]
-    return [key for key in single if key in usual or len({str(cell[key]) for cell in cells}) > 1]
+    return [key for key in single if key in _USUAL or len({str(cell[key]) for cell in cells}) > 1]
 
 
 class _Measuring:

@@ -53,6 +53,11 @@ def test_products_are_scipys(stored):
     assert A.matvec(X, read=1).tolist() == [0.5 - 0.25 * 0.09765625, 0.0, 3.0 - 2.0 * 0.328125, 1.75]
 
 
+def test_its_text_states_shape_format_layout_engine_and_bytes():
+    text = repr(cpms.matrix([[0.5, 0.0], [3.0, 0.25]], storage="cpms2", engine="cpu"))
+    assert text == "StoredMatrix(2 x 2, 3 entries: cpms2 in csr on cpu, 48 bytes)"
+
+
 def test_scipys_solvers_take_it():
     stencil = scipy.sparse.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(200, 200))
     x, status = scipy.sparse.linalg.cg(cpms.matrix(stencil, storage="cpms4", layout="sell"), np.ones(200), rtol=1e-12)

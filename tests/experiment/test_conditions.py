@@ -19,6 +19,7 @@ from cpms.experiment.kinds import graphs
 from cpms.experiment.pages import config_page
 from cpms.experiment.rows import rows
 from cpms.experiment.rows.outliers import are_kept, set_aside
+from cpms.experiment.rows.standing import Recorded
 from cpms.experiment.runner import run
 
 GRAPHS = ["grid:rows=2,columns=2", "grid:rows=3,columns=3", "grid:rows=2,columns=3"]
@@ -106,6 +107,7 @@ def test_cells_run_in_the_order_of_the_seed_and_rows_say_so(tmp_path):
     found = rows.read(run(tmp_path / "x.toml", output=tmp_path))
     assert [row["graph"] for row in found] == ordered(GRAPHS, 3)
     assert {(row["shuffle"], row["outliers"]) for row in found} == {(3, "keep")}
+    assert ordered(GRAPHS, 3) != GRAPHS == [row["graph"] for row in Recorded(tmp_path).of(["x"])]  # to be drawn
 
 
 def test_outliers_have_a_column_of_their_own_where_the_configuration_asks(tmp_path, monkeypatch):

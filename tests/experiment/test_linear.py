@@ -282,7 +282,7 @@ def test_labels_tell_apart_what_was_asked_for_the_matrix_and_for_vectors():
         ("auto", "auto", ["fp32"], "gmres", "fp64", ["fp32"]),
     ]
     found = observations([row_of("a", "ones", ways), row_of("b", "ones", others)])
-    assert set(found.called) == {"A fp32 auto", "vectors fp32 auto"}
+    assert set(found.called) == {"A fp32 vectors auto", "vectors fp32 A auto"}
 
 
 def test_rows_name_what_was_used(tmp_path):

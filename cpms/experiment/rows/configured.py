@@ -108,6 +108,11 @@ class Cells:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._cells = {rows.cell_key(cell): cell for cell in experiment.cells()}
+        self._places = {name: place for place, name in enumerate(self._cells)}
+
+    def place(self, row: rows.Row) -> int:
+        """Return the place of a row's cell among these cells; after them if it is none of them."""
+        return self._places.get(row["cell"], len(self._places))
 
     def hold(self, row: rows.Row) -> bool:
         """Return whether a row is of one of these cells, with its present parameters."""

@@ -165,8 +165,8 @@ def _found(source: Path | str) -> Path:
         shipped = [name for name in experiments() if (recorded / f"{name}.jsonl").is_file()]
         if path.name != str(source) or path.suffix or not nearest(str(source), shipped):
             raise InputError(
-                f"{source}: there is no such file or folder of rows; 'cpms run CONFIG.toml --output DIR' makes some, and "
-                "'cpms run --help' lists the experiments whose rows come with cpms"
+                f"{source}: there is no such file or folder of rows; 'cpms run CONFIG.toml --output DIR' makes one, "
+                "and 'cpms run --help' lists the experiments whose rows come with cpms"
             )
         raise InputError(unknown("source of rows", str(source), shipped, ", or a path to a file or folder of rows"))
     return path

@@ -54,8 +54,17 @@ class Recorded:
         self._cells = cache(self._cells_of)
 
     def of(self, experiments: Sequence[str]) -> list[rows.Row]:
-        """Return the rows of some experiments."""
-        return [row for row in self.rows if row["experiment"] in experiments]
+        """Return the rows of some experiments, of cells that ran in a shuffled order in that of the configuration."""
+        found = [row for row in self.rows if row["experiment"] in experiments]
+        shuffled = {row["experiment"] for row in found if "shuffle" in row}
+        for experiment in shuffled:
+            cells = self._cells(experiment)
+            if cells is not None:
+                places = [place for place, row in enumerate(found) if row["experiment"] == experiment]
+                own = sorted((found[place] for place in places), key=cells.place)
+                for place, row in zip(places, own, strict=True):
+                    found[place] = row
+        return found
 
     def standing(self, row: rows.Row) -> str:
         """Return the standing of a row; a changed configuration has precedence over code that was not committed."""

@@ -46,7 +46,7 @@ def split_parameters(lines: list[tuple[Any, dict[str, Any]]], differing: list[st
 
 def labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[str]]) -> dict[tuple[str, ...], str]:
     """Return the labels of contestants; for linear solves by ``auto``, with the choices that are always the same."""
-    plain = {key_of(line, names): _words(line, names, chosen) for line in lines}
+    plain = {key_of(line, names): _words(line, names, chosen) or _of_default(line, names) for line in lines}
     taken = dict[tuple[str, ...], dict[str, set[str]]]()
     found = dict(plain)
     for line in lines:
@@ -61,7 +61,8 @@ def labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[
             taken.setdefault(key, {}).setdefault(name, set()).add(text)
         alike = ", ".join(text for texts in taken[key].values() if len(texts) == 1 for text in texts if text)
         asked = _words(line, [name for name in names if name not in free], chosen)
-        found[key] = " ".join(filter(None, [asked, "auto" if free else "", f"({alike})" if alike else ""]))
+        word = "" if alike or len(free) != 1 else _CHOSEN[free[0]][1]  # of which parameter ``auto`` is
+        found[key] = " ".join(filter(None, [asked, word + "auto" if free else "", f"({alike})" if alike else ""]))
     return found if len(set(found.values())) == len(set(plain.values())) else plain
 
 
@@ -123,6 +124,12 @@ def _word(name: str, value: object, chosen: set[str]) -> str:
     if isinstance(value, bool) and (value or name in TURNED_OFF):
         return spaced(name) if value else f"no {spaced(name)}"
     return value if isinstance(value, str) else f"{name}={value}"
+
+
+def _of_default(line: dict[str, Any], names: list[str]) -> str:
+    """Return a label for a contestant all of whose differing parameters are tables without a key, else nothing."""
+    empty = [spaced(name) for name in names if line.get(name) == "{}"]
+    return f"default {', '.join(empty)}" if empty else ""
 
 
 def _brief(value: object) -> str:

@@ -171,7 +171,8 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     found = own.iloc[:_MOST_HISTORIES]
     widths = np.linspace(_WIDEST_PT, _THINNEST_PT, len(found)) if len(found) > 1 else [1.2]
     figure, (axes,) = panels.grid(width, 1, 2.4)
-    for place, (marker, line) in enumerate(zip(panels.ALL_MARKERS, each_line(found), strict=False)):
+    marks = marks_of(found)
+    for place, line in enumerate(each_line(found)):
         iterations, values, bits = (np.array(each) for each in zip(*line.history, strict=True))
         step = max(1, len(bits) // _MARKS_OF_HISTORY)
         marked = np.arange(len(bits))[place * step // len(found) :: step]
@@ -185,7 +186,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
             values[marked],
             s=18,
             c=shades,
-            marker=marker,
+            marker=marks[line.called],
             zorder=2,
             linewidths=0.3,
             edgecolors="white",
@@ -195,7 +196,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     named_norm = _NORMS.get(found.norm.iloc[0], "residual")
     norm = "relative residual, 2-norm" if of_systems(found) else named_norm
     axes.set(xlabel="iteration", ylabel=norm, title=case_label(*found[["label", "problem"]].iloc[0]))
-    named = dict(zip(short_names(found), panels.ALL_MARKERS, strict=False))
+    named = dict(zip(short_names(found), (marks[name] for name in found.called), strict=True))
     swept = {int(each) for line in found.history for _, _, each in line}
     explain(figure, panels.key(swept, named))
     last = min(line[-1][1] for line in found.history)
