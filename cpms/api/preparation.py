@@ -62,6 +62,8 @@ class Preparation:
                 f"engine {engine.name} certifies {problem.graph.name} in main memory; certify='device' is for "
                 "engines cuda and cuda_fused and graphs without weights, so use certify='auto'"
             )
+        if not engine.takes_device_arrays:
+            _ = problem.graph.out_degree  # Its first count checks the arrays, which compiled loops trust.
         is_refined = request.method == "refine"
         work: Operator[Any] | Refinement | PreparedBatch
         if request.queries is not None:

@@ -18,6 +18,7 @@ from cpms.base.real_arrays import doubles, plain_array
 from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats
 from cpms.base.validation import as_whole, described, require_real, whole
+from cpms.graph.histogram import occurrences
 
 Ints = npt.NDArray[Any]
 _PART, _BLOCK = 1 << 20, 1 << 16
@@ -205,12 +206,54 @@ def check_arrays(indptr: Any, sources: Any, weights: Any, names: Any) -> None:
     edges = len(sources)
     if len(indptr) == 0 or indptr[0] != 0 or indptr[-1] != edges:
         raise InputError(f"indptr must run from 0 to the number of sources, {edges}; Graph.from_edges makes it")
+    if len(indptr) == 1:
+        raise InputError("the graph is empty; it needs at least one node")
     if weights is not None and (
         not isinstance(weights, np.ndarray) or weights.dtype != np.float64 or weights.shape != (edges,)
     ):
         raise InputError(f"weights is {described(weights)}; it must be a NumPy array of {edges} float64, or None")
     if names is not None and (not isinstance(names, np.ndarray) or names.shape != (len(indptr) - 1,)):
         raise InputError(f"names is {described(names)}; it must be a NumPy array of {len(indptr) - 1} names, or None")
+
+
+def row_lengths(indptr: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the entries of each row, shape (nodes,).
+
+    Raises
+    ------
+    InputError
+        If row bounds descend, of which compiled loops would read memory of others.
+
+    Examples
+    --------
+    >>> row_lengths(np.array([0, 2, 2])).tolist()
+    [2, 0]
+    """
+    lengths = np.diff(indptr)
+    if (lengths < 0).any():
+        raise InputError(
+            f"indptr descends after entry {np.argmax(lengths < 0)}; Graph.from_edges makes one that ascends"
+        )
+    return lengths
+
+
+def out_degrees(indptr: npt.NDArray[np.int64], sources: Ints, weights: Floats | None) -> npt.NDArray[np.int64]:
+    """Return the edges that leave each node, shape (nodes,), of arrays whose contents are checked.
+
+    Raises
+    ------
+    InputError
+        If row bounds descend, a source is no node, or a weight is not positive and finite.
+
+    Examples
+    --------
+    >>> out_degrees(np.array([0, 1, 3]), np.array([1, 0, 1]), None).tolist()
+    [1, 2]
+    """
+    row_lengths(indptr)
+    if weights is not None:
+        checked_weights(weights, len(weights))
+    return occurrences(sources, len(indptr) - 1)
 
 
 def check_labels(name: Any, stand_in_for: Any) -> None:

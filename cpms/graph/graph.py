@@ -31,8 +31,9 @@ from cpms.graph.edge_arrays import (
     ids_from,
     names_of,
     node_count,
+    out_degrees,
+    row_lengths,
 )
-from cpms.graph.histogram import occurrences
 from cpms.graph.read_record import ReadRecord
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ class Graph:
 
     Make one with `from_edges`, `from_scipy`, `from_networkx` or `cpms.load`, which copy their
     arguments. The constructor copies nothing: its arrays and the graph's share their memory, and
-    it checks types and lengths alone. Arrays of a graph are read-only, except that `targets` is a
-    new array at each call. An array given to the constructor remains writable under its own name,
+    it checks types and lengths; the first use checks their contents. Arrays of a graph are read-only, except that
+    `targets` is a new array at each call. An array given to the constructor remains writable under its own name,
     and must not be written while the graph is in use.
 
     Parameters
@@ -133,12 +134,12 @@ class Graph:
     @cached_property
     def out_degree(self) -> npt.NDArray[np.int64]:
         """Stored edges that leave each node, int64, shape (nodes,)."""
-        return read_only(occurrences(self.sources, self.nodes))
+        return read_only(out_degrees(self.indptr, self.sources, self.weights))
 
     @cached_property
     def in_degree(self) -> npt.NDArray[np.int64]:
         """Stored edges that enter each node, int64, shape (nodes,)."""
-        return read_only(np.diff(self.indptr))
+        return read_only(row_lengths(self.indptr))
 
     @cached_property
     def out_weight(self) -> Floats:
@@ -147,7 +148,7 @@ class Graph:
             return read_only(self.out_degree.astype(np.float64))
         from cpms.graph.compensated_sums import WeightSums
 
-        sums = WeightSums(self.nodes)
+        sums = WeightSums(len(self.out_degree))
         sums.add(self.sources, self.weights)
         return read_only(sums.rounded())
 
@@ -366,7 +367,8 @@ class Graph:
         import scipy.sparse
 
         data = np.ones(self.edges) if self.weights is None else self.weights
-        by_target = scipy.sparse.csc_array((data, self.sources, self.indptr), shape=(self.nodes, self.nodes))
+        nodes = len(self.out_degree)  # Its sources are checked, which SciPy's loops trust.
+        by_target = scipy.sparse.csc_array((data, self.sources, self.indptr), shape=(nodes, nodes))
         return by_target.tocsr()
 
 

@@ -32,7 +32,7 @@ def occurrences(numbers: npt.NDArray[np.integer], below: int) -> npt.NDArray[np.
     Raises
     ------
     InputError
-        If a number is ``below`` or more.
+        If a number is below 0, or ``below`` or more.
 
     Examples
     --------
@@ -40,8 +40,8 @@ def occurrences(numbers: npt.NDArray[np.integer], below: int) -> npt.NDArray[np.
     [1, 0, 2, 0]
     """
     if len(numbers) < _SMALLEST_THREADED:
-        few = np.bincount(numbers, minlength=below)
-        return _checked(few, len(few) - below, below)
+        within = numbers[(numbers >= 0) & (numbers < below)]
+        return _checked(np.bincount(within, minlength=below), len(numbers) - len(within), below)
     from cpms.graph.histogram_loops import add_counts, add_overflows, count_each
 
     thread_count = max(1, min(threads.available(), numbers.nbytes // max(1, below)))

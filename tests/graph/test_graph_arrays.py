@@ -96,6 +96,35 @@ def test_arrays_that_are_no_graph_are_refused(changed):
         Graph(**arguments | changed)
 
 
+@pytest.mark.parametrize("method", ["power", "refine"])
+@pytest.mark.parametrize("engine", ["cpu", "cpu_composed", "reference", "scipy", "serial"])
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"indptr": np.array([0, 2, 1, 2])}, "indptr descends after entry 1"),
+        ({"indptr": np.array([0, 10**8, 2])}, "indptr descends after entry 1"),
+        ({"sources": np.array([1, 10**8], np.int32)}, "a number is not among 0 to 1"),
+        ({"sources": np.array([1, -5], np.int32)}, "a number is not among 0 to 1"),
+        ({"sources": np.array([1, -5], np.int32), "weights": np.ones(2)}, "a number is not among 0 to 1"),
+        ({"sources": np.array([1, 1], np.int32), "weights": np.array([-1.0, 3.0])}, "edge 0 has weight -1.0"),
+    ],
+    ids=str,
+)
+def test_contents_that_are_no_graph_are_refused_before_loops_read_them(changed, sentence, engine, method):
+    """Such arrays ended the process, and a weight below 0 had a false error bound."""
+    if method not in cpms.engines.get(engine).methods:
+        pytest.skip("the engine has no such method")
+    graph = Graph(**{"indptr": np.array([0, 1, 2]), "sources": np.array([1, 0], np.int32)} | changed)
+    for use in (lambda: cpms.pagerank(graph, engine=engine, method=method), graph.to_scipy, lambda: cpms.matrix(graph)):
+        with pytest.raises(InputError, match=sentence):
+            use()
+
+
+def test_a_graph_without_nodes_is_refused():
+    with pytest.raises(InputError, match="the graph is empty"):
+        Graph(np.array([0]), np.array([], np.int32))
+
+
 @pytest.mark.parametrize("index", [None, "0", 0.5, True, -1, 3, HUGE, math.nan, [0], np.zeros(1)], ids=repr_of)
 def test_places_that_are_none_are_refused(index):
     with pytest.raises(InputError, match=r"there is no node of index .*; graph has indices 0 to 1"):
