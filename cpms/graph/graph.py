@@ -50,11 +50,10 @@ SelfLoops = Literal["keep", "drop"]
 class Graph:
     """Directed graph; the in-edges of node ``j`` are ``sources[indptr[j]:indptr[j + 1]]``.
 
-    Make one with `from_edges`, `from_scipy`, `from_networkx` or `cpms.load`, which copy their
-    arguments. The constructor copies nothing: its arrays and the graph's share their memory, and
-    it checks types and lengths; the first use checks their contents. Arrays of a graph are read-only, except that
-    `targets` is a new array at each call. An array given to the constructor remains writable under its own name,
-    and must not be written while the graph is in use.
+    Make one with `from_edges`, `from_scipy`, `from_networkx` or `cpms.load`, which copy their arguments. The
+    constructor copies nothing: its arrays and the graph's share their memory. It checks types and lengths; the first
+    use checks contents. Arrays of a graph are read-only, except that `targets` is a new array at each call. An array
+    given to the constructor remains writable under its own name, and must not be written while the graph is in use.
 
     Parameters
     ----------
@@ -367,8 +366,8 @@ class Graph:
         import scipy.sparse
 
         data = np.ones(self.edges) if self.weights is None else self.weights
-        nodes = len(self.out_degree)  # Its sources are checked, which SciPy's loops trust.
-        by_target = scipy.sparse.csc_array((data, self.sources, self.indptr), shape=(nodes, nodes))
+        shape = len(self.out_degree), self.nodes  # Counting degrees checks sources, which SciPy's loops trust.
+        by_target = scipy.sparse.csc_array((data, self.sources, self.indptr), shape=shape)
         return by_target.tocsr()
 
 

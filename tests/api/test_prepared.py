@@ -127,6 +127,15 @@ def test_the_first_solve_decides_the_engine(monkeypatch):
     assert prepared.solve().engine == first.engine
 
 
+def test_one_query_first_keeps_the_layout_of_later_solves():
+    prepared = PageRank(SMALL, layout="ell")
+    query = prepared.solve_many([1])[0]
+    found, expected = prepared.solve(), cpms.pagerank(SMALL, layout="ell")
+    assert (query.layout, found.layout) == (expected.layout, expected.layout)
+    if found.engine == "cpu":
+        assert found.ranks.tobytes() == expected.ranks.tobytes()
+
+
 def test_close_frees_what_was_prepared_and_results_stay():
     with PageRank(LARGE, engine="cpu", method="refine") as prepared:
         assert repr(prepared) == "PageRank('web': refine on cpu, nothing prepared yet)"
