@@ -164,8 +164,7 @@ class Graph:
     @property
     def nbytes(self) -> int:
         """Bytes of the stored arrays."""
-        weights_bytes = 0 if self.weights is None else self.weights.nbytes
-        return self.indptr.nbytes + self.sources.nbytes + weights_bytes
+        return self.indptr.nbytes + self.sources.nbytes + (0 if self.weights is None else self.weights.nbytes)
 
     def node_id(self, index: int) -> int | str:
         """Return the user's id of node ``index`` (0-based).
