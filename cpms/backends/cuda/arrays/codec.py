@@ -109,7 +109,9 @@ def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
         raise InputError(f"{format.name} is a packed float; only segment formats convert in place, use encode()")
     given = as_device_array(values)
     if given.dtype != np.float64 or given.ndim != 1:
-        raise InputError("conversion in place needs a one-dimensional device array of float64")
+        raise InputError(
+            f"the array is {given.dtype} of shape {given.shape}; conversion in place needs one dimension of float64"
+        )
     if not given.flags.c_contiguous:
         raise InputError("conversion in place needs a contiguous array; copy it first")
     if reason := codec_refusal("cuda", "cuda", format):

@@ -97,7 +97,9 @@ def _check_bits(bits: Any) -> None:
 
 def _check(values: Any, memory: Any, storage: Format, length: int) -> None:
     if values.dtype != np.float64 or values.ndim != 1 or not values.flags.c_contiguous:
-        raise InputError("values must be a contiguous, one-dimensional device array of float64")
+        raise InputError(
+            f"values are {values.dtype} of shape {values.shape}; give a contiguous array of float64 in one dimension"
+        )
     if memory.dtype != np.uint8 or not memory.flags.c_contiguous or memory.size < storage.nbytes(length):
         raise InputError(f"{length} values of {storage.name} need {storage.nbytes(length)} contiguous bytes")
     if len(values) > length:

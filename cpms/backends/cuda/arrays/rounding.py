@@ -78,7 +78,10 @@ def encode(values: Any, format: Format, segments: int | None, overflow: Overflow
     if overflow is None:
         return codec.encode(values, format, segments=segments)
     if format.checked_read(segments) != format.levels:
-        raise UnsupportedError("overflow= counts values in device memory where all segments are written")
+        raise UnsupportedError(
+            f"overflow= counts values in device memory where all {format.levels} segments are written, not {segments}; "
+            "leave segments out, or copy the array to main memory"
+        )
     given = codec.as_float64(values)
     rounding = format.rounding if isinstance(format, FloatFormat) else "nearest"
     seed = format.seed if isinstance(format, FloatFormat) else 0

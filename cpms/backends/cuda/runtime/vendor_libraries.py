@@ -193,6 +193,8 @@ class SparseProduct:
     def _new_plan(
         self, name: str, algorithm: int, analysed: bool, x: DenseVector, y: DenseVector, cupy: Any
     ) -> _Plan | None:
+        if analysed and not self._calls.has(_ANALYSE):
+            return None
         sparse, index = self._sparse, self._sparse.CUSPARSE_INDEX_32I
         create, types = (sparse.createCoo, (index,)) if self.layout == "coo" else (sparse.createCsr, (index, index))
         matrix = create(
@@ -205,8 +207,6 @@ class SparseProduct:
         needed_bytes = sparse.spMV_bufferSize(cupy.cuda.device.get_cusparse_handle(), *arguments)
         buffer = cupy.empty(max(1, needed_bytes), np.int8)
         if analysed:
-            if not self._calls.has(_ANALYSE):
-                return None
             self._calls.call(_ANALYSE, *arguments, buffer.data.ptr)
         return _Plan(name + ("_analysed" if analysed else ""), matrix, algorithm, buffer)
 
