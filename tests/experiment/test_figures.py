@@ -464,6 +464,20 @@ def test_colours_and_marks_have_columns_of_their_own_in_a_legend(colours, marks,
     assert {False, True} == set().union(*kinds.values())
 
 
+@pytest.mark.parametrize("width", WIDTHS.values())
+@pytest.mark.parametrize("colours", [0, 4])
+@pytest.mark.parametrize("letters", [10, 44, 50, 90])
+def test_a_legend_is_within_its_figure_whatever_the_length_of_its_names(letters, colours, width):
+    names = {("wide names " * 9)[:letters] + str(place): mark for place, mark in enumerate("osD")}
+    with show.styled():
+        figure = plt.figure(figsize=(width, 4))
+        panels.legend(figure, panels.key([8, 16, 32, 64][:colours], names), most=50)
+        figure.draw_without_rendering()
+        box = figure.legends[0].get_window_extent()
+        plt.close(figure)
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+
+
 @pytest.mark.parametrize(("count", "step"), [(1, 1.0), (2, 0.5), (2, 0.3), (9, 1.0)])
 def test_an_axis_that_is_cut_says_where_the_intervals_end(count, step):
     with show.styled():

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from cpms.experiment.report import figures, templates
-from cpms.experiment.report.generic.multiples import _PARTS, _inches, _lines
+from cpms.experiment.report.generic.multiples import _PARTS, _lines
 from cpms.experiment.report.generic.parts import marks_of
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page import room
@@ -143,9 +143,9 @@ def test_solves_without_times_are_compared_by_their_iterations():
 def test_titles_that_are_divided_keep_their_characters(words, most):
     """A title is divided between words, and a word that is too long after a mark; only a part too long is cut."""
     lines = _lines(" ".join(words), most)
-    assert all(_inches(line) <= most for line in lines)
+    assert all(room.text_inches(line) <= most for line in lines)
     parts = [part for word in words for part in _PARTS.findall(word)]
-    if all(_inches(part) <= most for part in parts):
+    if all(room.text_inches(part) <= most for part in parts):
         assert "".join(lines).replace(" ", "") == "".join(words)
 
 

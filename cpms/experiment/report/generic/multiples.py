@@ -8,7 +8,6 @@ a user's plug-ins are always drawn. The cost is a sort of the observations.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -132,7 +131,7 @@ def label(made: Multiples, text: str, width: float) -> None:
 
 def panel_inches(names: Sequence[str], columns: int, width: float) -> float:
     """Return about the width of each panel of a row beside names."""
-    longest = max((_inches(line) for name in names for line in name.split("\n")), default=0.0)
+    longest = max((room.text_inches(line) for name in names for line in name.split("\n")), default=0.0)
     return (width - longest - _MARGIN_IN) / columns - _MARGIN_IN
 
 
@@ -184,25 +183,15 @@ def _lines(title: str, most: float, characters: int = 60) -> list[str]:
     """
     rows = list[str]()
     for word in title.split():
-        parts = [word] if _inches(word) <= most else _PARTS.findall(word)
+        parts = [word] if room.text_inches(word) <= most else _PARTS.findall(word)
         for place, part in enumerate(parts):
             joined = f"{rows[-1]}{'' if place else ' '}{part}" if rows else part
-            fits = not rows or (_inches(joined) <= most and len(joined) <= characters)
+            fits = not rows or (room.text_inches(joined) <= most and len(joined) <= characters)
             rows[-1:] = [joined] if fits else [rows[-1], part]
     for place, row in enumerate(rows):
-        sizes = (size for size in range(len(row), 3, -1) if _inches(abbreviate(row, size)) <= most)
+        sizes = (size for size in range(len(row), 3, -1) if room.text_inches(abbreviate(row, size)) <= most)
         rows[place] = abbreviate(row, next(sizes, 4))
     return rows
-
-
-@functools.cache
-def _inches(text: str) -> float:
-    """Return the width of a text of 7 points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    across, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=7), ismath=False)
-    return float(across) / 72
 
 
 def _above(heads: Sequence[str]) -> float:

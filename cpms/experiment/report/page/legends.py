@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cpms.base.text.escape import abbreviate
-from cpms.experiment.report.page.room import CHARACTER_IN
+from cpms.experiment.report.page.room import text_inches
 from cpms.experiment.report.palette import MARKERS, NEUTRAL, colour
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ SWATCH: dict[str, Any] = {"linestyle": "-", "linewidth": 4.0, "solid_capstyle": 
 """The entry of a colour in a legend: a short bar, unlike any marker."""
 ALL_MARKERS = "osD^vP*X<>hp"
 """Markers of engines and layouts, and of histories."""
-_ENTRY_IN = 0.3
+_ENTRY_IN = 0.24
 """Width of the mark of a legend's entry, and of the space after it."""
 
 
@@ -88,13 +88,18 @@ def _listed(falling: Sequence[float]) -> str:
 def legend(figure: Figure, entries: Sequence[Any], *, most: int = 40, below: bool = False) -> int:
     """Add a legend above the panels or below them, in as few lines as fit, and return their number.
 
-    An entry of more than ``most`` characters has two lines, and is abbreviated if they are too short for it.
+    An entry of more than ``most`` characters, or one that is wider than the figure, has two lines, and is abbreviated
+    if they are too short for it.
     """
     from matplotlib.lines import Line2D
 
+    width = figure.get_figwidth()
+    swatches = [entry for entry in entries if _is_swatch(entry)]
+    beside = _legend_inches([swatches]) if 0 < len(swatches) < len(entries) else 0.0
     for entry in entries:
-        entry.set_label("\n".join(in_lines(str(entry.get_label()), most)))
-    columns = _columns(entries, figure.get_figwidth())
+        in_all = width - (0.0 if _is_swatch(entry) else beside) - _ENTRY_IN
+        entry.set_label("\n".join(_fitting(str(entry.get_label()), most, in_all)))
+    columns = _columns(entries, width)
     lines = max(map(len, columns), default=0)
     blank = [Line2D([], [], linestyle="", label=" ")]
     figure.legend(
@@ -141,6 +146,13 @@ def in_lines(name: str, most: int) -> list[str]:
     return [abbreviate(first, most), *([abbreviate(" ".join(others), most)] if others else [])]
 
 
+def _fitting(name: str, most: int, inches: float) -> list[str]:
+    """Return a name in one or two lines of at most ``most`` characters and of a width."""
+    sizes = range(min(most, len(name)), 3, -1)
+    held = (in_lines(name, size) for size in sizes)
+    return next((lines for lines in held if max(map(text_inches, lines)) <= inches), in_lines(name, most))
+
+
 def legend_above(axes: Axes, title: str) -> None:
     """Add a legend of a panel's curves between its title and the panel, where it hides no data, an entry a line."""
     entries = axes.legend(
@@ -152,4 +164,4 @@ def legend_above(axes: Axes, title: str) -> None:
 def _legend_inches(columns: Sequence[Sequence[Any]]) -> float:
     """Return the width of a legend."""
     lines = [[line for entry in column for line in str(entry.get_label()).split("\n")] for column in columns]
-    return sum(CHARACTER_IN * max(map(len, column)) + _ENTRY_IN for column in lines)
+    return sum(max(map(text_inches, column)) + _ENTRY_IN for column in lines)

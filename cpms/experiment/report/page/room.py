@@ -6,6 +6,7 @@ among them. The cost is a sort of the observations.
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 from collections.abc import Callable, Collection, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MOST_LINES = 21
 """Most bars or points in a column of names."""
 CHARACTER_IN = 0.054
-"""Width of a character of 7 points, in inches."""
+"""Mean width of a character of 7 points, in inches; see `text_inches` for the width of a text."""
 _PAGE_IN = 7.6
 """Height in inches of the names of all results above which names have one line."""
 MOST_IN = 3.0
@@ -66,6 +67,22 @@ def _in_lines(name: str, most: int) -> list[str]:
     bound = _IN_PARENTHESES.sub(lambda found: found[0].replace(" ", "\0"), name)
     whole = all(len(word) <= most for word in bound.split(" "))
     return [line.replace("\0", " ") for line in textwrap.wrap(bound if whole else name, most)]
+
+
+@functools.cache
+def text_inches(text: str) -> float:
+    """Return the width of a text of 7 points in one line, in inches.
+
+    Examples
+    --------
+    >>> text_inches("2000") > text_inches("1e-6") > 0
+    True
+    """
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    across, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=7), ismath=False)
+    return float(across) / 72
 
 
 def line_height(labels: Sequence[str]) -> float:

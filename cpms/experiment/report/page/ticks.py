@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cpms.experiment.report.page.room import CHARACTER_IN
+from cpms.experiment.report.page.room import text_inches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +25,8 @@ LEAST_TICKS = 3
 _DIGITS = ((1.0, 2.0, 5.0), (1.0, 3.0))
 _FINE_DIGITS = ((1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
 """First digits of ticks, from few to many: for any axis, and for those that span about a decade or less."""
+_ROUND_DIGITS = (1.0, 1.2, 1.4, 1.5, 1.6, 1.8, 2.0, 2.2, 2.5, 2.8, 3.0, 3.5, *range(4, 10))
+"""First digits of three ticks that must be far apart."""
 _STEPS = (5.0, 2.0, 1.0)
 """First digits of the steps between ticks of an axis that is nearly linear."""
 _EDGE = 1e-9
@@ -101,7 +103,7 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
         apart = _apart(ticks)
         if which == "y":
             return bool((apart >= _LINE_IN).all())
-        widths = CHARACTER_IN * np.array([len(each) for each in numbers(ticks)])
+        widths = np.array([text_inches(each) for each in numbers(ticks)])
         return bool((apart >= (widths[1:] + widths[:-1]) / 2 + _GAP_IN).all())
 
     getattr(axes, f"set_{which}scale")("log")
@@ -149,9 +151,9 @@ def far_apart(low: float, high: float) -> list[float]:
     Examples
     --------
     >>> far_apart(678, 2980), far_apart(1.1, 1.9)
-    ([700.0, 1500.0, 2500.0], [])
+    ([700.0, 1400.0, 2800.0], [1.2, 1.5, 1.8])
     """
-    found = _with_digits(low, high, (1.0, 1.5, 2.0, 2.5, *range(3, 10)))
+    found = _with_digits(low, high, _ROUND_DIGITS)
     if len(found) < LEAST_TICKS:
         return []
     first, *inner, last = found
