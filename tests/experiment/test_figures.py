@@ -466,7 +466,7 @@ def test_colours_and_marks_have_columns_of_their_own_in_a_legend(colours, marks,
 
 @pytest.mark.parametrize("width", WIDTHS.values())
 @pytest.mark.parametrize("colours", [0, 4])
-@pytest.mark.parametrize("letters", [10, 44, 50, 90])
+@pytest.mark.parametrize("letters", [10, 15, 20, 44, 50, 90])
 def test_a_legend_is_within_its_figure_whatever_the_length_of_its_names(letters, colours, width):
     names = {("wide names " * 9)[:letters] + str(place): mark for place, mark in enumerate("osD")}
     with show.styled():

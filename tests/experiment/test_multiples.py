@@ -217,3 +217,13 @@ def test_one_panel_more_than_a_row_has_stands_in_it():
     ):
         panels_of = drawn(rows_of(count, names), "roofline").figure.axes
         assert (len(panels_of), panels_of[0].get_subplotspec().get_gridspec().ncols) == (count, columns)
+
+
+@pytest.mark.parametrize("letters", range(8, 40, 2))
+def test_titles_of_panels_beside_each_other_are_apart(letters):
+    rows = rows_of(4, ["name of a contestant", "other name of one"])
+    for row in rows:
+        row["graph"] = f"{row['graph'][-1]} {'web like, 52M edges ' * 2}"[:letters]
+    figure = drawn(rows, "time").figure
+    left, right = (axes.title.get_window_extent() for axes in figure.axes[:2])
+    assert right.x0 - left.x1 > 0.12 * figure.dpi

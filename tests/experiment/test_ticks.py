@@ -62,7 +62,9 @@ def test_labels_of_an_axis_are_in_one_notation_and_read_back(powers):
 
 
 @pytest.mark.parametrize("inches", [0.9, 1.5, 4.0])
-@pytest.mark.parametrize("ends", [(0.4, 2.6), (0.6, 9.0), (0.3, 20.0), (0.95, 1.6), (1e-6, 1.0), (1200, 3400), (63, 210)])
+@pytest.mark.parametrize(
+    "ends", [(0.4, 2.6), (0.6, 9.0), (0.3, 20.0), (0.95, 1.6), (1e-6, 1.0), (1200, 3400), (63, 210)]
+)
 def test_labels_side_by_side_do_not_touch(inches, ends):
     with styled():
         figure = plt.figure(figsize=(inches + 1, 1.5), layout="none")
@@ -91,3 +93,9 @@ def test_ticks_without_labels_lie_apart_on_a_narrow_axis(ends):
         plt.close(figure)
     assert len(places) > 5
     assert np.diff(places).min() >= 0.02
+
+
+@pytest.mark.parametrize("most", [3, 4, 5])
+@pytest.mark.parametrize("low", [0.3, 0.1, 0.05, 0.018, 0.004, 1e-3, 1e-5])
+def test_an_axis_of_ratios_has_a_number_at_1(low, most):
+    assert 1.0 in chosen_ticks(low, 1.6, most=most)

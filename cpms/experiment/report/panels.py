@@ -7,7 +7,6 @@ Programs also import ticks and legends from here.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from cpms.experiment.report.page.legends import legend as legend
 from cpms.experiment.report.page.legends import legend_above as legend_above
 from cpms.experiment.report.page.legends import marker as marker
 from cpms.experiment.report.page.legends import markers as markers
-from cpms.experiment.report.page.room import CHARACTER_IN
+from cpms.experiment.report.page.room import CHARACTER_IN, whole_words
 from cpms.experiment.report.page.ticks import logarithmic as logarithmic
 from cpms.experiment.report.page.ticks import number as number
 from cpms.experiment.report.palette import CUT
@@ -109,7 +108,7 @@ def label_below(axes: Axes, text: str, width: float, names: Sequence[str]) -> No
     """
     longest = max((len(line) for name in names for line in name.split("\n")), default=0)
     panel_in = width - CHARACTER_IN * longest - 0.3
-    rows = textwrap.wrap(text, int((width - _BESIDE_IN) / _CHARACTER_8_IN), break_long_words=False)
+    rows = whole_words(text, int((width - _BESIDE_IN) / _CHARACTER_8_IN))
     is_wide = _CHARACTER_8_IN * max(map(len, rows), default=0) > panel_in
     axes.set_xlabel("\n".join(rows), loc="right" if is_wide else "center", multialignment="center")
     figure: Any = axes.figure

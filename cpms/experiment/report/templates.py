@@ -19,7 +19,7 @@ from cpms.experiment.report.generic import bandwidth
 from cpms.experiment.report.generic.bars import time_by_precision
 from cpms.experiment.report.generic.conditions import conditions
 from cpms.experiment.report.generic.curves import residuals
-from cpms.experiment.report.generic.flaws import fair, flawed_in_words, unconverged
+from cpms.experiment.report.generic.flaws import fair, unconverged
 from cpms.experiment.report.generic.parts import Made, named_baseline
 from cpms.experiment.report.generic.roofline import share_of_roofline
 from cpms.experiment.report.generic.scatters import counts_iterations, error_by_bits, traffic
@@ -112,8 +112,7 @@ def drawings(
     for name, template in TEMPLATES.items():
         shown, left = (timed, flawed + unconverged(rows)) if name in _TIMED else (found, "")
         if name == "error":
-            flaws = flawed_in_words(found)
-            left = unconverged(rows) + (f"; drawn all the same: {flaws}" if flaws else "")
+            left = unconverged(rows)
         if name == "roofline":
             shown, left = rated, bandwidth.taken_from(rates) + left
         with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
     unit,
 )
-from cpms.experiment.report.generic.words import GROWS, bits_in_words, case_in_words
+from cpms.experiment.report.generic.words import GROWS, bits_in_words, case_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.stand_ins import STARRED
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _APART = 4.0
 """Ratio of the slowest times of two graphs above which each graph has a scale of its own."""
+_UNITS = {"s": 0.1, "ms": 1e-4, "\u00b5s": 0.0}
+"""Longest time in seconds from which an axis of times has a unit."""
 _TOO_LONG = 10.0
 """Time of preparation over that of a solve above which preparation is not drawn, since it would hide the solve."""
 _MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0.0}
@@ -44,8 +46,9 @@ _MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0
 _OUTLINE_PT = 0.7
 """Width of the outline of a hatched bar, without which its end would not be seen."""
 _GROWING = "; graphs named with a size a rank, or with log2 ranks, grow with the ranks"
-_DECADES = 10**1.5
-"""Ratio of the longest to the shortest bar above which times are dots on a logarithmic axis."""
+_DECADES, _SHORTEST_IN = 10**1.5, 0.03
+"""Ratio of the longest to the shortest bar above which times are dots on a logarithmic axis, and length of the shortest
+bar in inches below which they are, as neither its colour nor its length would be seen."""
 
 
 def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -67,35 +70,46 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         found.sort_values("seconds"), width, baseline_of(found, baseline), names=names, cases=cases, order="time"
     )
     found = made.found
-    total = found.seconds + found.prepare
-    slowest = total.groupby(found.case).transform("max")
-    relative = slowest.max() > _APART * slowest.min() and bool((found.groupby("case").size() > 1).any())
-    unit_of, scale = ("\u00b5s", 1e6) if total.max() < 1e-4 else ("ms", 1e3) if total.max() < 0.1 else ("s", 1.0)
-    scales = (1 / slowest if relative else scale * slowest**0).groupby(found.case).first()
-    lengths = total * scales[found.case].to_numpy()
-    draw = _dots if lengths.max() > _DECADES * lengths.min() else _bars
+    inches = panel_inches(made.names, made.columns, width)
+    scales, unit_of = _scales(found, found.seconds + found.prepare)
+    of_bars = scales[found.case].to_numpy()
+    lengths = of_bars * (found.seconds + found.prepare)
+    end = max(lengths.max(), (of_bars * found.most).max())
+    draw = _bars
+    if lengths.max() > _DECADES * lengths.min() or inches * lengths.min() < _SHORTEST_IN * end:
+        draw, (scales, unit_of) = _dots, _scales(found, found.seconds)
     for panel in made.panels:
         draw(panel.axes, panel.places, panel.found, scales[panel.found.case].to_numpy())
     what, entries, below = (_of_dots if draw is _dots else _of_bars)(found)
-    inches = panel_inches(made.names, made.columns, width)
+    relative, case = unit_of is None, case_words(found)
     if draw is _dots:
         panels.logarithmic(made.panels[0].axes, most=5)
     else:
         few_ticks(made.panels[0].axes, inches, unit=relative)
-    text = f"time over the slowest of the {case_in_words(found)}" if relative else f"time in {unit_of}"
-    label(made, text + below, width)
+    of = case[0] if len(case) == 1 or len(made.panels) == 1 else "panel"
+    label(made, (f"time over the slowest of the {of}" if relative else f"time in {unit_of}") + below, width)
     swept = found.fewest_bits if draw is _dots else _swept(found)
     explain_bits(made.figure, found, marked=False, swept=swept, others=entries, below=len(made.panels) == 1)
     texts = [
         "median time",
-        f", over the slowest time of the {case_in_words(found)}" if relative else "",
+        f", over the slowest time of the {' and '.join(case)}" if relative else "",
         what,
+        f"{below}{', which the slowest time includes' if relative else ''}" if below else "",
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         apart + made.text,
         _GROWING if found.graph.astype(str).str.contains(GROWS).any() else "",
         f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
     ]
     return made.figure, "".join(texts), range_of(found, "seconds", "Points of the time", "s")
+
+
+def _scales(found: pd.DataFrame, drawn: pd.Series[float]) -> tuple[pd.Series[float], str | None]:
+    """Return the factor of drawn times by graph, and their unit: None if they are over the slowest of their graph."""
+    slowest = drawn.groupby(found.case).transform("max")
+    several = bool((found.groupby("case").size() > 1).any())
+    unit_of = None if several and slowest.max() > _APART * slowest.min() else unit(drawn.max(), _UNITS)
+    factors = 1 / slowest if unit_of is None else slowest**0 / SECONDS[unit_of]
+    return factors.groupby(found.case).first(), unit_of
 
 
 def _by_number(found: pd.DataFrame, width: float, name: str) -> Made:
@@ -125,19 +139,26 @@ def _bars(axes: Axes, places: list[float], found: pd.DataFrame, scales: Any) -> 
     """Draw bars of parts by bits, then of preparation."""
     mixed = scales * np.where(found.by_bits.map(bool), 0.0, found.seconds)
     if mixed.any():
-        axes.barh(places, mixed, color=[colour(bits) for bits in found.fewest_bits], height=BAR_IN, **_MIXED)
+        shades = np.array([colour(bits) for bits in found.fewest_bits])
+        _part(axes, places, mixed, 0 * mixed, color=shades[mixed > 0], **_MIXED)
         _outline(axes, places, found, mixed)
     ends = mixed
     for bits in sorted({bits for each in found.by_bits for bits in each}, reverse=True):
         part = scales * np.array([each.get(bits, 0.0) for each in found.by_bits])
-        axes.barh(places, part, left=ends, color=colour(bits), height=BAR_IN)
+        _part(axes, places, part, ends, color=colour(bits))
         ends = ends + part
     if (found.prepare > 0).any():
-        prepared = scales * found.prepare
-        axes.barh(places, prepared, left=ends, color="none", edgecolor=NEUTRAL, height=BAR_IN, hatch="////")
+        prepared = scales * found.prepare.to_numpy()
+        _part(axes, places, prepared, ends, color="none", edgecolor=NEUTRAL, hatch="////")
     spread = scales * np.array([found.seconds - found.least, found.most - found.seconds]).clip(min=0)
     if spread.any():
         axes.errorbar(scales * found.seconds, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
+
+
+def _part(axes: Axes, places: list[float], lengths: Any, starts: Any, **look: Any) -> None:
+    """Draw parts of bars that have a length: the axis would end where one without a length is."""
+    held = lengths > 0
+    axes.barh(np.array(places)[held], lengths[held], left=starts[held], height=BAR_IN, **look)
 
 
 def _outline(axes: Axes, places: list[float], found: pd.DataFrame, ends: Any) -> None:

@@ -153,7 +153,7 @@ def against_number(
 def _others(rests: Sequence[str]) -> str:
     """Return the words for the rest of problems, by the only parameter that they have."""
     names = {rest.partition("=")[0] for rest in rests if rest.count("=") == 1 and " " not in rest}
-    return f"values of {names.pop()}" if len(names) == 1 else "other parameters of the problem"
+    return f"values of {names.pop()}" if len(names) == 1 else "combinations of other parameters"
 
 
 def _plural(found: pd.DataFrame) -> str:

@@ -59,10 +59,10 @@ def fair(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     >>> import pandas as pd
     >>> lines = [("a", "g", ""), ("b", "f", "3 of 9 converged"), ("b", "g", "8 of 9 converged"), ("b", "h", "")]
     >>> fair(pd.DataFrame(lines, columns=["called", "case", "flaw"]))[1]
-    '; neither timed nor ranked: b (3 to 8 of 9 converged, on 2 of 3)'
+    '; results neither timed nor ranked: b (3 to 8 of 9 converged, 2 of 3 results)'
     """
     flawed = flawed_in_words(found)
-    return found[found.flaw == ""], f"; neither timed nor ranked: {flawed}" if flawed else ""
+    return found[found.flaw == ""], f"; results neither timed nor ranked: {flawed}" if flawed else ""
 
 
 def flawed_in_words(found: pd.DataFrame) -> str:
@@ -70,7 +70,7 @@ def flawed_in_words(found: pd.DataFrame) -> str:
     texts = []
     for name, part in found[found.flaw != ""].groupby("called", sort=False):
         every = int((found.called == name).sum())
-        where = f", on {len(part)} of {every}" if len(part) < every else ""
+        where = f", {len(part)} of {every} results" if len(part) < every else ""
         texts.append(f"{name} ({_joined(part.flaw)}{where})")
     return captions.some(texts) if texts else ""
 

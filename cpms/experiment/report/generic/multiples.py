@@ -17,7 +17,7 @@ import numpy as np
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import panels
 from cpms.experiment.report.generic.parts import lines_of_names
-from cpms.experiment.report.generic.words import case_in_words, cases_in_words
+from cpms.experiment.report.generic.words import case_words, cases_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.style import WIDTHS
@@ -166,7 +166,7 @@ def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], widt
     """Return the titles of panels, in as many lines as they need."""
     first = found.drop_duplicates("case").set_index("case")
     columns = min(len(cases), _columns(width, len(cases), names))
-    most = max(_LEAST_TITLE_IN, panel_inches(names, columns, width) + _MARGIN_IN / 2)
+    most = max(_LEAST_TITLE_IN, panel_inches(names, columns, width))
     given = [(first.label[case], first.problem[case]) for case in cases]
     heads = case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
     fits = _TITLE_SHARE * 72 * width / (columns + 0.2 * (columns - 1)) / _CHARACTER_PT
@@ -240,7 +240,7 @@ def _counts(cases: int, columns: int) -> Iterator[int]:
 
 def _left_out(found: pd.DataFrame, cases: Sequence[str], kept: Sequence[str], order: str, drawn: int) -> Iterator[str]:
     """Yield texts about the panels, and about the graphs, contestants and results that are not drawn."""
-    yield f"; a panel for each {case_in_words(found)}"
+    yield f"; a panel for each {' and '.join(case_words(found))}"
     of_cases = found.case.nunique()
     if len(cases) < of_cases:
         yield f"; {len(cases)} of {of_cases} {cases_in_words(found)}, evenly chosen by {order}"

@@ -54,8 +54,7 @@ def each_line(found: pd.DataFrame) -> list[Any]:
 
 
 def _named(line: Any) -> str:
-    graph = str(line.graph) if isinstance(line.graph, str) else ""
-    return " ".join(filter(None, [line.called, graph, line.problem]))
+    return ", ".join(filter(None, [line.called, line.label, line.problem]))
 
 
 def named_baseline(found: pd.DataFrame, baseline: str | None) -> str | None:

@@ -19,6 +19,7 @@ from cpms.base.text.counted import counted
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.bandwidth import TRIMMED, of_one_quantity
 from cpms.experiment.report.generic.conditions import at_one_tolerance
+from cpms.experiment.report.generic.flaws import flawed_in_words
 from cpms.experiment.report.generic.parts import (
     SECONDS,
     Made,
@@ -29,7 +30,7 @@ from cpms.experiment.report.generic.parts import (
     marks_of,
     range_of,
 )
-from cpms.experiment.report.generic.words import bits_in_words, case_in_words, cases_in_words
+from cpms.experiment.report.generic.words import bits_in_words, case_words, cases_in_words
 from cpms.experiment.report.page import nested, room
 from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.page.legends import in_lines
@@ -119,7 +120,9 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     shown = found.assign(x=found.bits, y=found[up])
     figure, shown, more = _fitting(shown, several, width, baseline_of(found, baseline), axes)
     against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
+    flaws = flawed_in_words(shown)
     text = f"{names}, against {against}{more}{exact}{wrong}{others}{_twice(found)}"
+    text += f"; drawn all the same: {flaws}" if flaws else ""
     return figure, text, range_of(shown, up, f"Points of the {up}", "")
 
 
@@ -269,7 +272,7 @@ def _left_out(found: pd.DataFrame, shown: pd.DataFrame, order: str) -> Iterator[
     cases, of_cases = shown.case.nunique(), found.case.nunique()
     names, of_names = shown.called.nunique(), found.called.nunique()
     if cases > 1:
-        yield f"; a panel for each {case_in_words(found)}, with its own ends of axes"
+        yield f"; a panel for each {' and '.join(case_words(shown))}, with its own ends of axes"
     if cases < of_cases:
         yield f"; {cases} of {of_cases} {cases_in_words(found)}{order}"
     if names < of_names:

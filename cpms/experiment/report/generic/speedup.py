@@ -316,7 +316,7 @@ def _stored(found: pd.DataFrame) -> str:
         if len(counts) > 1:
             texts.append(f"{name} as " + ", ".join(f"{stored} ({count})" for stored, count in counts.items()))
     more = f" and {len(texts) - _MOST_STORED} more" if len(texts) > _MOST_STORED else ""
-    return f"; by graph: {'; '.join(texts[:_MOST_STORED])}{more}" if texts else ""
+    return f"; by {_kind(found)}: {'; '.join(texts[:_MOST_STORED])}{more}" if texts else ""
 
 
 def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:

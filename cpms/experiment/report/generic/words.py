@@ -23,7 +23,7 @@ _BITS = {
 """Kinds in which "bits" does not mean those that sweeps read of a matrix's value, and the words for these."""
 
 
-_PROBLEMS = {"tol": "tolerance", "rhs": "right-hand side", "storage": "format"}
+_PROBLEMS = {"tol": "tolerance", "rhs": "right-hand side", "storage": "format", "stage": "stage"}
 """Words for parameters of problems."""
 
 
@@ -57,12 +57,26 @@ def plural(word: str) -> str:
     return "matrices" if word == "matrix" else f"{word}s"
 
 
+def case_words(found: pd.DataFrame) -> list[str]:
+    """Return the words for what cases differ in: graphs, problems on one graph, or both.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> found = pd.DataFrame({"graph": ["a", "a", "b"], "problem": ["tol=0.1", "tol=0.2", "tol=0.1"], "case": [*"123"]})
+    >>> case_words(found), case_words(found[:2]), case_words(found[1:])
+    (['graph', 'tolerance'], ['tolerance'], ['graph'])
+    """
+    one = case_in_words(found)
+    if not any(found.problem) or found.case.nunique() == found.graph.nunique():
+        return [one]
+    problem = problem_in_words(found.problem)
+    return [one, problem] if len(set(found.graph)) > 1 else [problem]
+
+
 def cases_in_words(found: pd.DataFrame) -> str:
-    """Return a word for the cases of observations: graphs, with problems on each or without, or linear systems."""
-    if of_systems(found):
-        return "systems"
-    many = plural(case_in_words(found))
-    return f"{many} and problems" if any(found.problem) else many
+    """Return the words for several cases of observations: linear systems, or what they differ in."""
+    return "systems" if of_systems(found) else " and ".join(map(plural, case_words(found)))
 
 
 def problem_in_words(problems: Iterable[str]) -> str:

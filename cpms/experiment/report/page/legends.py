@@ -26,8 +26,9 @@ SWATCH: dict[str, Any] = {"linestyle": "-", "linewidth": 4.0, "solid_capstyle": 
 """The entry of a colour in a legend: a short bar, unlike any marker."""
 ALL_MARKERS = "osD^vP*X<>hp"
 """Markers of engines and layouts, and of histories."""
-_ENTRY_IN = 0.24
-"""Width of the mark of a legend's entry, and of the space after it."""
+_ENTRY_IN, _IN_PIXELS = 0.24, 1.06
+"""Width in inches of the mark of a legend's entry and of the space after it; most width of text in pixels over that of
+its outlines."""
 
 
 def marker(name: str) -> str:
@@ -150,7 +151,7 @@ def _fitting(name: str, most: int, inches: float) -> list[str]:
     """Return a name in one or two lines of at most ``most`` characters and of a width."""
     sizes = range(min(most, len(name)), 3, -1)
     held = (in_lines(name, size) for size in sizes)
-    return next((lines for lines in held if max(map(text_inches, lines)) <= inches), in_lines(name, most))
+    return next((lines for lines in held if _inches(lines) <= inches), in_lines(name, most))
 
 
 def legend_above(axes: Axes, title: str) -> None:
@@ -164,4 +165,8 @@ def legend_above(axes: Axes, title: str) -> None:
 def _legend_inches(columns: Sequence[Sequence[Any]]) -> float:
     """Return the width of a legend."""
     lines = [[line for entry in column for line in str(entry.get_label()).split("\n")] for column in columns]
-    return sum(max(map(text_inches, column)) + _ENTRY_IN for column in lines)
+    return sum(_inches(column) + _ENTRY_IN for column in lines)
+
+
+def _inches(lines: Sequence[str]) -> float:
+    return _IN_PIXELS * max(map(text_inches, lines))

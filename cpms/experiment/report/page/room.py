@@ -49,19 +49,19 @@ def wrapped(names: Sequence[str], most: int, room: int) -> list[str]:
     >>> wrapped(["fused refine sweeps"] * 90, 8, 40)[0]
     'fused…ps'
     """
-    lines = ["\n".join(_in_lines(abbreviate(name, 3 * most + 2), most + 4)) for name in names]
+    lines = ["\n".join(whole_words(abbreviate(name, 3 * most + 2), most + 4)) for name in names]
     needed = max((each.count("\n") + 1 for each in lines), default=1)
     short = [abbreviate(name, most) for name in names]
     fits = min(len(names), room) * (0.03 + 0.12 * needed) <= _PAGE_IN
     return short if not fits and len(set(short)) == len(set(names)) else lines
 
 
-def _in_lines(name: str, most: int) -> list[str]:
+def whole_words(name: str, most: int) -> list[str]:
     """Return a name in lines, with the words in parentheses on one line if they fit.
 
     Examples
     --------
-    >>> _in_lines("cuda vectors fp64 jacobi (A fp64)", 30)
+    >>> whole_words("cuda vectors fp64 jacobi (A fp64)", 30)
     ['cuda vectors fp64 jacobi', '(A fp64)']
     """
     bound = _IN_PARENTHESES.sub(lambda found: found[0].replace(" ", "\0"), name)
@@ -71,7 +71,7 @@ def _in_lines(name: str, most: int) -> list[str]:
 
 @functools.cache
 def text_inches(text: str) -> float:
-    """Return the width of a text of 7 points in one line, in inches.
+    """Return the width of a text of 7 points in one line, in inches; pixels may widen it by some percent.
 
     Examples
     --------

@@ -10,7 +10,7 @@ points. The cost is a few comparisons for a figure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +25,8 @@ LEAST_TICKS = 3
 _DIGITS = ((1.0, 2.0, 5.0), (1.0, 3.0))
 _FINE_DIGITS = ((1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
 """First digits of ticks, from few to many: for any axis, and for those that span about a decade or less."""
-_ROUND_DIGITS = (1.0, 1.2, 1.4, 1.5, 1.6, 1.8, 2.0, 2.2, 2.5, 2.8, 3.0, 3.5, *range(4, 10))
-"""First digits of three ticks that must be far apart."""
+_APART_DIGITS = ((1.0, 1.5, 2.0, 2.5, *range(3, 10)), (1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.5, 2.8, *range(3, 10)))
+"""First digits of three ticks that must be far apart, from short numbers to those that are further apart."""
 _STEPS = (5.0, 2.0, 1.0)
 """First digits of the steps between ticks of an axis that is nearly linear."""
 _EDGE = 1e-9
@@ -70,7 +70,7 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
             while allowed > LEAST_TICKS and not _fit(ticks := chosen_ticks(low, high, most=allowed)):
                 allowed = max(LEAST_TICKS, min(allowed, len(ticks)) - 1)
             ticks = chosen_ticks(low, high, most=allowed)
-            return ticks if len(ticks) < LEAST_TICKS or _fit(ticks) else far_apart(low, high) or ticks
+            return ticks if len(ticks) < LEAST_TICKS or _fit(ticks) else far_apart(low, high, _fit) or ticks
 
     class Fine(Few):
         """Unlabelled ticks, fewer if they would be too near."""
@@ -131,7 +131,7 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
     >>> chosen_ticks(0.6, 6.0), chosen_ticks(0.9, 1.6)
     ([0.7, 1.0, 1.5, 2.0, 3.0, 5.0], [1.0, 1.2, 1.4, 1.6])
     >>> chosen_ticks(0.018, 1.6, most=3), chosen_ticks(0.0009, 1.2, most=3)
-    ([0.02, 0.1, 0.5], [0.01, 0.1, 1.0])
+    ([0.05, 0.2, 1.0], [0.01, 0.1, 1.0])
     """
     if not 0 < low < high or not np.isfinite(high):
         return []
@@ -142,27 +142,36 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
         return max(preferred, key=len) if high <= _SHORT * low else preferred[0]
     decades = [usual[0][-most:]] if len(usual[0]) == most + 1 else []
     held = [*finer, *usual, *decades, *_thinned(usual, most), *steps, *_thinned(steps, most)]
-    return next((each for each in held if LEAST_TICKS <= len(each) <= most), [low, high])
+    fitting = [each for each in held if LEAST_TICKS <= len(each) <= most]
+    of_one = [each for each in fitting if 1.0 in each]  # Ratios are over 1.
+    return [*of_one, *fitting, [low, high]][0]
 
 
-def far_apart(low: float, high: float) -> list[float]:
+def far_apart(low: float, high: float, fit: Callable[[Sequence[float]], bool] = lambda _: True) -> list[float]:
     """Return three ticks that are as far apart as round numbers allow, for a short axis; none if there are not three.
+
+    Of several digits, the first whose numbers fit are taken, or else the last.
 
     Examples
     --------
     >>> far_apart(678, 2980), far_apart(1.1, 1.9)
-    ([700.0, 1400.0, 2800.0], [1.2, 1.5, 1.8])
+    ([700.0, 1500.0, 2500.0], [1.2, 1.4, 1.8])
     """
-    found = _with_digits(low, high, _ROUND_DIGITS)
-    if len(found) < LEAST_TICKS:
-        return []
-    first, *inner, last = found
-    return [first, min(inner, key=lambda tick: abs(np.log(tick * tick / (first * last)))), last]
+    found = list[float]()
+    for digits in _APART_DIGITS:
+        held = _with_digits(low, high, digits)
+        if len(held) >= LEAST_TICKS:
+            first, *inner, last = held
+            found = [first, min(inner, key=lambda tick: abs(np.log(tick * tick / (first * last)))), last]
+            if fit(found):
+                break
+    return found
 
 
 def _thinned(held: Sequence[list[float]], most: int) -> list[list[float]]:
-    """Return every k-th tick of sequences that are too long."""
-    return [each[:: -(-len(each) // most)] for each in held if len(each) > most]
+    """Return every k-th tick of sequences that are too long, from each of the first k."""
+    steps = [(each, -(-len(each) // most)) for each in held]
+    return [each[start::step] for each, step in steps if step > 1 for start in range(step)]
 
 
 def between_ticks(low: float, high: float, *, tenths: bool = True) -> list[float]:
