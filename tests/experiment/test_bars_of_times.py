@@ -110,3 +110,11 @@ def test_words_in_parentheses_are_on_one_line_of_a_label(width):
     assert " ".join(lines) == words
     assert any(words[words.index("(") :] in line for line in lines)
     assert figure
+
+
+@pytest.mark.parametrize("formats", [1, 2])
+def test_one_colour_has_no_legend(formats):
+    rows = [row for row in rows_of([4.0, 3.0, 2.0]) if row["storage"] in [*BITS][:formats]]
+    made = drawn([{**row, "cell": f"{row['cell']} {k}", "layout": f"l{k}"} for row in rows for k in range(2)])
+    assert len(made.figure.legends) == formats - 1
+    assert ("; bits read: 64" in made.caption) == (formats == 1)

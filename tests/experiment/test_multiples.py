@@ -227,3 +227,14 @@ def test_titles_of_panels_beside_each_other_are_apart(letters):
     figure = drawn(rows, "time").figure
     left, right = (axes.title.get_window_extent() for axes in figure.axes[:2])
     assert right.x0 - left.x1 > 0.12 * figure.dpi
+
+
+@pytest.mark.parametrize("lacking", [2, 15])
+def test_graphs_that_are_chosen_have_all_contestants_if_enough_do(lacking):
+    names = ["first", "second", "third"]
+    rows = rows_of(16, names)
+    rows = [row for row in rows if row["storage"] != "third" or row["nodes"] % 16 >= lacking]
+    made = drawn(rows, "time")
+    counts = [len(axes.patches) for axes in made.figure.axes]
+    stated = "; all contestants have results on those drawn" in made.caption
+    assert stated == (counts == [3] * len(counts)) == (lacking == 2)

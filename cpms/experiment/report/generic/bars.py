@@ -24,6 +24,7 @@ from cpms.experiment.report.generic.parts import (
     each_line,
     explain_bits,
     fewest,
+    of_one_colour,
     range_of,
     unit,
 )
@@ -81,6 +82,9 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     for panel in made.panels:
         draw(panel.axes, panel.places, panel.found, scales[panel.found.case].to_numpy())
     what, entries, below = (_of_dots if draw is _dots else _of_bars)(found)
+    swept = {*found.fewest_bits} if draw is _dots else _swept(found)
+    coloured = fewest(found) if draw is _dots else f", by bits {bits_in_words(found)}"
+    is_plain = not entries and len({*map(colour, swept)}) == 1
     relative, case = unit_of is None, case_words(found)
     if draw is _dots:
         panels.logarithmic(made.panels[0].axes, most=5)
@@ -88,11 +92,12 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         few_ticks(made.panels[0].axes, inches, unit=relative)
     of = case[0] if len(case) == 1 or len(made.panels) == 1 else "panel"
     label(made, (f"time over the slowest of the {of}" if relative else f"time in {unit_of}") + below, width)
-    swept = found.fewest_bits if draw is _dots else _swept(found)
-    explain_bits(made.figure, found, marked=False, swept=swept, others=entries, below=len(made.panels) == 1)
+    if not is_plain:
+        explain_bits(made.figure, found, marked=False, swept=swept, others=entries, below=len(made.panels) == 1)
     texts = [
         "median time",
         f", over the slowest time of the {' and '.join(case)}" if relative else "",
+        of_one_colour(found, swept) if is_plain else coloured,
         what,
         f"{below}{', which the slowest time includes' if relative else ''}" if below else "",
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
@@ -119,10 +124,9 @@ def _by_number(found: pd.DataFrame, width: float, name: str) -> Made:
     points = with_number(found, name).assign(**{key: each / SECONDS[time] for key, each in scaled.items()})
     figure, _, found, some = against_number(points, width, name, f"time in {time}")
     shades = {*map(colour, found.fewest_bits)}
-    bits = ", ".join(f"{each:g}" for each in sorted({*found.fewest_bits}))
     texts = [
         f"median time, against {name}",
-        fewest(found) if len(shades) > 1 else f"; bits {bits_in_words(found)}: {bits}",
+        fewest(found) if len(shades) > 1 else of_one_colour(found, found.fewest_bits),
         "; vertical lines: from least to most of the samples" if (found.least < found.most).any() else "",
         some,
         f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
@@ -179,7 +183,7 @@ def _of_bars(found: pd.DataFrame) -> tuple[str, list[Any], str]:
     mixed = not found.by_bits.map(bool).all()
     text = "; crossed: the time of each number of bits is not recorded, the colour is the fewest" if mixed else ""
     return (
-        f", by bits {bits_in_words(found)}{text}",
+        text,
         _explained() if mixed else [],
         "; hatched: preparation" if (found.prepare > 0).any() else "",
     )
@@ -198,7 +202,7 @@ def _of_dots(found: pd.DataFrame) -> tuple[str, list[Any], str]:
     """Return of dots what `_of_bars` does of bars."""
     several, longest = bool((found.by_bits.map(len) != 1).any()), found.prepare.max()
     return (
-        f"{fewest(found)}{', hollow where several' if several else ''}"
+        f"{', hollow where several' if several else ''}"
         f"{f'; preparation, up to {longest:.3g} s, is not drawn' if longest > 0 else ''}",
         panels.key(lines={"fewest bits of several": panels.HOLLOW}) if several else [],
         "",

@@ -214,10 +214,14 @@ def _fitting(
     if not fits(cases, names):
         compared = {*found[found.called == base].case}
         cases = [case for case in cases if case in compared] or cases  # Else these compare with nothing.
+    sizes = found.groupby("case").size()
+    whole = [case for case in cases if sizes[case] == len(names)]
     for count in _counts(len(cases), columns):
-        chosen = room.evenly(cases, count) if count > 1 else list(cases[-1:])
+        enough = len(cases) > len(whole) >= count
+        among = whole if enough else cases
+        chosen = room.evenly(among, count) if count > 1 else list(among[-1:])
         if fits(chosen, names):
-            return chosen, list(names), labels, ""
+            return chosen, list(names), labels, "; all contestants have results on those drawn" if enough else ""
     own = {*found[found.own].called, base} if "own" in found else {base}
     inner = found[found.case.isin(cases)]
     measured = [name for name in names if name in set(inner.called)]

@@ -39,6 +39,11 @@ def fewest(found: pd.DataFrame) -> str:
     return f"; colour: {several}bits {bits}"
 
 
+def of_one_colour(found: pd.DataFrame, bits: Iterable[float]) -> str:
+    """Return a text for captions about the bits of marks that have one colour, which need no legend."""
+    return f"; bits {bits_in_words(found)}: {', '.join(f'{each:g}' for each in sorted({*bits}))}"
+
+
 def range_of(found: pd.DataFrame, column: str, what: str, unit: str) -> str:
     """Return a sentence with the least and the largest value of a column, and their names."""
     ordered: list[Any] = [each for _, each in found.sort_values(column).iterrows()]

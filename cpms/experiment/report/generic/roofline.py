@@ -18,7 +18,16 @@ from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic import bandwidth
 from cpms.experiment.report.generic.conditions import at_one_tolerance
 from cpms.experiment.report.generic.multiples import label, multiples, panel_inches
-from cpms.experiment.report.generic.parts import BAR_IN, Made, baseline_of, each_line, explain, fewest, range_of
+from cpms.experiment.report.generic.parts import (
+    BAR_IN,
+    Made,
+    baseline_of,
+    each_line,
+    explain,
+    fewest,
+    of_one_colour,
+    range_of,
+)
 from cpms.experiment.report.generic.words import bits_in_words
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.stand_ins import STARRED
@@ -79,7 +88,7 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         f"{captions.in_words(found.traffic_name)} over the median time, as a share of the rate of a copy "
         f"({copied} GB/s, read and written), which bounds work on data beyond the caches",
         f"; all bars: {found.called.iloc[0]}" if found.called.nunique() == 1 < contestants else "",
-        _of_colours(found) if several else _of_bits(found),
+        _of_colours(found) if several else of_one_colour(found, found.fewest_bits),
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         _ABOVE if (found.share.round() > 100).any() else "",
         tolerance,
@@ -93,11 +102,6 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
 
 def _of_colours(found: pd.DataFrame) -> str:
     return "; colour: the fewest bits read" if bits_in_words(found) == "read" else fewest(found)
-
-
-def _of_bits(found: pd.DataFrame) -> str:
-    """Return a text about the bits of bars of one colour."""
-    return f"; bits {bits_in_words(found)}: {', '.join(f'{bits:g}' for bits in sorted({*found.fewest_bits}))}"
 
 
 def _percent(share: float) -> str:

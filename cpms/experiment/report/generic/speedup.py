@@ -23,11 +23,11 @@ from cpms.experiment.report.generic.parts import (
     explain_bits,
     fewest,
     lines_of_names,
+    of_one_colour,
     range_of,
 )
 from cpms.experiment.report.generic.words import (
     GROWS,
-    bits_in_words,
     case_in_words,
     cases_in_words,
     of_systems,
@@ -93,7 +93,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     plain = len({*map(colour, bits)}) == 1 and not entries and not (several and len(set(panels.kinds(table))) > 1)
     if not plain:
         explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
-    coloured = f"; bits {bits_in_words(kept)}: {', '.join(f'{each:g}' for each in bits)}" if plain else fewest(kept)
+    coloured = of_one_colour(kept, bits) if plain else fewest(kept)
     count = kept.case.nunique()
     first = case_label(*kept[["label", "problem"]].iloc[0])
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
@@ -119,8 +119,7 @@ def _by_number(
     for panel in axes:
         panels.unity(panel, across=True)
     shades = {*map(colour, table.fewest_bits)}
-    bits = ", ".join(f"{each:g}" for each in sorted({*table.fewest_bits}))
-    coloured = fewest(kept) if len(shades) > 1 else f"; bits {bits_in_words(kept)}: {bits}"
+    coloured = fewest(kept) if len(shades) > 1 else of_one_colour(kept, table.fewest_bits)
     lines = _interval(kept).replace(", with 95", "; lines: 95").replace("; lines:", "; vertical lines:")
     drawn = lines if (table.low < table.high).any() else ""
     text = f"{what}, against {name}; geometric mean {mean.speedup:.3g} over the same {_counted(kept)}{drawn}{coloured}"
