@@ -28,7 +28,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
     unit,
 )
-from cpms.experiment.report.generic.words import GROWS, bits_in_words, case_words
+from cpms.experiment.report.generic.words import GROWS, bits_in_words, case_in_words, case_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.stand_ins import STARRED
@@ -85,18 +85,18 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     swept = {*found.fewest_bits} if draw is _dots else _swept(found)
     coloured = fewest(found) if draw is _dots else f", by bits {bits_in_words(found)}"
     is_plain = not entries and len({*map(colour, swept)}) == 1
-    relative, case = unit_of is None, case_words(found)
+    relative = unit_of is None
     if draw is _dots:
         panels.logarithmic(made.panels[0].axes, most=5)
     else:
         few_ticks(made.panels[0].axes, inches, unit=relative)
-    of = case[0] if len(case) == 1 or len(made.panels) == 1 else "panel"
+    of = "panel" if len(made.panels) > 1 and case_words(found) != [case_in_words(found)] else case_in_words(found)
     label(made, (f"time over the slowest of the {of}" if relative else f"time in {unit_of}") + below, width)
     if not is_plain:
         explain_bits(made.figure, found, marked=False, swept=swept, others=entries, below=len(made.panels) == 1)
     texts = [
         "median time",
-        f", over the slowest time of the {' and '.join(case)}" if relative else "",
+        f", over the slowest time of the {of}" if relative else "",
         of_one_colour(found, swept) if is_plain else coloured,
         what,
         f"{below}{', which the slowest time includes' if relative else ''}" if below else "",

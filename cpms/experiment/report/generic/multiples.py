@@ -166,11 +166,19 @@ def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], widt
     """Return the titles of panels, in as many lines as they need."""
     first = found.drop_duplicates("case").set_index("case")
     columns = min(len(cases), _columns(width, len(cases), names))
-    most = max(_LEAST_TITLE_IN, panel_inches(names, columns, width))
+    panel = panel_inches(names, columns, width)
     given = [(first.label[case], first.problem[case]) for case in cases]
-    heads = case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
     fits = _TITLE_SHARE * 72 * width / (columns + 0.2 * (columns - 1)) / _CHARACTER_PT
-    return {case: "\n".join(_lines(head, most, max(8, int(fits)))) for case, head in zip(cases, heads, strict=True)}
+
+    def of_width(inches: float) -> list[list[str]]:
+        most = max(_LEAST_TITLE_IN, inches)
+        heads = case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
+        return [_lines(head, most, max(8, int(fits))) for head in heads]
+
+    heads = of_width(panel + _MARGIN_IN / 2)
+    if sum(max(map(room.text_inches, head)) > panel for head in heads) > 1:  # Two beside each other would touch.
+        heads = of_width(panel)
+    return {case: "\n".join(head) for case, head in zip(cases, heads, strict=True)}
 
 
 def _lines(title: str, most: float, characters: int = 60) -> list[str]:

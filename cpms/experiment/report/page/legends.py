@@ -8,12 +8,11 @@ their own.
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cpms.base.text.escape import abbreviate
-from cpms.experiment.report.page.room import text_inches
+from cpms.experiment.report.page.room import text_inches, whole_words
 from cpms.experiment.report.palette import MARKERS, NEUTRAL, colour
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _is_swatch(entry: Any) -> bool:
 
 def in_lines(name: str, most: int) -> list[str]:
     """Return a name in one or two lines of at most ``most`` characters, abbreviated to fit."""
-    first, *others = textwrap.wrap(name, most) or [""]
+    first, *others = whole_words(name, most) or [""]
     return [abbreviate(first, most), *([abbreviate(" ".join(others), most)] if others else [])]
 
 

@@ -25,7 +25,11 @@ LEAST_TICKS = 3
 _DIGITS = ((1.0, 2.0, 5.0), (1.0, 3.0))
 _FINE_DIGITS = ((1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
 """First digits of ticks, from few to many: for any axis, and for those that span about a decade or less."""
-_APART_DIGITS = ((1.0, 1.5, 2.0, 2.5, *range(3, 10)), (1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.5, 2.8, *range(3, 10)))
+_APART_DIGITS = (
+    (1.0, 2.0, 5.0),
+    (1.0, 1.5, 2.0, 2.5, *range(3, 10)),
+    (1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.5, 2.8, *range(3, 10)),
+)
 """First digits of three ticks that must be far apart, from short numbers to those that are further apart."""
 _STEPS = (5.0, 2.0, 1.0)
 """First digits of the steps between ticks of an axis that is nearly linear."""
@@ -150,21 +154,24 @@ def chosen_ticks(low: float, high: float, *, most: int = 6) -> list[float]:
 def far_apart(low: float, high: float, fit: Callable[[Sequence[float]], bool] = lambda _: True) -> list[float]:
     """Return three ticks that are as far apart as round numbers allow, for a short axis; none if there are not three.
 
-    Of several digits, the first whose numbers fit are taken, or else the last.
+    The first and the last number of the roundest digits are taken, with one near their middle that fits; if none does,
+    those of further digits.
 
     Examples
     --------
-    >>> far_apart(678, 2980), far_apart(1.1, 1.9)
-    ([700.0, 1500.0, 2500.0], [1.2, 1.4, 1.8])
+    >>> far_apart(678, 2980), far_apart(1.1, 1.9), far_apart(150, 3100)
+    ([700.0, 1500.0, 2500.0], [1.2, 1.4, 1.8], [200.0, 500.0, 2000.0])
     """
     found = list[float]()
     for digits in _APART_DIGITS:
         held = _with_digits(low, high, digits)
         if len(held) >= LEAST_TICKS:
             first, *inner, last = held
-            found = [first, min(inner, key=lambda tick: abs(np.log(tick * tick / (first * last)))), last]
-            if fit(found):
-                break
+            inner.sort(key=lambda tick: abs(np.log(tick * tick / (first * last))))
+            fitting = [three for tick in inner if fit(three := [first, tick, last])]
+            if fitting:
+                return fitting[0]
+            found = [first, inner[0], last]
     return found
 
 
