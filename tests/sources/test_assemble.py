@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cpms import InputError
 from cpms.base import threads
+from cpms.graph.edge_list import graph_of_read
 from cpms.sources.readers import assemble as module
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.options import ReadOptions
@@ -59,3 +60,16 @@ def test_other_directions_follow_the_edges_in_their_order_self_loops_once(edges,
 def test_an_id_that_is_no_node_is_refused_though_ids_are_compact(edge, says):
     with pytest.raises(InputError, match=f"g.txt: .*{says}"):
         assembled([(0, 1, 1), (*edge, 1)], nodes=5, ids="compact")
+
+
+FEW_NODES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=50)
+
+
+@given(FEW_NODES, st.integers(1, 3))
+def test_the_first_edge_between_two_nodes_is_kept_in_both_directions(edges, count):
+    first = {}
+    for source, target, weight in edges:
+        first.setdefault((min(source, target), max(source, target)), float(weight))
+    made = graph_of_read(assembled(edges, both_ways=True, count=count, duplicates="drop"))
+    found = zip(made.sources.tolist(), made.targets.tolist(), made.weights.tolist(), strict=True)
+    assert sorted(found) == sorted({(*way, weight) for (a, b), weight in first.items() for way in ((a, b), (b, a))})

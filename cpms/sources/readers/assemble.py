@@ -73,7 +73,8 @@ def assemble(
         if dropped:
             sources, targets, weights = sources[kept], targets[kept], weights[kept]
     if both_ways:
-        sources, targets, weights = _both_ways(sources, targets, weights)
+        by_edge = weights is not None and options.duplicates == "drop"
+        sources, targets, weights = _both_ways(sources, targets, weights, by_edge=by_edge)
     if options.ids == "compact":
         with reporting(label):
             used, sources, targets = _compact(sources, targets, nodes)
@@ -105,8 +106,13 @@ def assemble(
     )
 
 
-def _both_ways(sources: Ints, targets: Ints, weights: Floats | None) -> tuple[Ints, Ints, Floats | None]:
-    """Return edges and behind them their other directions, but of self-loops, found and copied by threads."""
+def _both_ways(
+    sources: Ints, targets: Ints, weights: Floats | None, *, by_edge: bool
+) -> tuple[Ints, Ints, Floats | None]:
+    """Return edges and behind them their other directions, but of self-loops, found and copied by threads.
+
+    With ``by_edge`` each direction lies behind its own edge, so that the first of repeated edges is the same both ways.
+    """
     slices = [slice(*part) for part in threads.ranges(len(sources), at_least=_PART, parts=threads.available())]
     if not slices:
         return sources, targets, weights
@@ -116,8 +122,12 @@ def _both_ways(sources: Ints, targets: Ints, weights: Floats | None) -> tuple[In
         mirrored = threads.each(lambda part: second[slices[part]][kept[part]], range(len(slices)))
         return threads.concatenated([*(first[part] for part in slices), *mirrored])
 
-    doubled = None if weights is None else joined(weights, weights)
-    return joined(sources, targets), joined(targets, sources), doubled
+    order: Any = slice(None)
+    if by_edge:
+        places = np.arange(len(sources))
+        order = np.argsort(joined(places, places), kind="stable")
+    doubled = None if weights is None else joined(weights, weights)[order]
+    return joined(sources, targets)[order], joined(targets, sources)[order], doubled
 
 
 def _compact(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints, Ints]:
