@@ -90,7 +90,7 @@ def test_curves_have_their_places_and_parts_of_bars_their_colours():
         axes.plot([1, 2], [5, 7], ":")
         axes.set(xlabel="GPUs", ylabel="speed-up")
 
-    assert made(draw) == "speed-up: 1 curve (ours), from 5 (GPUs 1) to 7 (GPUs 2)."
+    assert made(draw) == "speed-up: 1 curve (ours), from 5 (GPUs = 1) to 7 (GPUs = 2)."
 
     def bars(figure, axes):
         axes.barh([0, 1], [3.0, 2.0], color=panels.colour(64))

@@ -33,6 +33,8 @@ _ON_GPU = ("cuda", "cusparse", "cupy", "coo_", "mpi_cuda", "opencl", "reduce_by_
 """Engines of processors, and beginnings of the names of engines of GPUs."""
 _MOST_NAMES, _MOST_CHARACTERS = 8, 160
 """Most names in a sentence, and most characters of them; two names are given in any case."""
+_LONGEST_WHOLE = 48
+"""Characters of a graph's name and of what is measured on it that have room beside a tolerance."""
 _SIZED = re.compile(r", (\d+[kM]?) (nodes|edges|points|rows)$")
 """The end of a short name: a size, and what it counts."""
 _WORDS = {
@@ -330,18 +332,23 @@ def stands_in(graph: object) -> bool:
 def graph_label(graph: object) -> str:
     """Return the name of a graph for a figure, with a star for a stand-in; empty without a name.
 
+    A long text about what is measured on it displaces the word after a size.
+
     Examples
     --------
     >>> graph_label("standin:road_usa"), graph_label("rmat:scale=20,seed=1"), graph_label(float("nan"))
     ('road_usa*', 'rmat 20', '')
     >>> graph_label("weblike:nodes=3000000,edges=16000000,seed=1, scaling to 2,000 nodes")
     'weblike, 16M edges, scaling to 2,000 nodes'
+    >>> graph_label("copying:nodes=6000000, edges in main memory to ranks there")
+    'copying 6M, edges in main memory to ranks there'
     """
     if not isinstance(graph, str):
         return ""
     name, comma, purpose = graph.partition(", ")
     label = f"{name.removeprefix('standin:')}*" if stands_in(name) else shortened(name)
-    return f"{label}{comma}{purpose}"
+    whole = f"{label}{comma}{purpose}"
+    return whole if len(whole) <= _LONGEST_WHOLE else f"{without_units([label], 0)[0]}{comma}{purpose}"
 
 
 def in_words(columns: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.intervals import geometric
+from cpms.experiment.report.intervals import UNSEEN, geometric
 from cpms.experiment.report.speedup_figures import MEAN, mean_rows
 
 NEEDS = ["cg_bits"]
@@ -56,9 +56,9 @@ def show(rows, out):
     out.figure(
         _figure(drawn, out),
         caption=f"{what}: geometric means over the {count} matrices that all formats solve, filled for right-hand "
-        "sides of ones, hollow for random ones; small dots are the matrices, those of ones above their mean; bars are "
-        "95 % bootstrap intervals. Colour: the fewest bits of a vector's value. Two formats in turn are not fused, so "
-        "they read more bytes",
+        "sides of ones, hollow for random ones; small dots are the matrices, those of ones above their mean; lines: "
+        f"95 % bootstrap intervals{UNSEEN}. Colour: the fewest bits of a vector's value. Two formats in turn are not "
+        "fused, so they read more bytes",
         timed=False,
     )
 

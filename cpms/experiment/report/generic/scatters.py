@@ -256,8 +256,16 @@ def _chosen(
     if len(kept) == len(cases):  # All on which contestants differ across.
         order = ", on which contestants differ"
     shown = shown[shown.case.isin(kept)]
+    kept = _loosest_first(shown, kept)
     shown = shown.assign(place=shown.case.map(kept.index)).sort_values("place", kind="stable")
     return shown.reset_index(drop=True), "".join(_left_out(found, shown, order))
+
+
+def _loosest_first(found: pd.DataFrame, cases: Sequence[str]) -> list[str]:
+    """Return cases in their order, but with those of one graph together, from the loosest tolerance on."""
+    first = found.drop_duplicates("case").set_index("case")
+    graphs = list(dict.fromkeys(first.graph[case] for case in cases))
+    return sorted(cases, key=lambda case: (graphs.index(first.graph[case]), -np.nan_to_num(first.tol[case])))
 
 
 def _spread(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

@@ -246,7 +246,7 @@ class _Names:
         return self._ticks[near] if abs(near - place) <= 0.5 else ""
 
     def _named(self, name: str) -> str:
-        return f"{self._of_places} {name}".strip() if _NUMBER.fullmatch(name) else name
+        return " = ".join(filter(None, [self._of_places, name])) if _NUMBER.fullmatch(name) else name
 
     def of_line(self, line: Any, given: str) -> str:
         """Return the labels of the legend's entries for a line's marks and for their colour."""
