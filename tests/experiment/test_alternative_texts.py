@@ -124,7 +124,7 @@ def test_many_entries_have_common_extremes_with_their_labels():
             axes.plot([place], [place + 1.0], "o", label=f"entry {place}")
         axes.set(xlabel="k", ylabel="share")
 
-    assert made(draw) == "share: 9 marks, from 1 (k 0, entry 0) to 9 (k 8, entry 8)."
+    assert made(draw) == "share: 9 marks, from 1 (k = 0, entry 0) to 9 (k = 8, entry 8)."
 
 
 def test_a_program_may_write_its_own_text(tmp_path):
