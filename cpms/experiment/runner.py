@@ -26,6 +26,7 @@ from cpms.experiment.conditions import ordered, pinned
 from cpms.experiment.rows import changed, configured, outcome, outliers, rows
 from cpms.experiment.rows.machine import load_average, ranges
 from cpms.experiment.rows.provenance import provenance
+from cpms.experiment.rows.series import refusals
 from cpms.formats.formats import format_named
 from cpms.sources.loading import is_missing
 
@@ -131,7 +132,7 @@ def _run(
                 left = f"{len(waiting) - len(found)} of {counted(len(chosen), 'cell')}"
                 echo(f"interrupted, with {left} not yet run; the same command runs these")
                 raise
-    outcomes = f": {outcome.summary(found)}" if found else ""
+    outcomes = f": {outcome.summary(found)}{_refused(found)}" if found else ""
     echo(f"{counted(len(found), 'cell')} run{outcomes}; {len(chosen) - len(waiting)} held already{_repeated(held)}")
     has_others = len(chosen) > len(waiting) or any(map(outcome.measured, found))
     _raise_failures(path, found, target if has_others else None)
@@ -163,6 +164,13 @@ def _require_graphs(path: Path, experiment: config.Experiment, cells: Iterable[c
     raise InputError(
         f"{path}: {outcome.some(names)}: there {files} in {Path.cwd()}, the folder that paths are relative to{hint}"
     )
+
+
+def _refused(found: list[rows.Row]) -> str:
+    """Return the number of results that measured rows lack, with the reasons."""
+    reasons = [reason for row in found if outcome.measured(row) for reason in refusals(row)]
+    results = f"{counted(len(reasons), 'result')} in these not measured"
+    return f"; {results} ({outcome.some(reasons)})" if reasons else ""
 
 
 def _repeated(held: dict[str, str | None]) -> str:

@@ -185,6 +185,13 @@ def test_a_way_that_refuses_a_system_is_a_line_with_its_reason(tmp_path):
     assert (refused["status"], refused["residual"], solved["status"]) == ("REFUSED", None, "CONVERGED")
     assert "diagonal" in refused["reason"]
     assert set(refused) == set(solved)
+    (tmp_path / "x.toml").write_text(
+        f'name = "x"\nkind = "linear"\nmatrices = ["{path}"]\nright_hand_sides = ["ones"]\nwhole = false\n'
+        'ways = [{ method = "jacobi", engine = "cpu" }, { engine = "cpu" }]\n'
+    )
+    run(tmp_path / "x.toml", output=tmp_path, echo=(said := []).append)
+    assert said[0].startswith("1 cell run: 1 ok; 1 result in these not measured (")
+    assert "diagonal" in said[0]
 
 
 def test_a_system_that_every_way_refuses_is_not_ok(tmp_path):

@@ -306,6 +306,10 @@ def test_what_cannot_be_shown_names_what_can(tmp_path, monkeypatch, capsys):
     }.items():
         assert main.main(["show", name]) == 2
         assert advice in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "links.jsonl").touch()  # Of a run that was interrupted in its first cell.
+    assert main.main(["show", "links", "--results", "empty"]) == 2
+    assert "empty holds no rows of links; 'cpms run links' first" in capsys.readouterr().err
     main.main(["show", "links"])
     assert capsys.readouterr().out.startswith("Rows of folder out are shown\n")  # None of links come with cpms.
 

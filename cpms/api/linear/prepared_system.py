@@ -79,7 +79,7 @@ class PreparedSystem:
             possible = f"one of {PRECONDITIONERS} or a function of r{matrix}"
             raise InputError(f"preconditioner is {described(given)}; give {possible}")
         if given not in PRECONDITIONERS:
-            raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS)))
+            raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS), ", or a function of r"))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if given == "jacobi":
                 return Jacobi(self.system, self.exact, storage)

@@ -51,6 +51,8 @@ _SYNONYMS = {
     "mpi": "mpi4py distributed",
     "serial": "sequential",
     "power": "power-iteration power-method",
+    "cg": "conjugate-gradient conjugate-gradients pcg",
+    "gmres": "fgmres arnoldi",
     "refine": "iterative-refinement refinement",
     "ell": "ellpack sell",
     "coo": "coordinate triplet",

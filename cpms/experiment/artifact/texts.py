@@ -109,7 +109,7 @@ The rows in `rows` are what each experiment measured. All figures and numbers ar
 ### Expected results
 
 Figures equal to those in `figures`, byte for byte. A new measurement on the same hardware gives the same iterations,
-and times within the intervals that `cpms compare` prints.
+and times in which `cpms compare` finds no difference.
 
 ### Expected reproduction time
 

@@ -267,7 +267,7 @@ def _program(path: Path | str) -> Any:
             return SimpleNamespace(NEEDS=[experiment.name])
         return _program(Path(experiment.show) if experiment.show.endswith(".py") else experiment.show)
     if path.suffix == ".jsonl":
-        return SimpleNamespace(NEEDS=list(dict.fromkeys(row["experiment"] for row in rows.read(path))))
+        return SimpleNamespace(NEEDS=list(dict.fromkeys(row["experiment"] for row in rows.read(path))) or [path.stem])
     if path not in show_programs().values():
         return _checked(plugins.load_file(_GROUP, str(path)), str(path))
     spec = importlib.util.spec_from_file_location(f"cpms_show_{path.stem}", path)

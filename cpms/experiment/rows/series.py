@@ -19,6 +19,8 @@ RESULTS = ("results", "contestants", "ways_found")
 """Columns of a row that hold its results, the measured one first."""
 MEASURED = ("ok", "CONVERGED")
 """Statuses of results whose times are compared: of contestants, and of linear systems."""
+_NOT_RUN = ("REFUSED", "unsupported", "unavailable", "out of memory")
+"""Statuses of contestants that did not run; the first one is of linear systems."""
 PARAMETERS = (
     "name",
     "contestant",
@@ -160,6 +162,18 @@ def results_of(row: Row) -> list[dict[str, Any]]:
     """
     held = next((row[key] for key in RESULTS if isinstance(row.get(key), list)), [row])
     return [result for result in held if isinstance(result, dict)]
+
+
+def refusals(row: Row) -> list[str]:
+    """Return the reasons why contestants of a row did not run.
+
+    Examples
+    --------
+    >>> refusals({"ways_found": [{"status": "CONVERGED"}, {"status": "REFUSED", "reason": "A is singular"}]})
+    ['A is singular']
+    """
+    found = [str(result.get("reason", "")) for result in results_of(row) if result.get("status") in _NOT_RUN]
+    return [*found, *map(str, (row.get("refused") or {}).values())]
 
 
 def contestant(row: Row, result: dict[str, Any]) -> str:
