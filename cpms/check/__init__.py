@@ -124,12 +124,12 @@ def sweeps_agree(engine: Engine | str, problem: Problem, storage: Format | str, 
     random = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
     for start in (np.full(len(random), 1.0 / len(random)), random / random.sum()):
         operator, x, out = _prepared(engine, problem, storage, layout, level, start)
-        twin: Any = _prepared(REFERENCE, problem, storage, layout, level, start)[0]
+        reference: Any = _prepared(REFERENCE, problem, storage, layout, level, start)[0]
         for step in range(3):
             seen = operator.read(x, level.read)
             found = operator.sweep(x, out, level, step)
             got = operator.read(out, level.write)
-            _same_vector(engine, twin, seen, got, level)
+            _same_vector(engine, reference, seen, got, level)
             _same_norms(engine.name, found, seen, got)
             x, out = out, x
 
@@ -306,23 +306,23 @@ def _prepared(
     return operator.to_float64(x, out) if level == FLOAT64 else (operator, x, out)
 
 
-def _same_vector(engine: Engine, twin: ReferenceOperator, seen: Floats, got: Floats, level: Level) -> None:
+def _same_vector(engine: Engine, reference: ReferenceOperator, seen: Floats, got: Floats, level: Level) -> None:
     """Compare the output of an engine's sweep with a reference sweep of the same input."""
-    x, out = twin.load(seen), twin.empty()
-    twin.sweep(x, out, level, 0)
-    right = twin.read(out, level.write)
-    allowed = _step(twin, level, np.maximum(np.abs(right), np.abs(got))) + _SUM_ERROR * np.abs(right)
+    x, out = reference.load(seen), reference.empty()
+    reference.sweep(x, out, level, 0)
+    right = reference.read(out, level.write)
+    allowed = _step(reference, level, np.maximum(np.abs(right), np.abs(got))) + _SUM_ERROR * np.abs(right)
     # Each addition of a sum of terms that are not negative loses at most a roundoff of the sum. Product, damping and
     # teleport lose three more.
-    additions = twin.problem.graph.in_degree + 3
-    allowed += max(engine.sum_roundoff(twin.storage), UNIT) * additions * np.abs(right)
-    allowed += engine.mass_roundoff * seen.sum() * twin.problem.sink_or_scalar
+    additions = reference.problem.graph.in_degree + 3
+    allowed += max(engine.sum_roundoff(reference.storage), UNIT) * additions * np.abs(right)
+    allowed += engine.mass_roundoff * seen.sum() * reference.problem.sink_or_scalar
     wrong = ~(np.abs(got - right) <= allowed)
     if wrong.any():
         node = int(np.argmax(wrong))
         raise LawError(
-            f"engine {engine.name} at {level} of {twin.storage.name} gives node {node} the value {float(got[node])}; "
-            f"the reference gives {float(right[node])}"
+            f"engine {engine.name} at {level} of {reference.storage.name} gives node {node} the value "
+            f"{float(got[node])}; the reference gives {float(right[node])}"
         )
 
 

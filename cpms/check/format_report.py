@@ -22,7 +22,7 @@ from cpms.storage.corner_patterns import corner_arrays, fitting
 
 _CHUNK = 1 << 17
 _ALL_CODES = 16
-_TWIN_SHARE = 8
+_SAMPLED = 8
 """One in so many patterns is encoded by a format's NumPy functions, too, beside its compiled codec."""
 _FIELDS = ("sign", "exponent", "mantissa")
 
@@ -143,16 +143,16 @@ def check_format(
         compiled_loops(storage)  # Refuses facts that are none, and compiles before the clock starts.
     began, done, corners = time.perf_counter(), 0, 0
 
-    def hold(values: Floats, for_twins: Floats) -> None:
+    def hold(values: Floats, sample: Floats) -> None:
         for name, law in chosen.items():
             if name not in failures:
                 try:
-                    law(storage, for_twins if name == "codecs_agree" else values)
+                    law(storage, sample if name == "codecs_agree" else values)
                 except LawError as error:
                     failures[name] = _counterexample(storage, name, law, error)
 
     for values in _patterns(storage, count, rng):
-        hold(values, values[: len(values) // _TWIN_SHARE])
+        hold(values, values[: len(values) // _SAMPLED])
         done += len(values)
         progress(done)
     for values in corner_arrays(storage):

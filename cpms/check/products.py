@@ -59,21 +59,21 @@ def products_agree(A: StoredMatrix) -> None:
     >>> import cpms
     >>> cpms.check.products_agree(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms2", layout="sell"))
     """
-    twin, there = prepare("reference", A.source, A.operator.request), A.operator.to_memory
+    reference, there = prepare("reference", A.source, A.operator.request), A.operator.to_memory
     rows, columns = A.shape
     x, before, add, dot = _vectors(columns)[:, 0], *(_vectors(rows)[:, j].copy() for j in range(3))
     for read in _levels(A):
         expected = before.copy()
         options: dict[str, Any] = {"alpha": _ALPHA, "beta": _BETA, "read_matrix": read}
-        its = twin.apply(x, expected, **options, epilogue=Epilogue(add, _FACTOR, dot))
+        right = reference.apply(x, expected, **options, epilogue=Epilogue(add, _FACTOR, dot))
         out = there(before)
-        mine = A.operator.apply(there(x), out, **options, epilogue=Epilogue(there(add), _FACTOR, there(dot)))
+        got = A.operator.apply(there(x), out, **options, epilogue=Epilogue(there(add), _FACTOR, there(dot)))
         found = to_host(out)
         sizes = _ALPHA * _exact_sizes(A.source, x) + abs(_BETA) * np.abs(before) + _FACTOR * np.abs(add)
         allowed = (A.source.longest + 8) * 2.0 * UNIT_ROUNDOFF[A.compute] * sizes
         _require(A, read, "alpha A x + beta y + factor z", found, expected, allowed)
-        if its is None or mine is None or not abs(mine - its) <= float(allowed @ np.abs(dot)) + 1e-13 * abs(its):
-            raise LawError(f"{_name(A, read)}: the epilogue's dot product is {mine!r}, not {its!r}")
+        if right is None or got is None or not abs(got - right) <= float(allowed @ np.abs(dot)) + 1e-13 * abs(right):
+            raise LawError(f"{_name(A, read)}: the epilogue's dot product is {got!r}, not {right!r}")
 
 
 def transposed_products_are_adjoint(A: StoredMatrix) -> None:
@@ -155,7 +155,7 @@ def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
     >>> import cpms
     >>> cpms.check.vector_operations_agree(cpms.matrix([[1.0]], storage="cpms4"))
     """
-    twin, there = prepare("reference", A.source, A.operator.request), A.operator.to_memory
+    reference, there = prepare("reference", A.source, A.operator.request), A.operator.to_memory
     storage = _of_vectors(A)
     given, w = _vectors(length)[:, :2], _vectors(length)[:, 2].copy()
     V = [there(v) for v in given.T] if storage is None else [_encoded(A, v) for v in given.T]
@@ -164,25 +164,25 @@ def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
     sizes = np.array([np.abs(v) @ np.abs(w) for v in seen])
     unit = length * UNIT_ROUNDOFF["fp64"]
     alone, block = to_host(A.operator.dots(V, there(w), levels)), A.operator.block()
-    _require(A, None, "dots", alone, twin.dots(seen, w), unit * sizes)
+    _require(A, None, "dots", alone, reference.dots(seen, w), unit * sizes)
     for v, level in zip(V, levels, strict=True):
         for _ in range(10):
             block.add(v, level)
     of_block = to_host(A.operator.dots(block, there(w), block.levels))
     _require(A, None, "dots of a block", of_block, np.repeat(alone, 10), np.zeros(20))
-    mine, its = there(w), w.copy()
-    A.operator.combine(V, [0.5, -3.0], mine, levels)
-    twin.combine(seen, [0.5, -3.0], its)
+    ours, theirs = there(w), w.copy()
+    A.operator.combine(V, [0.5, -3.0], ours, levels)
+    reference.combine(seen, [0.5, -3.0], theirs)
     size = np.abs(w) + 0.5 * np.abs(seen[0]) + 3.0 * np.abs(seen[1])
-    _require(A, None, "combine", to_host(mine), its, 4.0 * UNIT_ROUNDOFF["fp64"] * size)
+    _require(A, None, "combine", to_host(ours), theirs, 4.0 * UNIT_ROUNDOFF["fp64"] * size)
     for norm in ("l1", "l2", "linf"):
         found, expected = (o.update_and_norm(y, -0.5, v, norm) for o, y, v in
-                           ((A.operator, mine, there(seen[1])), (twin, its, seen[1])))  # fmt: skip
+                           ((A.operator, ours, there(seen[1])), (reference, theirs, seen[1])))  # fmt: skip
         if not abs(found - expected) <= 4.0 * unit * abs(expected) + 8.0 * UNIT_ROUNDOFF["fp64"] * float(size.sum()):
             raise LawError(f"{_name(A, None)}: update_and_norm finds {found!r} in {norm}, not {expected!r}")
-    A.operator.scale(mine, 4.0)
-    twin.scale(its, 4.0)
-    _require(A, None, "scale", to_host(mine), its, 32.0 * UNIT_ROUNDOFF["fp64"] * size)
+    A.operator.scale(ours, 4.0)
+    reference.scale(theirs, 4.0)
+    _require(A, None, "scale", to_host(ours), theirs, 32.0 * UNIT_ROUNDOFF["fp64"] * size)
     if storage is not None:
         back = A.operator.convert(A.operator.convert(there(w), storage), None)
         error = array_error(_encoded(A, w), None)

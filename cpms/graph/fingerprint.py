@@ -1,9 +1,9 @@
-"""Detection of arrays that change under a graph in use, by sums over interleaved lanes.
+"""Detection of arrays that change under a graph in use, by sums over residue classes of places.
 
 The constructor of `cpms.Graph` shares memory with its caller, so a caller may write to a graph that an engine has
-prepared. A fingerprint has one sum of 64-bit words for each of 61 interleaved lanes; sorting or permuting an array in
-place changes it almost surely, since 61 is prime. It costs one read of the arrays. Arrays that nobody can write to have
-none.
+prepared. A fingerprint has the sum of the 64-bit words of each residue class modulo 61; sorting or permuting an array
+in place changes it almost surely, since 61 is prime. It costs one read of the arrays. Arrays that nobody can write to
+have none.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.graph.graph import Graph
 
-_LANES = 61
-_PART = _LANES << 14
+_CLASSES = 61
+_PART = _CLASSES << 14
 """Words that a thread sums at a time."""
 
 
@@ -36,7 +36,7 @@ def fingerprint(graph: Graph) -> list[int]:
     if graph.device_arrays is not None:
         return []
     arrays = (graph.indptr, graph.sources, graph.weights)
-    return [total for array in arrays if array is not None and _is_writable(array) for total in _lane_sums(array)]
+    return [total for array in arrays if array is not None and _is_writable(array) for total in _sums_by_class(array)]
 
 
 def _is_writable(array: npt.NDArray[Any]) -> bool:
@@ -49,16 +49,16 @@ def _is_writable(array: npt.NDArray[Any]) -> bool:
     return False
 
 
-def _lane_sums(array: npt.NDArray[Any]) -> list[int]:
+def _sums_by_class(array: npt.NDArray[Any]) -> list[int]:
     octets = np.ascontiguousarray(array).view(np.uint8)
-    whole = len(octets) // (8 * _LANES) * 8 * _LANES
+    whole = len(octets) // (8 * _CLASSES) * 8 * _CLASSES
     words = octets[:whole].view(np.uint64)
 
     def sums(part: tuple[int, int]) -> npt.NDArray[np.uint64]:
-        found: npt.NDArray[np.uint64] = words[slice(*part)].reshape(-1, _LANES).sum(axis=0, dtype=np.uint64)
+        found: npt.NDArray[np.uint64] = words[slice(*part)].reshape(-1, _CLASSES).sum(axis=0, dtype=np.uint64)
         return found
 
     found = threads.each(sums, threads.ranges(len(words), at_least=_PART))
     rest = octets[whole:].tobytes()
-    lanes: npt.NDArray[np.uint64] = np.array(found, np.uint64).reshape(-1, _LANES).sum(axis=0)
-    return [*lanes.tolist(), int.from_bytes(rest, "little")]
+    by_class: npt.NDArray[np.uint64] = np.array(found, np.uint64).reshape(-1, _CLASSES).sum(axis=0)
+    return [*by_class.tolist(), int.from_bytes(rest, "little")]

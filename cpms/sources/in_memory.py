@@ -14,7 +14,7 @@ from cpms.base.errors import InputError
 from cpms.base.validation import consistent
 from cpms.graph.edge_list import EdgeList, Read, graph_of_read
 from cpms.graph.graph import Graph
-from cpms.sources.readers.assemble import apply
+from cpms.sources.readers.assemble import apply_options
 from cpms.sources.readers.options import ReadOptions
 
 
@@ -53,7 +53,7 @@ def edges_of(given: Any, options: ReadOptions | None = None) -> Read | None:
     options = options or ReadOptions()
     if isinstance(given, Graph):
         options.refuse_form(given.name)
-        return apply(given, options)
+        return apply_options(given, options)
     if isinstance(given, tuple):
         from cpms.sources.readers.frames import from_columns
 

@@ -17,7 +17,7 @@ from cpms.graph.edge_list import Read, graph_of_read
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.sources import datasets, readers
 from cpms.sources.in_memory import edges_of
-from cpms.sources.readers.assemble import apply
+from cpms.sources.readers.assemble import apply_options
 from cpms.sources.readers.options import Columns, Header, Ids, ReadOptions, Symmetric, Weights, ZeroWeights
 
 
@@ -155,7 +155,7 @@ def read(source: str | os.PathLike[str] | Any, options: ReadOptions) -> Read:
             from cpms.sources import generators
 
             options.refuse_form(text)
-            return apply(generators.generate(text), options)
+            return apply_options(generators.generate(text), options)
     raise _unknown(text)
 
 

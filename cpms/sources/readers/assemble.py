@@ -168,13 +168,13 @@ def _compact(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints, Ints
     return np.flatnonzero(is_used), numbered[0], numbered[1]
 
 
-def apply(graph: Graph, options: ReadOptions) -> Graph:
+def apply_options(graph: Graph, options: ReadOptions) -> Graph:
     """Return ``graph`` after the choices that do not depend on a file: all but ``symmetric``.
 
     Examples
     --------
     >>> twice = Graph.from_edges([0, 0], [1, 1])
-    >>> apply(twice, ReadOptions(duplicates="drop")).edges
+    >>> apply_options(twice, ReadOptions(duplicates="drop")).edges
     1
     """
     weights = None if options.weights == "ignore" else graph.weights

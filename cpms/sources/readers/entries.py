@@ -173,14 +173,14 @@ def fault(line: str, form: LineForm) -> str | None:
     source, target, *value = (found[place] for place in form.places)
     for node in (source, target):
         if not _INTEGER.fullmatch(node):
-            return f"{shown(node)} is not a node id; ids are integers from {form.low} to {form.high}"
+            return f"{quoted(node)} is not a node id; ids are integers from {form.low} to {form.high}"
         if node.startswith("-"):
-            return f"node id {shown(node)} is negative; ids run from {form.low} to {form.high}"
+            return f"node id {quoted(node)} is negative; ids run from {form.low} to {form.high}"
         if len(node.lstrip("0")) > 19 or not form.low <= int(node) <= form.high:
             advice = form.range_advice if len(node) <= 19 and int(node) <= LARGEST_64_BIT_ID else ""
-            return f"node id {shown(node)} is out of range; ids run from {form.low} to {form.high}{advice}"
+            return f"node id {quoted(node)} is out of range; ids run from {form.low} to {form.high}{advice}"
     if form.valued and not NUMBER.fullmatch(value[0]):
-        return f"{shown(value[0])} is not a finite decimal number{form.advice}"
+        return f"{quoted(value[0])} is not a finite decimal number{form.advice}"
     if control := _CONTROL.search(line.removesuffix("\n").removesuffix("\r")):
         return f"control character {control.group()!a} in a text file"
     return None
@@ -202,7 +202,7 @@ def _misfit(found: list[str], form: LineForm) -> str | None:
     return f"{fields} where {expected} belong ({meaning})"
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """Quote a piece of a file for a message: ASCII, at most 40 characters."""
     return ascii(text if len(text) <= 40 else text[:37] + "...")
 

@@ -24,7 +24,7 @@ from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.columns import given_columns, refuse_header, refuse_third
-from cpms.sources.readers.entries import LARGEST_64_BIT_ID, shown, wrong_weight
+from cpms.sources.readers.entries import LARGEST_64_BIT_ID, quoted, wrong_weight
 from cpms.sources.readers.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read(path: Path, options: ReadOptions) -> EdgeList:
     except (CpmsError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - broken files raise errors of many kinds
-        raise InputError(f"{path}: corrupt Parquet file ({shown(' '.join(str(error).split()))})") from None
+        raise InputError(f"{path}: corrupt Parquet file ({quoted(' '.join(str(error).split()))})") from None
     return _edges(frame, chosen, path.stem, str(path), options, form="Parquet")
 
 
@@ -87,7 +87,7 @@ def from_frame(given: Any, options: ReadOptions) -> EdgeList:
         try:
             frame = pa.table(given).to_pandas(ignore_metadata=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{label} is no table for Arrow ({shown(' '.join(str(error).split()))})") from None
+            raise InputError(f"{label} is no table for Arrow ({quoted(' '.join(str(error).split()))})") from None
     titles = [str(title) for title in frame.columns]
     places = _places(titles, options, label)
     chosen = frame.iloc[:, list(places)]
@@ -116,7 +116,7 @@ def from_columns(given: Any, options: ReadOptions) -> EdgeList:
     try:
         frame = pd.DataFrame(dict(enumerate(columns)))
     except UnicodeError as error:
-        raise InputError(f"{label} hold a name that is no Unicode text ({shown(str(error))})") from None
+        raise InputError(f"{label} hold a name that is no Unicode text ({quoted(str(error))})") from None
     if options.weights == "ignore":
         frame = frame.iloc[:, :2]
     return _edges(frame, [str(place + 1) for place in range(frame.shape[1])], "graph", label, options, form="arrays")
@@ -148,7 +148,7 @@ def _places(titles: list[str], options: ReadOptions, where: str) -> tuple[int, .
             raise InputError(f"{where}: there is no column {max(places) + 1}; it has {len(titles)}")
         return places[:2] if options.weights == "ignore" else places
     if len(titles) not in (2, 3):
-        held = ", ".join(map(shown, titles[:20]))
+        held = ", ".join(map(quoted, titles[:20]))
         raise InputError(
             f"{where}: {len(titles)} columns ({held}) where 2 or 3 belong (source, target, perhaps weight); name them "
             "(columns=…, --columns from,to)"
@@ -172,7 +172,7 @@ def _edges(
     for place, title in enumerate(titles):
         missing = np.flatnonzero(frame.iloc[:, place].isna().to_numpy())
         if len(missing):
-            raise InputError(f"{label}, row {missing[0] + 1}: column {shown(title)} has no value")
+            raise InputError(f"{label}, row {missing[0] + 1}: column {quoted(title)} has no value")
     ends = [_whole_numbers(frame.iloc[:, place], title, label, options) for place, title in enumerate(titles[:2])]
     names: npt.NDArray[Any] | None = None
     if ends[0] is not None and ends[1] is not None:
@@ -215,7 +215,7 @@ def _whole_numbers(
         column = column.infer_objects()
     kind = getattr(column.dtype, "kind", "O")
     if kind == "b":
-        raise InputError(f"{label}: column {shown(title)} holds truth values, which are no nodes")
+        raise InputError(f"{label}: column {quoted(title)} holds truth values, which are no nodes")
     if kind not in "iuf":
         return None
     values = column.to_numpy()
@@ -225,7 +225,7 @@ def _whole_numbers(
         wrong = np.flatnonzero(~((values >= 0) & fits & (values == np.floor(values))))
     if len(wrong):
         raise InputError(
-            f"{label}, row {wrong[0] + 1}: column {shown(title)} holds {values[wrong[0]]}; ids are whole numbers "
+            f"{label}, row {wrong[0] + 1}: column {quoted(title)} holds {values[wrong[0]]}; ids are whole numbers "
             f"from 0 to {high}"
         )
     return values.astype(np.int64)
@@ -234,16 +234,18 @@ def _whole_numbers(
 def _text(value: Any, title: str, label: str) -> str:
     if isinstance(value, (str, int, np.integer)):
         return str(value)
-    raise InputError(f"{label}: column {shown(title)} holds {shown(str(value))}; nodes are named by texts or integers")
+    raise InputError(
+        f"{label}: column {quoted(title)} holds {quoted(str(value))}; nodes are named by texts or integers"
+    )
 
 
 def _weights(column: pd.Series[Any], title: str, label: str, options: ReadOptions) -> Floats:
-    require_real(f"{label}: column {shown(title)}", column.to_numpy())
+    require_real(f"{label}: column {quoted(title)}", column.to_numpy())
     try:
         weights = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{label}: column {shown(title)} holds what is no number ({shown(str(error))}); "
+            f"{label}: column {quoted(title)} holds what is no number ({quoted(str(error))}); "
             "weights='ignore' leaves it out"
         ) from None
     least = weights >= 0 if options.zero_weights == "drop" else weights > 0

@@ -20,7 +20,7 @@ from cpms.base.types import Floats
 from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
-from cpms.sources.readers.entries import Block, LineForm, declared_entries, shown
+from cpms.sources.readers.entries import Block, LineForm, declared_entries, quoted
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
 
@@ -128,7 +128,7 @@ def _read_header(stream: Stream) -> _Header:
     where = f"{stream.label}, line {lines}"
     sizes = _SIZES.fullmatch(line)
     if not sizes:
-        given = shown(line.decode("latin-1").strip())
+        given = quoted(line.decode("latin-1").strip())
         raise InputError(f"{where}: {given} where 'rows columns entries' belong, three whole numbers")
     rows, columns, entries = map(int, sizes.groups())
     if rows != columns:
@@ -145,14 +145,14 @@ def _read_banner(stream: Stream) -> tuple[bool, bool]:
     where = f"{stream.label}, line 1"
     if len(found) < len(_BANNER) or found[0] != _BANNER[0]:
         raise InputError(
-            f"{where}: {shown(banner.strip())} is not the banner of a Matrix Market file, such as "
+            f"{where}: {quoted(banner.strip())} is not the banner of a Matrix Market file, such as "
             "'%%MatrixMarket matrix coordinate pattern general'"
         )
     for given, possible in zip(found[1:], _BANNER[1:], strict=True):
         known = (possible,) if isinstance(possible, str) else possible
         if given not in known:
             raise InputError(
-                f"{where}: the matrix is declared {shown(given)}; only {' or '.join(map(repr, known))} can be read"
+                f"{where}: the matrix is declared {quoted(given)}; only {' or '.join(map(repr, known))} can be read"
             )
     return found[3] != "pattern", found[4] == "symmetric"
 

@@ -26,7 +26,7 @@ from cpms.graph.edge_arrays import distinct_names
 from cpms.graph.edge_list import Read
 from cpms.graph.graph import Graph
 from cpms.graph.read_record import ReadRecord
-from cpms.sources.readers.assemble import apply
+from cpms.sources.readers.assemble import apply_options
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.scipy_npz import check_rows, from_scipy_arrays, integers
 
@@ -101,7 +101,7 @@ def read(path: Path, options: ReadOptions) -> Read:
             graph = _own(arrays)
             valued = graph.weights is not None and options.weights == "auto"
             record = ReadRecord(form="cpms .npz", weights="the weights of the edges" if valued else None)
-            return apply(replace(graph, read=record), options)
+            return apply_options(replace(graph, read=record), options)
         return replace(from_scipy_arrays(arrays, path.stem, options), label=str(path))
     except KeyError as error:
         raise InputError(f"{path}: there is no array {error}; use save_npz of cpms or SciPy") from error

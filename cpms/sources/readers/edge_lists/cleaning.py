@@ -104,7 +104,7 @@ def _spellings(form: EdgeListForm, *, lower: bool) -> list[bytes]:
     return list(dict.fromkeys(each.lower() if lower else each for each in found))
 
 
-def bare(block: bytes, form: EdgeListForm) -> bytes:
+def without_quotes(block: bytes, form: EdgeListForm) -> bytes:
     """Return lines of numbers without the quotes around fields, and without delimiters between quotes."""
     if b'"' not in block:
         return block

@@ -8,7 +8,7 @@ from itertools import pairwise
 from cpms.base.errors import InputError
 from cpms.sources.readers.edge_lists.header import role_of
 from cpms.sources.readers.edge_lists.lines import is_decimal
-from cpms.sources.readers.entries import shown
+from cpms.sources.readers.entries import quoted
 from cpms.sources.readers.options import ReadOptions
 
 Rows = list[list[str]]
@@ -46,8 +46,8 @@ def given_columns(options: ReadOptions, titles: list[str], where: str) -> tuple[
         if isinstance(column, str):
             if titles.count(column) != 1:
                 found = "two columns are" if column in titles else "no column is"
-                held = ", ".join(map(shown, titles[:20]))
-                raise InputError(f"{where}: {found} called {shown(column)}; the first line holds {held}")
+                held = ", ".join(map(quoted, titles[:20]))
+                raise InputError(f"{where}: {found} called {quoted(column)}; the first line holds {held}")
             column = titles.index(column) + 1
         places.append(column - 1)
     return tuple(places)
@@ -57,7 +57,7 @@ def refuse_shapes(rows: Rows, where: str) -> None:
     """Raise `InputError` if something other than the two ends of an edge stands in the first two columns."""
     if all(row[0].startswith(_OPENING) and row[-1].rstrip(",;").endswith(_CLOSING) for row in rows):
         raise InputError(
-            f"{where}: there are brackets around {shown(' '.join(rows[0]))}; write source and target alone, "
+            f"{where}: there are brackets around {quoted(' '.join(rows[0]))}; write source and target alone, "
             "one edge a line"
         )
     threes = [row for row in rows if len(row) == 3]
@@ -65,18 +65,18 @@ def refuse_shapes(rows: Rows, where: str) -> None:
         return
     if all(row[1] in _ARROWS for row in rows):
         raise InputError(
-            f"{where}: {shown(rows[0][1])} stands between source and target; "
+            f"{where}: {quoted(rows[0][1])} stands between source and target; "
             "columns='1,3' (--columns 1,3) passes over it"
         )
     if all(is_decimal(row[0]) and is_decimal(row[2]) and not is_decimal(row[1]) for row in rows):
         raise InputError(
-            f"{where}: {shown(rows[0][1])} may be the target or a label between source and target; "
+            f"{where}: {quoted(rows[0][1])} may be the target or a label between source and target; "
             "columns='1,3' (--columns 1,3) or columns='1,2,3' settles it"
         )
     constant = len(rows) > 1 and len({row[0] for row in rows}) == 1
     if constant and not is_decimal(rows[0][0]) and all(is_decimal(row[1]) and is_decimal(row[2]) for row in rows):
         raise InputError(
-            f"{where}: every line begins with {shown(rows[0][0])}, perhaps no node; "
+            f"{where}: every line begins with {quoted(rows[0][0])}, perhaps no node; "
             "columns='2,3' (--columns 2,3) passes over it, columns='1,2,3' or '1,2' takes it as source"
         )
 
@@ -107,16 +107,16 @@ def refuse_third(rows: Rows, titles: list[str] | None, where: str) -> None:
     titles = titles if titles and len(titles) > 2 else None
     if commas := [row[2] for row in rows if len(row) > 2 and _DECIMAL_COMMA.fullmatch(row[2])]:
         raise InputError(
-            f"{where} or below: {shown(commas[0])} in column 3 has a decimal comma; write weights with decimal "
+            f"{where} or below: {quoted(commas[0])} in column 3 has a decimal comma; write weights with decimal "
             "points, or leave them out (columns='1,2', --columns 1,2)"
         )
     if titles and _NUMBERS_OF_LINES.fullmatch(re.sub("[ _.-]", "", titles[0].lower())):
         raise InputError(
-            f"{where}: column 1 is called {shown(titles[0])}, so it may be no source; columns='2,3' (--columns 2,3) "
+            f"{where}: column 1 is called {quoted(titles[0])}, so it may be no source; columns='2,3' (--columns 2,3) "
             "passes over it, columns='1,2,3' takes column 3 as weights"
         )
     if titles and _NO_WEIGHTS.fullmatch(re.sub("[ _.-]", "", titles[2].lower())):
-        raise InputError(f"{where}: column 3 is called {shown(titles[2])}, so it may be no weights; {_CHOICES}")
+        raise InputError(f"{where}: column 3 is called {quoted(titles[2])}, so it may be no weights; {_CHOICES}")
     if titles and _WEIGHTS.fullmatch(titles[2].lower()):
         return
     numbers = [float(row[2]) for row in rows if len(row) > 2 and is_decimal(row[2])]
@@ -125,7 +125,9 @@ def refuse_third(rows: Rows, titles: list[str] | None, where: str) -> None:
     ranges = (all(low <= number <= high for number in numbers) for low, high in _TIMES)
     dates = (all(date.fullmatch(row[2]) for row in rows) for date in (_DAY, _YEAR))
     if any(ranges) or any(dates):
-        raise InputError(f"{where}: column 3 holds numbers such as {shown(rows[0][2])}, which may be times; {_CHOICES}")
+        raise InputError(
+            f"{where}: column 3 holds numbers such as {quoted(rows[0][2])}, which may be times; {_CHOICES}"
+        )
     if len(rows) >= _FEWEST_RUNNING and all(after == before + 1 for before, after in pairwise(numbers)):
         raise InputError(f"{where}: column 3 counts the lines, so it may be no weights; {_CHOICES}")
 
@@ -135,6 +137,6 @@ def refuse_labels(rows: Rows, titles: list[str] | None, where: str) -> None:
     named = titles and role_of(titles[0]) == "source" and role_of(titles[1]) == "target"
     if not named and any(len(row) == 3 and row[2] and not is_decimal(row[2]) for row in rows):
         raise InputError(
-            f"{where}: {shown(rows[0][1])} or {shown(rows[0][2])} may be the target; "
+            f"{where}: {quoted(rows[0][1])} or {quoted(rows[0][2])} may be the target; "
             "columns='1,2' (--columns 1,2) or columns='1,3' settles it"
         )

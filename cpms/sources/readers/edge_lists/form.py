@@ -10,10 +10,10 @@ from cpms.base.errors import InputError
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.edge_lists import columns as columns_of
 from cpms.sources.readers.edge_lists.delimiter import counted_fields, separator_of, usual_fields
-from cpms.sources.readers.edge_lists.header import First, first_is, role_of
+from cpms.sources.readers.edge_lists.header import FirstLine, first_is, role_of
 from cpms.sources.readers.edge_lists.lines import is_decimal, is_word, marks_of, sampled_fields
 from cpms.sources.readers.edge_lists.sample import Sample, sample_of
-from cpms.sources.readers.entries import shown
+from cpms.sources.readers.entries import quoted
 from cpms.sources.readers.options import DELIMITERS, ReadOptions
 from cpms.sources.readers.stream import Stream
 
@@ -130,10 +130,10 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
     else:
         _check_fields(sample, rows, fields, header, stream.label)
     numbered = _numbered(rows if header == "no" else rows[1:] or rows, columns)
-    first_kind = {"yes": First.TITLES, "no": First.EDGE}.get(header) or first_is(
+    first_kind = {"yes": FirstLine.TITLES, "no": FirstLine.EDGE}.get(header) or first_is(
         rows, columns, numbered=numbered, where=where
     )
-    titled = first_kind is First.TITLES
+    titled = first_kind is FirstLine.TITLES
     if titled and len(rows) == 1:
         raise InputError(
             f"{where}: {EMPTY}; its only line was taken for a header (header='no', --header no){_marked_alone(sample)}"
@@ -153,7 +153,7 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
         marks=marks,
         first_line=first_line,
         comment_lines=sample.marked_before(first_line),
-        doubtful=() if first_kind is not First.DOUBTFUL else _possible_counts(rows[0], columns if chosen else None),
+        doubtful=() if first_kind is not FirstLine.DOUBTFUL else _possible_counts(rows[0], columns if chosen else None),
         trusted=header == "yes" or len(columns) == 3,
     )
     if options.comments == "auto":
@@ -275,7 +275,7 @@ def doubtful_comment(text: str, mark: str) -> str:
     "'#python,#numpy' may be a comment or an edge"
     """
     return (
-        f"{shown(text.strip())} may be a comment or an edge; comments='none' (--comments none) reads it as an edge, "
+        f"{quoted(text.strip())} may be a comment or an edge; comments='none' (--comments none) reads it as an edge, "
         f"comments={mark!r} (--comments '{mark}') passes over such lines"
     )
 

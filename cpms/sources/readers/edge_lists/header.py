@@ -35,7 +35,7 @@ from itertools import product
 
 from cpms.base.errors import InputError
 from cpms.sources.readers.edge_lists.lines import is_decimal, is_word
-from cpms.sources.readers.entries import shown
+from cpms.sources.readers.entries import quoted
 
 _SOURCES = {"source", "src", "from", "start", "follower", "citing", "sender", "origin", "subject"}
 _TARGETS = {"target", "dst", "dest", "to", "end", "followee", "cited", "receiver", "destination", "object"}
@@ -43,7 +43,7 @@ _PAIRS = {("u", "v"), ("node1", "node2"), ("id1", "id2"), ("head", "tail"), ("pa
 HEADER_CHOICES = "header='yes' (--header yes) passes over it, header='no' (--header no) reads it as an edge"
 
 
-class First(Enum):
+class FirstLine(Enum):
     """What a first line is."""
 
     TITLES = "titles"
@@ -63,7 +63,7 @@ def role_of(title: str) -> str | None:
     return "source" if word in _SOURCES else "target" if word in _TARGETS else None
 
 
-def first_is(rows: list[list[str]], columns: tuple[int, ...], *, numbered: bool, where: str) -> First:
+def first_is(rows: list[list[str]], columns: tuple[int, ...], *, numbered: bool, where: str) -> FirstLine:
     """Return what the first of ``rows`` is, by the rule of this module.
 
     Parameters
@@ -86,29 +86,29 @@ def first_is(rows: list[list[str]], columns: tuple[int, ...], *, numbered: bool,
     ends = [first[place] for place in columns[:2]]
     judged = first if len(first) <= 3 else [first[place] for place in columns]
     if numbered:
-        return _above_numbers(judged, ends, where) if body else First.EDGE
+        return _above_numbers(judged, ends, where) if body else FirstLine.EDGE
     words = all(map(is_word, judged))
     third = len(columns) == 3 and all(is_decimal(row[columns[2]]) for row in body if len(row) > columns[2])
     if words and body and third:
-        return First.TITLES
+        return FirstLine.TITLES
     if third and all(map(is_word, ends)):
-        return First.EDGE  # its weight is a number, which no title is
+        return FirstLine.EDGE  # its weight is a number, which no title is
     if not words or not known_titles(ends):
-        return First.DOUBTFUL
+        return FirstLine.DOUBTFUL
     below = {_shape(row[place]) for row in body for place in columns[:2] if len(row) > place and row != first}
     if below & set(map(_shape, ends)):
-        raise InputError(f"{where}: {shown(' '.join(ends))} may be titles or the names of two nodes; {HEADER_CHOICES}")
-    return First.TITLES
+        raise InputError(f"{where}: {quoted(' '.join(ends))} may be titles or the names of two nodes; {HEADER_CHOICES}")
+    return FirstLine.TITLES
 
 
-def _above_numbers(judged: list[str], ends: list[str], where: str) -> First:
+def _above_numbers(judged: list[str], ends: list[str], where: str) -> FirstLine:
     if all(map(is_decimal, ends)):
-        return First.DOUBTFUL
+        return FirstLine.DOUBTFUL
     if all(map(is_word, judged)):
-        return First.TITLES
+        return FirstLine.TITLES
     word = next(field for field in ends if not is_decimal(field))
     raise InputError(
-        f"{where}: {shown(word)} is not a node id, as those below are; if the line is no edge, "
+        f"{where}: {quoted(word)} is not a node id, as those below are; if the line is no edge, "
         "header='yes' (--header yes) passes over it"
     )
 

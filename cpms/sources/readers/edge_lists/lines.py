@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 
-from cpms.sources.readers.entries import NUMBER, shown
+from cpms.sources.readers.entries import NUMBER, quoted
 
 MARKS = ("#", "%", "//")
 """Comment marks where ``comments`` is auto."""
@@ -116,5 +116,5 @@ def _unquoted(text: str) -> str:
     if len(text) > 1 and text.endswith('"') and '"' not in text[1:-1].replace('""', ""):
         return text[1:-1].replace('""', '"')
     if text.count('"') % 2:
-        raise OpenQuoteError(f"nothing closes the quote of {shown(text)}")
+        raise OpenQuoteError(f"nothing closes the quote of {quoted(text)}")
     return text

@@ -15,11 +15,11 @@ from cpms.graph.edge_list import EdgeList
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
 from cpms.sources.readers.edge_lists.delimiter import counted_fields
-from cpms.sources.readers.edge_lists.doubts import refuse_isolated, refuse_titles, refuse_titles_below, refuse_twins
+from cpms.sources.readers.edge_lists.first_line import refuse_isolated, refuse_titles, refuse_titles_below, refuse_twins
 from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm
 from cpms.sources.readers.edge_lists.lines import OpenQuoteError, rows_of
 from cpms.sources.readers.edge_lists.sample import CONTROL
-from cpms.sources.readers.entries import NOT_A_WEIGHT, NUMBER, shown, wrong_weight
+from cpms.sources.readers.entries import NOT_A_WEIGHT, NUMBER, quoted, wrong_weight
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
 
@@ -173,7 +173,7 @@ def decoded(block: bytes, label: str, first: int) -> list[str]:
 
 def _weight(text: str, where: str, *, zeros: bool) -> float:
     if not NUMBER.fullmatch(text):
-        raise InputError(f"{where}: {shown(text)} is not a finite decimal number{NOT_A_WEIGHT}")
+        raise InputError(f"{where}: {quoted(text)} is not a finite decimal number{NOT_A_WEIGHT}")
     weight = float(text)
     if weight < 0 or weight == math.inf or (weight == 0 and not zeros):
         raise InputError(f"{where}: {wrong_weight(weight)}")

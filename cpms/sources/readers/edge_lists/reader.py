@@ -23,8 +23,8 @@ from cpms.base.types import Floats
 from cpms.graph.edge_arrays import LARGEST_ID, Ints
 from cpms.graph.edge_list import EdgeList
 from cpms.sources.readers.assemble import assemble
-from cpms.sources.readers.edge_lists.cleaning import Cleaner, bare, with_whole_ids
-from cpms.sources.readers.edge_lists.doubts import refuse_counts
+from cpms.sources.readers.edge_lists.cleaning import Cleaner, with_whole_ids, without_quotes
+from cpms.sources.readers.edge_lists.first_line import refuse_counts
 from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm, sniff
 from cpms.sources.readers.edge_lists.named_edges import read_named
 from cpms.sources.readers.entries import LARGEST_64_BIT_ID, NOT_A_WEIGHT, Block, LineForm, check_weights, checked_blocks
@@ -162,7 +162,7 @@ def numbered_edges(
     lines = replace(line_form(form, options), low=lowest)
 
     def clean(block: bytes, line: int) -> bytes:
-        return bare(cleaner(block, line), form)
+        return without_quotes(cleaner(block, line), form)
 
     clean_all = form.chosen or cleaner.may_blank_edges
     for block in checked_blocks(stream, lines, first_line, clean=clean, mend=with_whole_ids, clean_all=clean_all):

@@ -20,7 +20,7 @@ from cpms.graph.edge_arrays import names_of
 from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
-from cpms.sources.readers.entries import shown, wrong_weight
+from cpms.sources.readers.entries import quoted, wrong_weight
 from cpms.sources.readers.kinds import without_compression
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import BYTE_ORDER_MARK, Stream
@@ -59,7 +59,7 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
         raise
     except Exception as error:  # noqa: BLE001 - its parsers raise anything on broken files
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{stream.label}: NetworkX cannot read it as {_NAMES[ending]} ({shown(reason)})") from None
+        raise InputError(f"{stream.label}: NetworkX cannot read it as {_NAMES[ending]} ({quoted(reason)})") from None
     return from_networkx(graph, name, stream.label, options, form=f"{_NAMES[ending]} by NetworkX")
 
 
@@ -152,7 +152,7 @@ def _weight(value: Any, label: str, *, zeros: bool) -> float:
         weight = float(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"{label}: weight {shown(str(value))} is no number; weights='ignore' reads the edges alone"
+            f"{label}: weight {quoted(str(value))} is no number; weights='ignore' reads the edges alone"
         ) from None
     if not 0 <= weight < float("inf") or (weight == 0 and not zeros):
         raise InputError(f"{label}: {wrong_weight(weight)}")

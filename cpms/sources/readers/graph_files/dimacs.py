@@ -15,7 +15,7 @@ from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.reader import numbers_of
-from cpms.sources.readers.entries import IGNORED, LineForm, declared_entries, shown
+from cpms.sources.readers.entries import IGNORED, LineForm, declared_entries, quoted
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
 
@@ -73,7 +73,7 @@ def _header(stream: Stream) -> tuple[int, int, int, int]:
     where = f"{stream.label}, line {max(lines, 1)}"
     found = _PROBLEM.fullmatch(line)
     if not found:
-        given = shown(line.decode("latin-1").strip())
+        given = quoted(line.decode("latin-1").strip())
         raise InputError(f"{where}: {given} where 'p sp NODES ARCS' belongs, the head of a DIMACS shortest-path file")
     nodes, arcs = map(int, found.groups())
     if nodes == 0:
@@ -96,7 +96,7 @@ class _Arcs:
         if wrong := _NO_ARC.search(block):
             line = first_line + block.count(b"\n", 0, wrong.start())
             raise InputError(
-                f"{self._label}, line {line}: {shown(wrong.group().decode('latin-1').strip())} is no arc; "
+                f"{self._label}, line {line}: {quoted(wrong.group().decode('latin-1').strip())} is no arc; "
                 "a line is 'a SOURCE TARGET WEIGHT', or begins with c"
             )
         return _ARC.sub(b"  ", block)

@@ -15,7 +15,7 @@ from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
 from cpms.sources.readers.edge_lists.form import EdgeListForm
 from cpms.sources.readers.edge_lists.reader import collected, joined, numbered_edges
-from cpms.sources.readers.entries import shown
+from cpms.sources.readers.entries import quoted
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
 
@@ -44,13 +44,13 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     declared = _DECLARED.fullmatch(line.rstrip("\r\n"))
     if not declared:
         raise InputError(
-            f"{stream.label}, line 1: {shown(line.strip())} is not the first line of a KONECT file, such as "
+            f"{stream.label}, line 1: {quoted(line.strip())} is not the first line of a KONECT file, such as "
             "'% asym unweighted'; let the name of an edge list end in .txt"
         )
     directions, weights = declared[1].lower(), declared[2].lower()
     if weights not in _WEIGHTS:
         raise InputError(
-            f"{stream.label}, line 1: {shown(weights)} is no kind of weights of KONECT; these are {', '.join(_WEIGHTS)}"
+            f"{stream.label}, line 1: {quoted(weights)} is no kind of weights, which KONECT calls {', '.join(_WEIGHTS)}"
         )
     if directions == "bip":
         raise InputError(

@@ -19,7 +19,7 @@ from cpms.base.types import Floats
 from cpms.graph.edge_list import EdgeList
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
-from cpms.sources.readers.entries import IGNORED, shown, wrong_weight
+from cpms.sources.readers.entries import IGNORED, quoted, wrong_weight
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
 
@@ -113,7 +113,7 @@ def _header(stream: Stream) -> _Form:
     where = f"{stream.label}, line {max(number, 1)}"
     found = _HEADER.fullmatch(line)
     if not found:
-        given = shown(line.decode("latin-1").strip())
+        given = quoted(line.decode("latin-1").strip())
         raise InputError(f"{where}: {given} where 'NODES EDGES [FORM [WEIGHTS]]' belongs, the head of a METIS file")
     nodes, edges = int(found[1]), int(found[2])
     if nodes == 0:
@@ -134,7 +134,7 @@ def _numbers(line: bytes, where: str) -> list[int]:
     found = line.split()
     if not _NUMBERS.fullmatch(line) or any(len(each) > _MOST_DIGITS for each in found):
         wrong = next((each for each in found if not each.isdigit() or len(each) > _MOST_DIGITS), line)
-        raise InputError(f"{where}: {shown(wrong.decode('latin-1'))} is not a whole number of at most 18 digits")
+        raise InputError(f"{where}: {quoted(wrong.decode('latin-1'))} is not a whole number of at most 18 digits")
     return list(map(int, found))
 
 

@@ -22,7 +22,7 @@ from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.lines import OpenQuoteError, fields_of
 from cpms.sources.readers.edge_lists.named_edges import decoded
-from cpms.sources.readers.entries import IGNORED, NUMBER, shown, wrong_weight
+from cpms.sources.readers.entries import IGNORED, NUMBER, quoted, wrong_weight
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
 
@@ -116,7 +116,7 @@ class _Network:
         elif section == "*vertices":
             self._declare(numbers)
         elif not self.vertices:
-            raise InputError(f"{shown(title)} stands above '*Vertices NUMBER'")
+            raise InputError(f"{quoted(title)} stands above '*Vertices NUMBER'")
         elif section in ("*arcs", "*edges"):
             self._is_directed, self._take = section == "*arcs", self._tie
         elif section in ("*arcslist", "*edgeslist"):
@@ -124,14 +124,14 @@ class _Network:
         elif section == "*matrix":
             self._is_directed, self._take, self._rows = True, self._row, 0
         else:
-            raise InputError(f"section {shown(title)} is not one of a network; give a file of the network alone")
+            raise InputError(f"section {quoted(title)} is not one of a network; give a file of the network alone")
 
     def _declare(self, numbers: list[str]) -> None:
         if self.vertices:
             raise InputError("a second network begins; give a file of each")
         count = numbers[0] if numbers else ""
         if not _is_whole(count) or int(count) == 0:
-            raise InputError(f"{shown(count)} is no number of vertices of at least 1")
+            raise InputError(f"{quoted(count)} is no number of vertices of at least 1")
         if len(numbers) > 1:
             raise InputError("vertices are of two kinds, so the graph is bipartite; write '*Vertices NUMBER'")
         require_memory(graph_bytes(int(count), 0, weighted=False), f"{int(count):,} vertices")
@@ -142,7 +142,7 @@ class _Network:
         return f"the matrix ends after {self._rows} of {self.vertices} rows" if is_short else None
 
     def _misplaced(self, text: str) -> None:
-        raise InputError(f"{shown(text)} stands above '*Vertices NUMBER', the head of a Pajek network")
+        raise InputError(f"{quoted(text)} stands above '*Vertices NUMBER', the head of a Pajek network")
 
     def _vertex(self, text: str) -> None:
         number, *rest = fields_of(text, None)
@@ -182,7 +182,7 @@ class _Network:
 
     def _vertex_number(self, text: str) -> int:
         if not _is_whole(text) or not 1 <= int(text) <= self.vertices:
-            raise InputError(f"{shown(text)} is no vertex; these are 1 to {self.vertices}")
+            raise InputError(f"{quoted(text)} is no vertex; these are 1 to {self.vertices}")
         return int(text)
 
     def _weight(self, text: str | None) -> float:
@@ -196,7 +196,7 @@ class _Network:
 
 def _number(text: str) -> float:
     if not NUMBER.fullmatch(text):
-        raise InputError(f"value {shown(text)} is not a finite decimal number{IGNORED}")
+        raise InputError(f"value {quoted(text)} is not a finite decimal number{IGNORED}")
     return float(text)
 
 

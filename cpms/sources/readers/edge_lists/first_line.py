@@ -12,7 +12,7 @@ from cpms.base.errors import InputError
 from cpms.sources.readers.edge_lists.form import EdgeListForm
 from cpms.sources.readers.edge_lists.header import HEADER_CHOICES, known_pairs
 from cpms.sources.readers.edge_lists.lines import is_decimal
-from cpms.sources.readers.entries import shown
+from cpms.sources.readers.entries import quoted
 
 _WHOLE = re.compile(r"(\d+)[.,]0+", re.ASCII)
 _CASES = (str.lower, str.capitalize, str.upper)
@@ -50,7 +50,7 @@ def refuse_counts(form: EdgeListForm, edges: int, largest_below: int, label: str
     turned = len(numbers) == 2 and numbers[0] == edges - 1 > 2 and numbers[1] in exact
     both_ways = 2 * following == edges - 1 > 2 and set(nodes) <= exact
     if counted or turned or both_ways:
-        counts = shown(" ".join(form.doubtful))
+        counts = quoted(" ".join(form.doubtful))
         raise InputError(
             f"{label}, line {form.first_line}: {counts} may be the numbers of nodes and of edges, "
             f"for {edges - 1:,} lines follow; {HEADER_CHOICES}"
@@ -62,7 +62,7 @@ def refuse_titles(form: EdgeListForm, names: Container[str], label: str) -> None
     ends = [] if form.header is None or form.trusted else [form.header[place] for place in form.columns[:2]]
     if found := [end for end in ends if end in names]:
         raise InputError(
-            f"{label}: a node is called {shown(found[0])}, as a column of the first line is, "
+            f"{label}: a node is called {quoted(found[0])}, as a column of the first line is, "
             f"so that line may be an edge; {HEADER_CHOICES}"
         )
 
@@ -81,7 +81,7 @@ def refuse_twins(names: Iterable[str], label: str) -> None:
     decimals = (found for name in names if name.endswith("0") and (found := _WHOLE.fullmatch(name)))
     whole = {found[1]: found.group() for found in decimals}
     if whole and (twin := next((name for name in names if name in whole and name.isdecimal()), None)):
-        raise InputError(f"{label}: {shown(twin)} and {shown(whole[twin])} may be one node; write its id in one way")
+        raise InputError(f"{label}: {quoted(twin)} and {quoted(whole[twin])} may be one node; write its id in one way")
 
 
 def refuse_titles_below(index: Mapping[str, int], ends: npt.NDArray[np.int64], label: str) -> None:
@@ -104,7 +104,7 @@ def refuse_titles_below(index: Mapping[str, int], ends: npt.NDArray[np.int64], l
         starts = {first for first, _, _ in edges}
         if all({(first, 0, index[source]), (first, 1, index[target])} <= edges for first in starts):
             raise InputError(
-                f"{label}: the line {shown(f'{source} {target}')} may hold titles of a file joined to another; remove "
+                f"{label}: the line {quoted(f'{source} {target}')} may hold titles of a file joined to another; remove "
                 "it if so; header='yes' or 'no' (--header yes or no, as the first line is) reads it as an edge"
             )
 
@@ -113,6 +113,6 @@ def refuse_isolated(form: EdgeListForm, label: str) -> None:
     """Raise `InputError` for a first line that may hold titles: no other edge has one of its two names."""
     ends = form.doubtful[:2]
     raise InputError(
-        f"{label}, line {form.first_line}: {shown(' '.join(ends))} may be titles, for no other edge has one of these "
+        f"{label}, line {form.first_line}: {quoted(' '.join(ends))} may be titles, for no other edge has one of these "
         f"names; {HEADER_CHOICES}"
     )
