@@ -125,6 +125,11 @@ def test_rmat_is_skewed_and_uniform_is_not():
     assert len(rmat.dangling_nodes) > 0.1 * rmat.nodes
 
 
+def test_a_site_may_be_larger_than_the_web():
+    one, larger = (generate(f"weblike:nodes=300,edges=900,site={site}") for site in (300, 10**20))
+    assert one.sources.tobytes() == larger.sources.tobytes()
+
+
 def test_rmat_takes_shares_whose_sum_is_1_but_for_rounding():
     assert generate("rmat:scale=3,a=0.3,b=0.3,c=0.4").edges == 16 * 8
     with pytest.raises(InputError, match=r"1 - a - b - c is -0\.09"):

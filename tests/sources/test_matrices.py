@@ -79,6 +79,7 @@ def test_finite_elements_are_definite_whatever_their_numbering():
         ("stencil:points=7,side=513", r"has side 513; give 1 to 512"),
         ("elasticity:side=3,poisson=0.5", "Poisson's ratio"),
         ("banded:rows=10,width=20", "1 <= entries <= width <= rows"),
+        ("diffusion:side=3,contrast=1e200", "a contrast from 1 to 1e"),
         ("elements:points=5", "give 8 to"),
         ("elements:points=50,degree=3", "degree 1 or 2"),
         ("pyamg:sphinx", "is not known"),

@@ -114,6 +114,7 @@ def candidate_links(
         Sums of `page_activity`.
     """
     nodes, count = len(cumulated), len(places)
+    site = min(site, nodes)
     at = (np.arange(places.start, places.stop) + random.random(count)) * (cumulated[-1] / links)
     page = np.minimum(np.searchsorted(cumulated, at, side="right"), nodes - 1)
     step = np.rint(np.clip(reach * random.standard_t(1.5, count), -nodes, nodes)).astype(np.int64)

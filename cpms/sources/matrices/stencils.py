@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 POINTS = {5: (2, False), 9: (2, True), 7: (3, False), 27: (3, True)}
 """Dimensions of the grid of a stencil of so many points, and whether it takes diagonal neighbours."""
 _MOST_ROWS = 2**27
+_MOST_CONTRAST = 1e150
+"""Products of two coefficients are below the largest float64."""
 _WIND = (1.0, 0.5, 0.25)
 """Of `convection`, by coordinate, the fastest last."""
 
@@ -105,7 +107,7 @@ def diffusion(*, side: int, dimensions: int = 3, contrast: float = 1000.0, seed:
     side : int
     dimensions : {2, 3}
     contrast : float
-        The largest coefficient over the smallest, 1 or more; logarithms are uniform, and the flow through a face is by
+        The largest coefficient over the smallest, 1 to 1e150; logarithms are uniform, and the flow through a face is by
         the harmonic mean of its two cells. No two rows have the same values.
     seed : int
 
@@ -114,10 +116,10 @@ def diffusion(*, side: int, dimensions: int = 3, contrast: float = 1000.0, seed:
     >>> diffusion(side=3, dimensions=2, contrast=1.0).toarray()[4].tolist()
     [0.0, -1.0, 0.0, -1.0, 4.0, -1.0, 0.0, -1.0, 0.0]
     """
-    if dimensions not in (2, 3) or not contrast >= 1.0 or seed < 0:
+    if dimensions not in (2, 3) or not 1.0 <= contrast <= _MOST_CONTRAST or seed < 0:
         raise InputError(
             f"diffusion in {dimensions} dimensions of contrast {contrast}, seed {seed}; give 2 or 3 dimensions, a "
-            "contrast from 1, and a seed from 0"
+            f"contrast from 1 to {_MOST_CONTRAST:g}, and a seed from 0"
         )
     sides = _box(dimensions, side)[3 - dimensions :]
     cells = contrast ** np.random.default_rng(seed).random(sides)
