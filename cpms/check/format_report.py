@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from cpms.base.errors import InputError
 from cpms.base.text.counted import counted
 from cpms.base.text.suggestions import require_one_of
 from cpms.base.types import Floats
-from cpms.base.validation import at_least
+from cpms.base.validation import at_least, described, is_iterable
 from cpms.check.format_laws import FORMAT_LAWS, LawError
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat, format_of
 from cpms.formats.oracle import bits_of, split, value_of
@@ -164,6 +165,8 @@ def check_format(
 
 def _laws(names: Iterable[str] | None) -> dict[str, Callable[..., None]]:
     known = {law.__name__: law for law in FORMAT_LAWS}
+    if isinstance(names, str) or not (names is None or is_iterable(names)):
+        raise InputError(f"laws is {described(names)}; give a list of names, such as ['round_trip']")
     chosen = list(known if names is None else names)
     for name in chosen:
         require_one_of("law", name, known)

@@ -207,6 +207,9 @@ def test_formats_of_the_package_keep_all_laws(name):
 def test_laws_may_be_named_by_any_iterable():
     found = check_format("bf16", patterns=100, laws=(name for name in ["round_trip", "order_is_kept"]))
     assert found.laws == ["round_trip", "order_is_kept"]
+    for wrong in ({"laws": "round_trip"}, {"laws": 3}, {"laws": ["no_law"]}, {"seed": -1}, {"patterns": -1}):
+        with pytest.raises(cpms.InputError):
+            check_format("bf16", **wrong)
 
 
 def test_the_command_line_reports_and_refuses(capsys):
