@@ -1,5 +1,8 @@
 """Graph generators, one a file: a module here with a function of its own name is a generator.
 
+A generator raises `cpms.InputError` where a name is not known, a number is missing or out of range, or the graph would
+not fit in memory. The same arguments make the same graph, by random numbers of its ``seed``.
+
 Generators of one's own are plug-ins: functions that return a graph, or what `cpms.load` takes for one.
 """
 

@@ -20,11 +20,6 @@ def copies(*, of: str, count: int) -> Graph:
         A data set, a file or a specification in parentheses; symmetric files as their lower triangle.
     count : int
 
-    Raises
-    ------
-    InputError
-        If the graph is not known, or the copies would not fit in memory.
-
     Examples
     --------
     >>> copies(of="grid:rows=2,columns=3", count=10).edges

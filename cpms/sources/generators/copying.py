@@ -39,11 +39,6 @@ def copying(*, nodes: int, degree: int = 10, seed: int = 1) -> Graph:
         Mean number of links of a page.
     seed : int
 
-    Raises
-    ------
-    InputError
-        If a number is out of range or the graph would not fit in memory.
-
     Examples
     --------
     >>> graph = copying(nodes=1000, degree=10)

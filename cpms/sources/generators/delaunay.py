@@ -26,11 +26,6 @@ def delaunay(*, scale: int | None = None, nodes: int | None = None, seed: int = 
         One of them: 2**scale points, or that many; at least 4.
     seed : int
 
-    Raises
-    ------
-    InputError
-        If a number is out of range or the triangulation would not fit in memory.
-
     Notes
     -----
     Source: the delaunay_n* graphs of the 10th DIMACS implementation challenge.

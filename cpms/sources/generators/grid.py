@@ -13,11 +13,6 @@ def grid(*, rows: int, columns: int) -> Graph:
 
     Nodes go row by row, so this is the strictly lower triangle of the symmetric grid.
 
-    Raises
-    ------
-    InputError
-        If the grid is empty or would not fit in memory.
-
     Examples
     --------
     >>> grid(rows=2, columns=2).targets.tolist()

@@ -36,11 +36,6 @@ def models(*, family: str, nodes: int, degree: int = 10, seed: int = 1) -> Graph
         ``bipartite``: users point to items by a power law, and items back to users drawn uniformly.
     nodes, degree, seed : int
 
-    Raises
-    ------
-    InputError
-        If the family is not known, a number is out of range or the graph would not fit in memory.
-
     Examples
     --------
     >>> models(family="small-world", nodes=100, degree=4).edges

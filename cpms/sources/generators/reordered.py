@@ -37,8 +37,6 @@ def reordered(*, of: str, by: str, seed: int = 1) -> Graph:
 
     Raises
     ------
-    InputError
-        If the graph or the order is not known, or there is not the memory.
     UnavailableError
         If igraph is needed and not installed.
 

@@ -32,11 +32,6 @@ def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | N
         0.55 sqrt(ln n / n) by default: the collection's choice, whose note leaves out the root.
     seed : int
 
-    Raises
-    ------
-    InputError
-        If a number is out of range or the graph would not fit in memory.
-
     Notes
     -----
     Source: the rgg_n_2_* graphs of the 10th DIMACS implementation challenge.

@@ -36,11 +36,6 @@ def rmat(
     Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: A recursive model for graph mining", 2004, with the
     probabilities of the Graph500 benchmark.
 
-    Raises
-    ------
-    InputError
-        If a number is out of range or the graph would not fit in memory.
-
     Examples
     --------
     >>> graph = rmat(scale=6, edge_factor=4)

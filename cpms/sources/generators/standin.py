@@ -41,11 +41,6 @@ def standin(*, name: str, size: int | None = None) -> Graph:
         Full size by default; what it counts depends on the graph (see `STAND_INS`): the exponent of
         two, refinements, copies, or rows.
 
-    Raises
-    ------
-    InputError
-        If the graph is not one of the ten, or the size is out of range or does not fit in memory.
-
     Examples
     --------
     >>> graph = standin(name="adaptive", size=4)

@@ -32,11 +32,6 @@ def torus(*, side: int, dimensions: int = 3, seed: int = 1) -> Graph:
         1 to 8.
     seed : int
 
-    Raises
-    ------
-    InputError
-        If a number is out of range or the graph would not fit in memory.
-
     Examples
     --------
     >>> graph = torus(side=10)

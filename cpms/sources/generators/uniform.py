@@ -32,11 +32,6 @@ def uniform(
     Give ``nodes`` and ``edges``, or ``scale`` and ``edge_factor`` for 2**scale nodes with that many
     edges each. ``simple=1`` drops repeated edges and self-loops, so that a few fewer remain.
 
-    Raises
-    ------
-    InputError
-        If the sizes are missing, out of range, or would not fit in memory.
-
     Examples
     --------
     >>> uniform(nodes=10, edges=30).edges

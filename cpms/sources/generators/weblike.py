@@ -55,11 +55,6 @@ def weblike(
     top_hub : float
         Share of the pages that link to page 0 besides.
 
-    Raises
-    ------
-    InputError
-        If a number is out of range or the graph would not fit in memory.
-
     Examples
     --------
     >>> graph = weblike(nodes=1000, edges=5000)
