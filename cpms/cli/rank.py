@@ -20,7 +20,7 @@ from cpms.base.text.terminal import say, say_json
 from cpms.base.text.terminal_table import text_table
 from cpms.base.validation import at_least, finite, shown
 from cpms.graph.graph import Graph
-from cpms.sources.readers.form_arguments import FORM, add_distribution_options, add_form_options
+from cpms.sources.readers.form_arguments import FORM, add_equation_options, add_form_options
 from cpms.sources.readers.options import POSSIBLE
 
 _LONGEST_NAME = 100
@@ -76,11 +76,7 @@ def add(parsers: Any) -> None:
         "adaptive_reduction (default) or fixed_reduction; or file.py:attribute",
     )
     parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
-    parser.add_argument("--damping", type=float, default=0.85, help="share of rank that follows edges (0.85)")
-    parser.add_argument("--tol", type=float, default=1e-10, help="a solve stops when the change is below this (1e-10)")
-    parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1", help="norm of the change (l1)")
-    parser.add_argument("--max-iterations", type=int, default=1000, metavar="N", help="most iterations (1000)")
-    add_distribution_options(parser)
+    add_equation_options(parser)
     for option, text in _READ_OPTIONS.items():
         possible = POSSIBLE[option]
         parser.add_argument(f"--{option.replace('_', '-')}", choices=possible, default=possible[0], help=text)

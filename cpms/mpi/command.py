@@ -31,7 +31,7 @@ from cpms.mpi.solve import Solved, solve
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import dangling_named, dangling_rule, nodes_named, teleport_distribution
 from cpms.sources.loading import files_of
-from cpms.sources.readers.form_arguments import FORM, add_distribution_options, add_form_options
+from cpms.sources.readers.form_arguments import FORM, add_equation_options, add_form_options
 from cpms.sources.readers.options import POSSIBLE
 
 
@@ -62,11 +62,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--layout", choices=("auto", "csr", "pattern"), default="auto", help="engines without it take their first"
     )
-    parser.add_argument("--damping", type=float, default=0.85)
-    parser.add_argument("--tol", type=float, default=1e-10)
-    parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1")
-    parser.add_argument("--max-iterations", type=int, default=1000, metavar="N")
-    add_distribution_options(parser)
+    add_equation_options(parser)
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest ranks to list")
     parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write all ranks")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")

@@ -1,11 +1,11 @@
-"""Options that commands share: the form of an edge list, and the distributions of teleport and of dangling nodes."""
+"""Options that commands share: the form of an edge list, and the equation of PageRank with its stopping criteria."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, get_args
 
-from cpms.base.types import DANGLING_RULES
+from cpms.base.types import DANGLING_RULES, Norm
 from cpms.sources.readers.options import DELIMITERS, POSSIBLE
 
 FORM = ("columns", "header", "comments", "delimiter")
@@ -28,8 +28,12 @@ class _Suggested(tuple[str, ...]):
         return True
 
 
-def add_distribution_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--personalize`` and ``--dangling``; see `nodes_named` and `dangling_named` in `cpms.problems`."""
+def add_equation_options(parser: argparse.ArgumentParser) -> None:
+    """Add damping, stopping criteria and distributions; see `nodes_named` and `dangling_named` in `cpms.problems`."""
+    parser.add_argument("--damping", type=float, default=0.85, help="share of rank that follows edges (0.85)")
+    parser.add_argument("--tol", type=float, default=1e-10, help="a solve stops when the change is below this (1e-10)")
+    parser.add_argument("--norm", choices=get_args(Norm), default="l1", help="norm of the change (l1)")
+    parser.add_argument("--max-iterations", type=int, default=1000, metavar="N", help="most iterations (1000)")
     parser.add_argument(
         "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
     )
