@@ -15,7 +15,7 @@ from cpms.backends.mpi.shares.redistribution import Share
 from cpms.base.errors import InputError
 from cpms.base.host_memory import require_memory
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
-from cpms.sources.readers.edge_lists.doubts import refuse_counts
+from cpms.sources.readers.edge_lists.first_line import refuse_counts
 from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm, sniff
 from cpms.sources.readers.edge_lists.reader import NumberedEdges, largest_below, numbered_edges
 from cpms.sources.readers.kinds import stem_of
