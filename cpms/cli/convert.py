@@ -55,7 +55,7 @@ def call(arguments: argparse.Namespace) -> int:
         is_zipped = arguments.input.suffix == ".npz"
         stored = stored_file.load(arguments.input) if is_zipped else load_array(arguments.input, format=arguments.of)
         if arguments.inplace:
-            _require_segments(stored.format)
+            _segments(stored.format)
         values = stored.restore_inplace().reshape(stored.shape) if arguments.inplace else stored.decode()
     else:
         values = stored_file.load_values(arguments.input)
@@ -63,17 +63,20 @@ def call(arguments: argparse.Namespace) -> int:
         with replacing(arguments.output) as temporary, temporary.open("wb") as file:
             np.save(file, values, allow_pickle=False)
     elif arguments.inplace:
-        _require_segments(storage)
-        _save(arguments.output, replace(array.convert_inplace(values.reshape(-1), storage), shape=values.shape))
+        _save(
+            arguments.output, replace(array.convert_inplace(values.reshape(-1), _segments(storage)), shape=values.shape)
+        )
     else:
         _save(arguments.output, array.encode(values, storage))
     say(f"{arguments.output}: {values.size:,} values, {storage.nbytes(values.size):,} bytes in {storage.name}")
     return 0
 
 
-def _require_segments(format: Format) -> None:
+def _segments(format: Format) -> SegmentFormat:
+    """Return a format of segments; refuse any other."""
     if not isinstance(format, SegmentFormat):
         raise InputError(f"{format.name} is not made of segments, which alone convert in place; leave out --inplace")
+    return format
 
 
 def _save(path: Path, stored: SegmentedArray) -> None:
