@@ -214,8 +214,8 @@ def _stored_at(graph: Graph, sources: Indices, targets: Indices, first: Indices,
         edge = wrong[0]
         ends = f"{described(graph.node_id(int(sources[edge])))} to {described(graph.node_id(int(targets[edge])))}"
         stored = int(repeats[edge])
-        found = f"stores the edge from {ends} {stored} times" if stored else f"has no edge from {ends}"
-        raise InputError(f"{graph.name} {found}, fewer than edges_removed; remove edges that it has")
+        has = f"stores the edge from {ends} {stored} times" if stored else f"has no edge from {ends}"
+        raise InputError(f"{graph.name} {has}, fewer than edges_removed; remove edges that it has")
     return found
 
 
