@@ -145,7 +145,9 @@ def _check_level(level: Level, written: int, controller: Controller, storage: Fo
         return
     who = plugins.described_plugin(controller, "the controller")
     if not written:
-        raise InputError(f"{who} asks for {level} after float64; what was converted stays float64")
+        raise InputError(
+            f"{who} asks for {level} after float64; what was converted stays float64: return Level(0, 0) from then on"
+        )
     if not is_level_of_format:
         raise InputError(
             f"{who} asks for {level}, but {storage.name} has {counted(most, 'segment')}; "
