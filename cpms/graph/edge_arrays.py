@@ -206,8 +206,6 @@ def check_arrays(indptr: Any, sources: Any, weights: Any, names: Any) -> None:
     edges = len(sources)
     if len(indptr) == 0 or indptr[0] != 0 or indptr[-1] != edges:
         raise InputError(f"indptr must run from 0 to the number of sources, {edges}; Graph.from_edges makes it")
-    if len(indptr) == 1:
-        raise InputError("the graph is empty; it needs at least one node")
     if weights is not None and (
         not isinstance(weights, np.ndarray) or weights.dtype != np.float64 or weights.shape != (edges,)
     ):

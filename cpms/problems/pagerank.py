@@ -48,6 +48,8 @@ class Problem:
         if not 0.0 < self.damping < 1.0:
             raise InputError(f"damping is {self.damping}; it must lie strictly between 0 and 1")
         require_graph(self.graph)
+        if self.graph.nodes == 0:
+            raise InputError(f"{self.graph.name} is empty; it needs at least one node")
         if isinstance(self.dangling, str):
             _require_rule(self.dangling)
         else:

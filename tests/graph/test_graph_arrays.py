@@ -120,9 +120,10 @@ def test_contents_that_are_no_graph_are_refused_before_loops_read_them(changed, 
             use()
 
 
-def test_a_graph_without_nodes_is_refused():
-    with pytest.raises(InputError, match="the graph is empty"):
-        Graph(np.array([0]), np.array([], np.int32))
+@pytest.mark.parametrize("method", ["power", "refine"])
+def test_a_graph_without_nodes_has_no_ranks(method):
+    with pytest.raises(InputError, match="graph is empty; it needs at least one node"):
+        cpms.pagerank(Graph(np.array([0]), np.array([], np.int32)), method=method, engine="cpu")
 
 
 @pytest.mark.parametrize("index", [None, "0", 0.5, True, -1, 3, HUGE, math.nan, [0], np.zeros(1)], ids=repr_of)
