@@ -34,7 +34,8 @@ def initial_guess(graph: Graph, start: Any | None) -> Floats:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = given.sum()
         if given.shape != (graph.nodes,) or not ((given >= 0).all() and 0 < total < math.inf):
-            raise InputError(f"start must hold {graph.nodes} values of at least 0, of a finite sum above 0")
+            given_as = f"it has shape {tuple(given.shape)} and sum {float(total):g}"
+            raise InputError(f"start must hold {graph.nodes} values of at least 0, of a finite sum above 0; {given_as}")
         scaled: Floats = given / total
     return scaled
 

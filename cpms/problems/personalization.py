@@ -56,7 +56,8 @@ def teleport_distribution(
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = weights.sum()
         if not ((weights >= 0).all() and 0 < total < math.inf):
-            raise InputError("personalization weights must be not negative, not all zero, and of finite sum")
+            held = f"personalization weights go from {weights.min():g} on and sum to {total:g}"
+            raise InputError(f"{held}; they must be 0 or more, of a finite sum above 0")
         weights /= total
     return weights
 

@@ -175,7 +175,7 @@ def test_what_is_no_graph_is_refused_with_what_makes_one(graph):
         ({"personalization": scipy.sparse.csr_array(np.ones((2, 3)))}, r"shape \(2, 3\); give one weight a node, 6"),
         ({"dangling": scipy.sparse.csr_array(np.ones((1, 5)))}, "dangling, personalization has shape"),
         ({"personalization": scipy.sparse.csr_array(1j * np.ones((1, 6)))}, "complex"),
-        ({"personalization": scipy.sparse.csr_array(-np.ones((1, 6)))}, "not negative"),
+        ({"personalization": scipy.sparse.csr_array(-np.ones((1, 6)))}, "0 or more, of a finite sum"),
         ({"personalization": np.arange(6)}, "6 integers, which may be ids or one weight a node"),
         ({"personalization": pd.Series([1.0, 2.0], index=[3, 3])}, "twice"),
         *(({"start": np.ones(shape)}, "start must hold 6") for shape in (5, 7, (6, 1))),

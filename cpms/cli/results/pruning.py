@@ -71,7 +71,7 @@ def prune(path: Path) -> Pruned:
     if path.resolve().is_relative_to((folder("experiments") / "results").resolve()):
         raise InputError(f"{path}: comes with cpms; copy it, and give the path of the copy")
     if not path.is_file():
-        raise InputError(f"{path}: is no file of rows")
+        raise InputError(f"{path}: is no file of rows; give one that 'cpms run' wrote")
     with rows.opened(path):
         found = rows.read(path)
         reasons = _reasons(found, path.parent)

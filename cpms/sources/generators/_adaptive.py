@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base.errors import InputError
 from cpms.graph.graph import Graph
-from cpms.sources.generators._limits import MOST_NODES, check_size, power_of_two
+from cpms.sources.generators._limits import MOST_NODES, check_size
 
 Ints = npt.NDArray[np.int64]
 
 _COARSE_ROWS, _COARSE_COLUMNS, _OBSTACLE = 3, 9, (1, 4)
+_MOST_REFINEMENTS = 13
+"""Refinements of the largest mesh whose cells are counted in 32 bits."""
 _TOP = (0, 1, 3, 2)
 """Number of the child at (y, x) of a coarse cell, in the order (0, 0), (0, 1), (1, 0), (1, 1)."""
 _AROUND = ((0, 0), (0, 1), (1, 1), (1, 0))
@@ -30,7 +33,11 @@ def adaptive(refinements: int, *, name: str, stand_in_for: str | None) -> Graph:
     >>> graph.nodes, graph.edges, len(graph.dangling_nodes)
     (1664, 3216, 104)
     """
-    cells = 26 * power_of_two(name, 2 * refinements)
+    if refinements > _MOST_REFINEMENTS:
+        raise InputError(
+            f"{name}: size is {refinements}; it counts refinements and must be at most {_MOST_REFINEMENTS}"
+        )
+    cells = 26 * 4**refinements
     check_size(name, cells, 2 * cells, most_nodes=MOST_NODES)
     side = 2**refinements
     within = _numbers(refinements)
