@@ -11,7 +11,11 @@ They keep p conjugate to its predecessor however r is rounded, and need the same
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+SHARED = 4
+"""Most right-hand sides that share a read of the matrix."""
 
 
 class CgStep(NamedTuple):
@@ -38,6 +42,11 @@ class CgIterations(ABC):
     product: float | None = None
     """The r.p of the iteration that follows; None where the device alone knows it. It is ||r||^2 at first, if M = I."""
 
+    shared_read: Any = None
+    """What the iterations of right-hand sides have in common that share reads of the matrix; None if they cannot."""
+    stops_at_target = False
+    """Whether a run ends with the first iteration whose residual is at most its target."""
+
     @abstractmethod
     def replace_residual(self) -> float:
         """Complete x, replace r by b - A x in float64, keep or first make the direction p, and return ||r||_2."""
@@ -49,3 +58,18 @@ class CgIterations(ABC):
         They end with one whose p.Ap is not above 0 or not finite, and may end with the first whose recurrence's
         residual is at most ``target``.
         """
+
+    def run_together(self, runs: Sequence[CgRun]) -> list[list[CgStep]]:
+        """Do runs, the first of these iterations and all of the same ``shared_read``; they may end with any of them.
+
+        ``bytes_read`` of each then counts its part of the matrix, which is read once for all.
+        """
+        return [each.iterations.run(each.most, each.target) for each in runs]
+
+
+class CgRun(NamedTuple):
+    """Iterations that a solve waits for: the arguments of `CgIterations.run`."""
+
+    iterations: CgIterations
+    most: int
+    target: float

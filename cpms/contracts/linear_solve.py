@@ -67,11 +67,13 @@ class LinearStep(NamedTuple):
         Bits of a value of the vectors.
     bytes_read : int
         Bytes of matrix and vectors that the iteration reads. Conjugate gradients that run several iterations in one
-        call count those that it writes, too.
+        call count those that it writes, too. A read of the matrix for several right-hand sides counts in equal parts.
     seconds : float
         Time since the start of the solve.
     exact : bool
         True if the residual is b - A x in float64, False if it is that of a recurrence.
+    column : int
+        The right-hand side, from 0 on.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class LinearStep(NamedTuple):
     bytes_read: int
     seconds: float
     exact: bool
+    column: int = 0
 
 
 class Recorder:
@@ -102,6 +105,8 @@ class Recorder:
         Called with each `LinearStep`.
     now : callable
         Returns the time in seconds.
+    column : int
+        The right-hand side of the solve.
 
     Attributes
     ----------
@@ -115,13 +120,19 @@ class Recorder:
     """
 
     def __init__(
-        self, most: int, scale: float, on_step: Callable[[LinearStep], None] | None, now: Callable[[], float]
+        self,
+        most: int,
+        scale: float,
+        on_step: Callable[[LinearStep], None] | None,
+        now: Callable[[], float],
+        column: int = 0,
     ) -> None:
         self.steps: list[LinearStep] = []
         self.notes: list[str] = []
         self.other_bytes = 0
         self.lanczos: list[tuple[float, float]] = []
         self._most, self._scale, self._on_step, self._now, self._began = most, scale, on_step, now, now()
+        self._column = column
 
     @property
     def left(self) -> int:
@@ -133,9 +144,8 @@ class Recorder:
 
         With ``exact``, the residual is b - A x in float64; without, it is that of a recurrence.
         """
-        step = LinearStep(
-            len(self.steps) + 1, residual / self._scale, bits, int(bytes_read), self._now() - self._began, exact
-        )
+        count, seconds = len(self.steps) + 1, self._now() - self._began
+        step = LinearStep(count, residual / self._scale, bits, int(bytes_read), seconds, exact, self._column)
         self.steps.append(step)
         if self._on_step is not None:
             self._on_step(step)

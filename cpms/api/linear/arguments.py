@@ -59,6 +59,23 @@ def columns(name: str, given: Any, size: int) -> list[Any] | None:
     return [held[:, j] for j in range(held.shape[1])]
 
 
+def right_hand_sides(b: Any, x0: Any, size: int) -> list[tuple[Any, Any]] | None:
+    """Return the columns of b, each with that of x0 or None, for `vector`; None where b has one dimension.
+
+    Examples
+    --------
+    >>> right_hand_sides([[1.0], [3.0]], None, 2)
+    [(array([1., 3.]), None)]
+    """
+    rights = columns("b", b, size)
+    if rights is None:
+        return None
+    starts = [None] * len(rights) if x0 is None else columns("x0", x0, size)
+    if starts is None or len(starts) != len(rights):
+        raise InputError(f"b has {len(rights)} columns; give x0 in the shape of b, or leave it out")
+    return list(zip(rights, starts, strict=True))
+
+
 def step_function(given: Any) -> Any:
     """Return ``on_step``, which must be a function or None.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpms.base.text.html_table import html_table
 from cpms.base.types import Floats
@@ -15,6 +16,26 @@ from cpms.contracts.linear_solve import LinearStep, SolveStatus
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+
+class Answer(NamedTuple):
+    """How a solve ended: x in main memory with its certificate, and x on a device where it lies there as it is."""
+
+    x: Floats
+    status: SolveStatus
+    certificate: Certificate
+    solve_s: float = 0.0
+    certify_s: float = 0.0
+    device_x: Any | None = None
+
+
+def certified_status(status: SolveStatus, certificate: Certificate, tol: float) -> SolveStatus:
+    """Return the status of an answer with its certificate, given that of the method."""
+    if certificate.meets(tol):
+        return SolveStatus.CONVERGED
+    if not math.isfinite(certificate.bound):
+        return SolveStatus.OVERFLOW
+    return SolveStatus.UNVERIFIED if status is SolveStatus.CONVERGED else status
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,9 +60,11 @@ class Solution:
         one.
     bytes_read : int
         Of matrix and vectors in all iterations, the residuals in float64 included, by the methods' counts. Those of
-        conjugate gradients that run several iterations in one call include bytes written (`cpms.LinearStep`).
+        conjugate gradients that run several iterations in one call include bytes written (`cpms.LinearStep`). A read of
+        the matrix for several right-hand sides counts once: each has an equal part of it.
     prepare_s, solve_s, certify_s, compile_s : float
-        Seconds of preparation, solve and certificate without compilation, and seconds of compilation.
+        Seconds of preparation, solve and certificate without compilation, and seconds of compilation. Right-hand sides
+        that share reads are solved at the same time, so the seconds of each include work for the others.
     transfer_s : float
         Seconds in which b and the start were scaled and copied into the engine's memory.
     device_x : array or None
@@ -150,7 +173,7 @@ class Solution:
         return plot_residuals(steps, tol=self.tol, label="residual over ||b||", axes=axes)
 
     def trace(self) -> pd.DataFrame:
-        """Return the history as a table: iteration, residual, bits, bytes_read, seconds, exact."""
+        """Return the history as a table: iteration, residual, bits, bytes_read, seconds, exact, column."""
         import pandas as pd
 
         return pd.DataFrame(self.history, columns=list(LinearStep._fields))

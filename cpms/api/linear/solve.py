@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from functools import partial
 from typing import Any
 
-from cpms.api.linear.arguments import columns
 from cpms.api.linear.solver import OnStep, Solver
-from cpms.base.errors import InputError
 from cpms.base.text.keywords import checked_keywords
 
 
@@ -38,7 +35,7 @@ def solve(
     Returns
     -------
     Solution or list of Solution
-        A list of k where b has two dimensions.
+        A list of k where b has two dimensions; conjugate gradients on engine ``cpu`` read A once for several of them.
 
     Raises
     ------
@@ -55,15 +52,7 @@ def solve(
     >>> found.converged, found.residual <= 1e-12, float(found.x.max().round(6))
     (True, True, 1275.0)
     """
-    solver = Solver(A, **options)
-    one = partial(solver.solve, tol=tol, max_iterations=max_iterations, on_step=on_step)
-    rights = columns("b", b, solver.system.size)
-    if rights is None:
-        return one(b, x0=x0)
-    starts = [None] * len(rights) if x0 is None else columns("x0", x0, solver.system.size)
-    if starts is None or len(starts) != len(rights):
-        raise InputError(f"b has {len(rights)} columns; give x0 in the shape of b, or leave it out")
-    return [one(right, x0=start) for right, start in zip(rights, starts, strict=True)]
+    return Solver(A, **options).solve(b, tol=tol, x0=x0, max_iterations=max_iterations, on_step=on_step)
 
 
 def _signature_of_both() -> inspect.Signature:

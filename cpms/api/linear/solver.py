@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
-from cpms.api.linear.arguments import most_iterations, positive, step_function, vector
+from cpms.api.linear.arguments import most_iterations, positive, right_hand_sides, step_function, vector
 from cpms.api.linear.choice import (
     DIAGONAL,
     INNER,
@@ -34,7 +34,7 @@ from cpms.api.linear.choice import (
     with_preconditioner,
 )
 from cpms.api.linear.prepared_system import PreparedSystem, widened, without_division
-from cpms.api.linear.solution import Solution
+from cpms.api.linear.solution import Answer, Solution, certified_status
 from cpms.api.linear.vectors import are_equal, scaled
 from cpms.api.matrix import StoredMatrix
 from cpms.base import threads, work_clock
@@ -46,13 +46,14 @@ from cpms.certify import linear_system as certify
 from cpms.certify.linear_system import Certificate
 from cpms.contracts.linear_solve import LinearStep, Recorder, SolveStatus, SolveTask
 from cpms.problems.linear_system import LinearSystem
-from cpms.solvers.linear.cg import cg, cg_on_trial
+from cpms.solvers.linear.cg import cg, cg_in_runs, cg_on_trial_in_runs
 from cpms.solvers.linear.chebyshev import chebyshev
 from cpms.solvers.linear.gmres import RESTART, gmres
 from cpms.solvers.linear.jacobi import inverse_diagonal, jacobi
 from cpms.solvers.linear.lanczos import smallest_eigenvalue
 from cpms.solvers.linear.preconditioners import Noted
 from cpms.solvers.linear.refine import refine
+from cpms.solvers.linear.shared_reads import Solve, together
 from cpms.solvers.linear.widening import Method
 
 _BELOW = 0.9
@@ -67,17 +68,6 @@ _FALL_BACK = (SolveStatus.INDEFINITE, SolveStatus.BREAKDOWN, SolveStatus.DIVERGE
 """Statuses after which GMRES continues the solve of a method that ``auto`` chose."""
 
 OnStep = Callable[[LinearStep], None]
-
-
-class _Answer(NamedTuple):
-    """How a solve ended: x in main memory with its certificate, and x on a device where it lies there as it is."""
-
-    x: Floats
-    status: SolveStatus
-    certificate: Certificate
-    solve_s: float = 0.0
-    certify_s: float = 0.0
-    device_x: Any | None = None
 
 
 class Solver:
@@ -201,50 +191,67 @@ class Solver:
         x0: Any | None = None,
         max_iterations: int | None = None,
         on_step: OnStep | None = None,
-    ) -> Solution:
-        """Return a certified solution of A x = b.
+    ) -> Any:
+        """Return a certified solution of A x = b, or a list of k of them where b has two dimensions.
+
+        Iterations of ``cg`` on engine ``cpu`` read A once for up to four right-hand sides, to the same bits as for one.
 
         Parameters
         ----------
-        b : array_like, shape (n,)
+        b : array_like, shape (n,) or (n, k)
             In main or device memory.
         tol : float
             The certified ||b - A x||_2 + its rounding error are to be at most ``tol`` ||b||_2.
-        x0 : array_like, shape (n,), optional
+        x0 : array_like, in the shape of b, optional
             The start; 0 by default, and where the start is so large that its residual might overflow.
         max_iterations : int, optional
             10 n by default, from 1,000 to 100,000.
         on_step : callable, optional
-            Called with a `cpms.LinearStep` after each iteration.
+            Called with a `cpms.LinearStep` after each iteration, whose ``column`` is that of b.
 
         Raises
         ------
         InputError
             If ``b`` or ``x0`` has another length or numbers that are not finite, or an argument is out of range.
+
+        Examples
+        --------
+        >>> import cpms
+        >>> solver = cpms.Solver([[4.0, -1.0], [-1.0, 4.0]])
+        >>> [found.x.tolist() for found in solver.solve([[3.0, 7.0], [3.0, 2.0]])]
+        [[1.0, 1.0], [2.0, 1.0]]
         """
-        asked, on_step, compiled = positive("tol", tol), step_function(on_step), work_clock.compiled_s()
-        size = self.system.size
+        asked, on_step, size = positive("tol", tol), step_function(on_step), self.system.size
+        most, given = most_iterations(max_iterations, size), right_hand_sides(b, x0, size)
+        solves = (
+            self._solve(*each, asked, partial(Recorder, most, on_step=on_step, now=work_clock.now, column=column))
+            for column, each in enumerate([(b, x0)] if given is None else given)
+        )
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = together(solves)
+        return found[0] if given is None else found
+
+    def _solve(self, b: Any, x0: Any, asked: float, recorder_of: Callable[[float], Recorder]) -> Solve[Solution]:
+        """Solve for one right-hand side; ``recorder_of`` returns a recorder of residuals over a norm of b."""
+        compiled, size = work_clock.compiled_s(), self.system.size
         right, start = vector("b", b, size), None if x0 is None else vector("x0", x0, size)
-        most = most_iterations(max_iterations, size)
         b_norm = certify.norm(right)
         if math.isinf(b_norm):
             raise InputError("the norm of b is beyond float64; divide b by a power of two, and multiply x by it")
         if b_norm == 0.0:
-            zeros = np.zeros(size)
-            answer = _Answer(zeros, SolveStatus.CONVERGED, self._certificate(right, zeros))
-            return self._solution(answer, asked, Recorder(0, 1.0, None, work_clock.now), compiled)
+            answer = Answer(np.zeros(size), SolveStatus.CONVERGED, self._certificate(right, np.zeros(size)))
+            return self._solution(answer, asked, recorder_of(1.0), compiled)
         # Scaled by a power of two, so that norms neither overflow nor vanish; nothing is rounded.
         exponent = math.frexp(threads.largest_size(right))[1]
         unit = scaled(right, -exponent)
         scaled_norm = certify.norm(unit)
-        moment = work_clock.now()
-        exact = self._prepared.exact
+        moment, exact = work_clock.now(), self._prepared.exact
         first = np.zeros(size) if start is None else scaled(start, -exponent)
         is_far = start is not None and certify.norm(first) * self.system.matrix.frobenius_norm > _FAR * scaled_norm
         x = self._moved(np.zeros(size) if is_far else first)
         held = self._moved(unit)
         began = work_clock.now()
-        recorder = Recorder(most, scaled_norm, on_step, work_clock.now)
+        recorder = recorder_of(scaled_norm)
         if is_far:
             recorder.notes.append("x0 left out: ||A|| ||x0|| is more than 2**500 ||b||")
         given = self._preconditioner
@@ -259,7 +266,7 @@ class Solver:
             self._prepared.read,
             noted or given,
         )
-        answer = self._run(task, x, right, asked, exponent, began)
+        answer = yield from self._run(task, x, right, asked, exponent, began)
         found = replace(self._solution(answer, asked, recorder, compiled), transfer_s=began - moment)
         if noted is None or noted.was_used:
             return found
@@ -267,11 +274,11 @@ class Solver:
         certificate = replace(found.certificate, estimated_eigenvalue=None)  # It was found as if M had been applied.
         return replace(found, certificate=certificate, preconditioner=None, preconditioner_storage=None, reason=reason)
 
-    def _run(self, task: SolveTask, x: Any, right: Floats, tol: float, exponent: int, began: float) -> _Answer:
+    def _run(self, task: SolveTask, x: Any, right: Floats, tol: float, exponent: int, began: float) -> Solve[Answer]:
         """Run the method with smaller goals until the certificate agrees; x is of the scaled system."""
         certify_s, last = 0.0, None
         for attempt in range(_GOALS):
-            status = self._status(replace(task, goal=task.goal * 0.1**attempt), x)
+            status = yield from self._status(replace(task, goal=task.goal * 0.1**attempt), x)
             moment = work_clock.now()
             found, certificate = last = self._certified(x, right, exponent, last)
             certify_s += work_clock.now() - moment
@@ -280,25 +287,27 @@ class Solver:
                 break
         if status is SolveStatus.STAGNATED and self.system.matrix.frobenius_norm > _SQUARE_ROOT:
             status = SolveStatus.OVERFLOW
-        status = _certified_status(status, certificate, tol)
+        status = certified_status(status, certificate, tol)
         if status is SolveStatus.CONVERGED:
             certificate = replace(certificate, estimated_eigenvalue=self._estimated(task.recorder))
         device_x = x if self._prepared.exact.memory == "device" and exponent == 0 else None
-        return _Answer(found, status, certificate, work_clock.now() - began - certify_s, certify_s, device_x)
+        return Answer(found, status, certificate, work_clock.now() - began - certify_s, certify_s, device_x)
 
-    def _status(self, task: SolveTask, x: Any) -> SolveStatus:
+    def _status(self, task: SolveTask, x: Any) -> Solve[SolveStatus]:
         """Run the method, and GMRES from there where a method that ``auto`` chose has failed."""
         method = self.choice.method
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if method == "cg" and not self._own:
+            status = yield from (cg_on_trial_in_runs if self._on_trial else cg_in_runs)(task, x)
+        else:
             status = self._method(method)(task, x)
-            if not self._chosen_by_auto or method == "gmres" or not self._has_failed(status):
-                return status
-            task.recorder.notes.append(f"{method} ended {status.name.lower()}: gmres continued")
-            task.recorder.lanczos = []
-            wide = task.widest
-            if self._on_trial:
-                wide = replace(wide, formats=chosen(self.system, "gmres", "fp64", self._vectors, self.engine).vectors)
-            return self._method("gmres")(wide, x)
+        if not self._chosen_by_auto or method == "gmres" or not self._has_failed(status):
+            return status
+        task.recorder.notes.append(f"{method} ended {status.name.lower()}: gmres continued")
+        task.recorder.lanczos = []
+        wide = task.widest
+        if self._on_trial:
+            wide = replace(wide, formats=chosen(self.system, "gmres", "fp64", self._vectors, self.engine).vectors)
+        return self._method("gmres")(wide, x)
 
     def _has_failed(self, status: SolveStatus) -> bool:
         if status is SolveStatus.STAGNATED:
@@ -319,8 +328,7 @@ class Solver:
         found = scaled(host, exponent, None if exact.memory == "main" else host)
         if last is not None and are_equal(found, last[0]):
             return last
-        with np.errstate(over="ignore", invalid="ignore"):
-            return found, self._certificate(right, found)
+        return found, self._certificate(right, found)
 
     def _certificate(self, right: Floats, x: Floats) -> Certificate:
         return certify.certificate(self.system, right, x, smallest_eigenvalue=self._smallest)
@@ -334,7 +342,7 @@ class Solver:
         found = of_preconditioned * least
         return found if 0.0 < found < math.inf else None
 
-    def _solution(self, answer: _Answer, tol: float, recorder: Recorder, compiled: float) -> Solution:
+    def _solution(self, answer: Answer, tol: float, recorder: Recorder, compiled: float) -> Solution:
         """Return the report of an answer; ``compiled`` are the seconds of compilation before the solve."""
         choice, preconditioner, device_x = self.choice, self._preconditioner, answer.device_x
         if self._prepared.exact.memory == "device" and device_x is None:
@@ -364,7 +372,7 @@ class Solver:
         if name in self._own:
             return checked_method(self._own[name])
         if name == "cg":
-            return cg_on_trial if self._on_trial else cg
+            return cg
         if name == "gmres":
             return partial(gmres, restart=self._restart)
         if name == "jacobi":
@@ -390,11 +398,3 @@ class Solver:
             return own_name(inner)
         require_method(inner, (*INNER, "auto"), "inner method")
         return str(inner)
-
-
-def _certified_status(status: SolveStatus, certificate: Certificate, tol: float) -> SolveStatus:
-    if certificate.meets(tol):
-        return SolveStatus.CONVERGED
-    if not math.isfinite(certificate.bound):
-        return SolveStatus.OVERFLOW
-    return SolveStatus.UNVERIFIED if status is SolveStatus.CONVERGED else status

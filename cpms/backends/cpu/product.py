@@ -147,7 +147,7 @@ class CpuProduct(ArrangedProduct, CpuVectors):
 
     def conjugate_gradients(self, task: Any, x: Any) -> CgIterations | None:
         """Return iterations in one compiled call; None for tasks and matrices that the loops do not have."""
-        matrix = self._lane_matrix if CpuCg.fits(task) else None
+        matrix = self._lane_matrix if CpuCg.fits(task) and x.flags.c_contiguous else None
         return None if matrix is None else CpuCg(self, matrix, task, x)
 
     def sweeps(self, task: Any, inverse_diagonal: Any, r: Any, c: Any) -> Sweeps | None:

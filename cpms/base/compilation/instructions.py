@@ -53,3 +53,34 @@ def stack_reals(typing_context, count):  # type: ignore[no-untyped-def]  # noqa:
         return array._getvalue()
 
     return vector(count), generate
+
+
+@_literal_instruction
+def add_products(typing_context, sums, at, factor, rows, row, width):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Do ``sums[at * width + j] += factor * rows[row * width + j]`` for all j below ``width``, in vector instructions.
+
+    Each product and each sum is rounded, as in scalar instructions. The sums are of float64, and the rows of float32 or
+    float64; the width is a constant.
+    """
+    long, count = ir.IntType(64), width.literal_value
+    reals = ir.VectorType(ir.DoubleType(), count)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        def place(array: int, number: int) -> Any:
+            data = context.make_array(signature.args[array])(context, builder, arguments[array]).data
+            first = context.cast(builder, arguments[number], signature.args[number], _types.int64)
+            at = builder.gep(data, [builder.mul(first, ir.Constant(long, count))])
+            return builder.bitcast(at, ir.VectorType(data.type.pointee, count).as_pointer())
+
+        def spread(value: Any) -> Any:
+            one = builder.insert_element(ir.Constant(reals, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
+
+        read = builder.load(place(3, 4), align=signature.args[3].dtype.bitwidth // 8)
+        real = read if read.type == reals else builder.fpext(read, reals)
+        of_sums = place(0, 1)
+        added = builder.fadd(builder.load(of_sums, align=8), builder.fmul(spread(arguments[2]), real))
+        builder.store(added, of_sums, align=8)
+        return context.get_dummy_value()
+
+    return _types.none(sums, at, _types.float64, rows, row, width), generate

@@ -14,10 +14,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cpms.base.errors import InputError
-from cpms.contracts.conjugate_gradients import CgIterations, CgStep
+from cpms.contracts.conjugate_gradients import CgIterations, CgRun, CgStep
 from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of, in_format, vector_bytes
 from cpms.formats.codes import VectorFormat
-from cpms.solvers.linear.widening import widened
+from cpms.solvers.linear.shared_reads import Solve, alone
+from cpms.solvers.linear.widening import Attempts
 
 _REDUCTION = 0.1
 """Reduction of the recurrence's residual after which b - A x replaces it."""
@@ -61,12 +62,23 @@ def cg(task: SolveTask, x: Any, *, later: Later | None = None) -> SolveStatus:
         A second format for the same solve, after the first of the task's formats and in place of all others. The
         direction is converted to it.
     """
-    if later is not None:
-        return _in_one_format(task, x, later)
-    return widened(_in_one_format, task, x)
+    return alone(_in_one_format(task, x, later) if later is not None else cg_in_runs(task, x))
+
+
+def cg_in_runs(task: SolveTask, x: Any) -> Solve[SolveStatus]:
+    """Do `cg` as a solve of `cpms.solvers.linear.shared_reads`."""
+    attempts = Attempts(task, x)
+    for attempt in attempts:
+        attempts.status = yield from _in_one_format(attempt, x)
+    return attempts.status
 
 
 def cg_on_trial(task: SolveTask, x: Any) -> SolveStatus:
+    """Do `cg_on_trial_in_runs` for one right-hand side."""
+    return alone(cg_on_trial_in_runs(task, x))
+
+
+def cg_on_trial_in_runs(task: SolveTask, x: Any) -> Solve[SolveStatus]:
     """Improve x by conjugate gradients for a nearly symmetric matrix, as long as the residual falls fast enough.
 
     The trial ends, as stagnated, where the residual does not fall tenfold in `_TRIAL_ITERATIONS`, or where the
@@ -77,13 +89,13 @@ def cg_on_trial(task: SolveTask, x: Any) -> SolveStatus:
     """
     first = replace(task, formats=task.formats[:1])
     before = task.exact.convert(x, None)
-    status = _in_one_format(first, x, is_trial=True)
+    status = yield from _in_one_format(first, x, is_trial=True)
     if status is not SolveStatus.CONVERGED and not task.residual(x)[1] <= task.residual(before)[1]:
         x[...] = before
     return status
 
 
-def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial: bool = False) -> SolveStatus:
+def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial: bool = False) -> Solve[SolveStatus]:
     fused = None if later is not None else task.stored.conjugate_gradients(task, x)
     iterations = fused or VectorIterations(task, x)
     recorder = task.recorder
@@ -99,7 +111,7 @@ def _in_one_format(task: SolveTask, x: Any, later: Later | None = None, is_trial
             return SolveStatus.MAX_ITERATIONS
         target = max(_REDUCTION * size, 0.5 * task.goal)
         most = _TRIAL_ITERATIONS if is_trial else _MOST_BETWEEN
-        status, product = _until(task, iterations, target, product, most)
+        status, product = yield from _until(task, iterations, target, product, most)
         if later is not None and isinstance(iterations, VectorIterations) and size * _REDUCTION <= later_from:
             iterations.store_in(later.storage)
         size = iterations.replace_residual()
@@ -135,7 +147,7 @@ def _needed(task: SolveTask, first: float, size: float, left_before: int) -> flo
 
 def _until(
     task: SolveTask, iterations: CgIterations, target: float, product: float, most: int
-) -> tuple[SolveStatus | None, float]:
+) -> Solve[tuple[SolveStatus | None, float]]:
     """Iterate until the recurrence's residual is at most a target, or ``most`` iterations are done.
 
     Returns
@@ -145,10 +157,12 @@ def _until(
     product : float
         The last r.p.
     """
-    recorder, done, count, size = task.recorder, 0, 1, math.inf
+    recorder, done, size = task.recorder, 0, math.inf
+    count = iterations.together if iterations.stops_at_target else 1
     while done < most and recorder.left > 0:
         before = size
-        for step in iterations.run(min(count, most - done, recorder.left), target):
+        steps = yield CgRun(iterations, min(count, most - done, recorder.left), target)
+        for step in steps:
             status = _fault(step)
             if status is not None:
                 return status, product
@@ -158,10 +172,11 @@ def _until(
             recorder.add(size, iterations.bits, iterations.bytes_read)
             if step.next_product == 0.0 and size > target:
                 return SolveStatus.BREAKDOWN, product
-        done += count
+        done += len(steps)
         if size <= target:
             break
-        count = _wanted(before, size, count, target, iterations.together)
+        if not iterations.stops_at_target:
+            count = _wanted(before, size, count, target, iterations.together)
     return None, product
 
 

@@ -32,22 +32,40 @@ def widened(method: Method, task: SolveTask, x: Any) -> SolveStatus:
     x : vector of float64
         The start, and the answer.
     """
-    status = SolveStatus.STAGNATED
-    for attempt, following in _attempts(task):
-        before = task.exact.convert(x, None)
-        status = method(attempt, x)
-        if status not in WIDENS:
-            return status
-        after = task.residual(x)[1]
-        if not math.isfinite(after) or not after <= task.residual(before)[1]:
-            x[...] = before
-        if following is not None:
-            task.recorder.notes.append(
-                f"{status.name.lower()} with vectors of {bits_of(attempt.formats[0])} bits after "
-                f"{len(task.recorder.steps)} iterations: widened to {bits_of(following.formats[0])} bits"
-                + (" and all of the matrix" if following.stored is not attempt.stored else "")
-            )
-    return status
+    attempts = Attempts(task, x)
+    for attempt in attempts:
+        attempts.status = method(attempt, x)
+    return attempts.status
+
+
+class Attempts:
+    """The tasks of a method, one in each format, until one does not fail; each begins with the best x so far.
+
+    Attributes
+    ----------
+    status : SolveStatus
+        Of the last task; whoever takes a task sets it.
+    """
+
+    def __init__(self, task: SolveTask, x: Any) -> None:
+        self._task, self._x, self.status = task, x, SolveStatus.STAGNATED
+
+    def __iter__(self) -> Iterator[SolveTask]:
+        task, x = self._task, self._x
+        for attempt, following in _attempts(task):
+            before = task.exact.convert(x, None)
+            yield attempt
+            if self.status not in WIDENS:
+                return
+            after = task.residual(x)[1]
+            if not math.isfinite(after) or not after <= task.residual(before)[1]:
+                x[...] = before
+            if following is not None:
+                task.recorder.notes.append(
+                    f"{self.status.name.lower()} with vectors of {bits_of(attempt.formats[0])} bits after "
+                    f"{len(task.recorder.steps)} iterations: widened to {bits_of(following.formats[0])} bits"
+                    + (" and all of the matrix" if following.stored is not attempt.stored else "")
+                )
 
 
 def _attempts(task: SolveTask) -> Iterator[tuple[SolveTask, SolveTask | None]]:

@@ -7,18 +7,20 @@ Separate operations of `LinearOperator` would read the vectors more often, and s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from cpms.backends.cpu import product_loops
 from cpms.backends.cpu.krylov import cg_loops
 from cpms.backends.cpu.krylov.lane_matrix import LaneMatrix, lanes_for
+from cpms.backends.cpu.krylov.row_products import WHOLE
 from cpms.backends.cpu.load_balance import first_ranges
 from cpms.backends.cpu.stored_vectors import kernel_spec, native, plain
 from cpms.base import threads
-from cpms.contracts.conjugate_gradients import CgIterations, CgStep
+from cpms.contracts.conjugate_gradients import SHARED, CgIterations, CgRun, CgStep
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import SolveTask, bits_of, in_format, vector_bytes
 from cpms.formats.block_float import BlockFloatFormat
@@ -27,6 +29,8 @@ from cpms.formats.formats import FP32, FloatFormat, element_type
 from cpms.storage.block_float import STORED
 
 _PLAIN = product_loops.NATIVE, 0, 0, 0
+_LEAST_SHARED = 1 << 16
+"""Cost of rows, in entries, below which solves of several right-hand sides do not repay the compilation of a loop."""
 
 
 class CpuCg(CgIterations):
@@ -47,6 +51,7 @@ class CpuCg(CgIterations):
     """
 
     together = 64
+    stops_at_target = True
 
     def __init__(self, operator: LinearOperator, matrix: LaneMatrix, task: SolveTask, x: Any) -> None:
         self._operator, self._matrix, self._task, self._x = operator, matrix, task, x
@@ -54,8 +59,8 @@ class CpuCg(CgIterations):
         is_plain = storage in (None, FP32)
         self._spec, self._limit = (kernel_spec(storage, None)[0], _limit(storage)) if storage else (_PLAIN, math.inf)
         self._bounds, self._cost = (matrix.bounds, matrix.cost) if is_plain else matrix.ranges_of_blocks()
-        self._sums = np.zeros((4, len(self._bounds) - 1))
-        self._q = np.empty(task.size, np.float64 if storage is None else np.float32)
+        self._q = np.empty((1, task.size), np.float64 if storage is None else np.float32)
+        self._block: Any = None
         self._r: Any = None
         self._p: Any = None
         self._decoded: Any = None
@@ -67,7 +72,10 @@ class CpuCg(CgIterations):
             decoded = np.dtype(_decoded_type(storage)).itemsize
             vectors = 6 * vector_bytes(storage, task.size) + 3 * (4 + decoded) * task.size
         self._weights = None if task.preconditioner is None else task.preconditioner.weights
-        self.bytes_read = matrix.nbytes + vectors + (16 if self._weights is None else 32) * task.size
+        self._vector_bytes = vectors + (16 if self._weights is None else 32) * task.size
+        self.bytes_read = matrix.nbytes + self._vector_bytes
+        if is_plain and matrix.shape != WHOLE and matrix.cost[-1] >= _LEAST_SHARED:
+            self.shared_read = id(matrix), id(self._weights), storage
 
     @staticmethod
     def fits(task: SolveTask) -> bool:
@@ -98,22 +106,44 @@ class CpuCg(CgIterations):
 
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:
         """Do at most ``count`` iterations in one call; the first whose residual is at most ``target`` is the last."""
-        matrix = self._matrix
-        lanes = lanes_for(self._cost)
-        report = np.zeros((count, 3))
-        kernel = cg_loops.lanes_kernel(matrix.shape, matrix.spec, self._spec)
-        r, p = (native(v) if isinstance(v, STORED) else v for v in (self._r, self._p))
-        vectors = self._weights, self._x, r, p, self._q, self._decoded, self._limit
+        return self.run_together([CgRun(self, count, target)])[0]
+
+    def run_together(self, runs: Sequence[CgRun]) -> list[list[CgStep]]:
+        """Do the same number of iterations of all runs in one call, which ends where the first of them does."""
+        matrix, all_of, count = self._matrix, cast("list[CpuCg]", [each.iterations for each in runs]), len(runs)
+        decoded, q = _block(all_of) if count > 1 else (self._decoded, self._q)
+        report = np.ones((count, min(each.most for each in runs), 3))  # A p.Ap of 1 is that of no failure.
+        products, targets = np.array([of.product for of in all_of]), np.array([each.target for each in runs])
+        vectors = [[native(v) if isinstance(v, STORED) else v for v in (of._x, of._r, of._p)] for of in all_of]
+        addresses = np.array([[v.__array_interface__["data"][0] for v in each] for each in vectors], np.uint64)
+        sums = np.zeros((count, 4, len(self._bounds) - 1))
+        kernel = cg_loops.lanes_kernel(matrix.shape, matrix.spec, self._spec, count > 1)
+        given = addresses, *vectors[0][:2], q, decoded, self._limit, products, targets, sums, report
 
         def lane(number: int, of: int) -> int:
-            arguments = control, self._bounds, matrix.arrays, *vectors, self.product, target, self._sums, report
-            return int(kernel(number, first_ranges(self._cost, of), *arguments))
+            ranges = first_ranges(self._cost, of)
+            return int(kernel(number, ranges, control, self._bounds, matrix.arrays, self._weights, *given))
 
         control = np.zeros(1, np.int64)
-        done = threads.run_lanes(lane, lanes)[0]
-        found = [CgStep(*map(float, each)) for each in report[:done]]
-        self.product = found[-1].next_product
+        done = threads.run_lanes(lane, lanes_for(self._cost))[0]
+        found = [[CgStep(*step) for step in each[:done].tolist()] for each in report]
+        for place, (of, steps) in enumerate(zip(all_of, found, strict=True)):
+            of.bytes_read = of._vector_bytes + matrix.nbytes // count + (place < matrix.nbytes % count)
+            if done < report.shape[1] and not 0.0 < report[place, done, 1] < math.inf:
+                steps.append(CgStep(*report[place, done].tolist()))
+            of.product = steps[-1].next_product if steps else of.product
         return found
+
+
+def _block(all_of: Sequence[CpuCg]) -> tuple[Any, Any]:
+    """Return the block that holds p of several right-hand sides, and the rows of A p, which all of them keep."""
+    held = next((of._block for of in all_of if of._block is not None), None)
+    if held is None:
+        p, q = all_of[0]._p, all_of[0]._q
+        held = np.zeros(SHARED * p.size, p.dtype), np.empty((SHARED, q.size), q.dtype)
+    for of in all_of:
+        of._block = held
+    return held
 
 
 def _limit(storage: VectorFormat) -> float:

@@ -28,7 +28,8 @@ _SHORT: Any = 8  # consecutive rows of one pattern below which rows are multipli
 
 
 @inlined
-def _value(values, table, k, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+def value_at(values, table, k, kind, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+    """Return the value of entry k."""
     if kind == ONES:
         return 1.0
     if kind == TABLE:
@@ -51,13 +52,13 @@ def multiply(matrix, p, q, low, high, _buffer, kind, exponent_bits, mantissa_bit
         a = b = c = d = 0.0
         while k + u64(4) <= end:
             k1, k2, k3 = k + u64(1), k + u64(2), k + u64(3)
-            a += _value(values, table, k, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k])])
-            b += _value(values, table, k1, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k1])])
-            c += _value(values, table, k2, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k2])])
-            d += _value(values, table, k3, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k3])])
+            a += value_at(values, table, k, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k])])
+            b += value_at(values, table, k1, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k1])])
+            c += value_at(values, table, k2, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k2])])
+            d += value_at(values, table, k3, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k3])])
             k += u64(4)
         while k < end:
-            a += _value(values, table, k, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k])])
+            a += value_at(values, table, k, kind, exponent_bits, mantissa_bits) * np.float64(p[u64(columns[k])])
             k += u64(1)
         q[row] = factor * ((a + b) + (c + d))
 
@@ -72,13 +73,13 @@ def multiply_by_distances(matrix, p, q, low, high, _buffer, kind, exponent_bits,
         a = b = 0.0
         while at + u64(2) <= end:
             near, next_one = p[u64(row + distances[at])], p[u64(row + distances[at + u64(1)])]
-            a += _value(values, table, k, kind, exponent_bits, mantissa_bits) * np.float64(near)
-            b += _value(values, table, k + u64(1), kind, exponent_bits, mantissa_bits) * np.float64(next_one)
+            a += value_at(values, table, k, kind, exponent_bits, mantissa_bits) * np.float64(near)
+            b += value_at(values, table, k + u64(1), kind, exponent_bits, mantissa_bits) * np.float64(next_one)
             at += u64(2)
             k += u64(2)
         if at < end:
             near = p[u64(row + distances[at])]
-            a += _value(values, table, k, kind, exponent_bits, mantissa_bits) * np.float64(near)
+            a += value_at(values, table, k, kind, exponent_bits, mantissa_bits) * np.float64(near)
         q[row] = factor * (a + b)
 
 
