@@ -218,7 +218,7 @@ class Solver:
         --------
         >>> import cpms
         >>> solver = cpms.Solver([[4.0, -1.0], [-1.0, 4.0]])
-        >>> [found.x.tolist() for found in solver.solve([[3.0, 7.0], [3.0, 2.0]])]
+        >>> [found.x.round(9).tolist() for found in solver.solve([[3.0, 7.0], [3.0, 2.0]])]
         [[1.0, 1.0], [2.0, 1.0]]
         """
         asked, on_step, size = positive("tol", tol), step_function(on_step), self.system.size

@@ -26,10 +26,17 @@ def names() -> dict[str, Any]:
 
 
 def test_examples_are_short_and_use_public_names():
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
     for block in EXAMPLES:
         assert len(block.splitlines()) <= 15
         assert set(re.findall(r"\bcpms\.(\w+)", block)) <= set(cpms.__all__)
+
+
+def test_several_right_hand_sides():
+    several = names()["several"]
+    dense = 2.0 * np.eye(500) - np.eye(500, k=1) - np.eye(500, k=-1)
+    x = np.linalg.solve(dense, np.column_stack([np.ones(500), np.arange(500.0)]))
+    np.testing.assert_allclose([each.x for each in several], x.T, rtol=1e-5)
 
 
 def test_katz():
