@@ -39,6 +39,12 @@ def test_a_name_that_all_contestants_share_is_in_the_caption():
     assert "Samples of each result: 7; the rows hold their median alone." in caption(rows)
 
 
+@pytest.mark.parametrize("name", ["name", "layout"])
+def test_names_of_their_own_are_not_said_to_name_contestants(name):
+    rows = [{**ROW, name: each, "cell": each} for each in ("first", "second")]
+    assert ("Contestants are named by" in caption(rows)) == (name != "name")
+
+
 def test_times_of_two_gpus_are_not_of_one_case():
     rows = [{**ROW, "cell": gpu, "gpu": gpu, "solve_s": len(gpu)} for gpu in ("H100 80 GB", "H200")]
     found = observations(rows)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_PLAIN = ("", "name", "contestant")
+"""Parameters that name contestants with nothing to state, as they are the names themselves."""
+
+
 def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
     """Return what the results of rows have in common, and what contestants are named by, as sentences.
 
@@ -34,7 +38,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
             None,
             [
                 f"Contestant: {found.named.iloc[0]}." if alone and found.named.iloc[0] else "",
-                f"Contestants are named by {named_by}{alike}." if not alone and named_by else "",
+                f"Contestants are named by {named_by}{alike}." if not alone and named_by not in _PLAIN else "",
                 f"{case_in_words(found).capitalize()}: {label}." if len(graphs) == 1 and (label := graphs[0]) else "",
                 "Times are of conversions from float64 to the format." if set(found.kind) == {"conversion"} else "",
                 _stored(found),
