@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
+from cpms.base.text.escape import drawn as drawn_of
 from cpms.experiment.report import figures, templates
 from cpms.experiment.report.generic.multiples import _PARTS, _lines
 from cpms.experiment.report.generic.parts import marks_of
@@ -238,3 +239,8 @@ def test_graphs_that_are_chosen_have_all_contestants_if_enough_do(lacking):
     counts = [len(axes.patches) for axes in made.figure.axes]
     stated = "; all contestants have results on those drawn" in made.caption
     assert stated == (counts == [3] * len(counts)) == (lacking == 2)
+
+
+@pytest.mark.parametrize("text", ["グラフ", "\U0001f469 and a name", "plain"])
+def test_texts_are_as_wide_as_what_is_drawn_of_them(text):
+    assert room.text_inches(text) == room.text_inches(drawn_of(text)) > 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cpms.base.text.escape import abbreviate
+from cpms.base.text.escape import abbreviate, drawn
 from cpms.experiment.report import captions
 from cpms.experiment.report.generic.words import cases_in_words
 
@@ -71,7 +71,7 @@ def whole_words(name: str, most: int) -> list[str]:
 
 @functools.cache
 def text_inches(text: str) -> float:
-    """Return the width of a text of 7 points in one line, in inches; pixels may widen it by some percent.
+    """Return the width of a text of 7 points as it is drawn in one line, in inches; pixels may widen it by some percent.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def text_inches(text: str) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    across, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=7), ismath=False)
+    across, _, _ = text_to_path.get_text_width_height_descent(drawn(text), FontProperties(size=7), ismath=False)
     return float(across) / 72
 
 
