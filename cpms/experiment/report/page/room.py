@@ -71,7 +71,7 @@ def whole_words(name: str, most: int) -> list[str]:
 
 @functools.cache
 def text_inches(text: str) -> float:
-    """Return the width of a text of 7 points as it is drawn in one line, in inches; pixels may widen it by some percent.
+    """Return the width of a text of 7 points as drawn in one line, in inches; pixels may widen it by some percent.
 
     Examples
     --------
