@@ -192,6 +192,8 @@ def test_a_way_that_refuses_a_system_is_a_line_with_its_reason(tmp_path):
     run(tmp_path / "x.toml", output=tmp_path, echo=(said := []).append)
     assert said[0].startswith("1 cell run: 1 ok; 1 result in these not measured (")
     assert "diagonal" in said[0]
+    show.show("x", results=tmp_path, output=tmp_path / "drawn", echo=said.append)
+    assert any(text.startswith("not measured: 1 result: ") and "diagonal" in text for text in said)
 
 
 def test_a_system_that_every_way_refuses_is_not_ok(tmp_path):

@@ -17,6 +17,7 @@ import pandas as pd
 from cpms.base import caches, plugins
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.package_data import experiments, folder, show_programs
+from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
 from cpms.base.text.suggestions import nearest
 from cpms.experiment import config
@@ -26,6 +27,7 @@ from cpms.experiment.report.output import Output
 from cpms.experiment.report.style import STYLE
 from cpms.experiment.rows import outcome, rows
 from cpms.experiment.rows.outcome import measured, why_not
+from cpms.experiment.rows.series import refusals
 from cpms.experiment.rows.standing import Recorded
 
 _GROUP = "show_programs"
@@ -120,6 +122,9 @@ def show(
                     table, caption = templates.table(found.rows)
                     if not table.empty:
                         target.table(table, suffix="_table", caption=caption, of=())
+                    lacking = [reason for row in found.rows if measured(row) for reason in refusals(row)]
+                    if lacking:
+                        echo(f"not measured: {counted(len(lacking), 'result')}: {outcome.some(lacking)}")
                     if not target.written:
                         raise InputError(
                             "no figure for any experiment can be drawn, since its rows have neither a time (solve_s), "
