@@ -255,7 +255,8 @@ class Graph:
 
         Examples
         --------
-        >>> Graph.from_edges([0, 0, 1], [1, 1, 2], duplicates="sum").weights.tolist()
+        >>> import cpms
+        >>> cpms.Graph.from_edges([0, 0, 1], [1, 1, 2], duplicates="sum").weights.tolist()
         [2.0, 1.0]
         """
         from cpms.base.host_memory import graph_bytes, require_memory
@@ -345,9 +346,8 @@ class Graph:
             raise InputError(f"weight is {given}; give the name of an edge attribute, or None") from None
         index = {node: i for i, node in enumerate(graph)}
         edges = list(graph.to_directed(as_view=True).edges(data=True))
-        weights = None
-        if weight is not None and any(weight in data for _, _, data in edges):
-            weights = [data.get(weight, 1.0) for _, _, data in edges]
+        is_weighted = weight is not None and any(weight in data for _, _, data in edges)
+        weights = [data.get(weight, 1.0) for _, _, data in edges] if is_weighted else None
         return cls.from_edges(
             np.array([index[s] for s, _, _ in edges], dtype=np.int64),
             np.array([index[t] for _, t, _ in edges], dtype=np.int64),
