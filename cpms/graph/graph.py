@@ -309,7 +309,7 @@ class Graph:
         """
         given: Any = matrix
         if not hasattr(given, "tocoo"):
-            raise InputError(f"the matrix is a {type(given).__name__}, not SciPy's; give scipy.sparse.csr_array(matrix)")
+            raise InputError(f"matrix is a {type(given).__name__}, not SciPy's; give scipy.sparse.csr_array(matrix)")
         coordinates = consistent(given).tocoo()
         if len(coordinates.shape) != 2 or coordinates.shape[0] != coordinates.shape[1]:
             raise InputError(f"the matrix has shape {coordinates.shape}; a graph needs a square one")
