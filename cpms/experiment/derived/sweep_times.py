@@ -21,8 +21,8 @@ from cpms.precision.anderson import DEPTH
 UPDATE_PERIOD = DEPTH
 """Sweeps between two updates of x without error feedback, as in rows; see ``pagerank/persistent_refine.cu``."""
 UPDATES = (
-    "Except in-cache sweeps, every eighth sweep in few bits also updates x: times and bytes include an eighth of that, "
-    "which medians of single sweeps leave out"
+    "Except in-cache sweeps, every eighth sweep in few bits also updates the ranks: times and bytes include an eighth "
+    "of that, which medians of single sweeps leave out"
 )
 """A sentence for captions of tables."""
 _X_BYTES, _CORRECTION_BYTES = 16, 8

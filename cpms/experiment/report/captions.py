@@ -147,8 +147,8 @@ def _of_sweeps(rows: Sequence[Row]) -> str:
     if len(spreads) == len(found):
         return text
     if spreads:
-        return f"{text}, unknown where some update x, which times include"
-    return f"{text}, some with an update of x, which times include; the rows hold no spread"
+        return f"{text}, unknown where some sweeps also update the ranks, which times include"
+    return f"{text}, some of which also update the ranks, which times include; the rows hold no spread"
 
 
 def _of_samples(rows: Sequence[Row], drawn: pd.DataFrame | None) -> str:

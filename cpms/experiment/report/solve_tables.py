@@ -19,11 +19,6 @@ HELD_OUT = {
     "gpu_gmres_time": ("diffusion:side=128", "convection:side=140"),
 }
 """Beginnings of the names of matrices on which no code and no choice was tuned, by experiment."""
-ANSWERS = (
-    "Random systems that a solver calls converged; wrong: those whose residual, recomputed in long double, is above "
-    "the tolerance; ties: above it by a thousandth at most; worst: the largest residual over the tolerance"
-)
-"""The caption of `answers`."""
 
 
 def times(rows: pd.DataFrame, references: dict[str, int]) -> pd.DataFrame:
@@ -79,13 +74,14 @@ def show_solves(
     """
     rows = rows[rows.status == "ok"]
     table, held_out = times(rows, references), HELD_OUT[rows.experiment.iloc[0]]
-    in_turn = "time to the same certified residual, medians; ratios of medians, with the least and the most of pairs"
-    out.table(table, caption=f"{title}: {in_turn} of solves in turn")
+    reached = f"to the same certified residual, {' or '.join(f'{tol:g}' for tol in sorted(set(rows.tol)))}"
+    in_turn = "medians; ratios of medians, with the least and the most of pairs of solves in turn"
+    out.table(table, caption=f"{title}: time {reached}, {in_turn}")
     of_means = f"{title}: ratios of median times, geometric means over the matrices"
     out.table(means(table, held_out), suffix="_means", caption=of_means)
     _show_ways(
-        table, out, held_out=held_out, over=next(iter(references)), called=called, names=names, caption=caption,
-        more=more,
+        table, out, held_out=held_out, over=next(iter(references)), called=called, names=names,
+        caption=f"{caption}, {reached}", more=more,
     )  # fmt: skip
 
 
@@ -130,7 +126,7 @@ def _show_ways(
     alone = "" if len(sides) > 1 else f", {_sides(sides[0])}"
     out.figure(
         figure,
-        caption=f"{caption}, to the same certified residual{alone}: ratios of median times, above 1 faster. Matrices: "
+        caption=f"{caption}{alone}: ratios of median times, above 1 faster. Matrices: "
         f"{of}{_dots(found)}. Those on which one of both did not converge are left out. Colour: the fewest bits of a "
         f"vector's value that iterations read{grey}{more}",
     )
@@ -161,8 +157,15 @@ def show_answers(rows: pd.DataFrame, out: Output) -> None:
         Rows of kind ``honesty``.
     out : Output
     """
-    table = answers(rows[rows.status == "ok"])
-    out.table(table, caption=ANSWERS, timed=False)
+    rows = rows[rows.status == "ok"]
+    table, systems = answers(rows), _fuzzed(rows)
+    out.table(
+        table,
+        caption=f"Random systems {systems}. Converged: those that a solver calls so; wrong: those whose residual, "
+        "recomputed in long double, is above the tolerance; ties: above it by a thousandth at most, which counts as "
+        "right; worst: the largest residual over the tolerance",
+        timed=False,
+    )
     called = table[table.converged > 0]
     found = list(zip(called.solver, called.wrong, called.converged, strict=True))
     names = [f"{solver}:\n{wrong:,} of {converged:,}" for solver, wrong, converged in found]
@@ -175,10 +178,20 @@ def show_answers(rows: pd.DataFrame, out: Output) -> None:
     panel.set_xlabel("wrong, % of the answers called converged")
     out.figure(
         figure,
-        caption=f"Answers to {int(table.systems.max()):,} random systems that a solver calls converged, and the share "
-        "of them whose residual, recomputed in long double, is above the tolerance. Bars: 95 % intervals (Wilson). "
-        "Filled: cpms",
+        caption=f"Share of wrong answers among those that a solver calls converged, of {int(table.systems.max()):,} "
+        f"random systems {systems}. Wrong: the residual, recomputed in long double, is above the tolerance by more "
+        "than a thousandth. Bars: 95 % intervals (Wilson), within the mark where none shows. Filled: cpms",
         timed=False,
+    )
+
+
+def _fuzzed(rows: pd.DataFrame) -> str:
+    """Return what `cpms.sources.fuzzed_systems` generates, in words that go on after ``random systems``."""
+    return (
+        "that are made to provoke false convergence: of twelve kinds, among them singular and unsymmetric ones, for "
+        f"which conjugate gradients are not meant; up to {rows.largest.max():,} unknowns, conditions to 1e14, many "
+        "right-hand sides times up to 1e200 or down to 1e-200, tolerances from 1e-13 to 1e-3, at most "
+        f"{rows.max_iterations.max():,} iterations"
     )
 
 

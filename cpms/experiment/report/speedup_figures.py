@@ -109,8 +109,8 @@ def show_faster(
         table.drop(columns=["low", "high"]), suffix=suffix, caption=caption, best={"times faster": "most"}, of=of,
     )  # fmt: skip
     interval = (
-        "from the fastest sweep without it over the slowest with it to the slowest over the fastest, where none "
-        "updates x"
+        "from the fastest sweep without it over the slowest with it to the slowest over the fastest, where no "
+        "sweep updates the ranks"
     )
     faster_figure(table, out, by, interval, suffix=suffix, of=of, more=more, compared="times of sweeps")
 

@@ -58,9 +58,9 @@ def show(rows, out, beside):
         _figure(chosen, out),
         caption="Share of the copy bandwidth of the same run that the bytes of a sweep, the mean over a run, reach "
         f"on {rows.gpu.iloc[0]}; in each row 64 bits above 16; lines: range of single sweeps{UNSEEN}, none where some "
-        "update x. Strokes: the same bytes in the time of a kernel that only gathers; sweeps that gather in a better "
-        "order pass theirs, and strokes beyond 1 are not drawn. Diamonds: values staged in shared memory, without "
-        "random gathers; the bytes staged count, too. Graphs in the cache: latency limits the sweeps, too",
+        "also update the ranks. Strokes: the same bytes in the time of a kernel that only gathers; sweeps that gather "
+        "in a better order pass theirs, and strokes beyond 1 are not drawn. Diamonds: values staged in shared memory, "
+        "without random gathers; the bytes staged count, too. Graphs in the cache: latency limits the sweeps, too",
         of=NEEDS,
     )
     solved, *compared = (_of(experiment, beside) for experiment in BESIDE)

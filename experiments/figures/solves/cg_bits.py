@@ -31,7 +31,8 @@ def show(rows, out):
             for way in row.ways_found
         ]
     )
-    what = "Conjugate gradients by the formats in which residual and direction are stored"
+    what = "Conjugate gradients by the formats in which residual and direction are stored, to a residual of "
+    what += f"{rows.tol.iloc[0]:g}"
     out.table(table, caption=f"{what}; iterations, and bytes read, over those of float64", timed=False)
     unsolved = table[table.status != "CONVERGED"]
     solved = table[~table["matrix"].isin(unsolved["matrix"])]
