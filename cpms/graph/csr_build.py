@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base import threads
+from cpms.base.errors import InputError
 from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 
@@ -160,13 +161,21 @@ def select(edges: Compressed, keep: npt.NDArray[np.bool_]) -> Compressed:
 
 
 def sum_duplicates(edges: Compressed) -> Compressed:
-    """Merge repeated edges into one whose weight is their sum; without weights, their number, if any edge repeats."""
+    """Merge repeated edges into one whose weight is their sum; without weights, their number, if any edge repeats.
+
+    Raises
+    ------
+    InputError
+        If a sum is infinite.
+    """
     first = ~is_duplicate(edges)
     if edges.weights is None and first.all():
         return edges
     weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
     starts = np.flatnonzero(first)
     sums = np.add.reduceat(weights, starts) if len(starts) else weights
+    if not np.isfinite(sums).all():
+        raise InputError("the weights of a repeated edge add up to infinity; scale them down")
     return select(Compressed(edges.indptr, edges.sources, None), first)._replace(weights=sums)
 
 

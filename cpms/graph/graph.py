@@ -250,8 +250,8 @@ class Graph:
         Raises
         ------
         InputError
-            On unequal lengths, ids out of range, weights that are not positive and finite, two nodes
-            of one name, or a graph without nodes or with more than fit in memory.
+            If lengths differ, an id is out of range, a weight is not positive and finite, or two nodes have one name.
+            If there is no node, or more than memory holds.
 
         Examples
         --------
@@ -281,8 +281,6 @@ class Graph:
         if duplicates == "sum":
             with phase("summing repeated edges"):
                 edge = csr_build.sum_duplicates(edge)
-            if edge.weights is not None and not np.isfinite(edge.weights).all():
-                raise InputError("the weights of a repeated edge add up to infinity; scale them down")
         elif duplicates == "drop":
             with phase("dropping repeated edges"):
                 edge = csr_build.select(edge, ~csr_build.is_duplicate(edge))
