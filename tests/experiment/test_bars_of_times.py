@@ -48,8 +48,8 @@ def test_bars_that_would_be_too_short_to_be_seen_are_dots(ratio, longest, width)
     figure = drawn(rows_of([[1.0, 1.0, longest], 0.5, 1 / ratio]), width=width).figure
     figure.draw_without_rendering()
     bars = [bar.get_window_extent().width / figure.dpi for axes in figure.axes for bar in axes.patches]
-    assert not bars or min(bars) > 0.02
-    assert bool(bars) == (ratio < 40 and (ratio < 25 or longest < 3 or width == "double"))
+    assert not bars or min(bars) > 0.04
+    assert bool(bars) == (ratio < 40 and (longest < 3 or ratio < (12 if width == "single" else 25)))
 
 
 @pytest.mark.parametrize("shortest", [0.5, 0.01])

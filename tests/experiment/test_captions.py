@@ -43,6 +43,7 @@ def test_a_name_that_all_contestants_share_is_in_the_caption():
 def test_names_of_their_own_are_not_said_to_name_contestants(name):
     rows = [{**ROW, name: each, "cell": each} for each in ("first", "second")]
     assert ("Contestants are named by" in caption(rows)) == (name != "name")
+    assert "  " not in caption(rows)
 
 
 def test_times_of_two_gpus_are_not_of_one_case():

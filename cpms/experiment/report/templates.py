@@ -121,8 +121,8 @@ def drawings(
             others = [rate.row for rate in rates] if name == "roofline" else []
             cells = [row["cell"] for row in [*rows, *others] if row["status"] == "ok"]
             stands = "" if STARRED in made[1] else among(shown.graph)
-            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}{stands}. {conditions(rows, found)}"
-            caption = f"{what} {captions.provenance(rows, shown)}"
+            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}{stands}."
+            caption = " ".join(filter(None, [what, conditions(rows, found), captions.provenance(rows, shown)]))
             yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells, others)
 
 

@@ -47,7 +47,7 @@ _MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0
 _OUTLINE_PT = 0.7
 """Width of the outline of a hatched bar, without which its end would not be seen."""
 _GROWING = "; graphs named with a size a rank, or with log2 ranks, grow with the ranks"
-_DECADES, _SHORTEST_IN = 10**1.5, 0.03
+_DECADES, _SHORTEST_IN = 10**1.5, 0.05
 """Ratio of the longest to the shortest bar above which times are dots on a logarithmic axis, and length of the shortest
 bar in inches below which they are, as neither its colour nor its length would be seen."""
 
