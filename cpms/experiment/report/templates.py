@@ -75,9 +75,6 @@ TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
 }
 """The templates by name; a figure's file has the name of its experiment and of its template (see `_called`)."""
 
-_TIMED = ("time", "speedup", "tolerance", "traffic", "roofline")
-"""Templates that compare times."""
-
 
 def drawings(
     rows: Sequence[Row], *, width: str = "single", baseline: str | None = None, beside: Iterable[Row] = ()
@@ -110,9 +107,7 @@ def drawings(
     timed, flawed = fair(found)
     rated, rates = bandwidth.with_rates(timed, bandwidth.rates_of_gpus(beside))
     for name, template in TEMPLATES.items():
-        shown, left = (timed, flawed + unconverged(rows)) if name in _TIMED else (found, "")
-        if name == "error":
-            left = unconverged(rows)
+        shown, left = (timed, flawed + unconverged(rows)) if name != "residual" else (found, "")
         if name == "roofline":
             shown, left = rated, bandwidth.taken_from(rates) + left
         with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]

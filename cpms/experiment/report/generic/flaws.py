@@ -1,6 +1,6 @@
-"""Results whose times must not be compared: solves that did not converge, and wrong answers.
+"""Results that must not be compared: solves that did not converge, and wrong answers.
 
-Figures of times omit them, and the caption names them with the reason.
+Figures omit them, except the curves of residuals, and the caption names them with the reason.
 """
 
 from __future__ import annotations
@@ -52,27 +52,21 @@ def _flaw(line: dict[str, Any]) -> str:
 
 
 def fair(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the observations whose times may be compared, and a text about the others.
+    """Return the observations that may be compared, and a text about the contestants that the others are of.
 
     Examples
     --------
     >>> import pandas as pd
     >>> lines = [("a", "g", ""), ("b", "f", "3 of 9 converged"), ("b", "g", "8 of 9 converged"), ("b", "h", "")]
     >>> fair(pd.DataFrame(lines, columns=["called", "case", "flaw"]))[1]
-    '; results neither timed nor ranked: b (3 to 8 of 9 converged, 2 of 3 results)'
+    '; results left out: b (3 to 8 of 9 converged, 2 of 3 results)'
     """
-    flawed = flawed_in_words(found)
-    return found[found.flaw == ""], f"; results neither timed nor ranked: {flawed}" if flawed else ""
-
-
-def flawed_in_words(found: pd.DataFrame) -> str:
-    """Return the contestants with flaws, and these flaws; empty if there are none."""
     texts = []
     for name, part in found[found.flaw != ""].groupby("called", sort=False):
         every = int((found.called == name).sum())
         where = f", {len(part)} of {every} results" if len(part) < every else ""
         texts.append(f"{name} ({_joined(part.flaw)}{where})")
-    return captions.some(texts) if texts else ""
+    return found[found.flaw == ""], f"; results left out: {captions.some(texts)}" if texts else ""
 
 
 def _joined(flaws: Iterable[str]) -> str:

@@ -19,7 +19,6 @@ from cpms.base.text.counted import counted
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.bandwidth import TRIMMED, of_one_quantity
 from cpms.experiment.report.generic.conditions import at_one_tolerance
-from cpms.experiment.report.generic.flaws import flawed_in_words
 from cpms.experiment.report.generic.parts import (
     SECONDS,
     Made,
@@ -120,9 +119,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     shown = found.assign(x=found.bits, y=found[up])
     figure, shown, more = _fitting(shown, several, width, baseline_of(found, baseline), axes)
     against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
-    flaws = flawed_in_words(shown)
     text = f"{names}, against {against}{more}{exact}{wrong}{others}{_twice(found)}"
-    text += f"; drawn all the same: {flaws}" if flaws else ""
     return figure, text, range_of(shown, up, f"Points of the {up}", "")
 
 

@@ -93,7 +93,8 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     plain = len({*map(colour, bits)}) == 1 and not entries and not (several and len(set(panels.kinds(table))) > 1)
     if not plain:
         explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
-    coloured = of_one_colour(kept, bits) if plain else fewest(kept)
+    differ = len(kept.drop_duplicates(["called", "fewest_bits"])) > kept.called.nunique()
+    coloured = of_one_colour(kept, bits) if plain else fewest(kept) + (" on most graphs" if differ else "")
     count = kept.case.nunique()
     first = case_label(*kept[["label", "problem"]].iloc[0])
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
@@ -226,7 +227,7 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
                 "problem": "",
                 "case": "",
             }
-            bits = {"fewest_bits": group.fewest_bits.min()}
+            bits = {"fewest_bits": group.fewest_bits.mode().max()}
             units = [*(group.graph if len(set(group.graph)) > 1 else group.case)]
             ratios = ratios_of(pairs, units)
             middle = {"median": float(np.median(ratios)), "graphs": len(ratios), "ratios": ratios}

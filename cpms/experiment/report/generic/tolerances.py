@@ -91,8 +91,8 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     for panel in axes:
         slots(panel, sorted(points.tol.unique()), (width - _AXIS_IN) / columns)
     axes[0].invert_xaxis()
-    entries, several = key_of_contestants(points, marks)
-    colours = panels.key({*points.fewest_bits}) if several or not entries else []
+    entries, several, bits = *key_of_contestants(points, marks), {*points.fewest_bits}
+    colours = panels.key(bits) if several or not entries or len(bits) > 1 else []
     explain(figure, [*colours, *entries])
     texts = [
         f"{what}, against the tolerance",
