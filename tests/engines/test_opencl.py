@@ -244,7 +244,7 @@ def test_build_errors_show_the_log(device):
 
 def test_without_pyopencl_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyopencl", None)
-    with pytest.raises(UnavailableError, match=r"PyOpenCL .* not installed .*pip install cpms\[opencl\]"):
+    with pytest.raises(UnavailableError, match=r"PyOpenCL .* not installed .*pip install 'cpms\[opencl\]'"):
         engines.get("opencl")
 
 

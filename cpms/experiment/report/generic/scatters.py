@@ -261,8 +261,9 @@ def _chosen(
 def _loosest_first(found: pd.DataFrame, cases: Sequence[str]) -> list[str]:
     """Return cases in their order, but with those of one graph together, from the loosest tolerance on."""
     first = found.drop_duplicates("case").set_index("case")
-    graphs = list(dict.fromkeys(first.graph[case] for case in cases))
-    return sorted(cases, key=lambda case: (graphs.index(first.graph[case]), -np.nan_to_num(first.tol[case])))
+    of_graph = first.graph.astype(str)  # Rows of an own kind may have none.
+    graphs = list(dict.fromkeys(of_graph[case] for case in cases))
+    return sorted(cases, key=lambda case: (graphs.index(of_graph[case]), -np.nan_to_num(first.tol[case])))
 
 
 def _spread(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
