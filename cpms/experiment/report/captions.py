@@ -31,7 +31,7 @@ _ENDS = (
 _ON_CPU = ("cpu", "mpi", "reference", "scipy", "serial")
 _ON_GPU = ("cuda", "cusparse", "cupy", "coo_", "mpi_cuda", "opencl", "reduce_by_key")
 """Engines of processors, and beginnings of the names of engines of GPUs."""
-_MOST_NAMES, _MOST_CHARACTERS = 8, 160
+_MOST_NAMES, _MOST_CHARACTERS = 8, 100
 """Most names in a sentence, and most characters of them; two names are given in any case."""
 _LONGEST_WHOLE = 48
 """Characters of a graph's name and of what is measured on it that have room beside a tolerance."""

@@ -310,13 +310,17 @@ def _stored(found: pd.DataFrame) -> str:
         noun = _unit(found) if len(set(found.graph)) == 1 else "problem" if any(found.problem) else _kind(found)
         number, _, rest = first.partition(" ")
         return "; " + " and ".join([f"{number} {noun if number == '1' else plural(noun)} {rest}", *others])
-    texts = []
+    by_counts = dict[str, list[str]]()
     for name, part in found.groupby("called", sort=False):
         counts = part.stored.value_counts()
         if len(counts) > 1:
-            texts.append(f"{name} as " + ", ".join(f"{stored} ({count})" for stored, count in counts.items()))
-    more = f" and {len(texts) - _MOST_STORED} more" if len(texts) > _MOST_STORED else ""
-    return f"; by {_kind(found)}: {'; '.join(texts[:_MOST_STORED])}{more}" if texts else ""
+            text = ", ".join(f"{stored} ({count})" for stored, count in counts.items())
+            by_counts.setdefault(text, []).append(str(name))
+    texts = [f"{', '.join(names)} as {text}" for text, names in by_counts.items()]
+    count = sum(map(len, by_counts.values()))
+    if count > _MOST_STORED:
+        return f"; {count} contestants store several formats, by {_kind(found)}"
+    return f"; by {_kind(found)}: {'; '.join(texts)}" if texts else ""
 
 
 def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
