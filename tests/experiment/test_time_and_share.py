@@ -88,6 +88,10 @@ def test_only_float64_residuals_of_the_whole_graph_reach_a_tolerance():
     made = drawn(rows, "tolerance")
     (times,) = marks(made.figure.axes[0]).values()
     assert sorted(times) == [2.0, 4.0, 4.0, 5.0, 5.0, 5.0, 5.0, 5.0]
+    hollow = [line.get_ydata()[0] for line in made.figure.axes[0].lines if line.get_markerfacecolor() == "white"]
+    assert hollow == [5.0] * 4  # Those of refine, whose first residual that counts is the last.
+    assert "; hollow: at most this time" in made.caption
+    assert "hollow" not in drawn(rows[:1], "tolerance").caption
     assert "a residual in float64 of the whole problem was first below a tolerance" in made.caption
     caption = drawn(rows, "residual").caption
     assert "; residuals of iterations in fewer than 64 bits and of refine, which may have trimmed" in caption

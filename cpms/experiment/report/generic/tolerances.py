@@ -93,11 +93,13 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     axes[0].invert_xaxis()
     entries, several, bits = *key_of_contestants(points, marks), {*points.fewest_bits}
     colours = panels.key(bits) if several or not entries or len(bits) > 1 else []
-    explain(figure, [*colours, *entries])
+    bounds = panels.key(lines={"at most": panels.HOLLOW}) if points.is_bound.any() else []
+    explain(figure, [*colours, *bounds, *entries])
     texts = [
         f"{what}, against the tolerance",
         fewest(points),
         "; open marks of the legend have several colours" if several else "",
+        "; hollow: at most this time, as no residual in float64 is known earlier" if bounds else "",
         _interval(points),
         "; marks of one tolerance lie side by side, between two vertical lines" if count > 1 else "",
         some,
@@ -120,7 +122,10 @@ def _marks(
     for x, line in zip(across, each_line(part), strict=True):
         low, high = median_ends(line.samples)
         ends = (low / scale, high / scale)
-        panels.point(axes, x, line.seconds / scale, line.fewest_bits, marker, ends=ends, across=False, size=size)
+        panels.point(
+            axes, x, line.seconds / scale, line.fewest_bits, marker, ends=ends, across=False,
+            filled=not line.is_bound, size=size,
+        )  # fmt: skip
 
 
 def slots(axes: Any, tolerances: Sequence[float], panel_in: float, names: Sequence[float] = ()) -> None:
@@ -208,11 +213,14 @@ def _of_solves(found: pd.DataFrame) -> pd.DataFrame:
         return found
     problem = found.besides
     case = [", ".join(filter(None, each)) for each in zip(found.graph.astype(str), problem, strict=True)]
-    return _several(found.assign(problem=problem, case=case))
+    return _several(found.assign(problem=problem, case=case, is_bound=False))
 
 
 def _of_iterations(found: pd.DataFrame) -> pd.DataFrame:
-    """Return a point for each power of ten below which all repetitions of a solve brought their residual."""
+    """Return a point for each power of ten below which all repetitions of a solve brought their residual.
+
+    If the first residual in float64 is below a tolerance already, the tolerance may have been reached earlier.
+    """
     lines = []
     for line in found[found.timelines.map(bool)].to_dict("records"):
         steps = [np.array(each, dtype=float) for each in line["timelines"]]
@@ -221,9 +229,11 @@ def _of_iterations(found: pd.DataFrame) -> pd.DataFrame:
             tolerance = 10.0**power
             if last >= tolerance:
                 break
-            samples = [float(each[int(np.argmax(each[:, 0] < tolerance)), 1]) for each in steps]
-            lines.append({**line, "tol": tolerance, "samples": samples, "seconds": float(np.median(samples))})
-    points = pd.DataFrame(lines, columns=found.columns)
+            places = [int(np.argmax(each[:, 0] < tolerance)) for each in steps]
+            samples = [float(each[place, 1]) for each, place in zip(steps, places, strict=True)]
+            times = {"samples": samples, "seconds": float(np.median(samples)), "is_bound": 0 in places}
+            lines.append({**line, "tol": tolerance} | times)
+    points = pd.DataFrame(lines, columns=[*found.columns, "is_bound"])
     return _several(points[points.seconds > 0])
 
 
