@@ -1,10 +1,13 @@
-"""Names of contestants: the parameters in which they differ, as short text."""
+"""Names of contestants: the parameters in which they differ, as short text; and contestants with the same marks."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from cpms.base.text.counted import counted
 from cpms.experiment.rows.series import TURNED_OFF
 
 if TYPE_CHECKING:
@@ -134,3 +137,34 @@ def _of_default(line: dict[str, Any], names: list[str]) -> str:
 
 def _brief(value: object) -> str:
     return ",".join(f"{key}:{each}" for key, each in value.items()) if isinstance(value, dict) else str(value)
+
+
+def drawn_once(found: pd.DataFrame, column: str, base: str | None) -> tuple[pd.DataFrame, str]:
+    """Return the results without contestants whose marks are all those of another one, and a text about these.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+        Columns ``called``, ``case``, ``bits``, and ``column``, which has a logarithmic axis.
+    column : str
+    base : str, optional
+        The baseline, which remains.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> marks = pd.DataFrame({"called": ["a", "b", "c"], "case": "g", "bits": 64.0, "error": [1e-9, 1.01e-9, 2e-9]})
+    >>> kept, text = drawn_once(marks, "error", "b")
+    >>> [*kept.called], text
+    (['b', 'c'], '; not drawn: 1 contestant whose marks are all those of another one')
+    """
+    marks = [*zip(found.case, found.bits.round(1).map(str), np.log10(found[column]).round(1).map(str), strict=True)]
+    held = dict[str, set[tuple[str, ...]]]()
+    for name, mark in zip(found.called, marks, strict=True):
+        held.setdefault(name, set()).add(mark)
+    drawn = dict[frozenset[tuple[str, ...]], str]()
+    for name in sorted(held, key=lambda name: name != base):
+        drawn.setdefault(frozenset(held[name]), name)
+    count = len(held) - len(drawn)
+    text = f"; not drawn: {counted(count, 'contestant')} whose marks are all those of another one" if count else ""
+    return found[found.called.isin([*drawn.values()])], text

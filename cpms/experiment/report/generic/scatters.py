@@ -19,6 +19,7 @@ from cpms.base.text.counted import counted
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.bandwidth import TRIMMED, of_one_quantity
 from cpms.experiment.report.generic.conditions import at_one_tolerance
+from cpms.experiment.report.generic.contestants import drawn_once
 from cpms.experiment.report.generic.parts import (
     SECONDS,
     Made,
@@ -107,7 +108,8 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     if found.empty or (_is_of_tolerances(found) and not counts):
         return None
     found, others = _of_one_error(found) if not counts else (found, "")
-    wrong = _wrong(found)
+    wrong, base = _wrong(found), baseline_of(found, baseline)
+    found, alike = drawn_once(found, up, base)
     several = found.case.map(found.groupby("case").bits.agg(np.ptp) > 0)
     if not _relates(found[several].bits):
         return None
@@ -117,9 +119,9 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     across = f"bits {bits_in_words(found)}{', mean over iterations' if mean else ''}"
     axes = _Axes("bits", up, across, names, coloured=not counts)
     shown = found.assign(x=found.bits, y=found[up])
-    figure, shown, more = _fitting(shown, several, width, baseline_of(found, baseline), axes)
+    figure, shown, more = _fitting(shown, several, width, base, axes)
     against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
-    text = f"{names}, against {against}{more}{exact}{wrong}{others}{_twice(found)}"
+    text = f"{names}, against {against}{more}{alike}{exact}{wrong}{others}{_twice(found)}"
     return figure, text, range_of(shown, up, f"Points of the {up}", "")
 
 
