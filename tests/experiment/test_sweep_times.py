@@ -201,7 +201,7 @@ def test_captions_count_runs_and_say_what_times_include():
     deferring, other = a_result([a_run(10.0, 90.0)]), a_result([[9.0, 10.0, 12.0]], 64)
     both, alone = provenance([a_row(deferring, other)]), provenance([a_row(other)])
     runs = "Runs of each result: 5 of 29 timed sweeps; median range of single sweeps 30 % of the median"
-    assert both.endswith(f"{runs}, unknown where some sweeps also update the ranks, which times include.")
+    assert both.endswith(f"{runs}, unknown where some also update the ranks, which times include.")
     unknown = "5 of 29 timed sweeps, some of which also update the ranks, which times include; the rows hold no spread."
     assert provenance([a_row(deferring)]).endswith(unknown)
     assert alone.endswith(f"{runs}.")

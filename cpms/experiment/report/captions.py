@@ -147,7 +147,7 @@ def _of_sweeps(rows: Sequence[Row]) -> str:
     if len(spreads) == len(found):
         return text
     if spreads:
-        return f"{text}, unknown where some sweeps also update the ranks, which times include"
+        return f"{text}, unknown where some also update the ranks, which times include"
     return f"{text}, some of which also update the ranks, which times include; the rows hold no spread"
 
 

@@ -36,10 +36,10 @@ def show(rows, out, beside):
     count, both = len(_in_all(drawn)), ", of which both are recorded" if len(drawn) > 1 else ""
     out.figure(
         _figure(drawn, first, out),
-        caption=f"Least bytes that a product or a fused sweep must move over its time on {first.gpu}, "
+        caption=f"Least bytes that a product or fused sweep moves, over its time on {first.gpu}, "
         f"{counted(count, 'graph')} beyond its cache (over {LEAST / 1e6:g}M edges){both}. In a row 64 bits above 16, "
         f"hollow (cpms4 in products, fp16 in sweeps). Grey line: copy bandwidth, {first.copy_gbps:.0f} GB/s, which "
-        "reading may pass; pale lines: range of samples. Strokes: if each edge took a random gather, of 8 "
+        "reading may pass; pale lines: range of samples. Strokes: one random gather an edge, of 8 "
         f"bytes ({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} G/s); graphs "
         f"with near neighbours or hubs in shared memory pass theirs{_staged(swept)}",
     )
