@@ -371,6 +371,12 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         elif read is not None and whole("read", read) != 1:
             raise InputError(f"the matrix is a pattern without values; {whole('read', read)} segments cannot be read")
 
+    def __matmul__(self, x: Any) -> Any:  # SciPy's asks x for what arrays of DLPack lack.
+        """Return A x, as `dot`."""
+        if np.isscalar(x):
+            raise ValueError("Scalar operands are not allowed, use '*' instead")
+        return self.dot(x)
+
     def _matvec(self, x: Any) -> Any:
         return self.matvec(x)
 

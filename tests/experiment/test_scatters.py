@@ -373,7 +373,11 @@ def test_residuals_that_the_tolerance_decides_are_not_drawn(column, apart, shown
     assert (TEMPLATES["error"](observations(rows), WIDTHS["single"], None) is not None) == bool(shown)
 
 
-def test_errors_of_results_that_have_not_converged_are_left_out():
-    rows = [{**row, "error_l1": 1e-9, "converged": row["storage"] != "bf16"} for row in rows_of(3, 5.0)]
-    caption = next(each.caption for each in templates.drawings(rows, width="single") if each.name == "error")
-    assert "; results left out: bf16 (not converged)" in caption
+def test_captions_of_errors_name_results_that_have_not_converged():
+    rows = [{**row, "converged": row["storage"] != "bf16"} for row in rows_of(3, 5.0)]
+    for number, row in enumerate(rows):
+        row["error_l1"] = 10.0 ** -(number % 4 + 3)
+    captions = {each.name: each.caption for each in templates.drawings(rows, width="single")}
+    assert "; drawn all the same: bf16 (not converged)" in captions["error"]
+    assert "; results left out: bf16 (not converged)" in captions["time"]
+    assert not any("drawn all the same" in each.caption for each in templates.drawings(rows[:2], width="single"))

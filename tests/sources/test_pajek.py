@@ -76,6 +76,12 @@ def test_networks_that_networkx_writes(tmp_path_factory, ties, directed):
     assert edges_of(cpms.load(path)) == sorted((NAMES[s - 1], NAMES[t - 1], float(w)) for s, t, w in ends)
 
 
+def test_a_backslash_before_a_quote_is_no_part_of_a_label(tmp_path):
+    path = tmp_path / "escaped.net"
+    path.write_text('*Vertices 3\n1 "q\\"q" 0.0 0.0 ellipse\n2 "a\\b" box\n3 "c\\"\n*Arcs\n1 2\n2 3\n')
+    assert edges_of(cpms.load(path)) == [("a\\b", "c\\", 1.0), ('q"q', "a\\b", 1.0)]
+
+
 HEAD = '*Vertices 3\r\n1 "a" 0.5 0.5 box\r\n2 "b c" \r\n3 d\r\n'
 
 

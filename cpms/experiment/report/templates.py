@@ -108,6 +108,9 @@ def drawings(
     rated, rates = bandwidth.with_rates(timed, bandwidth.rates_of_gpus(beside))
     for name, template in TEMPLATES.items():
         shown, left = (timed, flawed + unconverged(rows)) if name != "residual" else (found, "")
+        if name == "error":
+            shown, wrong = fair(found, of_times=False)
+            left = wrong + unconverged(rows)
         if name == "roofline":
             shown, left = rated, bandwidth.taken_from(rates) + left
         with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]

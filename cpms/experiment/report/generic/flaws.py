@@ -1,6 +1,6 @@
 """Results that must not be compared: solves that did not converge, and wrong answers.
 
-Figures omit them, except the curves of residuals, and the caption names them with the reason.
+Figures of times omit both, and figures of errors wrong answers; the caption names them with the reason.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ def _flaw(line: dict[str, Any]) -> str:
     return ""
 
 
-def fair(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def fair(found: pd.DataFrame, *, of_times: bool = True) -> tuple[pd.DataFrame, str]:
     """Return the observations that may be compared, and a text about the contestants that the others are of.
+
+    Errors of solves that have not converged may be compared, unlike their times: they show what a format can reach.
 
     Examples
     --------
@@ -61,12 +63,18 @@ def fair(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     >>> fair(pd.DataFrame(lines, columns=["called", "case", "flaw"]))[1]
     '; results left out: b (3 to 8 of 9 converged, 2 of 3 results)'
     """
+    unfair = (found.flaw != "") & (of_times | ~found.flaw.str.endswith("converged"))
+    return found[~unfair], flawed_in_words("results left out", found, unfair)
+
+
+def flawed_in_words(what: str, found: pd.DataFrame, flawed: pd.Series[bool]) -> str:
+    """Return a text about the contestants of some results, and the flaws of these; empty if there are none."""
     texts = []
-    for name, part in found[found.flaw != ""].groupby("called", sort=False):
+    for name, part in found[flawed].groupby("called", sort=False):
         every = int((found.called == name).sum())
         where = f", {len(part)} of {every} results" if len(part) < every else ""
         texts.append(f"{name} ({_joined(part.flaw)}{where})")
-    return found[found.flaw == ""], f"; results left out: {captions.some(texts)}" if texts else ""
+    return f"; {what}: {captions.some(texts)}" if texts else ""
 
 
 def _joined(flaws: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.bandwidth import TRIMMED, of_one_quantity
 from cpms.experiment.report.generic.conditions import at_one_tolerance
 from cpms.experiment.report.generic.contestants import drawn_once
+from cpms.experiment.report.generic.flaws import flawed_in_words
 from cpms.experiment.report.generic.parts import (
     SECONDS,
     Made,
@@ -122,6 +123,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     figure, shown, more = _fitting(shown, several, width, base, axes)
     against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
     text = f"{names}, against {against}{more}{alike}{exact}{wrong}{others}{_twice(found)}"
+    text += flawed_in_words("drawn all the same", shown, shown.flaw != "")
     return figure, text, range_of(shown, up, f"Points of the {up}", "")
 
 

@@ -10,6 +10,7 @@ section, comments too, for one of that section, so it is not used here. Lines ar
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -28,6 +29,7 @@ from cpms.sources.readers.stream import Stream
 
 _WITHOUT_LINES = ("*network",)
 _MOST_DIGITS = 17
+_ESCAPED = re.compile(r"\\([\"\\])")
 
 
 def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
@@ -145,7 +147,10 @@ class _Network:
         raise InputError(f"{quoted(text)} stands above '*Vertices NUMBER', the head of a Pajek network")
 
     def _vertex(self, text: str) -> None:
-        number, *rest = fields_of(text, None)
+        try:
+            number, *rest = fields_of(text, None)
+        except OpenQuoteError:  # NetworkX writes a quote within quotes with a backslash before it, from 3.7 on.
+            number, *rest = fields_of(_ESCAPED.sub(lambda found: found[1].replace('"', '""'), text), None)
         vertex = self._vertex_number(number)
         if vertex in self._labels:
             raise InputError(f"vertex {vertex} is there twice")
