@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_core import PydanticUndefined
 
@@ -102,6 +102,8 @@ KEYS = st.sampled_from(["mine", "own key", "engine", "local", "fixed", "plain", 
 
 
 @given(st.lists(st.dictionaries(KEYS, VALUES), min_size=1, max_size=5))
+@example([{"engine": "cpu"}, {"mine": False, "engine": "cpu", "local": "cpu"}])
+@example([{"engine": 1}, {"mine": False, "engine": False, "local": False}, {"mine": False, "local": 1}])
 def test_no_two_results_of_a_row_are_pooled(given_results):
     results = [{**each, "solve_s": 1.0 + place} for place, each in enumerate(given_results)]
     row = {**ROW, "results": results}

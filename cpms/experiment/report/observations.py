@@ -115,11 +115,14 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
             for name, value in stated.items()
         }
         problem = " ".join(words.values())
+        unlabelled = str(parameters)
+        if unlabelled in contestants.values():
+            unlabelled += f" without {', '.join(map(spaced, differing))}"
         found.append(
             {
                 "graph": graph,
                 "parameters": str(parameters),
-                "contestant": contestants[key_of(lines[0], differing)] or str(parameters),
+                "contestant": contestants[key_of(lines[0], differing)] or unlabelled,
                 "called": called[key_of(lines[0], named)] or own_name(lines[0]) or str(parameters),
                 "named": own_name(lines[0]),
                 "named_by": ", ".join(dict.fromkeys(map(spaced, held_names))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,7 +67,14 @@ def labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[
         asked = _words(line, [name for name in names if name not in free], chosen)
         word = "" if alike or len(free) != 1 else _CHOSEN[free[0]][1]  # of which parameter ``auto`` is
         found[key] = " ".join(filter(None, [asked, word + "auto" if free else "", f"({alike})" if alike else ""]))
-    return found if len(set(found.values())) == len(set(plain.values())) else plain
+    chosen_labels = found if len(set(found.values())) == len(set(plain.values())) else plain
+    counts = Counter(chosen_labels.values())
+    return {key: text if counts[text] == 1 else _with_names(key, names) for key, text in chosen_labels.items()}
+
+
+def _with_names(key: tuple[str, ...], names: list[str]) -> str:
+    """Return a contestant's parameters with their names, where the values alone are those of another one."""
+    return " ".join(f"{spaced(name)}={value}" for name, value in zip(names, key, strict=True) if value != "None")
 
 
 def own_name(line: dict[str, Any]) -> str:
