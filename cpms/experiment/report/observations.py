@@ -115,14 +115,15 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
             for name, value in stated.items()
         }
         problem = " ".join(words.values())
-        unlabelled = str(parameters)
-        if unlabelled in contestants.values():
-            unlabelled += f" without {', '.join(map(spaced, differing))}"
+        contestant = contestants[key_of(lines[0], differing)]
+        if not contestant:
+            without = f" without {', '.join(map(spaced, differing))}" if str(parameters) in contestants.values() else ""
+            contestant = f"{parameters}{without}"
         found.append(
             {
                 "graph": graph,
                 "parameters": str(parameters),
-                "contestant": contestants[key_of(lines[0], differing)] or unlabelled,
+                "contestant": contestant,
                 "called": called[key_of(lines[0], named)] or own_name(lines[0]) or str(parameters),
                 "named": own_name(lines[0]),
                 "named_by": ", ".join(dict.fromkeys(map(spaced, held_names))),

@@ -10,7 +10,7 @@ import pandas as pd
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import share_ends
 from cpms.experiment.report.output import Output
-from cpms.experiment.report.speedup_figures import MEAN, mean_rows
+from cpms.experiment.report.speedup_figures import looks_of_means, mean_rows
 
 HELD_OUT = {
     "gpu_cg_time": ("stencil:points=9", "diffusion:side=1000", "elements:"),
@@ -109,15 +109,14 @@ def _show_ways(
                 panels.note(panel, rows.index(str(name)), "held out: unsolved")
     figure.supxlabel(f"times faster than {called}")
     found = drawn.groupby(["right-hand side", "name", "held out"]).bits.agg(["size", "nunique"]).reset_index()
-    looks = {
-        "geometric mean, tuned": ((found["size"] > 1) & ~found["held out"], MEAN),
-        "geometric mean, held out": ((found["size"] > 1) & found["held out"], {**MEAN, "markerfacecolor": "white"}),
-        "a matrix, tuned": ((found["size"] > 1) & ~found["held out"], panels.DOT),
-        "a matrix, held out": ((found["size"] > 1) & found["held out"], {**panels.DOT, "markerfacecolor": "none"}),
-        "one matrix, tuned": ((found["size"] == 1) & ~found["held out"], panels.FILLED),
-        "one matrix, held out": ((found["size"] == 1) & found["held out"], panels.HOLLOW),
+    looks = looks_of_means("tuned", "held out", mean="geometric mean")
+    looks |= {"one matrix, tuned": panels.FILLED, "one matrix, held out": panels.HOLLOW}
+    held_of, alone_of = found["held out"], found["size"] == 1
+    entries = {
+        name: style
+        for name, style in looks.items()
+        if ((held_of == name.endswith("held out")) & (alone_of == name.startswith("one"))).any()
     }
-    entries = {name: style for name, (where, style) in looks.items() if where.any()}
     panels.legend(figure, panels.key(drawn.bits, lines=entries))
     grey = ", grey where these differ by matrix" if (found["nunique"] > 1).any() else ""
     counts = drawn.groupby("held out").matrix.nunique().to_dict()

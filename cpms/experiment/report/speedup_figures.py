@@ -65,6 +65,16 @@ def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "t
     panels.logarithmic(axes)
 
 
+def looks_of_means(filled: str, hollow: str, *, mean: str = "mean") -> dict[str, dict[str, Any]]:
+    """Return the looks of the means and dots of `mean_rows` for a legend, by the names of their two kinds."""
+    return {
+        f"{mean}, {filled}": MEAN,
+        f"{mean}, {hollow}": {**MEAN, "markerfacecolor": "white"},
+        f"a matrix, {filled}": DOT,
+        f"a matrix, {hollow}": {**DOT, "markerfacecolor": "none"},
+    }
+
+
 def without_and_with(row: pd.Series[Any], lever: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield the results of a row of kind ``sweeps`` without and with an optimisation, for each format."""
     found = {(result["arrangement"][lever], result["storage"]): result for result in row.results}

@@ -6,7 +6,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import UNSEEN, geometric
-from cpms.experiment.report.speedup_figures import MEAN, mean_rows
+from cpms.experiment.report.speedup_figures import looks_of_means, mean_rows
 
 NEEDS = ["cg_bits"]
 ITERATIONS, BYTES = "iterations over float64's", "bytes over float64's"
@@ -75,13 +75,7 @@ def _figure(drawn, out):
     for panel, (column, label) in zip(axes, DRAWN.items(), strict=True):
         mean_rows(panel, drawn, names, column)
         panel.set_xlabel(label)
-    looks = {
-        "mean, ones": MEAN,
-        "mean, random": {**MEAN, "markerfacecolor": "white"},
-        "a matrix, ones": panels.DOT,
-        "a matrix, random": {**panels.DOT, "markerfacecolor": "none"},
-    }
-    panels.legend(figure, panels.key(drawn.bits, lines=looks))
+    panels.legend(figure, panels.key(drawn.bits, lines=looks_of_means("ones", "random")))
     return figure
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import geometric
-from cpms.experiment.report.speedup_figures import MEAN, mean_rows
+from cpms.experiment.report.speedup_figures import looks_of_means, mean_rows
 
 NEEDS = ["cg_time", "cg_time_held"]
 WHOLE = "times faster, whole call"
@@ -51,13 +51,7 @@ def _figure(ours, out):
     figure, (panel,) = panels.grid(out.width, 1, panels.rows_height(names, 0.4, 0.8))
     mean_rows(panel, ours, names, WHOLE)
     panel.set_xlabel("times faster than SciPy's cg")
-    looks = {
-        "mean, tuned": MEAN,
-        "mean, held out": {**MEAN, "markerfacecolor": "white"},
-        "a matrix, tuned": panels.DOT,
-        "a matrix, held out": {**panels.DOT, "markerfacecolor": "none"},
-    }
-    panels.legend(figure, panels.key(ours.bits, lines=looks))
+    panels.legend(figure, panels.key(ours.bits, lines=looks_of_means("tuned", "held out")))
     return figure
 
 
