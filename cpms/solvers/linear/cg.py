@@ -73,11 +73,6 @@ def cg_in_runs(task: SolveTask, x: Any) -> Solve[SolveStatus]:
     return attempts.status
 
 
-def cg_on_trial(task: SolveTask, x: Any) -> SolveStatus:
-    """Do `cg_on_trial_in_runs` for one right-hand side."""
-    return alone(cg_on_trial_in_runs(task, x))
-
-
 def cg_on_trial_in_runs(task: SolveTask, x: Any) -> Solve[SolveStatus]:
     """Improve x by conjugate gradients for a nearly symmetric matrix, as long as the residual falls fast enough.
 
