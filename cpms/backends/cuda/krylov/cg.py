@@ -29,7 +29,7 @@ from cpms.contracts.linear_solve import SolveTask, bits_of
 
 RING = 8
 """Most iterations of a part of a run."""
-_RUN_BYTES = 1 << 31
+_RUN_BYTES = 1 << 32
 """Bytes that a run moves, if it has several parts, at most: the device takes longer for these than a host waits."""
 _ENTRY = 4
 """Numbers of an iteration: curvature, square of the residual, z.q, product."""
