@@ -132,7 +132,7 @@ def test_solves_without_times_are_compared_by_their_iterations():
     assert made.name == "iterations_by_bits"
     assert points == [(17.5, 40.0), (32.0, 20.0), (64.0, 10.0)]
     assert axes.get_ylabel() == "iterations"
-    assert "against the mean of the bits of a vector's value; filled: fp64, above the hollow marks" in made.caption
+    assert "against the mean of the bits of a vector's value; filled: fp64" in made.caption
     assert "join" not in made.caption
     assert len(axes.lines) == 0  # Formats of one system are no function of their bits.
     assert {to_hex(shade) for each in axes.collections for shade in each.get_edgecolor()} == {NEUTRAL}
@@ -239,6 +239,51 @@ def test_graphs_that_are_chosen_have_all_contestants_if_enough_do(lacking):
     counts = [len(axes.patches) for axes in made.figure.axes]
     stated = "; all contestants have results on those drawn" in made.caption
     assert stated == (counts == [3] * len(counts)) == (lacking == 2)
+
+
+def test_graphs_with_the_same_results_are_drawn_where_none_has_those_of_all_contestants():
+    rows = rows_of(16, ["first", "second", "third", "fourth", "fifth"])
+    lacking = {"third": range(8), "fourth": range(8, 12), "fifth": range(12, 16)}
+    rows = [row for row in rows if row["nodes"] - 2 not in lacking.get(row["storage"], [])]
+    made = drawn(rows, "time")
+    assert {len(axes.patches) for axes in made.figure.axes} == {4}
+    assert "; 4 of 5 contestants, with results on all of these; left out: third" in made.caption
+    assert not any(axes.texts for axes in made.figure.axes)
+
+
+def test_a_dash_is_in_the_row_of_a_contestant_without_a_result():
+    rows = [row for row in rows_of(2, ["first", "second", "third"]) if row["cell"] != "1 1"]
+    made = drawn(rows, "time")
+    whole, lacking = sorted(made.figure.axes, key=lambda axes: len(axes.texts))
+    assert (len(whole.texts), len(lacking.texts)) == (0, 1)
+    names = dict(zip(made.figure.axes[0].get_yticks(), made.figure.axes[0].get_yticklabels(), strict=True))
+    assert names[lacking.texts[0].get_position()[1]].get_text() == "second"
+    assert "; \u2013: no such result" in made.caption
+
+
+def test_results_whose_long_names_end_alike_are_below_their_end():
+    rows = rows_of(6, ["fp64"])
+    for place, row in enumerate(rows):
+        row["graph"] = f"graph-{place}, a long text about what is measured here, on machine {'ab'[place % 2]}"
+    made = drawn(rows, "time")
+    (axes,) = made.figure.axes
+    labels = [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
+    ends = [f"a long text about what is measured here, on machine {name}:" for name in "ab"]
+    assert labels == [ends[0], "graph-0", "graph-2", "graph-4", ends[1], "graph-1", "graph-3", "graph-5"]
+    marks = {round(bar.get_y() + bar.get_height() / 2, 6) for bar in axes.patches}
+    assert {round(tick, 6) for tick, name in zip(axes.get_yticks(), labels, strict=True) if name not in ends} == marks
+
+
+def test_titles_omit_the_only_graph_which_the_caption_states():
+    rows = [{**row, "tol": tol} for tol in (1e-3, 1e-6) for row in rows_of(1, ["fp64", "fp32"])]
+    made = drawn([{**row, "cell": f"{row['cell']} {row['tol']}"} for row in rows], "time")
+    assert [axes.get_title() for axes in made.figure.axes] == ["tol=0.001", "tol=1e-06"]
+    assert "Graph: graph-0." in made.caption
+
+
+def test_captions_state_which_graphs_were_measured_on_which_machine():
+    rows = [{**row, "cpu": "Xeon" if row["nodes"] == 2 else "EPYC"} for row in rows_of(3, ["fp64", "fp32"])]
+    assert "Machines: Xeon (graph-0); EPYC (the others)." in drawn(rows, "time").caption
 
 
 @pytest.mark.parametrize("text", ["グラフ", "\U0001f469 and a name", "plain"])

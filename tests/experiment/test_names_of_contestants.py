@@ -7,7 +7,7 @@ import pytest
 from cpms.experiment.report.generic.parts import marks_of
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.show import styled
-from cpms.experiment.report.templates import TEMPLATES
+from cpms.experiment.report.templates import TEMPLATES, drawings
 
 ROW = {"experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "solve_s": 1.0}
 STEPS = [[1e-1, 16, 1.0, 0.1], [1e-9, 64, 1.0, 0.2]]
@@ -38,3 +38,33 @@ def test_marks_are_those_of_other_figures():
     named = {text.get_text(): mark for legend in figure.legends for text, mark in zip(
         legend.get_texts(), legend.legend_handles, strict=True)}  # fmt: skip
     assert {name: named[name].get_marker() for name in ("fp64", "cpms4")} == marks_of(found)
+
+
+def products(*settings):
+    shared = {"kind": "product", "entries": 9, "storage": "fp64", "read": 1}
+    return numbered([{**shared, **each} for each in settings])
+
+
+def test_figures_omit_the_values_that_most_contestants_have_and_captions_state_them():
+    levels = [{"storage": "cpms2", "read": read} for read in (1, 2)]
+    rows = products({}, {"storage": "fp32"}, {"compute": "fp32"}, {"engine": "cusparse", "algorithm": "alg1"}, *levels)
+    rows = [{"compute": "fp64", **row} for row in rows]
+    found = observations(rows)
+    short = ["cpu fp64", "cpu fp32", "cpu fp64 compute=fp32", "cusparse fp64", "cpu cpms2 read=1", "cpu cpms2 read=2"]
+    assert found.short.tolist() == short
+    assert found.called.tolist()[3] == "cusparse fp64 fp64 read=1 alg1"  # Tables and numbers have full names.
+    for made in drawings(rows):
+        assert "named by engine, storage, compute (fp64), read (1), algorithm (alg1); values in par" in made.caption
+        assert "alg1 " not in made.caption
+
+
+def test_a_name_that_another_contestant_would_have_keeps_its_usual_value():
+    rows = products({"batch": 2}, {"batch": 2, "engine": "cuda"}, {"batch": 4}, {})
+    assert observations(rows).short.tolist() == ["cpu batch=2", "cuda", "cpu batch=4", "cpu"]
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda batch=0"])
+def test_a_baseline_has_its_short_name_or_its_full_one(name):
+    rows = products({"batch": 0}, {"batch": 0, "engine": "cuda"}, {"batch": 4})
+    (made,) = (each for each in drawings(rows, baseline=name) if each.name == "speedup")
+    assert "speed-up over cuda, on 1 graph" in made.caption

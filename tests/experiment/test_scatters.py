@@ -12,6 +12,7 @@ from scatter_laws import UNITS, covered_marks, labels_of, points_of, unreadable
 
 from cpms.experiment.report import templates
 from cpms.experiment.report.observations import observations
+from cpms.experiment.report.page import nested
 from cpms.experiment.report.page.labels import place
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.show import styled
@@ -99,8 +100,8 @@ def test_marks_with_no_other_near_have_one_area_and_those_of_the_baseline_alone_
         assert areas[:3] == pytest.approx([13.0] * 3, rel=0.01)
         assert areas[3] > 26  # It is at the place of the third.
     text = captions_of(rows_of(3, 5.0), "traffic")
-    assert "; filled: fp64/fp32/fp16, above the hollow marks of the others" in text
-    assert "; grey marks of the legend have several colours" in text
+    assert "; filled: fp64/fp32/fp16" in text
+    assert "; grey in the legend: several colours" in text
     assert {line.get_color() for line in figure.legends[0].get_lines()} >= {NEUTRAL, colour(16)}
 
 
@@ -122,14 +123,31 @@ def test_marks_of_one_place_or_nearly_one_can_all_be_seen(width, name, apart, co
     ]
     figure = drawn(rows, width, name)
     assert list(covered_marks(figure)) == []
-    drawn_of_each = count if name == "traffic" else 1
+    drawn_of_each = min(count, count if apart else nested.MOST) if name == "traffic" else 1
     assert all(len(points_of(axes)) == 2 * drawn_of_each for axes in figure.axes)
     if name == "error":
-        alone = f"; not drawn: {2 * count - 2} contestants whose marks are all those of another one"
+        alone = f"; not drawn: {2 * count - 2} contestants with the marks of another one"
         assert alone.replace("1 contestants", "1 contestant") in captions_of(rows, name)
     elif not apart:
-        text = "; marks on one another differ in size, and the centre of each is its value"
+        text = "; nested marks: the centre of each is its value"
         assert text in captions_of(rows, name)
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_no_more_marks_lie_on_one_another_than_can_be_told_apart_and_the_baseline_is_one_of_them(count):
+    rows = [
+        {**row, "cell": f"{row['cell']} {layout}", "layout": layout}
+        for row in rows_of(2, 2.0)
+        if row["storage"] in ("fp64", "fp32")
+        for layout in SHAPES[:count]
+    ]
+    (made,) = (
+        each for each in templates.drawings(rows, width="single", baseline=SHAPES[count - 1]) if each.name == "traffic"
+    )
+    assert all(len(points_of(axes)) == 2 * min(count, nested.MOST) for axes in made.figure.axes)
+    assert f"filled: fp64/fp32 {SHAPES[count - 1]}" in made.caption
+    left = f"left out, as over {nested.MOST} marks would lie on one another: fp64/fp32 {SHAPES[count - 2]}"
+    assert (left in made.caption) == (count > nested.MOST)
 
 
 def area(ring):
@@ -145,7 +163,7 @@ def test_a_line_joins_the_members_of_a_series_from_left_to_right():
         assert len(joined) == 3
         assert {tuple(at) for at in joined.tolist()} == {*values_of(rows, "traffic", figure)[axes.get_title()]}
         assert (np.diff(joined[:, 0]) > 0).all()
-    assert "; lines join the formats or levels of one contestant" in captions_of(rows, "traffic")
+    assert "; lines join formats or levels" in captions_of(rows, "traffic")
 
 
 def test_of_many_graphs_those_drawn_are_of_the_larger_half_and_each_is_drawn_once():
@@ -159,7 +177,7 @@ def test_of_many_graphs_those_drawn_are_of_the_larger_half_and_each_is_drawn_onc
     assert [axes.get_title() for axes in figure.axes] == ["graph-6", "graph-8", "graph-9", "graph-11"]
     assert all(max(y for (_, y), _ in points_of(axes)) > 1e6 for axes in figure.axes)
     text = captions_of(rows, "traffic")
-    assert "; a panel for each graph, with its own ends of axes" in text
+    assert "; a panel for each graph, with axes of its own" in text
     assert "; 4 of 12 graphs, evenly chosen by size among the larger half" in text
     assert "; tolerance 1e-06, the smallest of 2" in text
 
@@ -173,7 +191,7 @@ def test_contestants_are_chosen_by_their_bytes_where_those_of_whole_series_have_
     ]
     for axes in drawn(rows, "single", "traffic").axes:
         across = [x for (x, _), _ in points_of(axes)]
-        assert (min(across), max(across), len(across)) == (12.0, 15.0, 9)
+        assert (min(across), max(across), len(across)) == (12.0, 15.0, nested.MOST + 2)
 
 
 def test_panels_of_bits_have_one_axis_and_other_panels_their_own():

@@ -203,7 +203,7 @@ def test_solves_move_the_least_bytes_of_their_sweeps():
     assert drawn([{**row, "results": trimmed}], "roofline") is None
     made = drawn([{**row, "results": row["results"][:1] + trimmed}], "roofline")
     assert shares(made) == pytest.approx([40.0])
-    assert "; left out: 1 result of refine, of which trimming may have left less than the whole graph" in made.caption
+    assert "; left out: 1 result of refine, which may have trimmed the graph" in made.caption
 
 
 def test_bars_have_the_order_of_the_configuration_and_their_numbers():

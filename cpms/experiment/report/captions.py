@@ -75,8 +75,29 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed:
     plural = "s" if len(commits) > 1 else ""
     made = [f"Quoted from {'; '.join(quoted)}."] * bool(quoted) + [f"Commit{plural}: {some(commits)}."] * bool(commits)
     several = "s" if len(machines) > 1 else ""
+    machines = machines if drawn is None else _with_graphs(machines, drawn)
     repeated = _repetitions(rows, drawn) if timed else "Counts, which have no spread"
     return f"Machine{several}: {'; '.join(machines)}. {' '.join(made)} {repeated}."
+
+
+def _with_graphs(machines: list[str], drawn: pd.DataFrame) -> list[str]:
+    """Return machines with the graphs that were measured on each, where each graph was measured on one alone.
+
+    Examples
+    --------
+    >>> drawn = pd.DataFrame({"label": [*"abc"], "machines": [["Xeon"], ["EPYC"], ["EPYC"]]})
+    >>> _with_graphs(["Xeon", "EPYC"], drawn), _with_graphs(["Xeon"], drawn[:1])
+    (['Xeon (a)', 'EPYC (the others)'], ['Xeon'])
+    """
+    if len(machines) < 2 or "label" not in drawn:
+        return machines
+    held = drawn[["label", "machines"]].explode("machines").dropna().drop_duplicates()
+    stated = any(name.removeprefix("NVIDIA ") in label for label in held.label for name in machines)
+    if stated or not held.label.is_unique:
+        return machines
+    of_most = held.machines.mode()[0]
+    texts = {name: "the others" if name == of_most else some(held.label[held.machines == name]) for name in machines}
+    return [f"{name} ({texts[name]})" for name in machines]
 
 
 def machines_of(rows: Iterable[Row]) -> list[str]:

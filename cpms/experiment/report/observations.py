@@ -24,6 +24,7 @@ from cpms.experiment.report.generic.contestants import (
     key_of,
     labels,
     own_name,
+    short_labels,
     spaced,
     split_parameters,
     without_needless,
@@ -57,7 +58,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         - ``graph``; ``contestant``, the parameters that differ within the rows; and ``case``, within which times are
           comparable: the graph with the ``problem`` on it, such as a tolerance; ``label``, that of the graph.
         - ``called``, the contestant without its problem and without parameters that are chosen for each graph;
-          ``named_by``, the names of the parameters in it; and ``named``, a name for a caption where there is no other.
+          ``short``, its name in figures, without usual values; ``named_by``, the names of the parameters in it, with
+          the usual values that ``short`` omits in parentheses; and ``named``, a name where there is no other.
         - ``kind`` of the experiment, ``engine``, ``layout``, ``method``, and ``machines``, the devices.
         - ``size``, the edges, entries or values of the graph, matrix or array; ``trims``, whether a solve may have
           removed a part of the graph; ``tol``, the tolerance of a solve, and ``besides``, the problem without it.
@@ -106,6 +108,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     held_names = [name for name in named if any(name in line for (line, *_) in groups.values())]
     firsts = [lines[0] for lines in groups.values()]
     contestants, called = labels(firsts, differing, chosen), labels(firsts, named, chosen)
+    short, omitted = short_labels(firsts, named, called)
+    named_by = [f"{spaced(name)} ({omitted[name]})" if name in omitted else spaced(name) for name in held_names]
     found = []
     for (graph, parameters, _), lines in groups.items():
         stated = {name: lines[0][name] for name in of_problems if name in lines[0]}
@@ -119,14 +123,16 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         if not contestant:
             without = f" without {', '.join(map(spaced, differing))}" if str(parameters) in contestants.values() else ""
             contestant = f"{parameters}{without}"
+        own_key = key_of(lines[0], named)
         found.append(
             {
                 "graph": graph,
                 "parameters": str(parameters),
                 "contestant": contestant,
-                "called": called[key_of(lines[0], named)] or own_name(lines[0]) or str(parameters),
+                "called": called[own_key] or own_name(lines[0]) or str(parameters),
+                "short": short[own_key] or own_name(lines[0]) or str(parameters),
                 "named": own_name(lines[0]),
-                "named_by": ", ".join(dict.fromkeys(map(spaced, held_names))),
+                "named_by": ", ".join(dict.fromkeys(named_by)),
                 "problem": problem,
                 "besides": " ".join(word for name, word in words.items() if name != "tol"),
                 "case": f"{graph}, {problem}" if problem else str(graph),

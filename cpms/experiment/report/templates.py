@@ -103,7 +103,11 @@ def drawings(
     found = observations(rows)
     if found.empty:
         return
+    found = found.assign(full=found.called, called=found.short)
     baseline = named_baseline(found, baseline)
+    given = found
+    if len({*found.label}) == 1 and (found.problem != "").all():  # A caption states the only graph.
+        found = found.assign(label="")
     timed, flawed = fair(found)
     rated, rates = bandwidth.with_rates(timed, bandwidth.rates_of_gpus(beside))
     for name, template in TEMPLATES.items():
@@ -120,7 +124,7 @@ def drawings(
             cells = [row["cell"] for row in [*rows, *others] if row["status"] == "ok"]
             stands = "" if STARRED in made[1] else among(shown.graph)
             what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}{stands}."
-            caption = " ".join(filter(None, [what, conditions(rows, found), captions.provenance(rows, shown)]))
+            caption = " ".join(filter(None, [what, conditions(rows, given), captions.provenance(rows, shown)]))
             yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells, others)
 
 

@@ -28,7 +28,7 @@ _IN_TURN = ("conversion",)
 
 QUANTITIES = ("bytes_read", "least_bytes", "amortised_bytes", "bytes", "matrix_bytes", "received_bytes")
 """Columns of bytes: those that a result moved, then sizes, and bytes between ranks."""
-TRIMMED = "of refine, of which trimming may have left less than the whole graph to move"
+TRIMMED = "of refine, which may have trimmed the graph"
 """The reason in captions why a result of `may_trim` has no least number of bytes."""
 
 
@@ -181,7 +181,7 @@ def left_out(found: pd.DataFrame) -> str:
     >>> left_out(found.assign(trims=False))
     '; left out: 1 result whose row does not give its bytes, 1 result without the rate of a copy on its device'
     >>> left_out(found[1:2].assign(trims=True))
-    '; left out: 1 result of refine, of which trimming may have left less than the whole graph to move'
+    '; left out: 1 result of refine, which may have trimmed the graph'
     """
     timed = found[found.seconds > 0]
     lacking, trims = ~(timed.moved > 0), timed.trims.astype(bool)

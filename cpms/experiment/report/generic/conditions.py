@@ -30,6 +30,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
     """
     names = {str({**row, **result}.get("name", "")) for row in rows for result in results_of(row)}
     alike = f", all of {min(names)}" if len(names) == 1 and any(names) else ""
+    omitted = "; values in parentheses are not written" if found.named_by.str.contains("(", regex=False).any() else ""
     named_by, graphs = found.named_by.iloc[0], list(dict.fromkeys(found.label))
     tolerances = {{**row, **result}.get("tol") for row in rows if row["status"] == "ok" for result in results_of(row)}
     alone = len(set(found.called)) == 1
@@ -38,7 +39,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
             None,
             [
                 f"Contestant: {found.named.iloc[0]}." if alone and found.named.iloc[0] else "",
-                f"Contestants are named by {named_by}{alike}." if not alone and named_by not in _PLAIN else "",
+                f"Contestants are named by {named_by}{omitted}{alike}." if not alone and named_by not in _PLAIN else "",
                 f"{case_in_words(found).capitalize()}: {label}." if len(graphs) == 1 and (label := graphs[0]) else "",
                 "Times are of conversions from float64 to the format." if set(found.kind) == {"conversion"} else "",
                 _stored(found),

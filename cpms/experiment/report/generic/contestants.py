@@ -27,6 +27,12 @@ _CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json
 _AUTO = ("auto", '["auto"]')
 _NEEDLESS = ("fixed",)
 """Parameters that labels have only where contestants differ in nothing else: many formats have one number of bits."""
+_USUAL = ("work_group", "cores", "add", "read", "batch", "write_ahead", "indices", "compute", "vectors")
+"""Parameters that the names in figures omit where a contestant has the value that most have."""
+_ALIKE = ("device", "algorithm")
+"""Parameters that the names in figures omit if all contestants with them have one value."""
+_LEVEL = "read"
+"""The parameter by which contestants are a series, whose members all have it in their names."""
 _SPACED = {"local": "engine of each rank"}
 """Words for the columns of parameters whose names are no words."""
 
@@ -75,6 +81,66 @@ def labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[
 def _with_names(key: tuple[str, ...], names: list[str]) -> str:
     """Return a contestant's parameters with their names, where the values alone are those of another one."""
     return " ".join(f"{spaced(name)}={value}" for name, value in zip(names, key, strict=True) if value != "None")
+
+
+def short_labels(
+    lines: list[dict[str, Any]], names: list[str], called: dict[tuple[str, ...], str]
+) -> tuple[dict[tuple[str, ...], str], dict[str, str]]:
+    """Return the names of contestants without usual values, and the value that is omitted of each parameter.
+
+    A name that another contestant would have, too, remains as it is.
+
+    Parameters
+    ----------
+    lines : list of dict
+        Flattened results.
+    names : list of str
+        The parameters in which contestants differ.
+    called : dict
+        The result of `labels`.
+
+    Examples
+    --------
+    >>> lines = [{"engine": "a", "batch": 0}, {"engine": "b", "batch": 0}, {"engine": "b", "batch": 50}]
+    >>> short, omitted = short_labels(lines, ["engine", "batch"], labels(lines, ["engine", "batch"], {}))
+    >>> [*short.values()], omitted
+    (['a', 'b', 'b batch=50'], {'batch': '0'})
+    """
+    firsts = {key: line for line in lines for key in [key_of(line, names)]}
+    if any("used" in line for line in lines):  # Names of linear solves by ``auto`` hold its choices.
+        return called, {}
+    omitted = _usual_values([*firsts.values()], names)
+    short = {}
+    for key, line in firsts.items():
+        kept = dict(line)
+        for name, value in omitted.items():
+            if name == _LEVEL and _has_levels(line, [*firsts.values()], names):
+                continue
+            if str(line.get(name)) == value:
+                del kept[name]
+            elif isinstance(line.get(name), str) and name not in _ALIKE and not line[name].startswith(name):
+                kept[name] = f"{name}={line[name]}"
+        short[key] = _words(kept, names, {})
+    counts = Counter(short.values())
+    return {key: text if text and counts[text] == 1 else called[key] for key, text in short.items()}, omitted
+
+
+def _usual_values(lines: list[dict[str, Any]], names: list[str]) -> dict[str, str]:
+    """Return the value that most contestants have of each parameter that names may omit."""
+    found = dict[str, str]()
+    of_products = all(line.get("kind") == "product" for line in lines)
+    for name in names:
+        values = Counter(str(line[name]) for line in lines if line.get(name) is not None)
+        may_omit = name in _USUAL and (of_products or name != "vectors")
+        if values and (may_omit or (name in _ALIKE and len(values) == 1)):
+            found[name] = values.most_common(1)[0][0]
+    return found
+
+
+def _has_levels(line: dict[str, Any], lines: list[dict[str, Any]], names: list[str]) -> bool:
+    """Return whether another contestant differs from one in the level that it reads alone."""
+    others = [name for name in names if name != _LEVEL]
+    return sum(key_of(each, others) == key_of(line, others) for each in lines) > 1
 
 
 def own_name(line: dict[str, Any]) -> str:
@@ -164,7 +230,7 @@ def drawn_once(found: pd.DataFrame, column: str, base: str | None) -> tuple[pd.D
     >>> marks = pd.DataFrame({"called": ["a", "b", "c"], "case": "g", "bits": 64.0, "error": [1e-9, 1.01e-9, 2e-9]})
     >>> kept, text = drawn_once(marks, "error", "b")
     >>> [*kept.called], text
-    (['b', 'c'], '; not drawn: 1 contestant whose marks are all those of another one')
+    (['b', 'c'], '; not drawn: 1 contestant with the marks of another one')
     """
     marks = [*zip(found.case, found.bits.round(1).map(str), np.log10(found[column]).round(1).map(str), strict=True)]
     held = dict[str, set[tuple[str, ...]]]()
@@ -174,5 +240,5 @@ def drawn_once(found: pd.DataFrame, column: str, base: str | None) -> tuple[pd.D
     for name in sorted(held, key=lambda name: name != base):
         drawn.setdefault(frozenset(held[name]), name)
     count = len(held) - len(drawn)
-    text = f"; not drawn: {counted(count, 'contestant')} whose marks are all those of another one" if count else ""
+    text = f"; not drawn: {counted(count, 'contestant')} with the marks of another one" if count else ""
     return found[found.called.isin([*drawn.values()])], text

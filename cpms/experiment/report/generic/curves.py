@@ -46,6 +46,8 @@ _MANY_PANELS = 8
 """Number of cases from which a number of their problems has an axis of its own."""
 _COLUMNS = {False: (1, 3), True: (2, 4)}
 """Panels side by side in one column of a journal and in two, by whether a graph has several."""
+_DENSEST = 24.0
+"""Most marks in an inch of a panel, above which half as many panels are side by side."""
 _ROWS, _ROW_IN, _AXIS_IN, _ABOVE_IN = 3, 1.15, 0.5, 0.55
 """Most graphs; height of a row of panels, width of the labels of a panel, and height of its titles, in inches."""
 
@@ -101,8 +103,11 @@ def against_number(
     """
     graphs = list(dict.fromkeys(points.sort_values("size", kind="stable").graph))
     rests = list(dict.fromkeys(points.rest))
-    columns = _COLUMNS[len(rests) > 1][width > WIDTHS["single"]]
-    shown, kept = room.evenly(graphs, _ROWS), room.evenly(rests, columns) if len(rests) > 1 else rests
+    columns = most = _COLUMNS[len(rests) > 1][width > WIDTHS["single"]]
+    most_graphs = _ROWS
+    if points.called.nunique() * points.number.nunique() > _DENSEST * (width / columns - _AXIS_IN):
+        columns, most_graphs = max(1, columns // 2), _ROWS - 1
+    shown, kept = room.evenly(graphs, most_graphs), room.evenly(rests, most) if len(rests) > 1 else rests
     found = points[points.graph.isin(shown) & points.rest.isin(kept)]
     parts = [
         (graph, rest, part)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cpms.experiment.report import captions
+from cpms.experiment.report.generic.words import all_of, cases_in_words
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import results_of
 
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
 
 _WRONG_WAYS = ("add_plainly", "add_nothing")
 """Variants of sums that measure the cost of atomic additions and give wrong ranks."""
+_WRONG_ERROR = 1.0
+"""Relative error at which a result is wrong."""
 _WRONG_PRODUCT = 1.0
 """Relative error at which a product has no right digit."""
+_MOST_NAMED = 2
+"""Most contestants with flaws that differ in numbers alone that a caption names."""
 _MEASURED = ("CONVERGED", "UNSUPPORTED")
 """Statuses of linear solves that are not failures to converge."""
 
@@ -68,13 +73,34 @@ def fair(found: pd.DataFrame, *, of_times: bool = True) -> tuple[pd.DataFrame, s
 
 
 def flawed_in_words(what: str, found: pd.DataFrame, flawed: pd.Series[bool]) -> str:
-    """Return a text about the contestants of some results, and the flaws of these; empty if there are none."""
-    texts = []
+    """Return a text about the contestants of some results, and the flaws of these; empty if there are none.
+
+    Of more than `_MOST_NAMED` contestants whose flaws differ in numbers alone, it gives their number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> found = pd.DataFrame({"called": [*"abc"], "flaw": "wrong ranks"})
+    >>> flawed_in_words("left out", found, found.called != "c"), flawed_in_words("left out", found, found.flaw != "")
+    ('; left out: a (wrong ranks), b (wrong ranks)', '; left out: 3 contestants (wrong ranks)')
+    """
+    alike = dict[tuple[str, ...], list[str]]()
     for name, part in found[flawed].groupby("called", sort=False):
-        every = int((found.called == name).sum())
-        where = f", {len(part)} of {every} results" if len(part) < every else ""
-        texts.append(f"{name} ({_joined(part.flaw)}{where})")
+        alike.setdefault(tuple(dict.fromkeys(map(_without_number, part.flaw))), []).append(str(name))
+    texts = []
+    for names in alike.values():
+        for group in [names] if len(names) > _MOST_NAMED else [[name] for name in names]:
+            of_group = found.called.isin(group)
+            part, every = found[flawed & of_group], int(of_group.sum())
+            where = f", {len(part)} of {every} results" if len(part) < every else ""
+            what_of = group[0] if len(group) == 1 else f"{len(group)} contestants"
+            texts.append(f"{what_of} ({_joined(part.flaw)}{where})")
     return f"; {what}: {captions.some(texts)}" if texts else ""
+
+
+def _without_number(flaw: str) -> str:
+    number, _, rest = flaw.partition(" ")
+    return rest if number.replace(".", "").isdecimal() else flaw
 
 
 def _joined(flaws: Iterable[str]) -> str:
@@ -100,3 +126,28 @@ def unconverged(rows: Iterable[Row]) -> str:
     solved = [each for each in statuses if each.isupper()]
     count = sum(each not in _MEASURED for each in solved)
     return f"; not drawn: {count} of {len(solved)} solves, which did not converge" if count else ""
+
+
+def exact(found: pd.DataFrame) -> str:
+    """Return a text about products without an error, which a logarithmic axis cannot show.
+
+    In other results, an error of zero is one that was not measured.
+    """
+    without = found[(found.kind == "product") & ~(found.error > 0)]
+    names = [f"{name} ({len(part)})" for name, part in without.groupby("called", sort=False)]
+    if not names:
+        return ""
+    text = all_of(names)
+    return f"; error 0, on so many {cases_in_words(found)}: {text}" if text else f"; error 0: {len(names)} contestants"
+
+
+def is_wrong(found: pd.DataFrame) -> pd.Series[bool]:
+    """Return which results have a relative error at which they are wrong."""
+    return (found.error > _WRONG_ERROR) & ~found.error_name.str.startswith("residual")
+
+
+def wrong_in_words(found: pd.DataFrame) -> str:
+    """Return a text about the results that are wrong."""
+    wrong = found[is_wrong(found)]
+    names = captions.some(dict.fromkeys(wrong.called))
+    return f"; wrong, ringed where drawn: error above 1, {len(wrong)} of {len(found)} ({names})" if names else ""

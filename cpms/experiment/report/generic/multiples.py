@@ -2,24 +2,26 @@
 
 Where results have one graph or one contestant, or one contestant each, there is one panel with a name for each result.
 The vertical axis is in inches, since names have one line or more. The panels have at most `MOST_IN` of height. As many
-graphs as fit with all contestants are drawn; if not even a row of panels fits, fewer contestants are. The baseline and
-a user's plug-ins are always drawn. The cost is a sort of the observations.
+graphs as fit with all contestants are drawn, those with results of all first; if not even a row of panels fits, fewer
+contestants are. A dash is in the row of a contestant without a result. The baseline and a user's plug-ins are always
+drawn. The cost is a sort of the observations.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import panels
 from cpms.experiment.report.generic.parts import lines_of_names
-from cpms.experiment.report.generic.words import case_words, cases_in_words
+from cpms.experiment.report.generic.words import all_of, case_words, cases_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.case_labels import case_labels
+from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.style import WIDTHS
 
 if TYPE_CHECKING:
@@ -45,10 +47,14 @@ _TITLE_SHARE, _CHARACTER_PT = 0.775, 4.2
 """Width of panels over that of their figure before its layout, and width of a character of a title in points."""
 _TICK_IN, _MOST_UNITS = 0.25, 4.0
 """Least distance of ticks in inches, and end of an axis from which its ticks may leave out 1."""
+_FULL = {True: 0.67, False: 0.9}
+"""Part of the results of all contestants on all graphs below which panels would have many gaps, by whether all fit."""
 _TITLE_LINES = 3
 """Most lines of a title."""
-
-
+_GAP_AT = 0.04
+"""Place across a panel of the dash in the row of a contestant without a result, as a part of its width."""
+_GAP: dict[str, Any] = {"fontsize": 7, "color": NEUTRAL, "va": "center_baseline"}
+"""Look of this dash."""
 _PARTS = re.compile(r"[^_:,=-]*[_:,=-]+|[^_:,=-]+")
 """Parts of a word between which a title may be divided."""
 
@@ -115,6 +121,8 @@ def multiples(
         drawn.append(Panel(panel, part, [float(middles[name]) for name in part.called]))
         panel.set_title(heads[case], fontsize=7)
         panel.tick_params(labelbottom=place + columns >= len(cases))
+        for name in [each for each in kept if each not in {*part.called}]:
+            panel.text(_GAP_AT, middles[name], "\u2013", transform=panel.get_yaxis_transform(), **_GAP)
     grid[0].set_yticks([*middles.values()], [labels[name] for name in kept])
     grid[0].set_ylim(sum(heights), 0.0)
     text = "".join(_left_out(found, cases, kept, order, len(shown))) + some
@@ -222,14 +230,11 @@ def _fitting(
     if not fits(cases, names):
         compared = {*found[found.called == base].case}
         cases = [case for case in cases if case in compared] or cases  # Else these compare with nothing.
-    sizes = found.groupby("case").size()
-    whole = [case for case in cases if sizes[case] == len(names)]
-    for count in _counts(len(cases), columns):
-        enough = len(cases) > len(whole) >= count
-        among = whole if enough else cases
-        chosen = room.evenly(among, count) if count > 1 else list(among[-1:])
-        if fits(chosen, names):
-            return chosen, list(names), labels, "; all contestants have results on those drawn" if enough else ""
+    for among, kept, text in _without_gaps(found, cases, names, base, fits(cases, names)):
+        for count in _counts(len(among), columns):
+            chosen = room.evenly(among, count) if count > 1 else list(among[-1:])
+            if (count > 1 or among == cases) and fits(chosen, kept):
+                return chosen, kept, labels, text
     own = {*found[found.own].called, base} if "own" in found else {base}
     inner = found[found.case.isin(cases)]
     measured = [name for name in names if name in set(inner.called)]
@@ -237,10 +242,43 @@ def _fitting(
         inner, measured, [name for name in measured if name in own], lambda few: fits(chosen, few)
     )
     counts = inner[inner.called.isin(kept)].groupby("case").size()
-    full = [case for case in cases if 2 * counts.get(case, 0) >= counts.max()]
+    full = [case for case in cases if counts.get(case, 0) == len(kept)]
+    full = full if len(full) > 1 else [case for case in cases if 2 * counts.get(case, 0) >= counts.max()]
     held = [*(count for count in _counts(len(full), columns) if count > 1), 1]
     chosen = next((each for count in held if fits(each := room.evenly(full, count), kept)), room.evenly(full, columns))
     return chosen, kept, labels, text
+
+
+def _without_gaps(
+    found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], base: str | None, fit: bool
+) -> Iterator[tuple[list[str], list[str], str]]:
+    """Yield graphs and contestants to draw, with a text, from the preferred ones.
+
+    Several graphs with results of all contestants come first, unless all graphs fit and have nearly all results. If
+    there are none, and a part of the results of all graphs lacks, graphs with results of the same contestants come
+    next, of which these have the most. All graphs come last.
+    """
+    own = {*found[found.own].called, base} if "own" in found else {base}
+    held = {case: {*found.called[found.case == case]} & {*names} for case in cases}
+    whole = [case for case in cases if len(held[case]) == len(names)]
+    has_gaps = sum(map(len, held.values())) < _FULL[fit] * len(cases) * len(names)
+    if 1 < len(whole) < len(cases) and (has_gaps or (not fit and 2 * len(whole) >= len(cases))):
+        yield whole, list(names), "; all contestants have results on those drawn"
+    alike = [[case for case in cases if held[case] >= some] for some in held.values()]
+    common = [set.intersection(*(held[case] for case in each)) for each in alike]
+    several = [
+        (len(some), len(each), each)
+        for some, each in zip(common, alike, strict=True)
+        if len(each) > 1 and len(some) > 1 and 2 * len(some) >= len(names) and some >= own & {*names}
+    ]
+    if several and len(whole) < 2 and has_gaps:
+        _, _, among = max(several, key=lambda each: each[:2])
+        kept = set.intersection(*(held[case] for case in among))
+        left = [name for name in names if name not in kept]
+        text = f"; {len(kept)} of {len(names)} contestants, with results on all of these"
+        text += f"; left out: {some}" if (some := all_of(left)) else ""
+        yield among, [name for name in names if name in kept], text
+    yield list(cases), list(names), ""
 
 
 def _counts(cases: int, columns: int) -> Iterator[int]:
@@ -257,4 +295,4 @@ def _left_out(found: pd.DataFrame, cases: Sequence[str], kept: Sequence[str], or
     if len(cases) < of_cases:
         yield f"; {len(cases)} of {of_cases} {cases_in_words(found)}, evenly chosen by {order}"
     if drawn < len(cases) * len(kept):
-        yield "; no mark: no such result"
+        yield "; \u2013: no such result"

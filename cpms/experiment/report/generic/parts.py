@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ def _named(line: Any) -> str:
 
 
 def named_baseline(found: pd.DataFrame, baseline: str | None) -> str | None:
-    """Return the name of the contestant that a text is, or is a part of; None without a text.
+    """Return the name of the contestant whose short or full name a text is, or is a part of; None without a text.
 
     Raises
     ------
@@ -72,9 +73,10 @@ def named_baseline(found: pd.DataFrame, baseline: str | None) -> str | None:
     """
     if baseline is None:
         return None
-    names: list[str] = list(dict.fromkeys(found.called))
-    match = next((name for name in names if name == baseline), None)
-    match = match or next((name for name in names if baseline in name), None)
+    held = found[[each for each in ("called", "short", "full") if each in found]].astype(str).drop_duplicates("called")
+    names: dict[str, list[str]] = dict(zip(held.called, held.to_numpy().tolist(), strict=True))
+    match = next((name for name, texts in names.items() if baseline in texts), None)
+    match = match or next((name for name, texts in names.items() if any(baseline in each for each in texts)), None)
     if match is None:
         raise InputError(f"no contestant is called {baseline!r}; there is {', '.join(names)}")
     return match
@@ -96,15 +98,47 @@ def lines_of_names(
 ) -> tuple[Figure, Axes, list[float], pd.DataFrame, str]:
     """Return a panel with as many results along its vertical axis as fit, their places, and a text about the others.
 
-    The vertical axis is in inches, since names have one line or more.
+    The vertical axis is in inches, since names have one line or more. Where names are long, results whose names end
+    alike follow each other, below a line with this end.
     """
-    found, labels, some = room.fitting(found, short_names(found), width, base)
-    heights = np.array([room.line_height([label]) for label in labels])
-    places = (heights.cumsum() - heights / 2).tolist()
+    found, names, ends = _by_ends(found, short_names(found), room.name_length(width))
+    found, labels, some = room.fitting(found.assign(end=ends), names, width, base)
+    rows = list[tuple[str, int]]()  # Each with its label, and the place of its result; -1 for the end of names.
+    for place, (label, end) in enumerate(zip(labels, found.end, strict=True)):
+        if end and (not place or end != found.end.iloc[place - 1]):
+            rows.append((room.wrapped([f"{end}:"], room.name_length(width), 1)[0], -1))
+        rows.append((label, place))
+    heights = np.array([room.line_height([label]) for label, _ in rows])
+    middles = heights.cumsum() - heights / 2
     figure, (axes,) = panels.grid(width, 1, 0.9 + float(heights.sum()))
-    axes.set_yticks(places, labels)
+    axes.set_yticks(middles.tolist(), [label for label, _ in rows])
     axes.set_ylim(float(heights.sum()), 0.0)
-    return figure, axes, places, found, some
+    for tick, (_, place) in zip(axes.yaxis.get_major_ticks(), rows, strict=True):
+        if place < 0:
+            tick.label1.set_fontstyle("italic")
+            tick.tick1line.set_visible(False)
+            tick.gridline.set_visible(False)
+    places = [float(middle) for middle, (_, place) in zip(middles, rows, strict=True) if place >= 0]
+    return figure, axes, places, found.drop(columns="end"), some
+
+
+def _ends_of(name: str) -> list[str]:
+    """Return the ends of a name after each of its commas, from the longest."""
+    parts = name.split(", ")
+    return [", ".join(parts[place:]) for place in range(1, len(parts))]
+
+
+def _by_ends(found: pd.DataFrame, names: Sequence[str], most: int) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """Return results with names of up to a comma, and the ends of names, if names would have more than two lines."""
+    counts = Counter(end for name in names for end in _ends_of(name))
+    ends = [next((end for end in _ends_of(name) if counts[end] > 1), "") for name in names]
+    heads = [name.removesuffix(f", {end}") if end else name for name, end in zip(names, ends, strict=True)]
+    long = sum(label.count("\n") > 1 for label in room.wrapped(names, most, len(names)))
+    if 4 * long < len(names) or 2 * len({*ends}) > len(names) or len({*zip(heads, ends, strict=True)}) < len(names):
+        return found, [*names], [""] * len(names)
+    first = {end: place for place, end in reversed([*enumerate(ends)])}
+    order = sorted(range(len(names)), key=lambda place: (first[ends[place]], place))
+    return found.iloc[order], [heads[place] for place in order], [ends[place] for place in order]
 
 
 def short_names(found: pd.DataFrame) -> list[str]:

@@ -20,7 +20,7 @@ from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic.bandwidth import TRIMMED, of_one_quantity
 from cpms.experiment.report.generic.conditions import at_one_tolerance
 from cpms.experiment.report.generic.contestants import drawn_once
-from cpms.experiment.report.generic.flaws import flawed_in_words
+from cpms.experiment.report.generic.flaws import exact, flawed_in_words, is_wrong, wrong_in_words
 from cpms.experiment.report.generic.parts import (
     SECONDS,
     Made,
@@ -31,7 +31,7 @@ from cpms.experiment.report.generic.parts import (
     marks_of,
     range_of,
 )
-from cpms.experiment.report.generic.words import bits_in_words, case_words, cases_in_words
+from cpms.experiment.report.generic.words import all_of, all_or_count, bits_in_words, case_words, cases_in_words
 from cpms.experiment.report.page import nested, room
 from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.page.legends import in_lines
@@ -63,8 +63,6 @@ _LEAST_ENDS, _MARGIN = 1.5, 0.1
 """Least ratio of the ends of a logarithmic axis, and the part of an axis before its first mark and after its last."""
 _DECADE = 10.0
 """Ratio of residuals below which their differences mean nothing, as a solve ends with the first below its tolerance."""
-_WRONG = 1.0
-"""Relative error at which a result is wrong."""
 _BYTES = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
 
 
@@ -95,7 +93,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     names, shown = captions.in_words(found.traffic_name), found.assign(x=found.traffic, y=found.seconds)
     axes = _Axes("bytes", "time", names, "time")
     figure, shown, more = _fitting(shown, spread, width, baseline_of(found, baseline), axes)
-    lacking_names = captions.some(map(str, unknown.index[unknown]))
+    lacking_names = all_or_count(map(str, unknown.index[unknown])) if unknown.any() else ""
     without = f"; not drawn: {lacking_names}, of which rows do not hold these bytes" if lacking_names else ""
     text = f"median time against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
     return figure, text, range_of(shown, "seconds", "Points of the time", "s")
@@ -103,13 +101,13 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the error, or in its place the iterations (`counts_iterations`), against the mean number of bits read."""
-    exact, counts = _exact(found), counts_iterations(found)
+    without_error, counts = exact(found), counts_iterations(found)
     up = "iterations" if counts else "error"
     found = found[(found.error > 0) & (found.bits > 0) & (found[up] > 0)]
     if found.empty or (_is_of_tolerances(found) and not counts):
         return None
     found, others = _of_one_error(found) if not counts else (found, "")
-    wrong, base = _wrong(found), baseline_of(found, baseline)
+    wrong, base = wrong_in_words(found), baseline_of(found, baseline)
     found, alike = drawn_once(found, up, base)
     several = found.case.map(found.groupby("case").bits.agg(np.ptp) > 0)
     if not _relates(found[several].bits):
@@ -122,7 +120,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     shown = found.assign(x=found.bits, y=found[up])
     figure, shown, more = _fitting(shown, several, width, base, axes)
     against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
-    text = f"{names}, against {against}{more}{alike}{exact}{wrong}{others}{_twice(found)}"
+    text = f"{names}, against {against}{more}{alike}{without_error}{wrong}{others}{_twice(found)}"
     text += flawed_in_words("drawn all the same", shown, shown.flaw != "")
     return figure, text, range_of(shown, up, f"Points of the {up}", "")
 
@@ -157,27 +155,6 @@ def _is_of_tolerances(found: pd.DataFrame) -> bool:
     return bool(found.error_name.str.startswith("residual").all() and alike)
 
 
-def _exact(found: pd.DataFrame) -> str:
-    """Return a text about products without an error, which a logarithmic axis cannot show.
-
-    In other results, an error of zero is one that was not measured.
-    """
-    exact = found[(found.kind == "product") & ~(found.error > 0)]
-    names = [f"{name} ({len(part)})" for name, part in exact.groupby("called", sort=False)]
-    return f"; error 0, on so many {cases_in_words(found)}: {captions.some(names)}" if names else ""
-
-
-def _is_wrong(found: pd.DataFrame) -> pd.Series[bool]:
-    return (found.error > _WRONG) & ~found.error_name.str.startswith("residual")
-
-
-def _wrong(found: pd.DataFrame) -> str:
-    """Return a text about the results that are wrong."""
-    wrong = found[_is_wrong(found)]
-    names = captions.some(dict.fromkeys(wrong.called))
-    return f"; wrong, ringed where drawn: error above 1, {len(wrong)} of {len(found)} ({names})" if names else ""
-
-
 def _relates(across: pd.Series[float]) -> bool:
     """Return whether points are enough to show how something depends on a quantity: three, not all in one place."""
     return len(across) >= 3 and bool(across.min() < across.max())
@@ -192,9 +169,21 @@ def _fitting(
         figure, more = _draw(*_in_units(shown, axes), width, base)
         if figure.get_figheight() <= _HIGHEST_IN:
             break
+    series, left = series_of(shown), list[str]()
+    staying = {series[name] for name in series if name == base or name in _own(found)}
+    while crowd := nested.crowded(figure, staying):
+        left += crowd
+        shown = shown[~shown.called.map(series).isin(crowd)].reset_index(drop=True)
+        figure, more = _draw(*_in_units(shown, axes), width, base)
     _keep_on_page(figure)
-    sizes = "; marks on one another differ in size, and the centre of each is its value" if nested.nest(figure) else ""
-    return figure, shown, more + sizes + some
+    sizes = "; nested marks: the centre of each is its value" if nested.nest(figure) else ""
+    crowds = f"; left out, as over {nested.MOST} marks would lie on one another: {all_or_count(left)}" if left else ""
+    return figure, shown, more + sizes + some + crowds
+
+
+def _own(found: pd.DataFrame) -> set[str]:
+    """Return the names of a user's plug-ins."""
+    return {*found[found.own].called} if "own" in found else set()
 
 
 def _keep_on_page(figure: Figure) -> None:
@@ -236,8 +225,7 @@ def _chosen(
     Drawn are graphs with all of these contestants, if there are enough, and each graph with one problem if there are
     more than fit.
     """
-    own = {*found[found.own].called} if "own" in found else set()
-    shown = _spread(found[drawable], chosen_series(found[drawable], {base, *own}, most_names))
+    shown = _spread(found[drawable], chosen_series(found[drawable], {base, *_own(found)}, most_names))
     if shown.empty:  # The contestants left out alone differ in their bytes or bits.
         fullest = found[drawable & (found.case == found[drawable].case.mode()[0])].sort_values("x")
         shown = _spread(found[drawable], room.evenly(list(fullest.called), most_names))
@@ -282,13 +270,13 @@ def _left_out(found: pd.DataFrame, shown: pd.DataFrame, order: str) -> Iterator[
     cases, of_cases = shown.case.nunique(), found.case.nunique()
     names, of_names = shown.called.nunique(), found.called.nunique()
     if cases > 1:
-        yield f"; a panel for each {' and '.join(case_words(shown))}, with its own ends of axes"
+        yield f"; a panel for each {' and '.join(case_words(shown))}, with axes of its own"
     if cases < of_cases:
         yield f"; {cases} of {of_cases} {cases_in_words(found)}{order}"
     if names < of_names:
         left = [name for name in dict.fromkeys(found.called) if name not in {*shown.called}]
-        text = f"; {names} of {of_names} contestants, by whole series of formats and levels; left out: "
-        yield text + captions.some(left)
+        named = all_of(left)
+        yield f"; {names} of {of_names} contestants, in whole series{f'; left out: {named}' if named else ''}"
     if len(shown) < cases * names:
         yield "; no mark: no such result"
 
@@ -344,12 +332,12 @@ def _of_looks(found: pd.DataFrame, filled: str, shades: set[str], axes: _Axes) -
     elif shades:
         yield f"; all have {found.fewest_bits.min():g} bits {bits_in_words(found)}"
     if filled and len({*found.series}) > 1:
-        yield f"; filled: {filled}, above the hollow marks of the others"
+        yield f"; filled: {filled}"
     by_series = found.groupby("series").fewest_bits
     if len(shades) > 1 and by_series.agg(lambda bits: len({*map(colour, bits)}) > 1).any():
-        yield "; grey marks of the legend have several colours"
+        yield "; grey in the legend: several colours"
     if axes.coloured and found.groupby(["case", "series"]).size().max() > 1:
-        yield "; lines join the formats or levels of one contestant"
+        yield "; lines join formats or levels"
 
 
 def _points(panel: Axes, found: pd.DataFrame, marks: dict[str, str], filled: str, axes: _Axes) -> None:
@@ -362,7 +350,7 @@ def _points(panel: Axes, found: pd.DataFrame, marks: dict[str, str], filled: str
         for line in each_line(part):
             shade = colour(line.fewest_bits) if axes.coloured else NEUTRAL
             nested.mark(panel, (line.x, line.y), marks[str(name)], shade, filled=name == filled, label=str(name))
-    wrong = found[_is_wrong(found)] if axes.up == "error" else found[:0]
+    wrong = found[is_wrong(found)] if axes.up == "error" else found[:0]
     for line in each_line(wrong):
         nested.ring(panel, (line.x, line.y), NEUTRAL)
 

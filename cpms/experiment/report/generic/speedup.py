@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.base.text.escape import abbreviate
-from cpms.experiment.report import captions, panels
+from cpms.experiment.report import panels
 from cpms.experiment.report.generic.curves import against_number, number_of_problems, with_number
 from cpms.experiment.report.generic.flaws import fair
 from cpms.experiment.report.generic.parts import (
@@ -28,6 +28,7 @@ from cpms.experiment.report.generic.parts import (
 )
 from cpms.experiment.report.generic.words import (
     GROWS,
+    all_or_count,
     case_in_words,
     cases_in_words,
     of_systems,
@@ -94,6 +95,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     if not plain:
         explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
     differ = len(kept.drop_duplicates(["called", "fewest_bits"])) > kept.called.nunique()
+    differ = differ and not _bits_are_of_problems(kept)  # Then each number of bits has marks of its own.
     coloured = of_one_colour(kept, bits) if plain else fewest(kept) + (" on most graphs" if differ else "")
     count = kept.case.nunique()
     first = case_label(*kept[["label", "problem"]].iloc[0])
@@ -344,7 +346,7 @@ def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
     texts = [
         f"; {len(cases)} of {count} {what}" if len(cases) < count else "",
         f"; {grown} {'graphs grow' if grown > 1 else 'graph grows'} with the ranks: no speed-up" if grown else "",
-        f"; not ranked, since not measured on all of these {what}: {captions.some(fewer)}" if fewer else "",
+        f"; not ranked, since not measured on all of these {what}: {all_or_count(fewer)}" if fewer else "",
     ]
     return measured[measured.case.isin(cases) & measured.called.isin([base, *ranked])], "".join(texts)
 

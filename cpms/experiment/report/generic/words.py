@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from cpms.base.text.counted import counted
+from cpms.experiment.report import captions
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -89,3 +92,28 @@ def problem_in_words(problems: Iterable[str]) -> str:
     """
     found = {tuple(word.partition("=")[0] for word in each.split()) for each in problems}
     return _PROBLEMS.get(" ".join(*found), "problem") if len(found) == 1 else "problem"
+
+
+def all_of(names: Iterable[str]) -> str:
+    """Return names with commas between them; nothing if there are many or long ones.
+
+    Examples
+    --------
+    >>> all_of("abc"), all_of("abcdefghijk")
+    ('a, b, c', '')
+    """
+    held = list(names)
+    text = captions.some(held)
+    return text if text == ", ".join(held) else ""
+
+
+def all_or_count(names: Iterable[str]) -> str:
+    """Return names of contestants with commas between them; if there are many or long ones, their number.
+
+    Examples
+    --------
+    >>> all_or_count("abc"), all_or_count("abcdefghijk")
+    ('a, b, c', '11 contestants')
+    """
+    held = list(names)
+    return all_of(held) or counted(len(held), "contestant")

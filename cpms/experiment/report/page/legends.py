@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SWATCH: dict[str, Any] = {"linestyle": "-", "linewidth": 4.0, "solid_capstyle": "butt"}
 """The entry of a colour in a legend: a short bar, unlike any marker."""
-ALL_MARKERS = "osD^vP*X<>hp"
+ALL_MARKERS = "osD^vP<>X*hp"
 """Markers of engines and layouts, and of histories."""
 _ENTRY_IN, _IN_PIXELS = 0.24, 1.06
 """Width in inches of the mark of a legend's entry and of the space after it; most width of text in pixels over that of

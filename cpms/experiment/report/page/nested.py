@@ -3,13 +3,14 @@
 Marks of equal contestants lie in one place, and no place of an axis may be changed. So hollow marks are drawn around
 each other, as circles of a target are: pointed ones inside, round ones outside, and the filled mark of the baseline in
 the middle, above all. A white line on either side of an outline separates it from those that it crosses, of which the
-smaller is above. Marks with no other near have one area. The cost is a comparison of each two marks of a panel.
+smaller is above. Marks with no other near have one area. More than `MOST` marks in one place could not be told apart,
+so that a figure leaves some out (`crowded`). The cost is a comparison of each two marks of a panel.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
 
+MOST = 3
+"""Most marks that are drawn around each other."""
 AREA_PT, EDGE_PT, HALO_PT = 13.0, 0.8, 0.35
 """Area of a mark with no other near, in square points; widths of its edge, and of the white on either side of it."""
 _STEP_PT = 1.3
@@ -53,8 +56,7 @@ def nest(figure: Figure) -> bool:
     figure.draw_without_rendering()
     levels = list[int]()
     for axes in figure.axes:
-        held = sorted(_marks(axes), key=lambda each: (not is_filled(each), -_pointed(str(each.get_gid()))))
-        places = np.array([place_of(axes, each) for each in held]).reshape(-1, 2)
+        held, places = _ordered(axes)
         found = levels_of(places)
         for each, level in zip(held, found, strict=True):
             each.set_sizes([size_of(str(each.get_gid()), level)])
@@ -69,6 +71,29 @@ def nest(figure: Figure) -> bool:
                 line.set_markersize(max(_RING_PT, widest + 4 * EDGE_PT))
         levels += found
     return any(levels)
+
+
+def crowded(figure: Figure, staying: Collection[str]) -> list[str]:
+    """Return the labels without whose marks at most `MOST` marks lie on one another, but none of those that stay.
+
+    Of the marks that lie on one another, the last ones drawn are left out.
+    """
+    figure.draw_without_rendering()
+    panels = [_ordered(axes) for axes in figure.axes]
+    order = list(dict.fromkeys(str(each.get_label()) for axes in figure.axes for each in _marks(axes)))
+    left = list[str]()
+    while True:
+        over = set[str]()
+        for held, places in panels:
+            kept = [place for place, each in enumerate(held) if str(each.get_label()) not in left]
+            labels = [str(held[place].get_label()) for place in kept]
+            for own, level in zip(places[kept], levels_of(places[kept]), strict=True):
+                if level >= MOST:
+                    near = np.hypot(*(places[kept] - own).T) < _NEAR_PT
+                    over |= {label for label, is_near in zip(labels, near, strict=True) if is_near} - {*staying}
+        if not over:
+            return left
+        left.append(max(over, key=order.index))
 
 
 def levels_of(places: npt.NDArray[np.float64]) -> list[int]:
@@ -102,6 +127,12 @@ def place_of(axes: Axes, drawn: PathCollection) -> Any:
     """Return the place of a mark on its page, in points."""
     figure: Any = axes.figure
     return axes.transData.transform(np.asarray(drawn.get_offsets())[0]) * 72 / figure.dpi
+
+
+def _ordered(axes: Axes) -> tuple[list[PathCollection], npt.NDArray[np.float64]]:
+    """Return the marks of a panel and their places, from the innermost: filled marks, then pointed ones."""
+    held = sorted(_marks(axes), key=lambda each: (not is_filled(each), -_pointed(str(each.get_gid()))))
+    return held, np.array([place_of(axes, each) for each in held]).reshape(-1, 2)
 
 
 def _marks(axes: Axes) -> Iterator[PathCollection]:
