@@ -61,10 +61,12 @@ class OneQuery:
         """Replace the teleport distribution."""
         teleport = self._device_teleport()
         if teleport is not None:
-            values, positions = teleport
+            values, order = teleport
             nodes, weights = current().arrays.asarray(query.nodes), current().arrays.asarray(query.weights)
             values.fill(0.0)
-            values[nodes if positions is None else positions[nodes]] = weights
+            values[nodes] = weights
+            if order is not None:
+                values[:] = values[order]
         elif is_dataclass(self._prepared) and {field.name for field in fields(self._prepared)} >= {"problem"}:
             self._prepared = replace(self._prepared, problem=self._problem(query))  # type: ignore[type-var]
         elif not (
@@ -93,7 +95,7 @@ class OneQuery:
         return self._engine.prepare(problem, self._storage, self._cell["layout"])
 
     def _device_teleport(self) -> tuple[Any, Any | None] | None:
-        """Return the teleport distribution in device memory, and the index of each node there, None if it is its own.
+        """Return the teleport distribution in device memory, and the node at each position, None if not reordered.
 
         None is returned where there is no such vector.
         """
@@ -103,7 +105,7 @@ class OneQuery:
         for part in ("work", "graph"):
             holder = getattr(holder, part, holder)
         teleport = getattr(holder, "teleport", None)
-        return None if teleport is None else (teleport, getattr(holder, "place", None))
+        return None if teleport is None else (teleport, getattr(holder, "order", None))
 
 
 def _read(operator: Operator[Any], x: Any, segments: int) -> Any:

@@ -5,7 +5,9 @@ import pytest
 
 from cpms import Graph
 from cpms.backends.cuda import device_engine
+from cpms.backends.cuda.persistent import device_graph
 from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.spmv import reordering
 from cpms.certify.residual import residual
 from cpms.contracts.batch import Query
 from cpms.engines import coo
@@ -124,6 +126,26 @@ def test_solvers_on_devices_are_aimed_in_place(request, monkeypatch, where, engi
             teleport = np.zeros(70)
             teleport[node] = 1.0
             assert residual(Problem(graph, 0.5, teleport, "uniform"), backend.to_host(ranks)) < 2 * tol
+
+
+@pytest.mark.representatives(engine=("cuda_balanced_rows",))
+@pytest.mark.parametrize("engine", ["cuda_balanced_rows", "cuda_fused"])
+def test_solvers_on_devices_that_reorder_nodes_are_aimed_in_place(host_backend, monkeypatch, engine):
+    monkeypatch.setattr(device_engine, "missing", lambda: None)
+    monkeypatch.setattr(device_graph, "_MIN_WORK", 0)
+    random = np.random.default_rng(1)
+    graph = Graph.from_edges(random.integers(0, 60, 300), random.integers(0, 70, 300), nodes=70)
+    cell = {"engine": engine, "method": "power", "storage": "fp64", "layout": "pattern", "damping": 0.5}
+    cell |= {"dangling": "uniform", "tol": 1e-8, "norm": "l1", "max_iterations": 200}
+    teleport = np.zeros(70)
+    teleport[3] = 1.0
+    with current.using(host_backend):
+        moved = reordering.Reordering.of_order(host_backend.arrays.asarray(random.permutation(70)))
+        monkeypatch.setattr(reordering, "chosen", lambda *_: moved)
+        solver = OneQuery(graph, cell, np.full(70, 1 / 70))
+        solver.set_teleport(Query(np.array([3]), np.ones(1)))
+        ranks = host_backend.to_host(solver.solve()[0])
+    assert residual(Problem(graph, 0.5, teleport, "uniform"), ranks) < 2e-8
 
 
 def in_batches(engine, method, storage):

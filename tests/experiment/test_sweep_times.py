@@ -13,7 +13,7 @@ from cpms.backends.cuda.persistent.strategies import StrategyData
 from cpms.base.package_data import folder
 from cpms.experiment.derived import sweep_times as derived
 from cpms.experiment.derived.sweep_times import UPDATE_PERIOD, amortised, sweep_times
-from cpms.experiment.kinds.sweeps import bytes_moved
+from cpms.experiment.kinds.sweeps import bytes_moved, mean_of_whole_periods
 from cpms.experiment.pages.numbers import all_numbers
 from cpms.experiment.report.captions import provenance
 from cpms.experiment.report.observations import observations
@@ -220,3 +220,13 @@ def test_sixteen_bits_are_faster_than_sixty_four_by_means_of_runs():
         ratios.append(8 * double["sweep_us"] / (7 * few["sweep_us"] + few["most_us"]))
     assert (number.low, number.high) == pytest.approx((min(ratios), max(ratios)))
     assert number.value == pytest.approx(np.exp(np.mean(np.log(ratios))))
+
+
+@given(times, times, st.integers(0, 4), st.integers(0, UPDATE_PERIOD - 1), st.integers(0, UPDATE_PERIOD - 1))
+def test_the_mean_over_whole_periods_of_a_run_is_that_of_a_long_run(plain, more, periods, begun, phase):
+    """Wherever the periods of a run begin, each has one update; the sweeps before the whole ones don't count."""
+    run = [plain + more * ((place + phase) % UPDATE_PERIOD == 0) for place in range(begun + periods * UPDATE_PERIOD)]
+    if periods:
+        assert mean_of_whole_periods(run) == pytest.approx(plain + more / UPDATE_PERIOD)
+    elif run:
+        assert mean_of_whole_periods(run) == pytest.approx(statistics.fmean(run))

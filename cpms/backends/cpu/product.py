@@ -42,7 +42,6 @@ _PART_COST = 100_000
 _MOST_PARTS = 64
 _TILE = 1 << 15
 """Values that are decoded at a time where a format brings its codec: 256 KiB of float64."""
-_DECODED = ((product_loops.NATIVE, 0, 0, 0), (1,))
 _REAL = {"fp64": np.zeros(0, np.float64), "fp32": np.zeros(0, np.float32)}
 _NO_VALUES, _NO_ORDER, _NO_VECTOR = np.zeros(0), np.zeros(0, np.uint32), np.zeros(0)
 _NO_EXPONENTS = np.zeros(0, np.int16)
@@ -123,7 +122,7 @@ class CpuProduct(ArrangedProduct, CpuVectors):
         """Multiply range by range of rows, whose values the format's own codec decodes into a core's second cache."""
         layout, real, stored = self.arrangement, _REAL[self.request.compute], self.values
         assert isinstance(stored, SegmentedArray)  # noqa: S101  # As formats of the protocol are.
-        kernel = product_loops.csr_kernel(*_DECODED)
+        kernel = product_loops.csr_kernel(*product_loops.PLAIN)
         scalars, exponents, add, dot = finish
 
         def product(rows: tuple[int, int]) -> float:

@@ -21,6 +21,8 @@ inlined: Any = inlined_in_loops()
 TILE: Any = 1024  # values that are decoded at a time: 8 KiB of float64
 ONES, NATIVE, SEGMENTS, PACKED, CODES, BLOCKS = range(6)
 """Storage of values: none, as all are 1; float64 or float32; segments; packed floats; codes; block floats."""
+PLAIN: tuple[tuple[int, ...], tuple[int, ...]] = (NATIVE, 0, 0, 0), (1,)
+"""``spec`` and ``segment_units`` of plain vectors, arguments of the functions that return kernels."""
 
 
 def _decode_any(stored, at, count, length, buffer, segment_units, kind, spec):  # type: ignore[no-untyped-def]

@@ -31,8 +31,6 @@ _RANGE = 1 << 15
 _MOST_RANGES = 64
 _PLAIN = (np.float64, np.float32)
 """Types of plain vectors that kernels read; others are converted."""
-_AS_IS: Any = (product_loops.NATIVE, 0, 0, 0), (1,)
-"""What kernels are compiled for by plain vectors."""
 
 
 class _Readable(NamedTuple):
@@ -74,7 +72,7 @@ def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...]
     if isinstance(storage, BlockFloatFormat):
         return (product_loops.BLOCKS, storage.width, 0, 0), (1,)
     if not isinstance(storage, SegmentFormat | FloatFormat) or element_type(storage) is not None:
-        return (product_loops.NATIVE, 0, 0, 0), (1,)
+        return product_loops.PLAIN
     if isinstance(storage, FloatFormat):
         return (product_loops.PACKED, storage.exponent_bits, storage.mantissa_bits, 0), (1,)
     return (product_loops.SEGMENTS, count, storage.block or 0, DOUBLE_BITS // storage.unit), segment_units(storage)
@@ -171,13 +169,6 @@ class CpuVectors(LinearOperator):
         return np.array(values, np.float64) if storage is None else encode(values, storage, segments=write)
 
 
-def _levelled(V: Sequence[Any], levels: Sequence[int | None] | None) -> list[tuple[Any, int | None]]:
-    given = [None] * len(V) if levels is None else list(levels)
-    if len(given) != len(V):
-        raise InputError(f"a block of {len(V)} vectors needs as many levels; got {len(given)}")
-    return list(zip(V, given, strict=True))
-
-
 class _Group(NamedTuple):
     """Vectors of a block that one kernel reads.
 
@@ -194,8 +185,11 @@ class _Group(NamedTuple):
 
 def _groups(V: Sequence[Any], levels: Sequence[int | None] | None, length: int) -> list[_Group]:
     """Return the vectors of a block in groups, one for each kernel and type."""
+    given = [None] * len(V) if levels is None else levels
+    if len(given) != len(V):
+        raise InputError(f"a block of {len(V)} vectors needs as many levels; got {len(given)}")
     found: dict[Any, list[tuple[int, _Readable]]] = {}
-    for place, (v, level) in enumerate(_levelled(V, levels)):
+    for place, (v, level) in enumerate(zip(V, given, strict=True)):
         readable = _readable(v, level, length)
         found.setdefault((readable.spec, readable.dtype), []).append((place, readable))
     groups = []
@@ -216,7 +210,7 @@ def _readable(v: Any, level: int | None, length: int) -> _Readable:
         raise InputError(f"vectors of {len(v)} and {length} values do not go together")
     is_stored, back = isinstance(v, STORED), 1.0
     if not is_stored:
-        values, spec = np.ascontiguousarray(v, v.dtype if v.dtype in _PLAIN else np.float64), _AS_IS
+        values, spec = np.ascontiguousarray(v, v.dtype if v.dtype in _PLAIN else np.float64), product_loops.PLAIN
     else:
         values, spec = native(v, level), kernel_spec(v.format, level)
     is_copy = has_own_codec(v.format) if is_stored else values is not v

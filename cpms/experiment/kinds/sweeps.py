@@ -29,6 +29,7 @@ from cpms.backends.cuda.spmv.padded_csr import ENTRY_BYTES, out_degree
 from cpms.base import work_clock
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import StorageName
+from cpms.experiment.derived.sweep_times import UPDATE_PERIOD
 from cpms.experiment.graph_cache import OnGraphs, graph_columns
 from cpms.experiment.graph_files import GraphSource
 from cpms.experiment.timers import Timer, ceilings, in_turn
@@ -159,11 +160,13 @@ def _arranged(problem: Problem, recorded: dict[str, Any], cell: Cell) -> list[di
         seconds = functools.partial(residual_seconds, operator, first, cell["sweeps"])
         contestants.append(_Contestant("fp64", 64, resident, False, seconds))
     samples: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+    run_means: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
     for turn in range(cell["samples"] + 1):
         for contestant in contestants:
             found = contestant.seconds()
             if turn:
                 samples[contestant.name] += found
+                run_means[contestant.name].append(mean_of_whole_periods(found))
     gathers = {contestant.bits: _gather_timer(contestant.graph, contestant.bits) for contestant in contestants}
     in_turn(list(gathers.values()), 9)
     return [
@@ -176,6 +179,7 @@ def _arranged(problem: Problem, recorded: dict[str, Any], cell: Cell) -> list[di
             "sweep_us": 1e6 * statistics.median(samples[name]),
             "least_us": 1e6 * min(samples[name]),
             "most_us": 1e6 * max(samples[name]),
+            "run_us": [1e6 * mean for mean in run_means[name]],
             "bytes": bytes_moved(
                 graph.nodes, int(graph.degree.sum()), bits, graph.strategy_data, accumulates=accumulates
             ),
@@ -210,6 +214,21 @@ def residual_seconds(operator: power.FusedOperator, first: Any, sweeps: int) -> 
     found = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=sweeps)
     seconds: list[float] = np.diff(found.seconds).tolist()
     return seconds
+
+
+def mean_of_whole_periods(seconds: list[float]) -> float:
+    """Return the mean over the last sweeps of a run, as many as are whole periods of the deferred update of x.
+
+    Every period of sweeps includes one update, so that this is the mean sweep of a long run. A run shorter than a
+    period gives the mean over all its sweeps.
+
+    Examples
+    --------
+    >>> mean_of_whole_periods([100.0] + [1.0, 9.0] * 8)
+    5.0
+    """
+    whole = len(seconds) // UPDATE_PERIOD * UPDATE_PERIOD
+    return statistics.fmean(seconds[-whole:])
 
 
 def bytes_moved(

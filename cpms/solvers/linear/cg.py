@@ -24,6 +24,8 @@ _REDUCTION = 0.1
 """Reduction of the recurrence's residual after which b - A x replaces it."""
 _MOST_BETWEEN = 1000
 """Most iterations between two replacements, however little the residual fell."""
+_GROWTH = 8
+"""Most iterations of a run, over those of the run before."""
 _TRIAL_ITERATIONS = 300
 """Most iterations on trial in which the residual is to fall by `_REDUCTION`."""
 _TRIAL_SLACK = 2.0
@@ -71,11 +73,6 @@ def cg_in_runs(task: SolveTask, x: Any) -> Solve[SolveStatus]:
     for attempt in attempts:
         attempts.status = yield from _in_one_format(attempt, x)
     return attempts.status
-
-
-def cg_on_trial(task: SolveTask, x: Any) -> SolveStatus:
-    """Do `cg_on_trial_in_runs` for one right-hand side."""
-    return alone(cg_on_trial_in_runs(task, x))
 
 
 def cg_on_trial_in_runs(task: SolveTask, x: Any) -> Solve[SolveStatus]:
@@ -183,8 +180,10 @@ def _until(
 def _wanted(before: float, size: float, count: int, target: float, most: int) -> int:
     """Return how many iterations reach the target at the rate of the last ``count``, at least 1 and at most ``most``.
 
-    It is ``most`` where the residual did not fall from ``before`` to ``size``.
+    It is ``most`` where the residual did not fall from ``before`` to ``size``, and never more than `_GROWTH` times
+    ``count``, since the rate of few iterations says little about many.
     """
+    most = min(most, _GROWTH * count)
     if not size < before < math.inf:
         return most
     return min(most, max(1, math.ceil(count * math.log(size / target) / math.log(before / size))))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from cpms.backends.cuda.krylov.cg import CG, CudaCg
+from cpms.backends.cuda.krylov.cg import CG, RING, CudaCg
 from cpms.backends.cuda.krylov.pattern_matrix import row_stride
 from cpms.backends.cuda.product.operator import CudaProduct
+from cpms.backends.cuda.runtime.backend import ASYNC_COPIES
 from cpms.contracts.linear_solve import Preconditioner, Recorder, SolveStatus, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16
@@ -48,6 +49,18 @@ def test_fused_iterations_are_those_of_vector_operations(device, storage):
             np.testing.assert_allclose(mine[:2], its[:2], rtol=precision)
         np.testing.assert_allclose(copy_to_host(ours), copy_to_host(theirs), rtol=precision, atol=precision)
         assert abs(fused.replace_residual() / plain.replace_residual() - 1.0) < 10.0 * precision
+
+
+@pytest.mark.parametrize("count", [RING + 1, 3 * RING, 5 * RING - 3])
+def test_a_run_of_several_parts_is_that_of_one_part_after_the_other(device, count):
+    task, _, _ = a_task(FP32)
+    whole, parts = (CudaCg(task.stored, task, task.zeros()) for _ in range(2))
+    assert whole.together == ASYNC_COPIES * RING  # An iteration of so small a system moves few bytes.
+    assert whole.replace_residual() == parts.replace_residual()
+    for _ in range(2):
+        one_after_the_other = [step for begun in range(0, count, RING) for step in parts.run(min(RING, count - begun))]
+        assert whole.run(count) == one_after_the_other
+        assert whole.replace_residual() == parts.replace_residual()
 
 
 class Weights(Preconditioner):

@@ -17,10 +17,11 @@ from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BLOCK_FLOATS
 from cpms.formats.formats import FP16, FP32, FP64
-from cpms.solvers.linear.cg import cg, cg_on_trial
+from cpms.solvers.linear.cg import cg, cg_on_trial_in_runs
 from cpms.solvers.linear.chebyshev import spectrum
 from cpms.solvers.linear.gmres import choice, gmres
 from cpms.solvers.linear.power_iteration import power_iteration
+from cpms.solvers.linear.shared_reads import alone
 from cpms.solvers.linear.widening import widened
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
@@ -131,7 +132,7 @@ def test_a_trial_ends_where_the_residual_does_not_fall_and_keeps_no_worse_x():
     b = np.random.default_rng(0).standard_normal(size)
     task = SolveTask(operator, operator, b, 1e-9, Recorder(5000, 1.0, None, lambda: 0.0), (FP32,))
     x = np.zeros(size)
-    assert cg_on_trial(task, x) is SolveStatus.STAGNATED
+    assert alone(cg_on_trial_in_runs(task, x)) is SolveStatus.STAGNATED
     assert len(task.recorder.steps) == 300
     assert task.residual(x)[1] <= np.linalg.norm(b)
     long = SolveTask(operator, operator, b, 1e-9, Recorder(5000, 1.0, None, lambda: 0.0), (FP32,))
@@ -176,7 +177,7 @@ def test_gmres_takes_a_cycle_back_that_makes_the_residual_grow_and_goes_on_from_
 
 
 def test_conjugate_gradients_that_succeed_find_no_residual_for_a_failure():
-    for solve in (cg, cg_on_trial):
+    for solve in (cg, lambda task, x: alone(cg_on_trial_in_runs(task, x))):
         task = CountedTask(**vars(a_task(stencil(5, 6).toarray())))
         task.found.clear()
         assert solve(task, task.zeros()) is SolveStatus.CONVERGED

@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from cpms.backends.cpu import product_loops
 from cpms.backends.cpu.krylov import cg_loops
 from cpms.backends.cpu.krylov.lane_matrix import LaneMatrix, lanes_for
 from cpms.backends.cpu.krylov.row_products import WHOLE
 from cpms.backends.cpu.load_balance import first_ranges
+from cpms.backends.cpu.product_loops import PLAIN
 from cpms.backends.cpu.stored_vectors import kernel_spec, native, plain
 from cpms.base import threads
 from cpms.contracts.conjugate_gradients import SHARED, CgIterations, CgRun, CgStep
@@ -28,7 +28,6 @@ from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import FP32, FloatFormat, element_type
 from cpms.storage.block_float import STORED
 
-_PLAIN = product_loops.NATIVE, 0, 0, 0
 _LEAST_SHARED = 1 << 16
 """Cost of rows, in entries, below which solves of several right-hand sides do not repay the compilation of a loop."""
 
@@ -57,7 +56,7 @@ class CpuCg(CgIterations):
         self._operator, self._matrix, self._task, self._x = operator, matrix, task, x
         self._storage = storage = task.formats[0]
         is_plain = storage in (None, FP32)
-        self._spec, self._limit = (kernel_spec(storage, None)[0], _limit(storage)) if storage else (_PLAIN, math.inf)
+        self._spec, self._limit = (kernel_spec(storage, None)[0], _limit(storage)) if storage else (PLAIN[0], math.inf)
         self._bounds, self._cost = (matrix.bounds, matrix.cost) if is_plain else matrix.ranges_of_blocks()
         self._q = np.empty((1, task.size), np.float64 if storage is None else np.float32)
         self._block: Any = None

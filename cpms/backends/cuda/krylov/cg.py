@@ -3,8 +3,9 @@
 A diagonal preconditioner is part of these passes. Any other is applied between them, and takes one pass more; its
 iterations are not captured in graphs, since it may allocate memory.
 
-Scalars stay on the device, and x takes the steps of up to eight iterations in one pass over a ring of directions. The
-scalars of these iterations reach main memory in one transfer, for which the host waits.
+Scalars stay on the device, and x takes the steps of up to eight iterations, a part of a run, in one pass over a ring of
+directions. The scalars of a part reach main memory in one asynchronous transfer, and the host waits for those of all
+parts of a run, of which there are more the fewer bytes an iteration moves.
 """
 
 from __future__ import annotations
@@ -19,12 +20,17 @@ import numpy as np
 from cpms.backends.cuda.kernels.krylov import Preconditioning, cg_pass, cg_passes
 from cpms.backends.cuda.krylov.padded_vector import PaddedVector, padded_length
 from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
+from cpms.backends.cuda.runtime.backend import ASYNC_COPIES
 from cpms.backends.cuda.runtime.current import current
+from cpms.base.types import Floats
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import SolveTask, bits_of
 
 RING = 8
+"""Most iterations of a part of a run."""
+_RUN_BYTES = 1 << 32
+"""Bytes that a run moves, if it has several parts, at most: the device takes longer for these than a host waits."""
 _ENTRY = 4
 """Numbers of an iteration: curvature, square of the residual, z.q, product."""
 _POINTERS = ("r", "p", "next", "q", "x", "before", "now", "partials", "counter", "product", "scale")
@@ -53,8 +59,6 @@ class CudaCg(CgIterations):
     patterns : PatternMatrix, optional
         The matrix, which products then read in place of the operator.
     """
-
-    together = RING
 
     def __init__(
         self, operator: LinearOperator, task: SolveTask, x: Any, patterns: PatternMatrix | None = None
@@ -89,6 +93,9 @@ class CudaCg(CgIterations):
         self._patterns = {} if patterns is None else patterns.arguments(real)
         self.stage_bytes = self._stage_bytes(np.dtype(real).itemsize, patterns)
         self.bytes_read = sum(self.stage_bytes.values()) - self.stage_bytes["solution"] * (RING - 1) // RING
+        # A preconditioner may copy to main memory, too, and only so many copies are valid.
+        parts = 1 if self._preconditioning == "applied" else _RUN_BYTES // (RING * self.bytes_read)
+        self.together = RING * min(max(parts, 1), ASYNC_COPIES)
         backend.compile(cg_passes(storage, self._preconditioning))
 
     def _stage_bytes(self, real: int, patterns: PatternMatrix | None) -> dict[str, int]:
@@ -122,7 +129,24 @@ class CudaCg(CgIterations):
         return size
 
     def run(self, count: int, target: float = 0.0) -> list[CgStep]:  # noqa: ARG002
-        """Iterate; a second run of as many iterations is captured in a CUDA graph, and those after replay it."""
+        """Launch all parts of a run, and wait for their scalars; ``count`` is at most `together`."""
+        parts = [min(RING, count - begun) for begun in range(0, count, RING)]
+        fetched = [self._launch_part(each) for each in parts]
+        found: list[CgStep] = []
+        for part, log in zip(parts, fetched, strict=True):
+            entries = log().reshape(RING + 1, _ENTRY) / self._scale_value**2
+            products = [*entries[1:part, 3], entries[0, 3]]
+            found += [
+                CgStep(float(square), float(curvature), float(product))
+                for (curvature, square), product in zip(entries[1 : part + 1, :2], products, strict=True)
+            ]
+        return found
+
+    def _launch_part(self, count: int) -> Callable[[], Floats]:
+        """Iterate, and queue the copy of the log; return a function that waits for it.
+
+        A second part of as many iterations is captured in a CUDA graph, and those after replay it.
+        """
         if count not in self._graphs:
             self._graphs[count] = None
             self._iterate(count)
@@ -133,12 +157,7 @@ class CudaCg(CgIterations):
                 self._graphs[count].launch()
             else:
                 self._iterate(count)
-        entries = np.array(current().fetch(self._log)).reshape(RING + 1, _ENTRY) / self._scale_value**2
-        products = [*entries[1:count, 3], entries[0, 3]]
-        return [
-            CgStep(float(square), float(curvature), float(product))
-            for (curvature, square), product in zip(entries[1 : count + 1, :2], products, strict=True)
-        ]
+        return current().fetch_async(self._log)
 
     def _iterate(self, count: int) -> None:
         for j in range(count):

@@ -85,10 +85,6 @@ class FusedOperator(Operator[Any]):
         """Multiply the vector by a factor."""
         x *= factor
 
-    def to_float64(self, x: Any, out: Any) -> tuple[FusedOperator, Any, Any]:
-        """Return everything as it is."""
-        return self, x, out
-
     def read(self, x: Any, segments: int) -> Floats:
         """Return the vector in main memory."""
         return current().to_host(self.read_device(x, segments))
