@@ -1,8 +1,8 @@
 """PageRank of other libraries on processors: each builds its own matrix and solves; the caller chooses its settings.
 
 The ``variants`` of a peer are the settings to try, and ``takes_tolerance`` states whether it has a stopping tolerance.
-``solve`` measures the solve alone, without the conversion of the graph and of the ranks. A peer builds its matrix from
-edges in any order in the fastest way that its interface has.
+``runs_on`` states on how many threads it runs. ``solve`` measures the solve alone, without the conversion of the graph
+and of the ranks. A peer builds its matrix from edges in any order in the fastest way that its interface has.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from cpms.solvers.power import power
 DAMPING = 0.85
 Ends = npt.NDArray[Any]
 Variant = dict[str, Any]
+ALL_THREADS = "all threads"
 _MOST_ITERATIONS = 2000
 
 
@@ -43,6 +44,7 @@ class Peer(ABC):
     version_of: ClassVar[str | None] = None
     variants: ClassVar[tuple[Variant, ...]] = ({},)
     takes_tolerance: ClassVar[bool] = True
+    runs_on: ClassVar[str] = "one thread"
 
     def build(self, graph: Graph) -> Any:
         """Return a graph in the peer's own data structure."""
@@ -115,6 +117,7 @@ class Networkit(Peer):
 
     name = "NetworKit"
     version_of = "networkit"
+    runs_on = ALL_THREADS
 
     def build_from_edges(self, sources: Ends, targets: Ends, nodes: int) -> Any:
         """Return a NetworKit graph."""
@@ -140,6 +143,7 @@ class GraphBLAS(Peer):
 
     name = "GraphBLAS"
     version_of = "suitesparse-graphblas"
+    runs_on = ALL_THREADS
 
     def build_from_edges(self, sources: Ends, targets: Ends, nodes: int) -> Any:
         """Return the transposed pattern by rows, the damped reciprocal out-degrees, and the sinks."""
@@ -186,6 +190,7 @@ class GaussSeidel(Peer):
     """
 
     name = "Gauss-Seidel"
+    runs_on = "one or all, whichever is faster"
     variants = tuple({"threads": several, "step": step} for several in (False, True) for step in (1, -1))
 
     def build(self, graph: Graph) -> Any:

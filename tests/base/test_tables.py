@@ -89,3 +89,19 @@ def test_the_best_are_of_a_column_of_a_group_or_of_a_row():
     assert is_best(table, {"none": "most"}) == [[False] * 3] * 3
     with pytest.raises(InputError, match="'largest' is no rule"):
         is_best(table, {"a": "largest"})
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("gh"), st.integers(1, 3), st.integers(1, 3), st.booleans()), min_size=1),
+    st.sampled_from(["least", "most", "least by graph", "row most"]),
+)
+def test_the_best_among_some_lines_are_those_of_these_lines_alone(lines, rule):
+    table = pd.DataFrame(lines, columns=["graph", "a", "b", "right"])
+    best = dict.fromkeys("ab", rule)
+    found = list(zip(*is_best(table, best, [*table.right]), strict=True))
+    alone = list(zip(*is_best(table[table.right], best), strict=True))
+    assert [line for line, right in zip(found, table.right, strict=True) if right] == alone
+    assert not any(any(line) for line, right in zip(found, table.right, strict=True) if not right)
+    assert markdown(table, best, [*table.right]).count("**") == 2 * sum(map(sum, alone))
+    text = latex_table(table, caption="", label="t", best=best, among=[*table.right])
+    assert text.count(r"\textbf") == sum(map(sum, alone))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -108,7 +109,9 @@ class _Column:
         return f"\\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}" + r" \\ ".join(lines) + r"\end{tabular}"
 
 
-def latex_table(table: pd.DataFrame, *, caption: str, label: str, best: Best | None = None) -> str:
+def latex_table(
+    table: pd.DataFrame, *, caption: str, label: str, best: Best | None = None, among: Sequence[bool] | None = None
+) -> str:
     r"""Return a table in LaTeX, or several if it is too wide for one.
 
     Parameters
@@ -120,6 +123,8 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str, best: Best | N
         Label in the document; further parts append ``-2`` and so on, and their captions refer to the first part.
     best : dict, optional
         Rules of the cells in bold, see `cpms.base.text.tables.is_best`.
+    among : sequence of bool, optional
+        Whether each line may have the best.
 
     Examples
     --------
@@ -139,7 +144,7 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str, best: Best | N
     \end{table}
     <BLANKLINE>
     """
-    cells, bold = texts(table), is_best(table, best)
+    cells, bold = texts(table), is_best(table, best, among)
     columns = [
         _Column(escape.abbreviate_words(str(head), LONGEST_WORD), [line[k] for line in cells], bold[k], right=right)
         for k, (head, right) in enumerate(zip(table.columns, numeric(table), strict=True))

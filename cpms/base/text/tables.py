@@ -44,8 +44,8 @@ def write_csv(table: pd.DataFrame, path: Path | None = None, *, float_format: st
     return escaped.to_csv(path, index=False, float_format=float_format)
 
 
-def markdown(table: pd.DataFrame, best: Best | None = None) -> str:
-    r"""Return a table in Markdown, numbers aligned at the decimal point, and the best ones bold.
+def markdown(table: pd.DataFrame, best: Best | None = None, among: Sequence[bool] | None = None) -> str:
+    r"""Return a table in Markdown, numbers aligned at the decimal point, and the best ones of some lines bold.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def markdown(table: pd.DataFrame, best: Best | None = None) -> str:
     |:------|------:|
     | a\|b  |     3 |
     """
-    right, bold = numeric(table), is_best(table, best)
+    right, bold = numeric(table), is_best(table, best, among)
     columns = [
         _aligned(column, bold[k]) if right[k] else list(map(escape.markdown, column))
         for k, column in enumerate(zip(*texts(table), strict=True))
@@ -91,7 +91,7 @@ def numeric(table: pd.DataFrame) -> list[bool]:
     ]
 
 
-def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
+def is_best(table: pd.DataFrame, best: Best | None, among: Sequence[bool] | None = None) -> list[list[bool]]:
     """Return whether each cell is among the best, column by column.
 
     Parameters
@@ -101,6 +101,8 @@ def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
         For a column ``least`` or ``most``, the best of the column; ``least by graph,tol``, the best of the lines that
         have those columns in common; or ``row least``, the best of the columns with that rule in a row. Columns that
         the table lacks count for nothing.
+    among : sequence of bool, optional
+        Whether each line may have the best, by default all: a wrong answer is none, however fast.
 
     Raises
     ------
@@ -114,6 +116,8 @@ def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
     [[True, False], [False, True]]
     >>> is_best(pd.DataFrame({"graph": ["g", "g", "h"], "ms": [1.0, 2.0, 3.0]}), {"ms": "least by graph"})[1]
     [True, False, True]
+    >>> is_best(pd.DataFrame({"ms": [1.0, 2.0, 3.0]}), {"ms": "least"}, among=[False, True, True])
+    [[False, True, False]]
     """
     chosen = {column: rule for column, rule in (best or {}).items() if column in table}
     found = {}
@@ -126,6 +130,7 @@ def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
         across, by = bool(matched[1]), matched[3]
         end: Any = "min" if matched[2] == "least" else "max"
         values = table[column].astype(float)
+        values = values if among is None else values.where([*among])
         limit: Any
         if across:
             limit = table[[other for other, same in chosen.items() if same == rule]].astype(float).agg(end, axis=1)
@@ -137,26 +142,34 @@ def is_best(table: pd.DataFrame, best: Best | None) -> list[list[bool]]:
     return [found.get(column, [False] * len(table)) for column in table.columns]
 
 
-def best_in_words(table: pd.DataFrame, best: Best | None) -> str:
+def best_in_words(table: pd.DataFrame, best: Best | None, among: Sequence[bool] | None = None, lines: str = "") -> str:
     """Return what bold numbers are, as a sentence of a caption without its full stop; empty if none is bold.
+
+    ``lines`` has a name for those ``among`` which the best are.
 
     Examples
     --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"graph": ["g", "g"], "tol": [1e-6, 1e-6], "ms": [1.0, 2.0]})
-    >>> best_in_words(table, {"ms": "least by graph,tol"}), best_in_words(table, {"ms": "row least"})
-    ('Bold: the least of each graph and tol', 'Bold: the least of each row')
-    >>> best_in_words(table, {"s": "least"})
-    ''
+    >>> best_in_words(table, {"ms": "least by graph,tol"}), best_in_words(table, {"ms": "least"}, [True, False], "fp64")
+    ("Bold: the least 'ms' of each graph and tol", "Bold: the least 'ms', among fp64")
+    >>> best_in_words(table, {"tol": "row least", "ms": "row least"}), best_in_words(table, {"s": "least"})
+    ('Bold: the least of each row', '')
     """
-    rules = [rule for column, rule in (best or {}).items() if column in table]
-    if not any(map(any, is_best(table, best))):
+    rules: dict[str, list[str]] = {}
+    for column, rule in (best or {}).items():
+        if column in table:
+            rules.setdefault(rule, []).append(column)
+    if not any(map(any, is_best(table, best, among))):
         return ""
     parts = []
-    for across, end, by in (matched.groups() for rule in dict.fromkeys(rules) if (matched := _RULE.fullmatch(rule))):
-        *first, last = str(by or ("row" if across else "column")).split(",")
-        parts.append(f"the {end} of each {' and '.join(filter(None, [', '.join(first), last]))}")
-    return f"Bold: {'; '.join(parts)}"
+    for rule, columns in rules.items():
+        across, end, by = _RULE.fullmatch(rule).groups()  # type: ignore[union-attr]
+        alone = len(columns) == 1 and not across
+        *first, last = str(by or ("row" if across else "" if alone else "column")).split(",")
+        each = " and ".join(filter(None, [", ".join(first), last]))
+        parts.append(f"the {end}{f' {columns[0]!r}' if alone else ''}{f' of each {each}' if each else ''}")
+    return f"Bold: {'; '.join(parts)}{f', among {lines}' if lines else ''}"
 
 
 def apart(text: str) -> tuple[str, str]:

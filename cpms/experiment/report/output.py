@@ -120,7 +120,7 @@ class Output:
 
     def table(
         self, table: pd.DataFrame, *, suffix: str = "", caption: str = "", best: Best | None = None,
-        of: Sequence[str] | None = None, timed: bool = True,
+        among: tuple[str, Sequence[bool]] | None = None, of: Sequence[str] | None = None, timed: bool = True,
     ) -> None:  # fmt: skip
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
 
@@ -137,6 +137,8 @@ class Output:
             What the table has.
         best : dict, optional
             Rules for the best numbers, see `cpms.base.text.tables.is_best`.
+        among : tuple, optional
+            The lines that may have the best: a name for them, such as ``right answers``, and whether each line is one.
         of : sequence of str
             Experiments whose rows it is made of; by default all; none for values of others.
         timed : bool
@@ -149,13 +151,14 @@ class Output:
         rows, apart = self._of_some(of)
         in_words = shorter(table)
         short, best = with_short_names(table, in_words), {in_words(name): rule for name, rule in (best or {}).items()}
-        bold = "" if "bold" in caption.casefold() else best_in_words(short, best)
+        lines, worthy = among or ("", None)
+        bold = "" if "bold" in caption.casefold() else best_in_words(short, best, worthy, lines)
         caption = _sentences(caption, bold, said=self._provenance(rows, apart, self._note_on(rows, apart), timed))
         self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
-        text = markdown(short, best)
+        text = markdown(short, best, worthy)
         title = f"{escape.markdown_paragraph(shortened_caption(caption))}\n\n" if caption else ""
         self._write(stem.with_name(stem.name + ".md"), f"{title}{text}\n")
-        latex = latex_table(short, caption=caption, label=f"tab:{stem.name}", best=best)
+        latex = latex_table(short, caption=caption, label=f"tab:{stem.name}", best=best, among=worthy)
         self._write(stem.with_name(stem.name + ".tex"), latex)
         for line in f"{title}{text}\n".split("\n"):
             self._echo(line)

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cpms.base.text.counted import counted
 from cpms.experiment.report import panels
+from cpms.experiment.report.captions import shortened, some
 from cpms.experiment.report.intervals import share_ends
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.speedup_figures import looks_of_means, mean_rows
@@ -48,6 +50,24 @@ def means(table: pd.DataFrame, held_out: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def unsolved(table: pd.DataFrame, held_out: tuple[str, ...]) -> str:
+    """Return which matrices no way solves, ours included, as a sentence behind others; empty if there are none.
+
+    Examples
+    --------
+    >>> lines = {"matrix": ["a", "a", "b", "b"], "status": ["CONVERGED", "STAGNATED", "STAGNATED", "MAX_ITERATIONS"]}
+    >>> unsolved(pd.DataFrame(lines), ("b",))
+    '. No contestant solves b (held out)'
+    """
+    solved = set(table.matrix[table.status == "CONVERGED"])
+    names = [
+        f"{shortened(name)}{' (held out)' if str(name).startswith(held_out) else ''}"
+        for name in dict.fromkeys(table.matrix)
+        if name not in solved
+    ]
+    return f". No contestant solves {some(names)}" if names else ""
+
+
 def show_solves(
     rows: pd.DataFrame, out: Output, references: dict[str, int], *, title: str, called: str, names: dict[str, str],
     caption: str, more: str = "",
@@ -77,7 +97,7 @@ def show_solves(
     reached = f"to the same certified residual, {' or '.join(f'{tol:g}' for tol in sorted(set(rows.tol)))}"
     in_turn = "medians; ratios of medians, with the least and the most of pairs of solves in turn"
     out.table(table, caption=f"{title}: time {reached}, {in_turn}")
-    of_means = f"{title}: ratios of median times, geometric means over the matrices"
+    of_means = f"{title}: ratios of median times, geometric means over the matrices{unsolved(table, held_out)}"
     out.table(means(table, held_out), suffix="_means", caption=of_means)
     _show_ways(
         table, out, held_out=held_out, over=next(iter(references)), called=called, names=names,
@@ -126,9 +146,19 @@ def _show_ways(
     out.figure(
         figure,
         caption=f"{caption}{alone}: ratios of median times, above 1 faster. Matrices: "
-        f"{of}{_dots(found)}. Those on which one of both did not converge are left out. Colour: the fewest bits of a "
-        f"vector's value that iterations read{grey}{more}",
+        f"{of}{_dots(found)}{unsolved(table, held_out)}{_missed(table, drawn, names, column)}. Colour: the fewest "
+        f"bits of a vector's value that iterations read{grey}{more}",
     )
+
+
+def _missed(table: pd.DataFrame, drawn: pd.DataFrame, names: dict[str, str], column: str) -> str:
+    """Return how many ratios each way lacks on systems that others solve, as a sentence behind others."""
+    solved = set(zip(drawn.matrix, drawn["right-hand side"], strict=True))
+    is_solved = pd.Series([case in solved for case in zip(table.matrix, table["right-hand side"], strict=True)])
+    lacking = table[table.way.isin(names) & table[column].isna() & is_solved.set_axis(table.index)]
+    counts = lacking.way.map(names).value_counts(sort=False)
+    texts = [f"{' '.join(str(name).split())} on {counted(count, 'system')}" for name, count in counts.items()]
+    return f". Without a ratio, since one of both did not converge: {some(texts)}" if texts else ""
 
 
 def _sides(name: str) -> str:

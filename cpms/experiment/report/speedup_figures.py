@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
+from cpms.experiment.external_solvers import ALL_THREADS, PEERS
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread, three_digits
 from cpms.experiment.report.intervals import FEWEST, geometric
@@ -119,8 +120,8 @@ def show_faster(
         table.drop(columns=["low", "high"]), suffix=suffix, caption=caption, best={"times faster": "most"}, of=of,
     )  # fmt: skip
     interval = (
-        "from the fastest sweep without it over the slowest with it to the slowest over the fastest, where no "
-        "sweep updates the ranks"
+        "from the fastest sweep without it over the slowest with it to the slowest over the fastest, unknown, and "
+        "without a line, where sweeps update the ranks"
     )
     faster_figure(table, out, by, interval, suffix=suffix, of=of, more=more, compared="times of sweeps")
 
@@ -251,7 +252,7 @@ def peers_figure(drawn: pd.DataFrame, ours: dict[str, str], out: Output) -> Figu
     panels.unity(axes)
     panels.named_rows(axes, names)
     right = axes.secondary_yaxis("right")
-    peers = drawn.drop_duplicates("graph").peer.str.replace("igraph ", "").str.replace("scipy", "SciPy")
+    peers = drawn.drop_duplicates("graph").peer.map(_peer_in_words)
     right.set_yticks(range(len(graphs)), peers)
     right.tick_params(length=0)
     right.spines["right"].set_visible(False)
@@ -262,6 +263,36 @@ def peers_figure(drawn: pd.DataFrame, ours: dict[str, str], out: Output) -> Figu
     axes.set_xlabel("time of the fastest other over ours")
     panels.legend(figure, panels.key(drawn.bits, ours))
     return figure
+
+
+def threads_of(rows: pd.DataFrame) -> str:
+    """Return on how many threads other programs run, as a sentence; ours runs on all.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of kind ``peers``.
+
+    Examples
+    --------
+    >>> names = ["cpms refine auto", "scipy", "igraph PRPACK", "GraphBLAS"]
+    >>> threads_of(pd.DataFrame({"results": [[{"name": name, "status": "ok"} for name in names]]}))
+    'SciPy and PRPACK run on one thread; GraphBLAS runs on all threads, as does ours'
+    """
+    solved = dict.fromkeys(result["name"] for results in rows.results for result in results if result["status"] == "ok")
+    on = dict[str, list[str]]()
+    for name in solved:
+        if name in PEERS:
+            on.setdefault(PEERS[name].runs_on, []).append(_peer_in_words(name))
+    parts = []
+    for threads, names in on.items():
+        as_ours = ", as does ours" if threads == ALL_THREADS else ""
+        parts.append(f"{' and '.join(names)} run{'s' * (len(names) == 1)} on {threads}{as_ours}")
+    return "; ".join(parts)
+
+
+def _peer_in_words(name: str) -> str:
+    return name.replace("igraph ", "").replace("scipy", "SciPy")
 
 
 def alone(drawn: pd.DataFrame) -> str:

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import ends
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_coo"]
@@ -51,20 +50,22 @@ def show(rows, out, beside):
         return
     of = [*NEEDS, BESIDE[0], *(BESIDE[2:] if any(sweep["stages"] for sweep in solved) else [])]
     names = out.names([shortened(sweep["graph"]) for sweep in solved], 20, of=of)
-    shares = [_shares(sweep)["product"][0] for sweep in solved]
     out.figure(
         _figure(solved, out, of),
         suffix="_streams",
         caption=_of_streams(solved, gpu),
-        alt=ends(
-            pd.DataFrame({"graph": names, "share": shares}),
-            "share",
-            ["graph"],
-            "Share of a sweep that the product takes",
-            drawn="bars",
-        ),
+        alt=_in_words(names, [_shares(sweep) for sweep in solved]),
         of=of,
     )
+
+
+def _in_words(names, shares):
+    """Return the parts of each bar in words."""
+    bars = [
+        f"{name}: {', '.join(f'{part} {100 * share:.0f} %' for part, (share, *_) in parts.items())}"
+        for parts, name in sorted(zip(shares, names, strict=True), key=lambda pair: pair[0]["product"][0])
+    ]
+    return f"Shares of a sweep, {len(bars)} bars. {'; '.join(bars)}."
 
 
 def _of_kernels(sweeps, gpu):

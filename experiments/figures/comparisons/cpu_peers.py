@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.speedup_figures import alone, peers_details, peers_figure
+from cpms.experiment.report.speedup_figures import alone, peers_details, peers_figure, threads_of
 
 NEEDS = ["cpu_peers"]
 LOOP = "Gauss-Seidel"
@@ -23,18 +23,19 @@ def show(rows, out):
     out.table(
         table.rename(columns={name: f"{name}, ms" for name in solved}),
         caption=f"{what}, medians of solves in turn, each at the loosest tolerance that keeps an error of "
-        f"{rows.error.iloc[0]:g} in L1; bold: the fastest of a graph",
+        f"{rows.error.iloc[0]:g} in L1; bold: the fastest of a graph. {threads_of(rows)}",
         best={f"{name}, ms": "row least" for name in solved},
     )
     out.table(
         _means(table),
         suffix="_means",
-        caption="Median time of the fastest peer over ours, over the graphs; low and high: 95 % bootstrap intervals",
+        caption="Median time of the fastest peer over ours, over the graphs; low and high: 95 % bootstrap intervals. "
+        f"{threads_of(rows)}. The best of ours is chosen for each graph after measuring",
     )
     out.table(
         peers_details(rows, "solve", "solve ms", {"build s": "build_s"}, ["variant", "iterations_by_bits"]),
         suffix="_details",
-        caption="Every contestant: times, verified errors, settings",
+        caption=f"Every contestant: times, verified errors, settings. {threads_of(rows)}",
         best={"solve ms": "least by graph"},
     )
     drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _drawn(row)])
@@ -43,17 +44,19 @@ def show(rows, out):
         figure,
         caption=f"{what}: time of the fastest other program, or of our own {LOOP} loop, named at the right, over ours, "
         f"at the same verified error of {rows.error.iloc[0]:g} in L1, with {interval_text(rows)}; above 1 ours is "
-        f"faster. {_fastest(drawn)}Colour: fewest bits that ours reads{alone(drawn)}, marker: method",
+        f"faster. {threads_of(rows)}. {_fastest(drawn)}Colour: fewest bits that ours reads{alone(drawn)}, marker: "
+        "method",
     )
 
 
 def _fastest(drawn):
-    """Return on how many graphs another method of ours is faster than refine auto, as a sentence."""
-    graphs, others = drawn.graph.nunique(), (drawn.ours == "fastest of ours").sum()
-    if not others:
+    """Return on how many graphs another method of ours is faster than refine auto, and which, as a sentence."""
+    graphs, others = drawn.graph.nunique(), drawn[drawn.ours == "fastest of ours"]
+    if others.empty:
         return ""
-    some = "all" if others == graphs else f"{others} of {graphs}"
-    return f"On {some} graphs another method of ours is faster than refine auto. "
+    some = "all" if len(others) == graphs else f"{len(others)} of {graphs}"
+    counts = ", ".join(f"{name} on {count}" for name, count in others.method.value_counts().items())
+    return f"On {some} graphs another method of ours, chosen after measuring, is faster than refine auto: {counts}. "
 
 
 def _line(row):
@@ -96,6 +99,7 @@ def _drawn(row):
             "graph": shortened(label(row)),
             "peer": peers[0]["name"],
             "ours": "refine auto" if own["name"] == auto else "fastest of ours",
+            "method": own["name"].removeprefix("cpms "),
             "bits": min(map(int, own["iterations_by_bits"]), default=64),
             "ratio": peers[0]["solve_s"] / own["solve_s"],
             "low": low,

@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
-from cpms.experiment.report.speedup_figures import alone, peers_details, peers_figure
+from cpms.experiment.report.speedup_figures import alone, peers_details, peers_figure, threads_of
 
 NEEDS = ["cpu_peers_road"]
 OURS = {"refine auto": "o", "power fp64": "D"}
@@ -22,14 +22,14 @@ def show(rows, out):
         best={f"{name}, ms": "row least" for name in timed},
         caption=f"From edges to ranks on {rows.threads.iloc[0]} threads ({rows.cpu.iloc[0]}), milliseconds, medians of "
         f"{rows.rounds.iloc[0]} in turn, each at the loosest tolerance that keeps an error of {rows.error.iloc[0]:g} "
-        f"in L1. {ORDER}",
+        f"in L1. {ORDER}. {threads_of(rows)}",
     )
     of_means = "Median time of the fastest other program over ours, over the graphs; low and high: 95 % bootstrap"
-    out.table(_means(table), suffix="_means", caption=f"{of_means} intervals")
+    out.table(_means(table), suffix="_means", caption=f"{of_means} intervals. {threads_of(rows)}")
     out.table(
         peers_details(rows, "road", "ms", {}, ["variant"]),
         suffix="_details",
-        caption="Every contestant: median, least and most, verified error, tolerance",
+        caption=f"Every contestant: median, least and most, verified error, tolerance. {threads_of(rows)}",
         best={"ms": "least by graph"},
     )
     drawn = pd.DataFrame([line for _, row in rows.iterrows() for line in _drawn(row)])
@@ -39,8 +39,8 @@ def show(rows, out):
         caption=f"From edges to ranks on {rows.threads.iloc[0]} threads ({rows.cpu.iloc[0]}): time of the fastest "
         f"other program, named at the right, over ours, each at the loosest tolerance that keeps an error of "
         f"{rows.error.iloc[0]:g} in L1, medians; above 1 ours is faster. Lines: "
-        f"{interval_text(rows, 'road_samples_s')}, of a sample of the other over one of ours. {ORDER}. Colour: "
-        f"fewest bits that ours reads{alone(drawn)}, marker: method",
+        f"{interval_text(rows, 'road_samples_s')}, of a sample of the other over one of ours. {ORDER}. "
+        f"{threads_of(rows)}. Colour: fewest bits that ours reads{alone(drawn)}, marker: method",
     )
 
 

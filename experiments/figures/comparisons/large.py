@@ -31,7 +31,6 @@ def show(rows, out):
         out.table(
             pd.DataFrame(lines).sort_values(["graph", "processor time, s"], ascending=[True, False]),
             suffix="_processors",
-            best={"processor time, s": "least by graph"},
             caption=f"The largest of them on {rows[~on_gpu].threads.iloc[0]:g} threads of {rows[~on_gpu].cpu.iloc[0]} "
             "to 1e-10, one solve each. The machine was shared, and busy cores says how much of it the solve had, so "
             "only its processor time compares: of the whole call, with preparation and certificate. "

@@ -43,15 +43,16 @@ def show(rows, out, beside):
     table["over_copy"] = table.median_ms / table.copy_of_all_ms
     out.table(
         table[["device", "storage", "values", "contestant", *HEADS]].rename(columns=HEADS),
-        caption="Rounding of float64 to a format, contestants in turn, medians, least and most of the samples",
+        caption="Rounding of float64 to a format, contestants in turn, medians, least and most of the samples"
+        f"{_threads(table)}",
     )
     out.figure(
         _figure(table, out),
         caption="Time of rounding an array to a format over that of a copy of it, medians; lines: least to most of the "
         f"samples{UNSEEN}; axes differ. {_copied(of_size)}. Formats of blocks (mx) are rounded on processors in small "
         f"arrays{_small(table)}. Casts are of NumPy and ml_dtypes, on the GPU of "
-        "CuPy; without a mark a contestant was not timed with that format. Colour: bits in which a value is "
-        "stored, at least 8",
+        f"CuPy{_threads(table)}. Without a mark a contestant was not timed with that format. Colour: bits in which a "
+        "value is stored, at least 8",
     )
 
 
@@ -79,6 +80,17 @@ def _small(table):
     others = [name for name in MARKS if name in set(blocks.contestant) - {"cpms", "cast"}]
     loops = f"{' and '.join(others)} loop{'s' * (len(others) == 1)} over blocks, and " if others else ""
     return f" of {sizes} values: {loops}copies of these stay in the cache"
+
+
+def _threads(table):
+    """Return on how many threads of a processor contestants run, as a sentence; empty if cpms ran alone there."""
+    on_cpu = table[table.device.str.contains("threads")]
+    others = {"gfloat": "gfloat", "pychop": "pychop", "cast": "casts"}
+    names = [word for name, word in others.items() if name in set(on_cpu.contestant)]
+    if not names:
+        return ""
+    most = on_cpu.device.iloc[0].partition(" ")[0]
+    return f". Threads on processors: 1 of {', '.join(names)}; {most} of cpms and copies"
 
 
 def _figure(table, out):

@@ -46,15 +46,16 @@ def show(rows, out):
         if not here.empty:
             shown.append((_machine(here.iloc[0]), _tables(here, out)))
     over = {machine: _over(table) for machine, table in shown}
+    machines = " and on ".join(machine.partition(" (")[0] for machine in over)
     out.figure(
         _figure(over, out),
         caption=f"Time of a whole solve over that of the fastest to {rows.tol.iloc[0]:g} on the same graph, on "
-        f"{' and on '.join(over)}: grey dots are graphs, marks geometric means with 95 % bootstrap intervals{UNSEEN}; "
+        f"{machines}: grey dots are graphs, marks geometric means with 95 % bootstrap intervals{UNSEEN}; "
         "colour: fewest bits, marker: layout; axes differ. Hollow means, not comparable, are of fewer graphs (their "
         "number): left out are ELL where one long row would pad all others, and slow systems on large "
-        f"graphs{_missed(rows)}. Fused: one kernel a sweep; plain: one a step; pattern: the layout without values; 1 "
-        "rank: the program for several GPUs; all nodes: no level solve; report's update: Agrawal, Shendre and Goka's, "
-        "which corrects the mass of each sweep",
+        f"graphs{_missed(rows)}{_threads(rows)}. Fused: one kernel a sweep; plain: one a step; pattern: the layout "
+        "without values; 1 rank: the program for several GPUs; all nodes: no level solve; report's update: Agrawal, "
+        "Shendre and Goka's, which corrects the mass of each sweep",
     )
 
 
@@ -69,26 +70,28 @@ def _tables(rows, out):
     times = times.reindex(index=[name for name in systems if name in times.index], columns=table.graph.unique())
     times = times.rename(columns=lambda graph: f"{graph}, ms")
     times["over the fastest"] = _means(reached)
-    over = _over(reached)
+    over, to_tol = _over(reached), f"solves to {rows.tol.iloc[0]:g}"
     in_figure = pd.Series(_short(over), index=over.system, name="in the figure")
     out.table(
         pd.concat([in_figure, times], axis=1).reindex(times.index).rename_axis("system").reset_index(),
         best=dict.fromkeys(times, "least"),
+        among=(to_tol, ~times.index.str.contains(" to ")),
         suffix=f"{suffix}_times",
         caption=f"Times to {rows.tol.iloc[0]:g}, or to what a system's name says, on {machine}, medians of "
         "solves in turn that converge; systems are named as cpms takes them, and as in the figure; last, the time over "
-        "that of the fastest to the former, geometric mean of the graphs it solves",
+        f"that of the fastest to the former, geometric mean of the graphs it solves{_threads(rows)}",
         of=of,
     )
     out.table(
         table.drop(columns=["bits", "layout"]),
         best={"solve ms": "least by graph"},
+        among=(to_tol, (table.ends == CONVERGED) & ~table.system.str.contains(" to ")),
         suffix=suffix,
         caption=f"Every engine on {machine}: a sweep is a solve's time over its sweeps, GTEPS its edges a second in "
         "billions; memory is of all that the engine holds besides the graph it was given, unknown of ranks; error is "
         "in L1 against a float64 solution at "
         f"{rows.reference_tol.iloc[0]:g}, bound what the residual recomputed in float64 allows, within whether it "
-        "does; top 20 is the share of the solution's that is found",
+        f"does; top 20 is the share of the solution's that is found{_threads(rows)}",
         of=of,
     )
     refused = pd.DataFrame([line for _, row in rows.iterrows() for line in _refused(row)])
@@ -157,6 +160,13 @@ def _missed(rows):
     counts = pd.DataFrame(lines, columns=["system", "reason", "graph"]).groupby("system", sort=False).size()
     names = {_in_words(system.replace(" coo", "")): count for system, count in counts.items()}
     return "".join(f"; {name} does not converge on {count}" for name, count in names.items())
+
+
+def _threads(rows):
+    """Return which systems run on one thread of a processor, as a sentence behind others; empty without any."""
+    engines = {result["engine"] for results in rows.results for result in results}
+    names = [WORDS.get(engine, engine) for engine in ("scipy", "reference", "serial") if engine in engines]
+    return f". Of one thread: {', '.join(names)}" if names else ""
 
 
 def _machine(row):

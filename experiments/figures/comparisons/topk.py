@@ -38,7 +38,7 @@ def show(rows, out):
             caption=f"The k largest values on {device}, medians: 'alone' is the kernel without memory to allocate or "
             "a host to wait for, 'in order' the same reading from first to last; 'GB/s' counts the bytes of the values "
             "once ('alone' on a GPU), 'share' is that over the bytes which a copy of them reads and writes, by the "
-            "median copy of all orders; others are times over ours",
+            f"median copy of all orders; others are times over ours{_threads(part, suffix)}",
             of=[experiment],
         )
         drawn = _drawn(part)
@@ -50,11 +50,18 @@ def show(rows, out):
             f"marks of one k beside each other, and times of whole calls for {lines.pattern.iloc[0]} values; lines: "
             f"least to most of the samples{UNSEEN}. {_copied(lines)}"
             + (f" The axis of shares begins at {FROM}." if _bottom(lines) else "")
-            + (" CuPy's argpartition sorts, too." if suffix and "argpartition" in set(drawn.contestant) else ""),
+            + (" Argsort, which takes no k, was timed once." if "argsort" in set(drawn.contestant) else "")
+            + (" CuPy's argpartition sorts, too." if suffix and "argpartition" in set(drawn.contestant) else "")
+            + _threads(part, suffix).removeprefix("."),
             of=[experiment],
         )
         for line in _faults(part):
             out.say(line)
+
+
+def _threads(rows, suffix):
+    """Return on how many threads of a processor contestants run, as a sentence behind others."""
+    return "" if suffix else f". NumPy uses one thread, cpms and copies {rows.threads.iloc[0]:g}"
 
 
 def _copies(rows):

@@ -32,8 +32,8 @@ def show(rows, out):
         _figure(table, names, out),
         caption="Out-degrees of nodes, that is entries of a row of the adjacency matrix: a bar from the first to the "
         "third quartile, none where these are equal; a thick stroke at the median, a cross at 99 % and a circle at the "
-        "largest, to which the thin line leads; left of the break: 0. Layouts of figure 1 have a row for the edges "
-        "into a node; in-degrees, to the largest of which ELL pads, are others",
+        "largest, to which the thin line leads; left of the break: 0. The layouts of figure 1 have a row for the edges "
+        "into a node: ELL pads to the largest in-degree, which is not drawn",
         alt=ends(table.assign(graph=names), "1.0", ["graph"], "Largest out-degrees", drawn="graphs"),
         timed=False,
     )

@@ -45,12 +45,12 @@ def show(rows, out):
 
 def _draw(part, rows, out, suffix, in_double):
     of_paper = part.stand_in.any()
-    which = "the paper's graphs" if of_paper else "other graphs"
+    which = "stand-ins of the paper's graphs (*)" if of_paper else "other graphs"
     marks, means = "or 95 % bootstrap interval of the geometric mean", ""
     if of_paper:
         means = (
-            ". Hollow: means on a V100 that the paper states for both layouts together; that of cpms4 at 32 bits is "
-            "derived from 'lower by 30 %'"
+            ". Hollow: means on a V100, of the paper's own graphs, that it states for both layouts together; that of "
+            "cpms4 at 32 bits is derived from 'lower by 30 %'"
         )
     else:
         part = part.sort_values("edges", ascending=False, kind="stable")

@@ -43,8 +43,8 @@ def show(rows, out):
         caption="Time of whole solves to 1e-10 in our kernels (engine cuda), over the float64 solve in the same "
         "layout; upper bars: cpms2, lower: cpms4; lines below bars: least to most of the solves, dots where alike. "
         "Parts: time by bits read, from few to many; white: what the first sweep after each rise takes beyond the "
-        "median sweep of its level. Strokes across bars: the same on the authors' V100, in CSR, from their raw "
-        f"timings. {too_large(rows)}",
+        "median sweep of its level. Strokes across bars: the authors' solves on a V100, in CSR, of the paper's own "
+        f"graphs, from their raw timings. {too_large(rows)}",
         alt=f"Time over the float64 solve: {len(shares)} bars in parts by bits read ({bars}), from "
         f"{three_digits(least[0])} ({least[1]}) to {three_digits(most[0])} ({most[1]}).",
     )
@@ -104,7 +104,7 @@ def _figure(solved, out):
                     panel.plot(ratio, place + _beside(k), **V100, zorder=4)
         panels.named_rows(panel, out.names(map(shortened, graphs)))
         panel.axvline(1.0, color=panels.NEUTRAL, linewidth=0.6, zorder=0)
-        panel.set_title(layout.upper())
+        panel.set_title(f"{layout.upper()}: {' above '.join(STORAGES)}")
         panel.tick_params(axis="x", labelbottom=True)
     figure.supxlabel("time over the float64 solve")
     bits = sorted(seen - {CHANGE})

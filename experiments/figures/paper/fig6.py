@@ -24,7 +24,7 @@ def show(rows, out):
     out.table(
         table,
         caption=f"Whole solves on {gpu}, medians; low and high: {interval_text(rows)}, over own fp64; the V100 columns "
-        f"are the authors' timings. {STAND_INS}",
+        f"are the authors' timings of the paper's own graphs. {STAND_INS}",
     )
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs; low, high: bootstrap, 95 %")
     drawn = table[table.engine.isin(MARKS) & table.storage.isin(BITS) & table["over own fp64"].notna()]
@@ -38,7 +38,8 @@ def show(rows, out):
         caption=f"Whole solves to {drawn.tol.iloc[0]:g} on {gpu} over float64 in the same kernels and layout, medians "
         f"with {interval_text(rows)}, and geometric means over {_counts(drawn)} with theirs; above 1 faster. Colour: "
         "storage, and the fewest bits that its sweeps read before they rise to 64; marker: the faster of two kernels "
-        f"of ours, or the paper's; hollow: the authors' V100, in CSR, from their raw timings. {too_large(rows)}",
+        "of ours, or the paper's; hollow: the authors' V100, in CSR, on the paper's own graphs, from their raw "
+        f"timings. {too_large(rows)}",
     )
 
 

@@ -19,6 +19,8 @@ _FIRST_TOL = 1e-6
 _LAST_TOL = 1e-10
 _THEIRS = {"cpu": "CPU", "coo_basic fp32": "GPU-basic", "coo_streams fp32": "GPU-opt."}
 """What they call a contestant that is built as theirs was."""
+_OF_TABLE2 = ("graph_name", "contestant", "machine")
+"Columns that identify a line of Table 2."
 _THEIR_NODES = 3_500_000
 """Of the graph that stands for theirs."""
 
@@ -110,6 +112,7 @@ def _table1(rows):
                     "speed-up": cpu_s / row.query_s,
                     "residual, 1-norm": row.residual_l1,
                     **{f"Belotti and Izzo, {name}": theirs[key].get(like) for key, name in _PRINTED.items()},
+                    "machine": row.machine,
                 }
             )
     return pd.DataFrame(lines)
@@ -123,9 +126,9 @@ def _spread(row):
 def _table2(rows):
     chosen = rows[rows.tol == _FIRST_TOL]
     mean = chosen.assign(mean=[sum(counts) / len(counts) for counts in chosen.iterations])
-    wide = mean.pivot_table(index=["graph_name", "contestant"], columns="start", values="mean", sort=False)
+    wide = mean.pivot_table(index=[*_OF_TABLE2], columns="start", values="mean", sort=False)
     times = chosen.assign(ms=1e3 * chosen.query_s)
-    wide_ms = times.pivot_table(index=["graph_name", "contestant"], columns="start", values="ms", sort=False)
+    wide_ms = times.pivot_table(index=[*_OF_TABLE2], columns="start", values="ms", sort=False)
     wide = wide.add_suffix(" start, iterations")
     return wide.join(wide_ms.add_suffix(" start, ms")).reset_index().rename(columns=HEADS).rename_axis(columns=None)
 
@@ -156,6 +159,6 @@ def _batches(rows):
 
 
 def _half(rows):
-    columns = ("graph_name", "contestant", "top20_accuracy", "zero_share", "subnormal_share", "error_l1")
+    columns = ("graph_name", "contestant", "top20_accuracy", "zero_share", "subnormal_share", "error_l1", "machine")
     table = rows.reindex(columns=columns)
     return table.rename(columns=HEADS)

@@ -22,7 +22,8 @@ def show(rows, out, beside):
     out.table(
         pd.DataFrame(_targets(rows, beside)),
         caption="Targets of products, over the matrices of a suite: geometric mean, least and most, and the median of "
-        f"the samples' most over least. On processors the baseline is SciPy, on a GPU cuSPARSE{without}",
+        f"the samples' most over least. On processors the baseline is SciPy, on one thread, on a GPU "
+        f"cuSPARSE{without}",
         suffix="_targets",
     )
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
@@ -50,9 +51,22 @@ def show(rows, out, beside):
         "Diamonds: geometric means, in the colour of the bits of values, grey where these differ by matrix; "
         f"{OF_MEANS}. Dots above a row are matrices of suite A, hollow ones below it of B, on which no kernel was "
         "tuned. Wrong products are left out: in brackets the number of matrices of a mean that has fewer than its "
-        "panel. Axes differ",
+        f"panel{_none(drawn)}. Axes differ",
         of=NEEDS,
     )
+
+
+def _none(drawn):
+    """Return which products have no matrix of a suite and family at all, as a text for a caption."""
+    cases = drawn.drop_duplicates(["family", "held out"])[["family", "held out"]].itertuples(index=False)
+    lacking = [
+        f"{name} on {family} of {'B' if held_out else 'A'}"
+        for family, held_out in cases
+        for name in sorted(
+            set(drawn.name) - set(drawn.name[(drawn.family == family) & (drawn["held out"] == held_out)])
+        )
+    ]
+    return f"; without any: {'; '.join(lacking)}" if lacking else ""
 
 
 def _choices(table):

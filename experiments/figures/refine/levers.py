@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report.captions import some, spread
-from cpms.experiment.report.intervals import interval_text, ratio_ends
+from cpms.experiment.report.intervals import UNSEEN, interval_text, ratio_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.speedup_figures import faster_figure, faster_lines, show_faster
 
@@ -46,7 +46,7 @@ def show(rows, out, beside):
                 f". On {some(same.graph)} the engine reads {without} bits without it (hollow)"
                 for without, same in others.groupby("bits without")
             )
-            interval = f"{interval_text(solved)}, of whole solves"
+            interval = f"{interval_text(solved)}, of whole solves{UNSEEN}"
             more = f"{more}. {called.capitalize()}: {MEANINGS[key]}"
             faster_figure(part, out, f"with {called}", interval, suffix=f"_{key}", of=BESIDE, more=more)
 

@@ -13,7 +13,6 @@ def show(rows, out):
     given = [row for _, row in rows.iterrows() if "reordered:" not in row.graph and len(_by_numbering(row)) == 2]
     out.table(
         pd.DataFrame([_renumbered(row) for row in given]),
-        best=dict.fromkeys(("sweep us", "as given us"), "row least"),
         caption=f"The engine's own order on {rows.gpu.iloc[0]}, by out-degree where samples of the edges promise "
         "fewer memory transactions, against the graph's: microseconds of a 16-bit sweep, the mean over a run, with "
         "how far apart the least and the most of single sweeps are where none includes an update of x; and "

@@ -83,8 +83,8 @@ def show(rows, out, beside):
         caption="Sweeps over the graph to a residual of 1e-10, by the bits that they read: power iteration with four "
         "segments of 16 bits by the rule of the CPMS paper, and method refine, whose inner sweeps read 16 bits "
         f"(fp16) or 8 (e5m2), without level solve and Anderson acceleration{_unseen(table, _by_bits(beside))}. "
-        "Triangles above bars: sweeps of power iteration in float64. Numbers behind bars: those of their sweeps, "
-        "hatched, that read 64 bits. Shown are the graphs of which all of these are recorded, by the sweeps of power "
+        "Triangles above bars: sweeps of power iteration in float64. The number behind a bar counts its sweeps in 64 "
+        "bits, hatched. Shown are the graphs of which all of these are recorded, by the sweeps of power "
         "iteration",
         timed=False,
     )

@@ -49,6 +49,7 @@ def _table_and_figure(rows, out, where, experiment, suffix):
         table.drop(columns=["low", "high", "bits"]).dropna(axis="columns", how="all"),
         suffix=suffix,
         best={"ms": "least by graph,tol"},
+        among=("solves that converged", table.status == "converged"),
         of=[experiment],
         caption=f"Whole solves on {where}, medians of contestants in turn; one that has not converged ended where its "
         "residual no longer fell, "
@@ -56,7 +57,8 @@ def _table_and_figure(rows, out, where, experiment, suffix):
             "one that is not verified where the residual recomputed is no smaller than the tolerance"
             if judged
             else "and nobody recomputed the residuals of the others"
-        ),
+        )
+        + (". SciPy uses one thread" if table.contestant.str.startswith("scipy").any() else ""),
     )
     if ((table.status == "converged") & table.contestant.isin(NAMES)).any():
         drawn = table[(table.status == "converged") & table.contestant.isin(NAMES)].replace({"contestant": NAMES})
@@ -75,7 +77,8 @@ def _table_and_figure(rows, out, where, experiment, suffix):
 
 
 def _library(drawn):
-    return " and ".join(name for name in ("SciPy", "cuSPARSE") if f"power, {name}" in set(drawn.contestant))
+    names = {"SciPy": "SciPy, on one thread,", "cuSPARSE": "cuSPARSE"}
+    return " and ".join(text for name, text in names.items() if f"power, {name}" in set(drawn.contestant))
 
 
 def _kernels(drawn):

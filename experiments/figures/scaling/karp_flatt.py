@@ -53,9 +53,9 @@ def show(rows, out):
         figure,
         caption="Karp-Flatt metric; lines at 0, a linear speed-up, and 1, above which more ranks are slower. "
         f"Theirs: {len(PROCESSES)} of the {len(printed('agrawal_table2')) - 1} rows of Agrawal, Shendre and Goka's "
-        "Table 2 (500,000 vertices); as printed: over a sequential program that takes half the time of their one "
-        "process, and multiplied by 1 - 1/p where the definition divides; as defined: over one process. Ours, over one "
-        "rank: uniformly random graphs on processors, by plain loops or engine cpu, none where one rank takes less "
+        "Table 2 (500,000 vertices; all: figure scaling); as printed: over a program that takes half the time of their "
+        "one process, and multiplied by 1 - 1/p where the definition divides; as defined: over one process. Ours, over "
+        "one rank: uniformly random graphs on processors, by plain loops or engine cpu, none where one rank takes less "
         f"than {1e3 * LEAST_S:g} ms or was not run; a uniform and a weblike graph on GPUs, by power iteration in "
         f"float64 and refine in 16 bits. Lines: 95 % bootstrap intervals{ranges}{UNSEEN}",
     )

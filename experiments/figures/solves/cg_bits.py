@@ -5,6 +5,7 @@ import re
 import pandas as pd
 
 from cpms.experiment.report import panels
+from cpms.experiment.report.captions import shortened, some
 from cpms.experiment.report.intervals import UNSEEN, geometric
 from cpms.experiment.report.speedup_figures import looks_of_means, mean_rows
 
@@ -48,20 +49,31 @@ def show(rows, out):
         for (rhs, vectors), part in solved.groupby(["right-hand side", "vectors"], sort=False)
     ]
     caption = (
-        f"{what}: geometric means over the matrices that all formats solve; two formats in turn are not fused, and "
-        "read each entry of the matrix where one format reads patterns of rows"
+        f"{what}: geometric means over the matrices that all formats solve{_unsolved(table)}; two formats in turn are "
+        "not fused, and read each entry of the matrix where one format reads patterns of rows"
     )
     out.table(pd.DataFrame(means), suffix="_means", caption=caption, timed=False)
     drawn = solved[solved.vectors != "fp64"]
     count = drawn["matrix"].nunique()
     out.figure(
         _figure(drawn, out),
-        caption=f"{what}: geometric means over the {count} matrices that all formats solve, filled for right-hand "
-        "sides of ones, hollow for random ones; small dots are the matrices, those of ones above their mean; lines: "
-        f"95 % bootstrap intervals{UNSEEN}. Colour: the fewest bits of a vector's value. Two formats in turn are not "
-        "fused, so they read more bytes",
+        caption=f"{what}: geometric means over the {count} matrices that all formats solve{_unsolved(table)}, filled "
+        "for right-hand sides of ones, hollow for random ones; small dots are the matrices, those of ones above their "
+        f"mean; lines: 95 % bootstrap intervals{UNSEEN}. Colour: the fewest bits of a vector's value. Two formats in "
+        "turn are not fused, so they read more bytes",
         timed=False,
     )
+
+
+def _unsolved(table):
+    """Return on which matrices how many formats do not converge, as a text in brackets; empty if there are none."""
+    missed = table[table.status != "CONVERGED"].groupby("matrix", sort=False).vectors.nunique()
+    formats = table.vectors.nunique()
+    names = [
+        f"{shortened(name)}, which {'none' if count == formats else f'{formats - count} of {formats}'} solves"
+        for name, count in missed.items()
+    ]
+    return f" (left out: {some(names)})" if names else ""
 
 
 def _figure(drawn, out):

@@ -32,8 +32,8 @@ def show(rows, out, beside):
         caption=f"The kernels of an iteration of conjugate gradients on {rows.gpu.iloc[0]}; MB: moved at least; of a "
         "copy: GB/s over those of a copy. Each kernel was timed alone, several launches in a row, by device events, so "
         "that data in the cache are not read from memory again, and small vectors exceed a copy. Where there is no "
-        f"curvature, the product finds it. Solution: of {TOGETHER} iterations; iteration: all kernels, with a part of "
-        f"the solution, {1 / TOGETHER:g}"
+        f"curvature, the product computes it. Solution: of {TOGETHER} iterations; iteration: all kernels, with a part "
+        f"of the solution, {1 / TOGETHER:g}"
         + ("; iteration of a solve: time of a whole solve over its iterations, residuals included" if solved else "")
         + (". On the matrix marked held out nothing was tuned" if held else ""),
     )
@@ -49,8 +49,9 @@ def show(rows, out, beside):
         caption="Share of a copy's bandwidth that each kernel of an iteration of conjugate gradients reaches, of the "
         "bytes that it moves at least. Each kernel was timed alone, several launches in a row, so small vectors that "
         "stay in the cache exceed a copy. Filled: the matrix in a lossless format of fewer bits, or in float32; "
-        f"hollow: in float64. Colour: bits of a vector's value. Curvature: where the product does not find it, too. "
-        f"Solution: updated once in {TOGETHER} iterations; iteration: all kernels"
+        "hollow: in float64. Colour: bits of a vector's value. A kernel that moves fewer bytes may be faster at a "
+        "smaller share. Curvature is a kernel of its own where the product does not compute it, and the solution is "
+        f"updated once in {TOGETHER} iterations; iteration: all kernels"
         + ("; nothing was tuned on the matrix held out" if held else ""),
     )
 

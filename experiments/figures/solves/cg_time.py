@@ -16,9 +16,10 @@ def show(rows, out):
     lines = [line for _, row in rows.iterrows() for line in _lines(row)]
     table = pd.DataFrame(lines)
     what = f"Conjugate gradients to the same certified residual, {rows.tol.iloc[0]:g}"
+    threads = f"SciPy's products use one thread, ours {rows.threads.iloc[0]:g}"
     out.table(
         table.drop(columns="bits"),
-        caption=f"{what}: medians of whole calls, and times faster than SciPy's, whole and solver alone",
+        caption=f"{what}: medians of whole calls, and times faster than SciPy's, whole and solver alone. {threads}",
     )
     ours = table[table.method != "scipy cg"]
     means = [
@@ -32,14 +33,14 @@ def show(rows, out):
         }
         for (held, vectors), part in ours.groupby(["held out", "vectors"], sort=False)
     ]
-    caption = f"{what}: times faster than SciPy's, geometric means over the matrices"
+    caption = f"{what}: times faster than SciPy's, geometric means over the matrices. {threads}"
     out.table(pd.DataFrame(means), suffix="_means", caption=caption)
     held = ours.groupby("matrix")["held out"].first()
     of_held = f", hollow and below {held.sum()} held out" if held.any() else ""
     out.figure(
         _figure(ours[ours.status == "CONVERGED"], out),
-        caption=f"{what}, random right-hand sides: SciPy's median time, whose products use one thread, over that of "
-        "ours on two, a whole call each, ours with its certificate. Diamonds: geometric means, with 95 % bootstrap "
+        caption=f"{what}, random right-hand sides: SciPy's median time over that of ours, a whole call each, "
+        f"ours with its certificate. {threads}. Diamonds: geometric means, with 95 % bootstrap "
         f"intervals where five or more; dots above them {(~held).sum()} matrices that the solver was tuned on{of_held}"
         ". Colour: the fewest bits of a vector's value that iterations read",
     )

@@ -47,9 +47,11 @@ def show(rows, out, beside):
 
 def _shown(rows, out, key, called, suffix, of):
     what, _, _, means, why = called
+    counts = sorted({sum(way["method"] != "auto" for way in ways) for ways in rows.ways_found})
+    best = f"the best of {' or '.join(map(str, counts))} fixed choices"
     drawn = interval_text(rows.rename(columns={"ways_found": "results"}), "whole_samples_s")
     table = pd.DataFrame([_line(row, key, called) for _, row in rows.iterrows()]).sort_values("regret")
-    caption = f"What auto, which chooses by time on processors, takes beside the best fixed choice, by {what}"
+    caption = f"What auto, which chooses by time on processors, takes beside {best}, by {what}"
     caption += f"; low and high: {drawn}" if of is BESIDE else ""
     timed = of is BESIDE
     told = table.drop(columns=["alike", "limit", *([] if timed else ["low", "high"])])
@@ -64,7 +66,7 @@ def _shown(rows, out, key, called, suffix, of):
         }
         for held, part in table.groupby("held out")
     ]
-    of_all = f"Regret of auto by {what}, of matrices seen and unseen when auto was written"
+    of_all = f"Regret of auto by {what}, over {best}, of matrices seen and unseen when auto was written"
     out.table(pd.DataFrame(summary), suffix=f"{suffix}_summary", caption=of_all, of=of, timed=timed)
     solvable = table[~table["nothing converges"]]
     known = solvable[solvable.regret < float("inf")]
@@ -76,7 +78,7 @@ def _shown(rows, out, key, called, suffix, of):
         alt=f"{described(figure)}{_named(solvable.drop(known.index))}{_below(known)}",
         suffix=suffix,
         caption=f"Regret of auto, which chooses method, formats and preconditioner of a solve: {means} over those of "
-        f"the best fixed choice, at the right as numbers{lines}. Hollow: matrices unseen when auto was written. "
+        f"{best}, at the right as numbers{lines}. Hollow: matrices unseen when auto was written. "
         f"Square: the median of the others{_reach(known)}. Numbers after names: the unknowns of grids, as powers of "
         f"their sides; the Peclet number is that of convection over diffusion. {why}"
         + (". At or below 1 auto's choice is the best fixed one, timed apart" if _is_noise(known) else "")

@@ -1,0 +1,97 @@
+"""Captions say what would mislead if it were left unsaid: threads, stand-ins, systems that nobody solves, wrong sums."""
+
+import re
+
+import pandas as pd
+import pytest
+from recorded_rows import recorded
+
+from cpms.experiment.external_solvers import ALL_THREADS, PEERS
+from cpms.experiment.report import output, show
+from cpms.experiment.report.captions import shortened
+from cpms.experiment.report.solve_tables import unsolved
+from cpms.experiment.report.speedup_figures import threads_of
+
+ONE_THREAD = {
+    "cg_time": "SciPy's products use one thread, ours ",
+    "cpu_peers": "SciPy and PRPACK run on one thread; ",
+    "cpu_peers_road": "SciPy and PRPACK run on one thread; ",
+    "cpu_speed": "SciPy runs on one thread, engine cpu on ",
+    "linear": "SciPy uses one thread",
+    "rounding": "Threads on processors: 1 of gfloat, pychop, casts; ",
+    "suites": "SciPy, on one thread",
+    "systems": "Of one thread: SciPy, NumPy, serial",
+    "time_to_tolerance": "SciPy, on one thread, ",
+    "topk": "NumPy uses one thread, cpms and copies ",
+}
+"""Programs that compare with contestants of one thread, and what a caption says of them."""
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch):
+    """Return a function that shows a program without figures, and returns the captions of these and the tables."""
+    captions = {}
+    monkeypatch.setattr(output.Output, "figure", lambda *_, suffix="", caption, **__: captions.update({suffix: caption}))
+
+    def of(program):
+        if not show.has_rows(program, recorded()):
+            pytest.skip("no rows are recorded")
+        captions.clear()
+        written = show.show(program, results=recorded(), output=tmp_path)
+        return dict(captions), {path.stem: path for path in written if path.suffix == ".md"}
+
+    return of
+
+
+@pytest.mark.parametrize("program", ONE_THREAD)
+def test_contestants_of_one_thread_are_named_where_others_have_more(said, program):
+    figures, tables = said(program)
+    texts = [*figures.values(), *(path.read_text().partition("\n")[0] for path in tables.values())]
+    assert any(ONE_THREAD[program] in text for text in texts)
+
+
+@pytest.mark.parametrize("solved", [[*PEERS], ["scipy"], ["NetworKit", "Gauss-Seidel"]])
+def test_the_threads_of_every_other_program_are_said(solved):
+    results = [{"name": name, "status": "ok" if name in solved else "refused"} for name in ["cpms power fp64", *PEERS]]
+    text = threads_of(pd.DataFrame({"results": [results]}))
+    for name, peer in PEERS.items():
+        called = name.removeprefix("igraph ").replace("scipy", "SciPy")
+        assert (called in text) == (name in solved)
+        assert peer.runs_on in text or name not in solved
+    assert ("as does ours" in text) == any(PEERS[name].runs_on == ALL_THREADS for name in solved)
+
+
+@pytest.mark.parametrize("program", ["fig4", "fig5", "fig6"])
+def test_a_v100s_times_are_not_said_to_be_of_stand_ins(said, program):
+    figures, _ = said(program)
+    of_paper = [text for suffix, text in figures.items() if not suffix]
+    assert all("V100" in text and "paper's own graphs" in text for text in of_paper)
+    assert not any(re.search("(?<!stand-ins of )the paper's graphs", text) for text in of_paper)
+
+
+@pytest.mark.parametrize("program", ["gpu_cg_time", "gpu_gmres_time", "gpu_cg_preconditioned", "cg_bits"])
+def test_matrices_that_nobody_solves_are_named(said, program):
+    figures, tables = said(program)
+    table = pd.read_csv(tables[program].with_suffix(".csv"))
+    solved = set(table.matrix[table.status == "CONVERGED"])
+    nobodys = [shortened(name) for name in dict.fromkeys(table.matrix) if name not in solved]
+    assert nobodys or program == "gpu_cg_preconditioned"
+    for text in (figures[""], tables[f"{program}_means"].read_text()):
+        assert all(name in text.partition("Machine")[0] for name in nobodys)
+
+
+def test_without_a_matrix_that_nobody_solves_nothing_is_said():
+    lines = {"matrix": ["a", "a"], "status": ["CONVERGED", "STAGNATED"]}
+    assert unsolved(pd.DataFrame(lines), ("b",)) == ""
+
+
+@pytest.mark.parametrize(
+    ("program", "not_best"),
+    [("opencl_stages", r"\(wrong\)"), ("time_to_tolerance", "not verified|stagnated"), ("systems", " to 1e-06")],
+)
+def test_no_wrong_or_looser_result_is_the_best(said, program, not_best):
+    _, tables = said(program)
+    lines = [line for path in tables.values() for line in path.read_text().split("\n")[1:]]
+    assert any(re.search(not_best, line) for line in lines)
+    assert any("**" in line for line in lines)
+    assert not any("**" in line and re.search(not_best, line) for line in lines)
