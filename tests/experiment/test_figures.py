@@ -336,6 +336,7 @@ def test_dots_in_a_legend_of_solves_are_those_drawn(tmp_path, monkeypatch):
     lines = [("a", False, 2.0), ("diffusion:side=1000", True, 3.0), ("diffusion:side=200", True, 4.0)]
     table = pd.DataFrame(
         {"matrix": matrix, "right-hand side": "random", "way": "w", "bits": 16, "times faster than r": ratio}
+        | {"status": "CONVERGED"}
         for matrix, _, ratio in lines
     )
     with show.styled():

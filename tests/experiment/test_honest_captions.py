@@ -1,4 +1,4 @@
-"""Captions say what would mislead if it were left unsaid: threads, stand-ins, systems that nobody solves, wrong sums."""
+"""Captions say what would mislead if it were not said: threads, stand-ins, systems that nobody solves, wrong sums."""
 
 import re
 
@@ -31,7 +31,9 @@ ONE_THREAD = {
 def said(tmp_path, monkeypatch):
     """Return a function that shows a program without figures, and returns the captions of these and the tables."""
     captions = {}
-    monkeypatch.setattr(output.Output, "figure", lambda *_, suffix="", caption, **__: captions.update({suffix: caption}))
+    monkeypatch.setattr(
+        output.Output, "figure", lambda *_, suffix="", caption, **__: captions.update({suffix: caption})
+    )
 
     def of(program):
         if not show.has_rows(program, recorded()):

@@ -81,7 +81,7 @@ def test_data_have_whole_names_and_the_best_of_a_short_head_is_bold(tmp_path):
 @pytest.mark.parametrize(
     ("given", "best", "said"),
     [
-        ("Times", {"ms": "least by graph"}, "Times. Bold: the least of each graph."),
+        ("Times", {"ms": "least by graph"}, "Times. Bold: the least 'ms' of each graph."),
         ("Times; bold: the fastest", {"ms": "least by graph"}, "Times; bold: the fastest."),
         ("Times", {"s": "least"}, "Times."),
     ],

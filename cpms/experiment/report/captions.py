@@ -236,6 +236,18 @@ def three_digits(value: float) -> str:
     return f"{float(f'{value:.3g}'):g}"
 
 
+def threads_of_all(rows: pd.DataFrame) -> str:
+    """Return the number of threads that a process had in rows of one machine, or ``all`` if they do not hold it.
+
+    Examples
+    --------
+    >>> threads_of_all(pd.DataFrame({"threads": [2, 2]})), threads_of_all(pd.DataFrame())
+    ('2', 'all')
+    """
+    known = rows["threads"].dropna() if "threads" in rows else []
+    return f"{known.iloc[0]:g}" if len(known) else "all"
+
+
 def some(names: Iterable[str]) -> str:
     """Return names with commas between them; if there are many or long ones, the first and the number of the others.
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.captions import spread
+from cpms.experiment.report.captions import spread, threads_of_all
 
 NEEDS = ["cpu_speed"]
 
@@ -35,6 +35,6 @@ def show(rows, out):
     out.table(
         pd.DataFrame(lines),
         caption="Whole float64 solves to 1e-10, and how many times faster than a SciPy loop "
-        f"beside them, repetition by repetition. SciPy runs on one thread, engine cpu on {rows.threads.iloc[0]:g}",
+        f"beside them, repetition by repetition. SciPy runs on one thread, engine cpu on {threads_of_all(rows)}",
         best={"median, s": "least by graph"},
     )

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
+from cpms.experiment.report.captions import threads_of_all
 from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.palette import colour
 
@@ -61,7 +62,7 @@ def show(rows, out):
 
 def _threads(rows, suffix):
     """Return on how many threads of a processor contestants run, as a sentence behind others."""
-    return "" if suffix else f". NumPy uses one thread, cpms and copies {rows.threads.iloc[0]:g}"
+    return "" if suffix else f". NumPy uses one thread, cpms and copies {threads_of_all(rows)}"
 
 
 def _copies(rows):

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
+from cpms.experiment.report.captions import threads_of_all
 from cpms.experiment.report.intervals import geometric
 from cpms.experiment.report.speedup_figures import looks_of_means, mean_rows
 
@@ -16,7 +17,7 @@ def show(rows, out):
     lines = [line for _, row in rows.iterrows() for line in _lines(row)]
     table = pd.DataFrame(lines)
     what = f"Conjugate gradients to the same certified residual, {rows.tol.iloc[0]:g}"
-    threads = f"SciPy's products use one thread, ours {rows.threads.iloc[0]:g}"
+    threads = f"SciPy's products use one thread, ours {threads_of_all(rows)}"
     out.table(
         table.drop(columns="bits"),
         caption=f"{what}: medians of whole calls, and times faster than SciPy's, whole and solver alone. {threads}",

@@ -21,6 +21,7 @@ MOST_OF_POISSON = 1.07
 def show(rows, out):
     table = pd.DataFrame([line for _, row in rows[rows.status == "ok"].iterrows() for line in _lines(row)])
     of_basis = "GMRES(100): iterations and mean bits read of a basis value, by the basis"
+    left_out = _left_out(table)
     out.table(table, caption=of_basis, timed=False)
     held = table[table.comparable & (table.basis != "fp64")]
     means = [
@@ -35,17 +36,26 @@ def show(rows, out):
         }
         for (named, basis), part in held.groupby(["matrices", "basis"], sort=False)
     ]
-    of_means = "Means over the systems that both solve"
+    of_means = f"Means over the systems that both solve{left_out}"
     out.table(pd.DataFrame(means), suffix="_means", caption=of_means, timed=False)
     out.figure(
         _figure(held, out),
         caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a system "
-        f"that both solve: a tick within {100 * NEAR:g} % of 1, above the line, or below it if its matrix was held "
-        f"out; else a circle, hollow if held out, and named beyond {100 * FAR:g} %. Bytes: as many whole bytes of a "
-        "basis value are read as the residual asks for; blocks: of values that share exponents",
+        f"that both solve{left_out}: a tick within {100 * NEAR:g} % of 1, above the line, or below it if its matrix "
+        f"was held out; else a circle, hollow if held out, and named beyond {100 * FAR:g} %. Bytes: as many whole bytes "
+        "of a basis value are read as the residual asks for; blocks: of values that share exponents",
         alt=_in_words(held),
         timed=False,
     )
+
+
+def _left_out(table):
+    """Return how many systems one of both bases does not solve, and of these float64's, as a text in brackets."""
+    systems = ["matrix", "right-hand side"]
+    missed = table[~table.comparable].drop_duplicates(systems)
+    solved = table[(table.basis == "fp64") & (table.status == "CONVERGED")].merge(missed[systems], on=systems)
+    of_double = f"of which float64 solves {len(solved)}" if len(solved) else "which float64 does not solve either"
+    return f" (left out: {len(missed)} of {len(table.drop_duplicates(systems))}, {of_double})" if len(missed) else ""
 
 
 def _in_words(held):
