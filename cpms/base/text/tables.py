@@ -130,7 +130,7 @@ def is_best(table: pd.DataFrame, best: Best | None, among: Sequence[bool] | None
         across, by = bool(matched[1]), matched[3]
         end: Any = "min" if matched[2] == "least" else "max"
         values = table[column].astype(float)
-        values = values if among is None else values.where([*among])
+        values.iloc[[place for place, may_be in enumerate(() if among is None else among) if not may_be]] = float("nan")
         limit: Any
         if across:
             limit = table[[other for other, same in chosen.items() if same == rule]].astype(float).agg(end, axis=1)

@@ -244,8 +244,8 @@ def threads_of_all(rows: pd.DataFrame) -> str:
     >>> threads_of_all(pd.DataFrame({"threads": [2, 2]})), threads_of_all(pd.DataFrame())
     ('2', 'all')
     """
-    known = rows["threads"].dropna() if "threads" in rows else []
-    return f"{known.iloc[0]:g}" if len(known) else "all"
+    known = [*rows["threads"].dropna()] if "threads" in rows else []
+    return f"{known[0]:g}" if known else "all"
 
 
 def some(names: Iterable[str]) -> str:

@@ -151,7 +151,7 @@ class Output:
         rows, apart = self._of_some(of)
         in_words = shorter(table)
         short, best = with_short_names(table, in_words), {in_words(name): rule for name, rule in (best or {}).items()}
-        lines, worthy = among or ("", None)
+        lines, worthy = (among[0], [*among[1]]) if among else ("", None)
         bold = "" if "bold" in caption.casefold() else best_in_words(short, best, worthy, lines)
         caption = _sentences(caption, bold, said=self._provenance(rows, apart, self._note_on(rows, apart), timed))
         self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))

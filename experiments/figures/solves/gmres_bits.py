@@ -42,8 +42,8 @@ def show(rows, out):
         _figure(held, out),
         caption="GMRES(100) with a basis of few bits: iterations over those with a float64 basis. A mark is a system "
         f"that both solve{left_out}: a tick within {100 * NEAR:g} % of 1, above the line, or below it if its matrix "
-        f"was held out; else a circle, hollow if held out, and named beyond {100 * FAR:g} %. Bytes: as many whole bytes "
-        "of a basis value are read as the residual asks for; blocks: of values that share exponents",
+        f"was held out; else a circle, hollow if held out, and named beyond {100 * FAR:g} %. Bytes: as many whole "
+        "bytes of a basis value are read as the residual asks for; blocks: of values that share exponents",
         alt=_in_words(held),
         timed=False,
     )
