@@ -82,6 +82,17 @@ def test_matrices_that_nobody_solves_are_named(said, program):
         assert all(name in text.partition("Machine")[0] for name in nobodys)
 
 
+@pytest.mark.parametrize("program", ["refine", "road"])
+def test_quoted_times_are_said_to_be_quoted_wherever_they_are(said, program):
+    figures, tables = said(program)
+    held = [text.partition("\n") for text in (path.read_text() for path in tables.values())]
+    texts = [caption for caption, _, table in held if "cuGraph over" in table or "over cuGraph" in table]
+    texts += [caption for caption in figures.values() if "cuGraph" in caption]
+    assert len(texts) >= 2
+    for text in texts:
+        assert "quoted from a program outside this repository" in text
+
+
 def test_without_a_matrix_that_nobody_solves_nothing_is_said():
     lines = {"matrix": ["a", "a"], "status": ["CONVERGED", "STAGNATED"]}
     assert unsolved(pd.DataFrame(lines), ("b",)) == ""

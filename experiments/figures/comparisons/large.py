@@ -23,7 +23,7 @@ def show(rows, out):
             pd.DataFrame(lines).sort_values(["graph", "method"]),
             best={"prepare and solve, s": "least by graph"},
             caption=f"Large random graphs on {rows[on_gpu].gpu.iloc[0]} to 1e-10, medians; a solve brings ranks to "
-            f"main memory. {_REPORT}",
+            f"main memory. {_REPORT}, so that times faster compares two GPUs, too",
             of=NEEDS[:2],
         )
     if not on_gpu.all():

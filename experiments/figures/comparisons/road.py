@@ -47,7 +47,7 @@ def show(rows, out):
     machine = " and ".join([rows.cpu.iloc[0], *rows.get("gpu", pd.Series()).dropna().unique()])
     repeated = (
         f"medians of {rows.rounds.iloc[0]} in turn, {rows.old_rounds.iloc[0]} where processors build and certify, of "
-        "edges in random order (permuted); cuGraph's times are quoted, of "
+        "edges in random order (permuted); cuGraph's times are quoted from a program outside this repository, of "
         f"an {' and '.join(quoted.gpu.unique())}, of edges that are not permuted, and nothing is certified there"
     )
     out.table(
@@ -81,8 +81,9 @@ def show(rows, out):
         f"medians; lines: {interval_text(rows, *samples, capped=True)}{UNSEEN}; colour: fewest bits that sweeps read. "
         "Refine and power build, solve and check on the GPU; triangles: refine whose graph processors build and whose "
         "ranks they check. Below the line: graphs chosen before anything was measured on them. cuGraph's times, in "
-        f"float64, are quoted, of an {' and '.join(quoted.gpu.unique())}, of edges in order and without a certificate; "
-        "without a cross no time was published",
+        "float64 to 1e-10, are quoted from a program outside this repository, of an "
+        f"{' and '.join(quoted.gpu.unique())}, of edges in order and without a certificate; graphs without a cross "
+        "have none",
     )
 
 

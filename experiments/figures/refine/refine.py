@@ -33,6 +33,7 @@ ABOVE = 0.47
 """Distance of the marks of power iteration from the middle of their bars, in rows."""
 HATCHED = {"hatch": "//////", "edgecolor": "white", "linewidth": 0.0}
 """The look of sweeps in 64 bits, whose colour is the grey of 16 and 48 bits in print."""
+QUOTED = "cuGraph's times are quoted from a program outside this repository, of another run"
 HEADLINE = ("over best own fp64", "over cuSPARSE", "over CSR or COO")
 
 
@@ -52,11 +53,10 @@ def show(rows, out, beside):
         "feedback where each sweep reduces the residual strongly, over the trimmed core alone where the level solve "
         "pays; 'all nodes' has no level solve, 'bits alone' no Anderson acceleration either; "
         "'error' is in L1 against a float64 solution at 1e-14, 'bound' what the residual recomputed in float64 allows; "
-        "cuGraph's are of another run, "
-        "its fp32 to 1e-6; 'over cuSPARSE' is over CSR, 'over CSR or COO' over the faster of the two; spread: "
-        "interquartile range over the median",
+        f"{QUOTED}, its fp32 to 1e-6; 'over cuSPARSE' is over CSR, 'over CSR or COO' over the faster of the two; "
+        "spread: interquartile range over the median",
     )
-    means = "Geometric means over the graphs, and the worst graph"
+    means = f"Geometric means over the graphs of how many times faster method refine is, and the worst graph; {QUOTED}"
     out.table(_means(table), suffix="_means", caption=means, of=NEEDS)
     out.table(
         _headline(table, rows),
