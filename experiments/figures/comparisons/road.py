@@ -71,7 +71,8 @@ def show(rows, out):
     out.table(
         pd.DataFrame([line for row, result in found for line in _required(row, result, quoted)]),
         suffix="_targets",
-        caption="Figures of method refine beside what was asked of them before they were measured",
+        caption="Figures of method refine beside what was asked of them before they were measured; cuGraph's times are "
+        "quoted from a program outside this repository",
     )
     drawn = pd.DataFrame([line for row, result in found for line in _drawn(row, result, quoted)])
     samples = [f"{way}_samples_s" for way in WAYS]
