@@ -127,6 +127,20 @@ def test_many_entries_have_common_extremes_with_their_labels():
     assert made(draw) == "share: 9 marks, from 1 (k = 0, entry 0) to 9 (k = 8, entry 8)."
 
 
+@pytest.mark.parametrize("panels_drawn", [1, 4, 9])
+def test_a_text_too_long_to_be_heard_has_common_extremes_of_each_panel(panels_drawn):
+    figure, grid = plt.subplots(panels_drawn, squeeze=False)
+    for axes in grid.flat:
+        for name in "abc":
+            axes.plot(range(3), [ord(name), 1, 2], "o", label=f"a contestant with a long name {name}")
+        axes.set(xlabel="k", ylabel="share")
+    plt.close(figure)
+    text, long = described(figure), panels_drawn > 4
+    assert text.count("9 marks, from 1 (k = 1, ") == (panels_drawn if long else 0)
+    assert text.count("3 marks (") == (0 if long else 3 * panels_drawn)
+    assert len(text) <= 1100
+
+
 def test_a_program_may_write_its_own_text(tmp_path):
     out = output.Output(tmp_path, "x", print)
     for given, expected in (("Own.", "Own."), ("", "panel: 1 mark at 2 (1).")):

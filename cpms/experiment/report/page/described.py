@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_SERIES = 6
 """Most entries of a legend with extremes of their own; with more entries, a panel has common extremes."""
-_LONGEST = 60
-"""Most characters of a name in a text."""
+_LONGEST, _LONGEST_TEXT = 60, 1100
+"""Most characters of a name in a text, and of a text whose panels have extremes of each series."""
 _PLACES, _LABEL = "_cpms_places", "_cpms_label"
 """Attributes of an artist: the names of the places of its points, and its own name."""
 _NUMBER = re.compile("[\\s\\d.,e\u00d7+\u2212\u207a\u207b\u2070\u00b9\u00b2\u00b3\u2074-\u2079-]*")
@@ -67,6 +67,8 @@ def name_places(artist: Any, names: Iterable[object], label: str = "") -> None:
 def described(figure: Figure) -> str:
     """Return a figure in words, one sentence for each panel.
 
+    A text that would be too long to be heard has common extremes of each kind of mark in a panel.
+
     Examples
     --------
     >>> from matplotlib.figure import Figure
@@ -78,15 +80,18 @@ def described(figure: Figure) -> str:
     >>> described(figure)
     'times faster: 3 marks (ours), from 1 (second) to 3 (first).'
     """
-    return " ".join(_sentence(figure, axes) for axes in figure.axes if axes.axison)
+    text, brief = (
+        " ".join(_sentence(figure, axes, most) for axes in figure.axes if axes.axison) for most in (_MOST_SERIES, 1)
+    )
+    return text if len(text) <= _LONGEST_TEXT else brief
 
 
-def _sentence(figure: Figure, axes: Axes) -> str:
-    """Return a panel in words."""
+def _sentence(figure: Figure, axes: Axes, most: int) -> str:
+    """Return a panel in words, with extremes of at most so many series of a kind."""
     across = _is_named(axes.yaxis) or _has_lying_bars(axes)
     quantity = _label(figure, axes, across)
     head = ", ".join(filter(None, [_plain(axes.get_title()), quantity])) or "panel"
-    found = list(_joined(_series(figure, axes)))
+    found = list(_joined(_series(figure, axes), most))
     return f"{head}: {'; '.join(map(_clause, found)) if found else 'no values'}."
 
 
@@ -122,7 +127,7 @@ def _at(value: float, place: str) -> str:
     return f"{three_digits(value)} ({place})" if place else three_digits(value)
 
 
-def _joined(found: Iterable[Series]) -> Iterator[Series]:
+def _joined(found: Iterable[Series], most: int) -> Iterator[Series]:
     """Join series of one kind and label; with too many labels, join all of a kind and put labels at the extremes.
 
     Dots beside marks, such as the graphs of means, are joined in any case.
@@ -133,7 +138,7 @@ def _joined(found: Iterable[Series]) -> Iterator[Series]:
     kinds = [kind for kind, _ in groups]
     for kind in dict.fromkeys(kinds):
         own = {label: parts for (of_kind, label), parts in groups.items() if of_kind == kind}
-        if len(own) <= (1 if kind == "dot" and "mark" in kinds else _MOST_SERIES):
+        if len(own) <= (1 if kind == "dot" and "mark" in kinds else most):
             for label, parts in own.items():
                 yield _pooled(kind, label, parts)
             continue
