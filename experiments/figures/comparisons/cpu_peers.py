@@ -23,7 +23,8 @@ def show(rows, out):
     out.table(
         table.rename(columns={name: f"{name}, ms" for name in solved}),
         caption=f"{what}, medians of solves in turn, each at the loosest tolerance that keeps an error of "
-        f"{rows.error.iloc[0]:g} in L1; bold: the fastest of a graph. {threads_of(rows)}",
+        f"{rows.error.iloc[0]:g} in L1; bold: the fastest of a graph; alone: other programs "
+        f"alone, without our {LOOP} loop. {threads_of(rows)}",
         best={f"{name}, ms": "row least" for name in solved},
     )
     out.table(

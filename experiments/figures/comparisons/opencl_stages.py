@@ -19,8 +19,8 @@ GROUP = "work-items in a group"
 _APART = 0.01
 """Million nodes by which marks of our ratios lie beside their number, so that none hides another."""
 KERNELS = (
-    "Edges, rows: a work-item an edge, whose sum is atomic, or a row. Exchange: a kernel that first stores what each "
-    "node passes on, which saves a division an edge"
+    "Edges: a work-item each, whose sum is atomic; rows: a work-item each; exchange: a kernel that stores first what "
+    "each node passes on"
 )
 """The names of stages, for captions."""
 ADDS = {"add_atomically": "atomic sum", "add_plainly": "plain sum (wrong)", "add_nothing": "no sum (wrong)"}

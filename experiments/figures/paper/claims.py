@@ -22,8 +22,8 @@ def show(rows, out):
         pd.DataFrame(lines),
         caption="Statements of the paper's text on its V100, and the same of stand-ins of its graphs on "
         f"{rows.gpu.dropna().iloc[0]}, over float64 in the same kernel and layout: geometric mean, and from least to "
-        "most over the graphs; its kernel: a thread a row; ours: the faster of that and of balanced rows. A statement "
-        f"holds by the mean or, of 'never' and 'slower', by all graphs in CSR. {STAND_INS}",
+        "most over the graphs; its kernel: built here as the paper's, a thread a row; ours: the faster of that and of "
+        f"balanced rows. A statement holds by the mean or, of 'never' and 'slower', by all graphs in CSR. {STAND_INS}",
     )
 
 

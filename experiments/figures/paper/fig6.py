@@ -12,7 +12,7 @@ NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
 BITS = {"cpms2": 32, "cpms4": 16}
 """Storages, and the fewest bits that they read."""
 MARKS = {"cuda": "o", "cuda_thread_rows": "s"}
-NAMES = {"cuda": "ours", "cuda_thread_rows": "the paper's kernel"}
+NAMES = {"cuda": "ours", "cuda_thread_rows": "as the paper's kernel"}
 RATIOS = ["over own fp64", "over cuSPARSE", "V100 over fp64"]
 
 
@@ -38,8 +38,8 @@ def show(rows, out):
         caption=f"Whole solves to {drawn.tol.iloc[0]:g} on {gpu} over float64 in the same kernels and layout, medians "
         f"with {interval_text(rows)}, and geometric means over {_counts(drawn)} with theirs; above 1 faster. Colour: "
         "storage, and the fewest bits that its sweeps read before they rise to 64; marker: the faster of two kernels "
-        "of ours, or the paper's; hollow: the authors' V100, in CSR, on the paper's own graphs, from their raw "
-        f"timings. {too_large(rows)}",
+        "of ours, or one built as the paper's, a thread a row; hollow: the authors' V100, in CSR, on the paper's own "
+        f"graphs, from their raw timings. {too_large(rows)}",
     )
 
 
