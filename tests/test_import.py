@@ -71,3 +71,39 @@ def test_cached_loops_load_nothing_that_only_compilation_needs():
 def test_modules_for_users_load_when_they_are_named():
     assert "cpms.precision.refinement_policy" not in loaded_after("import cpms")
     assert "cpms.precision.refinement_policy" in loaded_after("import cpms; cpms.AdaptiveReduction((cpms.FP16,))")
+
+
+OPTIONAL = {
+    "cupy": ("cpms.pagerank(graph, engine='cuda')", "pip install 'cpms[cuda13]'"),
+    "mpi4py": ("cpms.pagerank(graph, engine='mpi')", "pip install 'cpms[mpi]'"),
+    "pyopencl": ("cpms.pagerank(graph, engine='opencl')", "pip install 'cpms[opencl]'"),
+    "networkx": ("cpms.load('graph.gml')", "pip install networkx"),
+    "backports": ("cpms.load('graph.txt.zst')", "pip install backports.zstd"),
+    "igraph": ("cpms.load('reordered:of=rmat:scale=4,by=communities')", "pip install igraph"),
+    "pyamg": ("import_module('cpms.sources.matrices').generate('pyamg:airfoil')", "pip install pyamg"),
+    "skfem": ("import_module('cpms.sources.matrices').generate('elements:points=20')", "pip install scikit-fem"),
+    "hypothesis": ("cpms.testing.finite_floats", "pip install hypothesis"),
+    "cuda": ("import_module('cpms.backends.cuda.kernels.cubins').installed_nvrtc()", "pip install cuda-bindings"),
+}
+
+
+def test_what_needs_an_absent_library_says_how_to_install_it(tmp_path):
+    (tmp_path / "graph.gml").write_text("graph [ ]")
+    (tmp_path / "graph.txt.zst").write_bytes(bytes.fromhex("28b52ffd"))
+    program = [
+        "import sys",
+        "from importlib import import_module",
+        f"sys.modules.update(dict.fromkeys({[*OPTIONAL, 'compression.zstd']}))",
+        "import cpms",
+        "graph = cpms.load('grid:rows=3,columns=3')",
+        f"for call in {[call for call, _ in OPTIONAL.values()]}:",
+        "    try:",
+        "        print(eval(call))",
+        "    except cpms.UnavailableError as error:",
+        "        print(str(error))",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(program)], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    for sentence, (_, command) in zip(done.stdout.splitlines(), OPTIONAL.values(), strict=True):
+        assert command in sentence

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 import cpms
 
@@ -44,3 +45,14 @@ def test_citation_has_what_its_format_asks_for_and_the_five_reports():
 def test_changes_have_a_section_for_this_version(version):
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert version in headings
+
+
+def test_constraints_hold_each_dependency_to_the_lowest_version_that_is_declared():
+    groups = [PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"].values()]
+    declared = {Requirement(text) for group in groups for text in group}
+    lines = (ROOT / "tests" / "lowest.txt").read_text(encoding="utf-8").splitlines()
+    constraints = {Requirement(line) for line in lines if not line.startswith("#")}
+    on_processors = {each for each in declared if not each.name.startswith("cupy")}  # CuPy is installed on GPUs alone.
+    assert {(each.name, str(each.specifier).replace(">=", "==")) for each in on_processors} == {
+        (each.name, str(each.specifier)) for each in constraints if each.name != "pyparsing"
+    }

@@ -36,7 +36,9 @@ from cpms.storage.corner_patterns import corner_arrays, fitting, special_sizes
 try:
     from hypothesis import strategies as st
 except ImportError as error:  # pragma: no cover
-    raise UnavailableError("cpms.testing needs Hypothesis; install it, or cpms with its extra 'test'") from error
+    raise UnavailableError(
+        "cpms.testing draws values by Hypothesis, which is not installed; pip install hypothesis"
+    ) from error
 
 from cpms.testing.drawn_graphs import drawn_graph, drawn_graph_with_a_core
 

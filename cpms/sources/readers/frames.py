@@ -117,6 +117,8 @@ def from_columns(given: Any, options: ReadOptions) -> EdgeList:
         frame = pd.DataFrame(dict(enumerate(columns)))
     except UnicodeError as error:
         raise InputError(f"{label} hold a name that is no Unicode text ({quoted(str(error))})") from None
+    except OverflowError as error:  # Up to version 3.0, pandas makes float64 of integers that have no 64 bits.
+        raise InputError(f"{label}: a column holds what is no number ({quoted(str(error))})") from None
     if options.weights == "ignore":
         frame = frame.iloc[:, :2]
     return _edges(frame, [str(place + 1) for place in range(frame.shape[1])], "graph", label, options, form="arrays")

@@ -14,13 +14,15 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from cpms.backends.cuda.kernels import template
 from cpms.backends.cuda.kernels.units import common_units
 from cpms.base import package_data
 from cpms.base.atomic_files import replacing
-from cpms.base.errors import CpmsError
+from cpms.base.errors import CpmsError, UnavailableError
 from cpms.base.text.terminal import say
 
 OPTIONS = ("-std=c++17",)
@@ -106,10 +108,15 @@ def installed_nvrtc() -> Nvrtc:
     ------
     CpmsError
         From its call, if a text does not compile.
-    ImportError
+    UnavailableError
         If ``cuda-bindings`` is not installed.
     """
-    from cuda.bindings import nvrtc
+    try:
+        nvrtc: Any = import_module("cuda.bindings.nvrtc")
+    except ImportError:
+        raise UnavailableError(
+            "kernels are compiled by NVRTC: pip install cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-cccl"
+        ) from None
 
     def compiled(text: str, options: tuple[str, ...]) -> bytes:
         _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernels.cu", 0, [], [])
@@ -132,7 +139,11 @@ def _main() -> None:
     parser.add_argument("architectures", nargs="*", default=ARCHITECTURES, metavar="sm_XX")
     parser.add_argument("--into", type=Path, default=folder())
     arguments = parser.parse_args()
-    made = build(arguments.into, arguments.architectures, installed_nvrtc())
+    try:
+        nvrtc = installed_nvrtc()
+    except UnavailableError as error:
+        raise SystemExit(f"error: {error}") from None
+    made = build(arguments.into, arguments.architectures, nvrtc)
     size = sum(path.stat().st_size for path in made)
     say(f"{len(made)} cubins of {size:,} bytes in {arguments.into}")
 

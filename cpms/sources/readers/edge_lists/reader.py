@@ -179,24 +179,30 @@ def numbers_of(block: Block, form: LineForm) -> Floats:
     """
     if block.numbers is not None:
         return block.numbers
+    try:
+        return _read_numbers(block.data, form, np.float64)
+    except ValueError:  # Before version 3, pandas makes no float64 of a number beyond its range.
+        return _read_numbers(block.data, form, np.object_)
+
+
+def _read_numbers(data: bytes, form: LineForm, dtype: type[np.generic]) -> Floats:
     import pandas as pd
 
     place = form.places[2]
     frame: pd.DataFrame = pd.read_csv(
-        io.BytesIO(block.data),
+        io.BytesIO(data),
         sep=r"\s+" if form.separator is None else form.separator,
         skipinitialspace=True,
         header=None,
         usecols=[place],
-        dtype={place: np.float64},
+        dtype={place: dtype},
         engine="c",
         encoding="latin-1",  # Fields that are read are ASCII, as checked; others may hold any bytes.
         na_filter=False,
         quoting=csv.QUOTE_NONE,
         **_exact_numbers(pd.__version__),
     )
-    numbers: Floats = frame[place].to_numpy()
-    return numbers
+    return frame[place].to_numpy(dtype=np.float64)
 
 
 def _exact_numbers(version: str) -> dict[str, Any]:
