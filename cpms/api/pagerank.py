@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from cpms.api.preparation import Certify
@@ -18,6 +18,7 @@ from cpms.contracts.status import Step
 from cpms.formats.formats import Format
 from cpms.graph.graph import Graph
 from cpms.precision.controller_specs import PrecisionGiven
+from cpms.problems.personalization import NodeDistribution
 
 
 @checked_keywords
@@ -33,7 +34,7 @@ def pagerank(
     norm: Norm = "l1",
     max_iterations: int = 1000,
     iterations: int | None = None,
-    personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
+    personalization: NodeDistribution | None = None,
     dangling: Dangling = "teleport",
     start: Floats | None = None,
     controller: PrecisionGiven | None = None,

@@ -44,6 +44,7 @@ from cpms.graph.fingerprint import fingerprint
 from cpms.graph.graph import Graph
 from cpms.precision.controller_specs import PrecisionGiven, given_precision
 from cpms.problems.pagerank import Problem
+from cpms.problems.personalization import NodeDistribution
 from cpms.storage.device import failures_explained, free_unused
 
 
@@ -154,7 +155,7 @@ class PageRank:
     def prepare(
         self,
         *,
-        personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
+        personalization: NodeDistribution | None = None,
         dangling: Dangling = "teleport",
     ) -> None:
         """Choose the engine and prepare the matrix now; without this call the first solve does both.
@@ -181,7 +182,7 @@ class PageRank:
     def solve(
         self,
         *,
-        personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
+        personalization: NodeDistribution | None = None,
         tol: float = 1e-10,
         norm: Norm = "l1",
         max_iterations: int = 1000,

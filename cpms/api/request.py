@@ -30,14 +30,14 @@ from cpms.precision.controllers import Controller, default_controller
 from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_formats, planned_storage
 from cpms.problems.initial_guess import initial_guess
 from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import dangling_rule, teleport_distribution
+from cpms.problems.personalization import NodeDistribution, dangling_rule, teleport_distribution
 from cpms.storage.device import host_float64, uniform_on_device
 
 Method = Literal["power", "refine"]
 METHODS: tuple[str, ...] = get_args(Method)
 Personalization = int | str | Sequence[int | str] | Mapping[int | str, float]
 """The teleport distribution of a query, as a caller may give it."""
-Dangling: TypeAlias = DanglingRule | Sequence[int | str] | Mapping[int | str, float] | Floats
+Dangling: TypeAlias = DanglingRule | NodeDistribution
 """Where the mass of dangling nodes goes: by a rule, or to a distribution of its own."""
 
 
@@ -134,7 +134,7 @@ def resolve(
     precision: Controller | RefinementPolicy | None,
     layout: str = "auto",
     iterations: int | None = None,
-    personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
+    personalization: NodeDistribution | None = None,
     queries: Iterable[Personalization] | None = None,
 ) -> Request:
     """Decide everything that a solve needs; parameters are those of `cpms.PageRank` and its solves.
@@ -204,7 +204,7 @@ def resolve_again(
     dangling: Dangling,
     start: Floats | None,
     iterations: int | None = None,
-    personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
+    personalization: NodeDistribution | None = None,
     queries: Iterable[Personalization] | None = None,
 ) -> Request:
     """Return the request of another solve with the engine, format, layout and policy of an earlier one.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms.api.iterated import Iterated
 from cpms.base.text.html_table import html_table
 from cpms.base.validation import described, finite, shortened, shown
 from cpms.certify.roundoff import error_bound
@@ -44,7 +45,7 @@ _TOP_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result:
+class Result(Iterated):
     """Ranks of a graph, with the history and the certificate of the solve.
 
     Attributes
@@ -109,12 +110,11 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the HTML view of notebooks: a summary of the solve, and the highest ranks."""
-        by_bits = ", ".join(f"{count} of {bits} bits" for bits, count in self.iterations_by_bits.items())
         summary = [
             ("graph", shortened(self.graph.name)),
             ("status", self.status.value),
             ("method", f"{self.method} in {shortened(self.storage)} on {self.engine}"),
-            ("iterations", f"{self.iterations} ({by_bits})"),
+            ("iterations", self._counts()),
             ("residual", shown(finite(self.residual_l1))),
             ("error bound", shown(finite(self.error_bound))),
         ]
@@ -125,16 +125,6 @@ class Result:
     def converged(self) -> bool:
         """Whether the recomputed residual is below tol; False for a solve of a fixed number of iterations."""
         return self.status is Status.CONVERGED
-
-    @property
-    def iterations(self) -> int:
-        """Number of iterations at any precision."""
-        return len(self.history)
-
-    @property
-    def iterations_by_bits(self) -> dict[int, int]:
-        """Number of iterations by the bits that they read of a value, fewest bits first."""
-        return dict(sorted(Counter(step.bits for step in self.history).items()))
 
     @property
     def iterations_by_bits_written(self) -> dict[int, int]:
@@ -185,10 +175,7 @@ class Result:
         >>> cpms.pagerank(cpms.Graph.from_edges([0, 1, 2], [1, 2, 1])).plot().get_ylabel()
         'residual (l1)'
         """
-        from cpms.analysis.convergence import plot_residuals
-
-        steps = [(step.iteration, step.residual, step.bits) for step in self.history]
-        return plot_residuals(steps, tol=self.tol, label=f"residual ({self.norm})", axes=axes)
+        return self._plot(self.tol, f"residual ({self.norm})", axes)
 
     def trace(self) -> pd.DataFrame:
         """Return the history as a table: iteration, residual, bits, read, write, mass, seconds.

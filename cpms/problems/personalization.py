@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,11 @@ from cpms.base.validation import consistent, described, real, require_real
 from cpms.graph.graph import Graph
 from cpms.storage.device import host_float64
 
+NodeDistribution: TypeAlias = Sequence[int | str] | Mapping[int | str, float] | Floats
+"""A distribution as users give it: node ids or names, weights of some nodes, or the weights of all."""
 
-def teleport_distribution(
-    graph: Graph, personalization: Sequence[int | str] | Mapping[int | str, float] | Floats
-) -> Floats:
+
+def teleport_distribution(graph: Graph, personalization: NodeDistribution) -> Floats:
     """Return the teleport distribution v of sum 1, shape (nodes,).
 
     Raises

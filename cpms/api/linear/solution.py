@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cpms.api.iterated import Iterated
 from cpms.base.text.html_table import html_table
 from cpms.base.types import Floats
 from cpms.base.validation import finite, shown
@@ -39,7 +39,7 @@ def certified_status(status: SolveStatus, certificate: Certificate, tol: float) 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Solution:
+class Solution(Iterated):
     """A solution of A x = b, with the proof of how good it is.
 
     Attributes
@@ -104,13 +104,12 @@ class Solution:
 
     def _repr_html_(self) -> str:
         """Return the view of notebooks."""
-        by_bits = ", ".join(f"{count} of {bits} bits" for bits, count in self.iterations_by_bits.items())
         return html_table(
             [
                 ("status", self.status.value),
                 ("method", f"{self.method} on {self.engine}, matrix in {self.storage}"),
                 ("preconditioner", self.preconditioned_by),
-                ("iterations", f"{self.iterations} ({by_bits})"),
+                ("iterations", self._counts()),
                 ("certified residual over ||b||", shown(finite(self.residual))),
                 ("normwise backward error", shown(finite(self.certificate.normwise_backward_error))),
                 ("why", self.reason),
@@ -146,16 +145,6 @@ class Solution:
         """The preconditioner with its format, such as "jacobi in fp64"; "none" without one."""
         return "none" if self.preconditioner is None else f"{self.preconditioner} in {self.preconditioner_storage}"
 
-    @property
-    def iterations(self) -> int:
-        """Number of iterations at any precision."""
-        return len(self.history)
-
-    @property
-    def iterations_by_bits(self) -> dict[int, int]:
-        """Number of iterations by the bits that they read of a vector's value, fewest bits first."""
-        return dict(sorted(Counter(step.bits for step in self.history).items()))
-
     def to_frame(self) -> pd.DataFrame:
         """Return the solution as a table: unknown (its place) and value."""
         import pandas as pd
@@ -167,10 +156,7 @@ class Solution:
 
         Without ``axes`` the panel is that of a new figure, one column of a journal wide.
         """
-        from cpms.analysis.convergence import plot_residuals
-
-        steps = [(step.iteration, step.residual, step.bits) for step in self.history]
-        return plot_residuals(steps, tol=self.tol, label="residual over ||b||", axes=axes)
+        return self._plot(self.tol, "residual over ||b||", axes)
 
     def trace(self) -> pd.DataFrame:
         """Return the history as a table: iteration, residual, bits, bytes_read, seconds, exact, column."""
@@ -180,7 +166,7 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Eigenpair:
+class Eigenpair(Iterated):
     """The eigenvalue of largest size with its eigenvector.
 
     Attributes
@@ -218,8 +204,3 @@ class Eigenpair:
     def converged(self) -> bool:
         """Whether the certified residual is at most what was asked for."""
         return self.status is SolveStatus.CONVERGED
-
-    @property
-    def iterations(self) -> int:
-        """Number of iterations at any precision."""
-        return len(self.history)

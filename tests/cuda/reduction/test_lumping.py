@@ -170,11 +170,11 @@ def test_wherever_sweeps_end_the_pass_resumes_there(engine, exponent):
     """Full sweeps move x from one array to the other: how many there are depends on the tolerance."""
     problem = Problem(of_one_ring(40, 5))
     found = engine.refinement(problem)
-    assert found._core.graph.nodes == 40
+    assert found.core.graph.nodes == 40
     for _ in range(2):
         ranks, _, history = solve_by_reduction(found, default_policy(FP16), Stopping(10.0**-exponent))
         assert residual.residual(problem, on_host(ranks)) < 1.5 * 10.0**-exponent
-        from_there = found._solve_downstream(refinement.FinalContributions.without_launch(found._core._contributions))
+        from_there = found._solve_downstream(refinement.FinalContributions.without_launch(found.core._contributions))
         assert (on_host(ranks) == on_host(from_there)).all()
     assert len({step.level for step in history}) == 2
 
@@ -189,12 +189,12 @@ def test_of_many_launches_the_last_is_followed(engine, monkeypatch):
 
 
 def test_a_closed_core_loses_nothing_by_a_teleport_of_its_own(engine):
-    closed = engine.refinement(Problem(of_one_ring(40, 5)))._core.graph
+    closed = engine.refinement(Problem(of_one_ring(40, 5))).core.graph
     assert (closed.sink.size, closed.teleport.size, closed.internal_degree) == (1, 40, None)
     open_ended = Graph.from_edges([0, 1, 2, 3, 4, 4], [4, 4, 4, 4, 0, 5])
     found, made = lumped(open_ended, DEAR)
     assert found is None
-    graph = TrimmedRefinement(Problem(open_ended), *made)._core.graph
+    graph = TrimmedRefinement(Problem(open_ended), *made).core.graph
     assert graph.sink is graph.teleport
 
 
@@ -203,7 +203,7 @@ def test_what_leaves_a_merged_core_comes_back_by_its_teleport(engine):
     sources, targets = np.append(ring.sources, np.arange(0, 48, 3)), np.append(ring.targets, np.arange(48, 64))
     problem = Problem(Graph.from_edges(sources, targets))
     found = engine.refinement(problem)
-    places, core = found._level_solve.layout, found._core.graph
+    places, core = found._level_solve.layout, found.core.graph
     assert 12 < places.core < 48
     assert places.downstream[1:] == [16]
     assert on_host(core.degree).sum() - on_host(core.internal_degree).sum() == 16
@@ -216,7 +216,7 @@ def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
     order = np.random.default_rng(5).permutation(ring.nodes).astype(np.int32)
     monkeypatch.setattr(lumping.reordering, "chosen", lambda *_: Reordering.of_order(current.current().upload(order)))
     found = engine.refinement(Problem(ring))
-    assert found._core.graph.nodes == 30
+    assert found.core.graph.nodes == 30
     ranks, *_ = solve_by_reduction(found, default_policy(FP16), Stopping(1e-12))
     assert residual.residual(Problem(ring), on_host(ranks)) < 2e-12
 
@@ -235,7 +235,7 @@ def test_where_teleports_differ_nothing_is_merged(engine, graph, data):
 def test_what_marks_get_wrong_is_refined(engine, monkeypatch):
     graph = Graph.from_edges([0, 1, 2, 3, 0, 1, 2, 3], [1, 2, 3, 0, 2, 0, 1, 1])
     monkeypatch.setattr(lumping, "_hash_targets", lambda rows, _: current.current().arrays.zeros(rows.nodes, np.uint64))
-    assert engine.refinement(Problem(graph))._core.graph.nodes == 1
+    assert engine.refinement(Problem(graph)).core.graph.nodes == 1
     result = cpms.PageRank(graph, method="refine", engine="cuda_fused", solves=1000).solve()
     assert result.converged
     check.answer_is_certified(result)
@@ -275,7 +275,7 @@ def test_web_google_is_swept_by_fewer_nodes(gpu_backend):
         np.add.at(
             hashes, graph.sources, np.random.default_rng(1).integers(0, 2**63, graph.nodes, np.uint64)[graph.targets]
         )
-        assert found._core.graph.nodes == len(np.unique(hashes[graph.in_degree <= 256])) + (graph.in_degree > 256).sum()
+        assert found.core.graph.nodes == len(np.unique(hashes[graph.in_degree <= 256])) + (graph.in_degree > 256).sum()
         result = cpms.PageRank(graph, method="refine", engine="cuda_fused", solves=1000).solve()
     assert result.converged
     check.answer_is_certified(result)

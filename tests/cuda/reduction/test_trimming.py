@@ -236,7 +236,7 @@ def test_sweeps_of_a_core_lose_what_leaves_it(engine, storage):
     random, inside = np.random.default_rng(5), np.arange(60)
     leaving = random.integers(0, 60, 90), 60 + np.arange(90) % 40
     sources, targets = np.append(inside, leaving[0]), np.append(np.roll(inside, -1), leaving[1])
-    core = engine.refinement(Problem(Graph.from_edges(sources, targets, nodes=100)))._core
+    core = engine.refinement(Problem(Graph.from_edges(sources, targets, nodes=100))).core
     core.start(random.random(60))
     made = core.outer_step(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", max_inner=6)
     for size, (before, after) in zip([made.found.l1, *made.inner_l1], itertools.pairwise(made.sums), strict=False):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from cpms.backends.cuda.reduction.level_solve import CoreRows, PermutedRows
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
 from cpms.backends.cuda.reduction.trimming import Cost, Trimming, trim_downstream
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.spmv.padded_csr import ColumnPositions, out_degree, uploaded
+from cpms.backends.cuda.spmv.padded_csr import ColumnPositions, DeviceRows, out_degree, uploaded
 from cpms.base.types import Floats
 from cpms.contracts.batch import Query
 from cpms.contracts.status import Status
@@ -109,7 +109,7 @@ class BatchCore:
         positions[trimming.core :] += np.uint32(1)
         levels = []
         for first, last in pairwise(accumulate(trimming.downstream, initial=trimming.core)):
-            level = _Level.of(f"the nodes downstream of the core of {name}", first, last, rows)
+            level = _level_rows(f"the nodes downstream of the core of {name}", first, last, rows)
             columns, of_level = ColumnPositions(positions, trimming.core), degree[first:last]
             levels.append(BatchGraph.of_rows(problem, level, of_level, of_level, columns))
         return cls(swept, levels, trimming.order, current().to_host(trimming.position), degree, uniform_scores)
@@ -209,18 +209,8 @@ def _solve_level(level: BatchGraph, contributions: Any, teleport: TeleportEntrie
     return mass
 
 
-class _Level(NamedTuple):
-    """Rows downstream of the core, on the device; see `cpms.backends.cuda.spmv.padded_csr.Rows`."""
-
-    name: str
-    nodes: int
-    edges: int
-    indptr: Any
-    sources: Any
-    weights: None = None
-
-    @classmethod
-    def of(cls, name: str, first: int, last: int, rows: PermutedRows) -> _Level:
-        begin, end = rows.edges_before(first), rows.edges_before(last)
-        row_begins = rows.row_begins[first : last + 1] - np.uint32(begin)
-        return cls(name, last - first, end - begin, row_begins, rows.sources[begin:end])
+def _level_rows(name: str, first: int, last: int, rows: PermutedRows) -> DeviceRows:
+    """Return the rows at positions ``first`` to ``last``."""
+    begin, end = rows.edges_before(first), rows.edges_before(last)
+    row_begins = rows.row_begins[first : last + 1] - np.uint32(begin)
+    return DeviceRows(name, last - first, end - begin, row_begins, rows.sources[begin:end], None)

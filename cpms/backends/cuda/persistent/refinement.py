@@ -80,6 +80,8 @@ class CudaRefinement(Refinement):
 
     Attributes
     ----------
+    graph : PersistentGraph
+        The problem's graph on the device.
     follow : callable, optional
         Launches the work that follows the last launch of a solve; called after every launch, since each may be the
         last.
@@ -88,8 +90,8 @@ class CudaRefinement(Refinement):
     follow: Callable[[FinalContributions], None] | None = None
 
     def __init__(self, graph: PersistentGraph) -> None:
-        self._graph, self.damping = graph, graph.damping
-        self.nbytes = self._graph.nbytes
+        self.graph, self.damping = graph, graph.damping
+        self.nbytes = graph.nbytes
         self._contributions, self._next = self._iterates()
         self._residual = current().arrays.zeros(vector_length(graph.nodes), np.float64)
         self._launches: dict[tuple[FloatFormat, bool], Launch] = {}
@@ -120,23 +122,18 @@ class CudaRefinement(Refinement):
         """8 bits where nodes keep their rounding errors, since this costs no additional sweep there."""
         return E5M2 if self.error_feedback and self._may_feed_back(E5M2) else None
 
-    @property
-    def graph(self) -> PersistentGraph:
-        """The problem's graph on the device."""
-        return self._graph
-
     def start(self, values: Floats, *, from_rounded: bool | None = None) -> None:
         """Begin at values in host or device memory.
 
         ``from_rounded`` allows a rounded start; by default it is allowed for uniform values.
         """
-        self._graph.contributions(values, self._contributions)
+        self.graph.contributions(values, self._contributions)
         self._has_correction = self._converges_slowly = False
         self._is_rounded = is_uniform(values) if from_rounded is None else from_rounded
 
     def start_uniform(self, nodes: int) -> None:  # noqa: ARG002
         """Begin at the uniform distribution, built on the device."""
-        self.start(self._graph.uniform(), from_rounded=True)
+        self.start(self.graph.uniform(), from_rounded=True)
 
     def outer_step(
         self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
@@ -156,7 +153,7 @@ class CudaRefinement(Refinement):
 
     def _iterates(self) -> tuple[Any, Any]:
         """Return zeros for the contributions of x and of its successor."""
-        length = vector_length(self._graph.nodes)
+        length = vector_length(self.graph.nodes)
         return current().arrays.zeros(length, np.float64), current().arrays.zeros(length, np.float64)
 
     def _exchanged(self, sent: Any) -> tuple[Struct, ...]:  # noqa: ARG002
@@ -165,7 +162,7 @@ class CudaRefinement(Refinement):
 
     def _rounded_start(self) -> Struct:
         """Return the kernel argument of a rounded start."""
-        return self._graph.rounded_start
+        return self.graph.rounded_start
 
     def _seed(self, storage: FloatFormat) -> int:
         """Return the seed of stochastic rounding."""
@@ -173,7 +170,7 @@ class CudaRefinement(Refinement):
 
     def _zero_history(self, storage: FloatFormat, vectors: int) -> Any:
         """Return zeros for so many vectors in a format."""
-        nbytes = vectors * storage.nbytes(vector_length(self._graph.nodes))
+        nbytes = vectors * storage.nbytes(vector_length(self.graph.nodes))
         with current().memory_for(f"the residual, {vectors} times in {storage.name},", nbytes):
             return current().arrays.zeros(nbytes, np.uint8)
 
@@ -209,8 +206,8 @@ class CudaRefinement(Refinement):
             has_correction=self._has_correction,
             history=launch.history(vectors),
         )
-        arguments = *launch.graph, request, start, iterated, *self._graph.barrier, self._report
-        self._graph.launch(launch.variant, (*arguments, *self._exchanged(launch.sent)))
+        arguments = *launch.graph, request, start, iterated, *self.graph.barrier, self._report
+        self.graph.launch(launch.variant, (*arguments, *self._exchanged(launch.sent)))
         numbers = current().fetch_async(self._report)
         if self.follow:
             self.follow(FinalContributions(self._contributions, self._next, self._report))
@@ -226,14 +223,14 @@ class CudaRefinement(Refinement):
 
     def read_device(self) -> Any:
         """Return x on the device."""
-        return self._graph.values(self._contributions)
+        return self.graph.values(self._contributions)
 
     def accumulates(self, storage: FloatFormat) -> bool:
         """Return whether inner sweeps accumulate the correction, or defer it; see ``pagerank/persistent_refine.cu``."""
         return self._strategy(storage) == persistent.IN_CACHE_GATHER or history_vectors(storage) != HISTORY_VECTORS
 
     def _strategy(self, storage: FloatFormat) -> persistent.Strategy:
-        strategy = self._graph.strategy_data.strategy
+        strategy = self.graph.strategy_data.strategy
         return (
             persistent.DIRECT_GATHER
             if strategy.stages_values and not persistent.fits_shared_memory(storage)
@@ -242,7 +239,7 @@ class CudaRefinement(Refinement):
 
     def _may_feed_back(self, storage: FloatFormat | None) -> bool:
         """Return whether outer steps in a format can use error feedback, by present knowledge."""
-        if storage is None or self._graph.row_begins is None or self._converges_slowly:
+        if storage is None or self.graph.row_begins is None or self._converges_slowly:
             return False
         return (
             self._strategy(storage) in persistent.ERROR_FEEDBACK_STRATEGIES
@@ -250,7 +247,7 @@ class CudaRefinement(Refinement):
         )
 
     def _variant(self, storage: FloatFormat, *, error_feedback: bool) -> template.Variant:
-        graph, kernel_of = self._graph, persistent.error_feedback if error_feedback else persistent.persistent_refine
+        graph, kernel_of = self.graph, persistent.error_feedback if error_feedback else persistent.persistent_refine
         is_core, strategy = graph.internal_degree is not None, self._strategy(storage)
         return kernel_of(storage, graph.edges.shape, personal=graph.personal, core=is_core, strategy=strategy)
 
@@ -259,8 +256,8 @@ class CudaRefinement(Refinement):
         key = storage, error_feedback
         if key not in self._launches:
             if self._correction is None and self.accumulates(storage):
-                self._correction = current().arrays.zeros(vector_length(self._graph.nodes), np.float32)
-            graph, other = self._graph, self._launches.get((storage, not error_feedback))
+                self._correction = current().arrays.zeros(vector_length(self.graph.nodes), np.float32)
+            graph, other = self.graph, self._launches.get((storage, not error_feedback))
             vectors = (
                 _FEEDBACK_HISTORY if self._may_feed_back(storage) and storage.width <= 16 else history_vectors(storage)
             )

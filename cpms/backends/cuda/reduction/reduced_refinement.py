@@ -55,6 +55,11 @@ class TrimmedRefinement(ReducedRefinement):
     rows : PermutedRows
     converges_fast : bool
         Result of the convergence estimate.
+
+    Attributes
+    ----------
+    core : CudaRefinement or None
+        The core's refinement, if there is a core.
     """
 
     def __init__(
@@ -65,7 +70,7 @@ class TrimmedRefinement(ReducedRefinement):
         self._level_solve = LevelSolve.of(problem, layout, rows)
         # The sum of y upstream, and that of b, by which x of the core is divided.
         self._report = arrays.zeros(2, np.float64)
-        self._core: CudaRefinement | None = None
+        self.core: CudaRefinement | None = None
         self._inflow_rows: CoreRows | None = None
         if layout.core:
             core_rows = CoreRows.of(
@@ -73,7 +78,7 @@ class TrimmedRefinement(ReducedRefinement):
             )
             self._inflow_rows = core_rows if layout.upstream else None
             self._b = self._core_teleport(layout)
-            self._core = CudaRefinement(self._core_graph(layout, core_rows))
+            self.core = CudaRefinement(self._core_graph(layout, core_rows))
             # The error of a start outside the teleport's support decays by no more than the damping a sweep.
             uniform = self._b.size < layout.core
             self._first = arrays.full(layout.core, 1.0 / layout.core, np.float64) if uniform else self._b
@@ -81,28 +86,23 @@ class TrimmedRefinement(ReducedRefinement):
     @property
     def nbytes(self) -> int:  # type: ignore[override]
         """Bytes of edges and degrees, of the whole graph too once it is prepared."""
-        parts = self._level_solve, self._core, self._whole_if_prepared
+        parts = self._level_solve, self.core, self._whole_if_prepared
         return sum(part.nbytes for part in parts if part is not None)
 
     def warm_up(self, storage: FloatFormat | None) -> None:
         """Compile the kernels."""
         current().compile(LEVEL_SOLVE)
-        if self._core:
-            self._core.warm_up(storage)
-
-    @property
-    def core(self) -> CudaRefinement | None:
-        """The core's refinement, if there is a core."""
-        return self._core
+        if self.core:
+            self.core.warm_up(storage)
 
     @property
     def default_residual_format(self) -> FloatFormat | None:
         """The core's residual format."""
-        return self._core.default_residual_format if self._core and self.error_feedback else None
+        return self.core.default_residual_format if self.core and self.error_feedback else None
 
     def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Any:
         """Return x, of sum 1, on the device."""
-        core, x = self._core, None
+        core, x = self.core, None
 
         def follow(final: FinalContributions) -> None:
             nonlocal x
@@ -125,7 +125,7 @@ class TrimmedRefinement(ReducedRefinement):
     def _solve_downstream(self, final: FinalContributions) -> Any:
         """Launch the substitution downstream of the core; return x."""
         degree = self._level_solve.layout.degree
-        internal_degree = self._core.graph.internal_degree if self._core else None
+        internal_degree = self.core.graph.internal_degree if self.core else None
         return self._level_solve.downstream(final, degree if internal_degree is None else internal_degree, self._report)
 
     def _prepare_whole(self) -> CudaRefinement:

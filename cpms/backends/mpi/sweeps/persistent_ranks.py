@@ -140,9 +140,9 @@ class RankRefinement(CudaRefinement):
         return (self._exchange.rank_argument(self._x, (sent, routes)),)
 
     def _rounded_start(self) -> Struct:
-        counts = self._rows.transport.communicator.allgather(self._graph.row_entries)
+        counts = self._rows.transport.communicator.allgather(self.graph.row_entries)
         entries, longest = zip(*counts, strict=True)
-        return self._graph.rounded_start_of(sum(entries), max(longest), self._rows.rows.nodes)
+        return self.graph.rounded_start_of(sum(entries), max(longest), self._rows.rows.nodes)
 
     def _seed(self, storage: FloatFormat) -> int:
         return rank_seed(storage.seed, self._rows.transport.rank)
