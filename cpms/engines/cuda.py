@@ -259,7 +259,7 @@ ENGINES = (
 
 
 def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[template.Variant]:
-    """Return the kernels for all levels of the controllers in `cpms.precision.controllers`; see `variants.levels`."""
+    """Return the kernels for all levels of the controllers in `cpms.precision.controllers`; see `streaming.levels`."""
     wanted = [*template.PADDED_CSR, *streaming.conversions(storage), *streaming.conversions(FP64)]
     for read, write in streaming.levels(storage):
         wanted.extend(streaming.sweep(kernel, storage, read, write, pattern=pattern))

@@ -119,16 +119,16 @@ def storage(name: str) -> str:
     return name
 
 
-def storage_or_auto(name: str) -> str:
-    """Return the name of a storage format, or ``auto``."""
-    return name if name == AUTO else storage(name)
-
-
 def matrix_storage(name: str) -> str:
     """Return the name of a storage format of matrices; ``lossless`` chooses one for each matrix."""
     if name != "lossless":
         named_storage(name)
     return name
+
+
+def _or_auto(checked: Callable[[str], str]) -> AfterValidator:
+    """Return a validator of ``auto``, and of names that a function returns."""
+    return AfterValidator(lambda name: name if name == AUTO else checked(name))
 
 
 EngineName = Annotated[str, or_plugin("engine", engines.names, _engine_plugin)]
@@ -137,9 +137,9 @@ LocalEngine = Annotated[str, one_of("engine of ranks", lambda: LOCAL)]
 LayoutName = Annotated[str, or_plugin("layout", layout_names, _layout_plugin)]
 LayoutOrAuto = Annotated[str, or_plugin("layout", lambda: [AUTO, *layout_names()], _layout_plugin)]
 StorageName = Annotated[str, AfterValidator(storage)]
-StorageOrAuto = Annotated[str, AfterValidator(storage_or_auto)]
+StorageOrAuto = Annotated[str, _or_auto(storage)]
 MatrixStorage = Annotated[str, AfterValidator(matrix_storage)]
-MatrixStorageOrAuto = Annotated[str, AfterValidator(lambda name: name if name == AUTO else matrix_storage(name))]
+MatrixStorageOrAuto = Annotated[str, _or_auto(matrix_storage)]
 GraphName = Annotated[str, AfterValidator(loadable)]
 SharedGraphName = Annotated[str, AfterValidator(shareable)]
 

@@ -19,7 +19,7 @@ from cpms.formats.formats import Format
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
 from cpms.sparse import transition_values
-from cpms.sparse.matrix import Matrix
+from cpms.sparse.transition import edge_matrix
 from cpms.sparse.transition_values import edge_values
 from cpms.storage.array import SegmentedArray, distribution_vector
 
@@ -42,7 +42,7 @@ class CodecOperator(Operator[SegmentedArray]):
         """Store the matrix in a format of the protocol."""
         graph, without_values = problem.graph, layout == "pattern"
         values = None if without_values else edge_values(graph)
-        matrix = Matrix(graph.nodes, graph.nodes, graph.indptr, graph.sources, values)
+        matrix = edge_matrix(graph, values)
         request = ProductRequest(None if without_values else storage, "csr" if without_values else layout)
         divisor = transition_values.divisor(graph).astype(np.float64) if without_values else np.ones(graph.nodes)
         return cls(problem, storage, CpuProduct.of(matrix, request), divisor, in_float64)
