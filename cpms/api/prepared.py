@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -333,7 +332,7 @@ class PageRank:
         self._require_unwritten()
         held = self._held.pop(kind, None)
         if held is not None:  # What is left of it is the graph, where the engine has it.
-            request = replace(request, problem=replace(request.problem, graph=held.problem.graph))
+            request = request.with_graph(held.problem.graph)
             held = held.for_request(request)  # The old matrix is freed before another is made.
         self._held[kind] = held or Preparation.of(request, solves=self._solves, certify=self._certify)
         return self._held[kind]
