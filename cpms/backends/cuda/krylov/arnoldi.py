@@ -23,6 +23,7 @@ from cpms.backends.cuda.kernels.template import WHOLE_VALUES, Variant
 from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, LayeredBasis, Run
 from cpms.backends.cuda.runtime.backend import MAX_ASYNC_NUMBERS, THREADS
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import filled
 from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
 from cpms.contracts.linear_solve import SolveTask
 from cpms.formats.block_float import BlockFloatFormat
@@ -115,16 +116,12 @@ class CudaArnoldi(ArnoldiSteps):
         self._partials = backend.arrays.zeros(most_read * self._blocks, np.float64)
         self._launches: dict[Any, _Launch] = {}
         self._products: dict[Any, tuple[Any, Callable[[], None]]] = {}
-        packed = np.zeros((), ARNOLDI)
         arrays = {"partials": self._partials, "parts": self._of_vectors[0], "squares": self._of_vectors[1]}
         arrays |= {"columns": self._columns, "state": self._numbers, "entries": self._numbers[len(_STATE) :]}
         arrays |= {"counter": self._counter, "w": self._padded_w}
-        for name, array in arrays.items():
-            packed[name] = backend.address(array)
-        packed["rows"], packed["padded"], packed["blocks"] = self._rows, padded, self._blocks_of_dots
-        packed["layers"], packed["spared"] = 1, OF_DOTS
-        packed["width"] = 0 if self._layer is None else self._layer.width
-        self._packed = packed
+        sizes = {"rows": self._rows, "padded": padded, "blocks": self._blocks_of_dots, "layers": 1, "spared": OF_DOTS}
+        width = 0 if self._layer is None else self._layer.width
+        self._packed = filled(ARNOLDI, **arrays, **sizes, width=width)
 
     def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:
         """Upload the limits of the cycle, and store r / ||r|| as the first vector."""

@@ -22,6 +22,7 @@ from cpms.backends.cuda.krylov.padded_vector import PaddedVector, padded_length
 from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
 from cpms.backends.cuda.runtime.backend import ASYNC_COPIES
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import filled
 from cpms.base.types import Floats
 from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_operator import LinearOperator
@@ -208,12 +209,9 @@ class CudaCg(CgIterations):
 
     def _launch(self, name: str, j: int, **more: Any) -> None:
         backend = current()
-        packed = np.zeros((), CG)
         arrays = {"r": self._r.memory, "p": self._ring[j].memory, "q": self._q, "partials": self._partials}
         arrays |= {"counter": self._counter, "scale": self._scale, "before": self._at(j, 0), "now": self._at(j + 1, 0)}
-        for field, value in {**arrays, **more, "length": self._length, "padded": self._padded}.items():
-            if value is not None:
-                packed[field] = value if isinstance(value, int) else backend.address(value)
+        packed = filled(CG, **arrays, **more, length=self._length, padded=self._padded)
         packed["ring"] = [backend.address(each.memory) for each in self._ring]
         backend.run(cg_pass(name, self._storage, self._preconditioning), self._blocks, (packed[()],))
 

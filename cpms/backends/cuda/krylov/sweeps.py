@@ -14,6 +14,7 @@ import numpy as np
 from cpms.backends.cuda.kernels.krylov import sweep_pass
 from cpms.backends.cuda.krylov.padded_vector import PaddedVector, padded_length
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import filled
 from cpms.contracts.linear_solve import SolveTask, bits_of
 from cpms.contracts.sweeps import Coefficients, Sweeps
 
@@ -51,11 +52,9 @@ class CudaSweeps(Sweeps):
         blocks = backend.grid_size(padded, each=8)
         self._partials = backend.arrays.zeros(blocks, np.float64)
         self._arrays = inverse_diagonal, r, c
-        self._packed = np.zeros((), SWEEP)
         arrays = {"r": r, "c": c, "s": self._s.memory, "q": self._q, "inverse": inverse_diagonal}
-        for name, array in {**arrays, "partials": self._partials, "counter": self._counter}.items():
-            self._packed[name] = backend.address(array)
-        self._packed["length"], self._packed["padded"] = task.size, padded
+        arrays |= {"partials": self._partials, "counter": self._counter}
+        self._packed = filled(SWEEP, **arrays, length=task.size, padded=padded)
         self._pass = backend.launcher(sweep_pass(storage), blocks, self._packed)
         _, self._multiply = operator.prepared(self._s.operand, self._q, task.read, None)
         self.bytes_read = operator.bytes_read(task.read) + (4 * 8 + 2 * bits_of(storage) // 8) * task.size

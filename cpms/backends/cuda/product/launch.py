@@ -48,15 +48,6 @@ def real(array: Any) -> Compute:
     return _REALS[np.dtype(array.dtype)]
 
 
-def arguments(**fields: Any) -> Any:
-    """Return a `PRODUCT` of device arrays by their addresses and of numbers; what is left out is 0."""
-    packed = np.zeros((), PRODUCT)
-    for name, value in fields.items():
-        if value is not None:
-            packed[name] = value if np.isscalar(value) else current().address(value)
-    return packed
-
-
 def product(variant: Variant, blocks: int, packed: Any) -> None:
     """Launch a product."""
     current().run(variant, blocks, (packed[()],))

@@ -34,6 +34,7 @@ from cpms.backends.cuda.product.column_groups import GroupedArrangement, four_ba
 from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
 from cpms.backends.cuda.product.launch import whole_blocks
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import filled
 from cpms.backends.products.arranged import ArrangedProduct
 from cpms.contracts.arnoldi import ArnoldiSteps
 from cpms.contracts.conjugate_gradients import CgIterations
@@ -265,7 +266,7 @@ class CudaProduct(ArrangedProduct, CudaVectors):
             held_apart = {"far": self.compressed.far, "far_columns": self.compressed.far_columns}
             arrays |= {"bases": self.compressed.bases, **held_apart}
             sizes["base_stride"] = -(-self.width // 4) * 4
-        return launch.arguments(**arrays, values=held, **sizes, alpha=factor, beta=float(beta), **more)
+        return filled(launch.PRODUCT, **arrays, values=held, **sizes, alpha=factor, beta=float(beta), **more)
 
     @cached_property
     def _threads(self) -> int:

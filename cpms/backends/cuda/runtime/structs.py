@@ -1,7 +1,8 @@
-"""Packing of the structs that kernels take by value; `cpms.backends.cuda.kernels.structs` describes them.
+"""Packing of the structs that kernels take by value.
 
-Launches of short solves repeat every few hundred microseconds, so a struct is packed by one precompiled format and not
-field by field through NumPy.
+Launches of short solves repeat every few hundred microseconds, so a struct of `cpms.backends.cuda.kernels.structs` is
+packed by one precompiled format and not field by field through NumPy. A struct of which few fields change from launch
+to launch is filled once, and changed in place.
 """
 
 from __future__ import annotations
@@ -51,6 +52,23 @@ def pack(layout: Layout, **fields: Any) -> Struct:
         else:
             values.append(_packed(value, held))
     return Struct(form.pack(*values), tuple(held))
+
+
+def filled(dtype: np.dtype[Any], **fields: Any) -> Any:
+    """Return a struct of a NumPy type, shape (), of device arrays by their addresses and of numbers.
+
+    Fields that are left out, or None, are 0. The arrays must outlive the launches.
+
+    Examples
+    --------
+    >>> filled(np.dtype([("x", np.uint64), ("length", np.uint64)]), length=3, x=None).tolist()
+    (0, 3)
+    """
+    made = np.zeros((), dtype)
+    for name, value in fields.items():
+        if value is not None:
+            made[name] = value if np.isscalar(value) else current().address(value)
+    return made
 
 
 def _packed(value: Any, held: list[Any]) -> Any:
