@@ -78,9 +78,9 @@ class LazySweep(Sweep):
 class CusparseOperator(Operator[Vector]):
     """P for cuSPARSE, and what the updates need: teleport, sink, indicator of dangling nodes.
 
-    Nothing but the norm comes back to the host: the dangling mass of the next sweep stays on the
-    device, and launches that repeat are made one CUDA graph. cuBLAS adds float32 values in float32,
-    too roughly for a norm to stop at; vectors of float32 are summed by `cpms.backends.cuda.arrays.launch_norms`.
+    Nothing but the norm is copied to the host: the dangling mass of the next sweep remains on the device, and launches
+    that repeat are made one CUDA graph. cuBLAS adds float32 values in float32, which is too inaccurate for a norm to
+    stop at. So vectors of float32 are summed by `cpms.backends.cuda.arrays.launch_norms`.
     """
 
     problem: Problem

@@ -1,10 +1,9 @@
 """Engine ``opencl``: the three stages of Jiang's report, two with a work-item an edge, one with a work-item a node.
 
-Layouts name the stages. ``coo`` divides at every edge and adds atomically; ``coo_exchange`` divides once a node,
-in the kernel ``exchange``, before it adds atomically; ``pattern`` does so before it adds up rows, each in a
-register; ``csr`` adds up rows of stored values. Unlike in the report, mass of dangling nodes goes where
-the problem says, and the ranks outlive the last ``exchange``. `cpms.backends.opencl.Choice` chooses device,
-work-group size and cores.
+Layouts name the stages. ``coo`` divides at every edge and adds atomically. ``coo_exchange`` divides once a node, in the
+kernel ``exchange``, before it adds atomically, and ``pattern`` before it adds up rows, each in a register. ``csr`` adds
+up rows of stored values. Unlike in the report, mass of dangling nodes goes where the problem says, and the ranks
+outlive the last ``exchange``. `cpms.backends.opencl.Choice` chooses device, work-group size and cores.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ def run(
 ) -> Path:
     """Run an experiment and return the file of its rows, ``output/NAME.jsonl``.
 
-    A cell with a row in the file is not run again, unless ``only`` names it, its row has other ``threads``, another
-    ``warmup``, ``affinity`` or treatment of ``outliers`` than the configuration, the graph's file has changed, or a
-    parameter that its name omits has another value. Changed code alone repeats no cell. A cell that cannot run is
+    A cell with a row in the file is run again in four cases alone: ``only`` names it; its row has other ``threads``,
+    another ``warmup``, ``affinity`` or treatment of ``outliers`` than the configuration; the graph's file has changed;
+    or a parameter that its name omits has another value. Changed code alone repeats no cell. A cell that cannot run is
     recorded with its reason; the next run tries it again unless its ``status`` is "unsupported", which holds on every
     machine.
 

@@ -1,9 +1,9 @@
 """OCP Microscaling (MX): 32 small numbers share a power of two of 8 bits.
 
-The specification is OCP Microscaling Formats 1.0 (2023), with the conversion of its section 6.3: the scale is the
-largest power of two in the group over that of the element format, and elements are rounded to the nearest, ties to
-even, and saturate. A group with an infinity or a NaN has the scale NaN, and all its numbers are NaN. A group is its
-scale and then its elements, packed from the lowest bit on: 33, 25 or 17 bytes.
+The specification is OCP Microscaling Formats 1.0 (2023), with the conversion of its section 6.3. The scale is the
+largest power of two in the group over that of the element format. Elements are rounded to the nearest, ties to even,
+and saturate. A group with an infinity or a NaN has the scale NaN, and all its numbers are NaN. A group is its scale and
+then its elements, packed from the lowest bit on: 33, 25 or 17 bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Quantisation of residuals in mixed-precision iterative refinement: format and scale, the same in every engine.
 
-Inner sweeps read the residual in few bits, scaled by a power of two so that it keeps its bits as it decreases: a scalar
-scaling as in Higham, Pranesh and Zounon ("Squeezing a matrix into half precision", SIAM J. Sci. Comput. 41, 2019). The
-scale follows from the largest value of the sweep before, so it costs no additional pass over the values.
+Inner sweeps read the residual in few bits, scaled by a power of two so that it keeps its bits as it decreases. This is
+a scalar scaling as in Higham, Pranesh and Zounon ("Squeezing a matrix into half precision", SIAM J. Sci. Comput. 41,
+2019). The scale follows from the largest value of the sweep before, so it costs no additional pass over the values.
 """
 
 from __future__ import annotations

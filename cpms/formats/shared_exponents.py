@@ -1,11 +1,11 @@
 """Group-shared exponents with a segmented mantissa (GSE-SEM): numbers name one of 8 exponents of their group.
 
 After Gao et al., "Precision-Aware Iterative Algorithms Based on Group-Shared Exponents of Floating-Point Numbers"
-(2024): the exponents that occur most often are stored once, and each number is a sign, the index of the smallest of
-them that is large enough, and a mantissa without an implicit one, in segments of 16, 16 and 32 bits, of which a read
-takes the first ones. There the table belongs to a matrix; here it belongs to a group of 1024 numbers, so that a vector
-is written in one pass. The largest exponent of a group is always in its table, so nothing overflows; a number far below
-every exponent in the table loses digits, as in block floating point.
+(2024): the exponents that occur most often are stored once, in a table. Each number is a sign, the index of the
+smallest exponent in the table that is large enough, and a mantissa without an implicit one. These are in segments of
+16, 16 and 32 bits, of which a read takes the first ones. There the table belongs to a matrix; here it belongs to a
+group of 1024 numbers, so that a vector is written in one pass. The largest exponent of a group is always in its table,
+so nothing overflows; a number far below every exponent in the table loses digits, as in block floating point.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compressed rows (CSR) from an edge list, by a radix sort on all threads.
 
 The key of an edge is its target above its source. One pass distributes the keys to buckets of neighbouring targets
-(most significant digit first), and each bucket is sorted in a core's cache by the digits that are left (least
+(most significant digit first). Each bucket is then sorted in a core's cache by the digits that are left (least
 significant digit first; Knuth, The Art of Computer Programming 3, section 5.2.5). The bits that a bucket's keys have in
 common are not stored, so that a key of up to a million nodes takes 32 bits. The sort is stable: sources ascend within a
 target, and repeated edges keep their order. It takes O(nodes + edges) time and one more copy of the edges. The result

@@ -1,8 +1,8 @@
 """A graph after some of its edges are removed and others added, by merging sorted edges into compressed rows.
 
-Edges of a target are stored with sources ascending, so that binary search within a row finds each changed one, and one
-pass copies the others, as in a merge of two sorted lists (Knuth, The Art of Computer Programming 3, section 5.2.4). For
-k changes that takes O(k log edges + edges + nodes) time, without the two sorts of a build from all edges. The
+Edges of a target are stored with sources ascending. Binary search within a row finds each changed edge, and one pass
+copies the others, as in a merge of two sorted lists (Knuth, The Art of Computer Programming 3, section 5.2.4). For k
+changes that takes O(k log edges + edges + nodes) time, without the two sorts of a build from all edges. The
 out-degrees, if they were counted before, follow from the changes alone. Graphs in device memory are merged by a kernel
 there (`cpms.backends.cuda.graphs.edge_updates`).
 """

@@ -9,9 +9,10 @@ Pratapa, Suryanarayana and Pask (J. Comput. Phys. 306, 2016), saves as many swee
 have few bits: its rounding errors are of the size that inner sweeps make in any case.
 
 Batches on a device (`cpms.backends.cuda.batch.inner_sweeps`), and graphs that exceed its cache
-(``pagerank/deferred_update.cuh``), store the history for the deferred update of c, too: sweeps write z alone, and one
-pass adds ``sum_j z_j`` and the combination to c, or to x itself. Ranks (`cpms.backends.mpi.sweeps.device_refinement`)
-reduce the inner products of their parts, compute the same g, and combine their own rows.
+(``pagerank/deferred_update.cuh``), store the history for the deferred update of c, too. Sweeps then write z alone, and
+one pass adds ``sum_j z_j`` and the combination to c, or to x itself. Ranks
+(`cpms.backends.mpi.sweeps.device_refinement`) reduce the inner products of their parts, compute the same g, and combine
+their own rows.
 """
 
 from __future__ import annotations

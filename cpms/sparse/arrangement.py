@@ -2,7 +2,7 @@
 
 ``csr`` and ``coo`` keep the entries row by row. ``sell`` is SELL-C-sigma (Kreutzer et al., SIAM J. Sci. Comput. 36,
 2014): slices of C rows, each padded to its longest row and stored column by column, so that neighbouring lanes read
-neighbouring entries; rows are sorted by length within windows of sigma rows where that saves more than the permutation
+neighbouring entries. Rows are sorted by length within windows of sigma rows where that saves more than the permutation
 costs. ``ell`` is the same with one slice of all rows.
 
 Padding has the value 0 and repeats a column of its row, so that a product reads nothing of x that the row does not

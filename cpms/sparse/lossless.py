@@ -1,7 +1,7 @@
 """The fewest bits in which every value of a matrix is exact, found by looking at all of them.
 
 Values of stencils, graphs and many finite elements have few digits or are few: they fit packed floats of 8 or 16 bits,
-times one power of two, or codes into a table; where the first values fit neither, no other is looked at. A value fits a
+times one power of two, or codes into a table. Where the first values fit neither, no other is looked at. A value fits a
 packed float of m mantissa bits where it has at most m + 1 significant bits, its leading bit is not above the largest
 exponent, and its last bit not below the last subnormal one.
 """

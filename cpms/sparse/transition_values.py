@@ -3,7 +3,7 @@
 An entry is the edge's weight over the total weight of the edges of its source (Lovász, Random Walks on
 Graphs: A Survey, 1993). It costs a division a node and a gather an edge.
 
-Without weights, all entries of a column of P are 1 / out-degree, so P x is the sum of contributions z = x / ``divisor``
+Without weights, all entries of a column of P are 1 / out-degree. So P x is the sum of contributions z = x / ``divisor``
 over the in-edges, as in the pull kernels of the GAP benchmark suite (Beamer, Asanović and Patterson, arXiv:1508.03619).
 An edge costs the 4 bytes of its index, and vectors are stored as z; x is ``z * divisor`` for every node.
 """

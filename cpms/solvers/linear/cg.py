@@ -1,10 +1,10 @@
 """Conjugate gradients with reliable updates: r and p in few bits, x in float64, and r is recomputed now and then.
 
-Reliable updates (Sleijpen and van der Vorst, "Reliable updated residuals in hybrid Bi-CG methods", Computing 56, 1996;
-Clark et al. for QUDA, 2010): whenever the residual of the recurrence has fallen tenfold, r = b - A x is computed in
-float64 and replaces it, while the direction p is kept. So rounding r and p to few bits does not limit the accuracy of
-the answer. The recurrences are in `cpms.contracts.conjugate_gradients`. An iteration costs one product and passes over
-r, p and x. A replacement costs one more product, in float64.
+The method is that of reliable updates (Sleijpen and van der Vorst, "Reliable updated residuals in hybrid Bi-CG
+methods", Computing 56, 1996; Clark et al. for QUDA, 2010). Whenever the residual of the recurrence has fallen tenfold,
+r = b - A x is computed in float64 and replaces it, while the direction p is kept. So rounding r and p to few bits does
+not limit the accuracy of the answer. The recurrences are in `cpms.contracts.conjugate_gradients`. An iteration costs
+one product and passes over r, p and x. A replacement costs one more product, in float64.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Mixed-precision iterative refinement of linear systems: any inner solver in few bits, residuals in float64.
 
-Wilkinson's refinement with an iterative inner solver (Higham and Mary, "Mixed precision algorithms in numerical linear
-algebra", Acta Numerica 31, 2022, section 5): compute r = b - A x in float64, solve A c = r in few bits until its
-residual is reduced by a modest factor, and add c to x. The inner precision decides the number of outer steps, and not
-the accuracy of the answer. An outer step costs one product in float64 besides the inner solve. Jacobi's and Chebyshev's
-methods use the same outer iteration, with sweeps of their own inside (`cpms.solvers.linear.stationary`).
+The method is Wilkinson's refinement with an iterative inner solver (Higham and Mary, "Mixed precision algorithms in
+numerical linear algebra", Acta Numerica 31, 2022, section 5). An outer step computes r = b - A x in float64, solves A c
+= r in few bits until its residual is reduced by a modest factor, and adds c to x. The inner precision decides the
+number of outer steps, and not the accuracy of the answer. An outer step costs one product in float64 besides the inner
+solve. Jacobi's and Chebyshev's methods use the same outer iteration, with sweeps of their own inside
+(`cpms.solvers.linear.stationary`).
 """
 
 from __future__ import annotations

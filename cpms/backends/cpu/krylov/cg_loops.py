@@ -95,10 +95,10 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
     3), holds those of x, r and p, which are arrays of the types of ``x_like`` and ``r_like``; r and p have the length
     of ``r_like``. ``decoded`` is p as products read it: p itself for one right-hand side with plain vectors, and a
     block of shape (rows, `SHARED`) for several. Row j of ``q`` is A p of right-hand side j. All do the same number of
-    iterations, which the kernel returns. They end when ``report`` has no row left, and for all when one of them has a
-    residual of at most its target, a p.Ap not above 0 or not finite, or a value of r or p that is not below ``limit``.
-    An iteration with such a p.Ap is not done and not counted; ``report`` has its p.Ap. Lane 0 reports (`SQUARE`,
-    `CURVATURE`, `NEXT`) for each.
+    iterations, which the kernel returns. They end when ``report`` has no row left. They end for all, too, when one of
+    them has a residual of at most its target, a p.Ap not above 0 or not finite, or a value of r or p that is not below
+    ``limit``. An iteration with such a p.Ap is not done and not counted; ``report`` has its p.Ap. Lane 0 reports
+    (`SQUARE`, `CURVATURE`, `NEXT`) for each.
     """
     stored = vectors[0]
     kind, exponent_bits, mantissa_bits = spec

@@ -1,9 +1,10 @@
 """Compiled products q = A p of a range of rows in CSR, for iterations whose passes are fused.
 
-Values (``kind``) are not stored where all are 1 (`ONES`), plain numbers (`NATIVE`), codes of a byte into a table of 256
-numbers (`TABLE`), as all packed floats of 8 bits can be, or packed floats of 16 bits (`HALVES`), which shifts decode.
-Columns (``shape``) are stored (`COLUMNS`), or come from a dictionary of rows (`cpms.sparse.row_patterns`), which has
-the distances of a row's columns from the diagonal (`DISTANCES`), or these distances and the values (`WHOLE`).
+Values (``kind``) are not stored where all are 1 (`ONES`). Otherwise they are plain numbers (`NATIVE`), codes of a byte
+into a table of 256 numbers (`TABLE`), as all packed floats of 8 bits can be, or packed floats of 16 bits (`HALVES`),
+which shifts decode. Columns (``shape``) are stored (`COLUMNS`), or come from a dictionary of rows
+(`cpms.sparse.row_patterns`), which has the distances of a row's columns from the diagonal (`DISTANCES`), or these
+distances and the values (`WHOLE`).
 
 A row's sum has two or four accumulators, so that no addition waits for the one before. Unsigned indices save Numba's
 test for negative ones. A caller branches on ``shape``, which is a constant, so it is compiled with one product alone.

@@ -1,6 +1,6 @@
 """A graph in device memory, for callers whose edges are there, or who want them there.
 
-It holds the in-edges of each node in CSR and the out-degrees, 4 bytes an edge and 8 a node, and is a `cpms.Graph`
+The graph has the in-edges of each node in CSR and the out-degrees, 4 bytes an edge and 8 a node. It is a `cpms.Graph`
 wherever one is expected: arrays that code on processors reads are copied to main memory when they are first read.
 """
 

@@ -23,9 +23,9 @@ def make(spec: str, rank: int, ranks: int) -> Share:
     """Return the out-edges of the parts of one rank.
 
     A part is a web as `cpms.sources.generators.weblike` describes it, with the same defaults, of ``nodes`` pages and
-    ``edges`` links; of its links to popular pages a quarter lead to popular pages of a part drawn
-    uniformly. Each part is drawn from the seed and its own number, by threads in chunks, so a graph is the same
-    for any number of ranks, and one of more parts has the same links within each of the first.
+    ``edges`` links. Of its links to popular pages a quarter lead to popular pages of a part drawn uniformly. Each part
+    is drawn from the seed and its own number, by threads in chunks. So a graph is the same for any number of ranks, and
+    a graph of more parts has the same links within each of the first.
 
     Raises
     ------
