@@ -128,7 +128,7 @@ class CpuCg(CgIterations):
         found = [[CgStep(*step) for step in each[:done].tolist()] for each in report]
         for place, (of, steps) in enumerate(zip(all_of, found, strict=True)):
             of.bytes_read = of._vector_bytes + matrix.nbytes // count + (place < matrix.nbytes % count)
-            if done < report.shape[1] and not 0.0 < report[place, done, 1] < math.inf:
+            if done < report.shape[1] and not 0.0 < report[place, done, cg_loops.CURVATURE] < math.inf:
                 steps.append(CgStep(*report[place, done].tolist()))
             of.product = steps[-1].next_product if steps else of.product
         return found

@@ -141,7 +141,8 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
                 for part in range(parts):
                     curvature[j] += sums[j, 0, part]
                 if lane == 0:
-                    report[j, done, 0], report[j, done, 1], report[j, done, 2] = 0.0, curvature[j], 0.0
+                    report[j, done, SQUARE] = report[j, done, NEXT] = 0.0
+                    report[j, done, CURVATURE] = curvature[j]
                 is_running &= curvature[j] > 0.0 and curvature[j] < np.inf
             if not is_running:
                 break
@@ -173,7 +174,7 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
                     of_residual += sums[j, 2, part]
                 beta[j] = -of_residual / curvature[j]
                 if lane == 0:
-                    report[j, done, 0] = square
+                    report[j, done, SQUARE] = square
                 is_running &= square > targets[j] * targets[j] and square < np.inf
             for part in range(first[lane], first[lane + 1]):
                 low, high = bounds[part], bounds[part + 1]
@@ -200,7 +201,7 @@ def lanes_kernel(shape: int, spec: tuple[int, int, int], vectors: tuple[int, ...
                 for part in range(parts):
                     product[j] += sums[j, 3, part]
                 if lane == 0:
-                    report[j, done, 2] = product[j]
+                    report[j, done, NEXT] = product[j]
                 is_running &= product[j] != 0.0 and np.isfinite(product[j])
             done += 1
         return done
