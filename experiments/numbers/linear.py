@@ -306,7 +306,8 @@ def on_threads(rows):
     for experiment, key, where in (("cg_time", "tuned", ""), ("cg_time_held", "held", ", held out")):
         cells = rows.measured(experiment)
         pairs = [(row["ways_found"][0]["whole_samples_s"], row["ways_found"][-1]["whole_samples_s"]) for row in cells]
-        what = f"conjugate gradients on two threads against SciPy's, whole solves, {len(cells)} matrices{where}"
+        solves = f"whole solves, {len(cells)} matrices{where}"
+        what = f"conjugate gradients on two threads against SciPy's, whose products use one, {solves}"
         yield ratio(f"threads.{key}", what, pairs, cells, "cg_time")
     for experiment, where in (("regret", ""), ("regret_held", ", held out")):
         yield from _regrets(rows, experiment, where, "bytes_read", "reads at most 15 % more bytes")

@@ -12,7 +12,7 @@ def peers(rows):
     """Yield `refine` against the fastest other program on each graph, with our own Gauss-Seidel loop and without."""
     held = rows.measured("cpu_peers")
     for key, left_out, called in (
-        ("programs", LOOP, "SciPy, PRPACK, NetworKit, SuiteSparse GraphBLAS"),
+        ("programs", LOOP, "SciPy and PRPACK (one thread), NetworKit, SuiteSparse GraphBLAS"),
         ("loop", "", "these and our own Gauss-Seidel loop"),
     ):
         pairs, least = [], {}
@@ -65,7 +65,7 @@ def peers_from_edges(rows):
         fastest = min(others, key=lambda result: result["road_s"])
         pairs.append((fastest["road_samples_s"], ours["road_samples_s"]))
         least[row["graph"]] = (fastest["road_s"] / ours["road_s"], pairs[-1], row)
-    called = "SciPy, PRPACK, NetworKit, SuiteSparse GraphBLAS, from edges to ranks"
+    called = "SciPy and PRPACK (one thread), NetworKit, SuiteSparse GraphBLAS, from edges to ranks"
     what = f"`refine` on two threads against the fastest of {called}, {len(held)} graphs"
     yield ratio("peers.road", what, pairs, held, "cpu_peers_road")
     _, pair, row = min(least.values(), key=lambda each: each[0])
@@ -98,7 +98,7 @@ def scipy(rows):
         }
         held = rows.measured("cpu_speed", graph=graph)
         name = shortened(label(held[0]))
-        what = f"float64 on two threads against a SciPy loop, {name}"
+        what = f"float64 on two threads against a SciPy loop on one, {name}"
         yield ratio(f"scipy.{name}", what, [(samples["scipy"], samples["cpu"])], held, "cpu_speed")
 
 
