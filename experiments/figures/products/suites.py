@@ -4,7 +4,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import geometric
-from cpms.experiment.report.speedup_figures import DOT, MEAN, OF_MEANS, mean_rows
+from cpms.experiment.report.speedup_figures import OF_MEANS, looks_of_means, mean_rows
 from cpms.experiment.rows.products import FAMILIES, fastest, is_product
 
 NEEDS = [f"gpu_suite_{suite}_{part}" for suite in "ab" for part in ("grids", "irregular")]
@@ -200,8 +200,7 @@ def _figure(table, out):
                 panel.annotate(f"({len(found)})", at, (5, 0), **style)
         over = "" if out.double else " than cuSPARSE in CSR"
         panel.set(title=f"{family}: {_counted(counts)}", xlabel=f"times faster{over}")
-    kinds = {"suite A": MEAN, "suite B, held out": {**MEAN, "markerfacecolor": "white"}, "a matrix": DOT}
-    panels.legend(figure, panels.key(table.bits, lines=kinds))
+    panels.legend(figure, panels.key(table.bits, lines=looks_of_means("A", "B")))
     return figure
 
 

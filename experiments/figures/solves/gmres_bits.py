@@ -92,7 +92,7 @@ def _figure(held, out):
         panel.set_title(basis)
     figure.supxlabel("mean bits read of a basis value")
     figure.supylabel("iterations over float64's")
-    kinds = {"held out": (panels.HOLLOW, False), "others": (panels.FILLED, True)}
+    kinds = {"held out": (panels.HOLLOW, False), "not held out": (panels.FILLED, True)}
     held_out = held.matrices == NAMED["gmres_bits_held"]
     some = {name: kind for name, kind in kinds.items() if (held_out != kind[1]).any()}
     if len(some) > 1:
