@@ -104,3 +104,12 @@ def test_marks_that_would_meet_lie_side_by_side():
     rows = [{**row, "median_ms": float(row["k"])} for row in rows_of(("random",), (10**6, 10**7, 10**8))]
     for axes in drawn(rows, "time", "single").figure.axes:
         assert len({*places(axes)}) == 2 * len(NUMBERS)
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_panels_of_many_marks_have_the_width_of_a_column(count):
+    names = [f"name-{place}" for place in range(count)]
+    figure = drawn(rows_of(("random", "equal"), (10**6, 10**7, 10**8), names), "time", "single").figure
+    across = {axes.get_subplotspec().colspan.start for axes in figure.axes}
+    assert len(across) == (1 if count == 8 else 2)
+    assert figure.get_figheight() < 6.0

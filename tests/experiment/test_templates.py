@@ -189,7 +189,19 @@ def test_every_caption_with_stand_ins_says_so():
     assert {"time", "speedup", "traffic"} <= found.keys()
     assert all("made in place of the collection's" in text for text in found.values())
     assert "; 1 of 3 graphs made in place of the collection's (*)" in found["speedup"]
+    assert "; *: a graph made in place of the collection's" in found["traffic"]
     assert not any("in place of" in each.caption for each in drawings(rows))
+
+
+def test_panels_without_a_stand_in_do_not_mention_them():
+    named = [
+        {**rows_of_ratios([2.0])[place], "graph": name, "cell": f"{name} {place}", "bytes": 4 >> place, "edges": size}
+        for size, name in enumerate(["standin:first", *"abcdefghijk"])
+        for place in (0, 1)
+    ]
+    found = {each.name: each.caption for each in drawings(named)}
+    assert "among the larger half" in found["traffic"]
+    assert {name for name, text in found.items() if "in place of" in text} == {"speedup", "time"}
 
 
 def test_a_single_ratio_has_neither_a_stroke_nor_a_dot():

@@ -122,7 +122,8 @@ def drawings(
         if made is not None:
             others = [rate.row for rate in rates] if name == "roofline" else []
             cells = [row["cell"] for row in [*rows, *others] if row["status"] == "ok"]
-            stands = "" if STARRED in made[1] else among(shown.graph)
+            stands = among(shown.graph) if name == "speedup" else f"; {STARRED}" if _is_starred(made[0]) else ""
+            stands = "" if STARRED in made[1] else stands
             what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}{stands}."
             caption = " ".join(filter(None, [what, conditions(rows, given), captions.provenance(rows, shown)]))
             yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells, others)
@@ -134,6 +135,13 @@ def table(rows: Sequence[Row]) -> tuple[pd.DataFrame, str]:
     made, what = results(found)
     caption = f"Experiment {rows[0]['experiment']}: {what}. {captions.provenance(rows, found)}"
     return (made, "") if made.empty else (made, caption)
+
+
+def _is_starred(figure: Figure) -> bool:
+    """Return whether a graph that a figure names is a stand-in."""
+    texts = [axes.get_title() for axes in figure.axes]
+    texts += [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
+    return any("*" in text for text in texts)
 
 
 def _called(name: str, found: pd.DataFrame) -> str:

@@ -191,7 +191,7 @@ _NUMBER: dict[str, Any] = {"fontsize": 7, "ha": "left", "va": "center_baseline"}
 """Look of the value of a mark at the right of its row."""
 _ABOVE_IN, _BELOW_IN = 0.021, 0.045
 """Distances of a mean, and of what lies below it, from the middle of a row, in inches."""
-_MOST_STORED = 4
+_MOST_STORED = 2
 """Most contestants whose formats a caption states."""
 _SAME_ERROR = 2.0
 """Ratio of errors above which a caption states it."""
