@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from pickle import UnpicklingError
 from threading import Lock
 from types import FunctionType
 from typing import Any
@@ -274,6 +275,8 @@ def _read_alone(loop: Any) -> None:
     Before it looks into its cache, Numba loads its registries of types and functions and compiles its counting of
     references, which takes longer than a small solve. Cached code counts references itself and needs only the addresses
     of Numba's C functions; Numba loads the rest when it compiles.
+
+    A file that cannot be read, such as another user's, is as good as none; one that is damaged is replaced.
     """
     cache: Any = getattr(loop, "_cache", None)
     load, guard = getattr(cache, "_load_overload", None), getattr(cache, "_guard_against_spurious_io_errors", None)
@@ -282,8 +285,15 @@ def _read_alone(loop: Any) -> None:
 
     def load_alone(signature: Any, target: Any) -> Any:
         _name_functions_in_c()
-        with guard():
-            return load(signature, target)
+        try:
+            with guard():
+                return load(signature, target)
+        except OSError:
+            return None
+        except (EOFError, ValueError, UnpicklingError):
+            with suppress(OSError):
+                cache.flush()
+            return None
 
     cache.load_overload = load_alone
 

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numba
 import pytest
 from numba.core import caching
 
@@ -88,6 +89,27 @@ def test_a_full_disk_is_said_once_and_costs_nothing_else(monkeypatch, caplog):
     halved = jit.compiled()(half)
     assert (halved(3.0), halved(3)) == (1.5, 1.5)
     assert caplog.text.count("No space left on device") == 1
+
+
+def test_an_index_that_cannot_be_read_is_as_good_as_none(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert jit.compiled()(half)(3.0) == 1.5
+    (index,) = tmp_path.rglob("*half*.nbi")
+    index.unlink()
+    index.mkdir()
+    assert jit.compiled()(half)(3.0) == 1.5
+    assert caplog.text.count("compiled code cannot be cached") == 1
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("left", [b"", b"\x80", b"garbage"])
+def test_a_damaged_file_of_the_cache_is_replaced(tmp_path, monkeypatch, suffix, left):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert jit.compiled()(half)(3.0) == 1.5
+    (file,) = tmp_path.rglob(f"*half*.{suffix}")
+    file.write_bytes(left)
+    assert jit.compiled()(half)(3.0) == 1.5
+    assert len(file.read_bytes()) > len(left)
 
 
 def test_a_loop_is_compiled_anew_where_the_file_of_its_helper_changed(monkeypatch, tmp_path):
