@@ -413,7 +413,7 @@ def test_names_are_cut_by_the_characters_that_figures_draw(tmp_path):
 def test_spread_is_of_samples_or_of_their_ends():
     sampled = {"results": [{"solve_samples_s": [1.0, 2.0, 3.0]}, {"status": "unsupported"}]}
     assert "Samples of each result: 3; median interquartile range 50 % of the median" in provenance([sampled])
-    ends = {"samples": 5, "results": [{"least_us": 1.0, "most_us": 2.0, "sweep_us": 2.0}]}
+    ends = {"samples": 5, "results": [{"least_ms": 1.0, "most_ms": 2.0, "median_ms": 2.0}]}
     assert "Samples of each result: 5; median range 50 % of the median" in provenance([ends])
     assert "Repetitions: 1; the rows hold no spread" in provenance([{}])
     assert "Samples of each result: 7; the rows hold their median alone" in provenance([{"samples": 7, "solve_s": 1.0}])

@@ -4,15 +4,15 @@ Inner sweeps of a graph beyond the device's cache write the quantised residual a
 their residuals to x (deferred update, ``kernels/cuda/pagerank/deferred_update.cuh``), and the time of the next sweep
 includes it. Float64 sweeps update x each time, and inner sweeps in the cache the correction.
 
-Rows hold the median, the least and the most over the single sweeps of all runs. About one in ten of these includes an
-update, so that the median is the time of a sweep without one, and the most that of a sweep with one. The mean over a
-long run is that of eight sweeps, one of which includes an update. Rows do not hold the means of runs, so that they have
-no spread of this time; the least and the most are such a spread only where no sweep includes an update.
+Rows hold the mean sweep of each run, over whole periods of eight sweeps, of which one includes an update. The time is
+the median of these means, and its spread is their range. The median over the single sweeps of all runs is the time of a
+sweep without an update.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any, NamedTuple
 
 from cpms.backends.cuda.spmv.padded_csr import ENTRY_BYTES
@@ -27,8 +27,8 @@ UPDATES = (
 """A sentence for captions of tables."""
 _X_BYTES, _CORRECTION_BYTES = 16, 8
 """Bytes a node to read and write x in float64, and the correction in float32."""
-_OF_RESULT, _OF_ROW = ("sweep_us", "least_us", "most_us", "bytes", "bits"), ("nodes", "edges")
-"""Columns from which times are derived."""
+_OF_RESULT, _OF_ROW = ("sweep_us", "bytes", "bits"), ("nodes", "edges")
+"""Columns from which times are derived, besides ``run_us``."""
 
 
 class SweepTimes(NamedTuple):
@@ -37,13 +37,13 @@ class SweepTimes(NamedTuple):
     Parameters
     ----------
     us : float
-        Microseconds, with the share of an update.
+        Microseconds, with the share of an update: the median over runs.
     plain_us : float
         Median of single sweeps, and so without an update.
     update_us : float
         What an update adds to the sweep that includes it; 0 if updates are not deferred.
     least_us, most_us : float
-        Ends of the spread of ``us``; NaN where rows do not hold it.
+        Least and most of the means of runs.
     bytes : float
         Least traffic, with the share of an update; NaN where rows do not hold the nodes of a lumped graph.
     """
@@ -56,25 +56,9 @@ class SweepTimes(NamedTuple):
     bytes: float
 
     @property
-    def apart_us(self) -> float:
-        """How far the ends of the spread are apart; NaN without a spread."""
+    def range_us(self) -> float:
+        """How far the ends of the spread are apart."""
         return self.most_us - self.least_us
-
-    @property
-    def has_spread(self) -> bool:
-        """Whether the row holds the spread of the time."""
-        return math.isfinite(self.least_us)
-
-
-def amortised(plain: float, slow: float, period: int = UPDATE_PERIOD) -> float:
-    """Return the mean of so many values of which one is slow.
-
-    Examples
-    --------
-    >>> amortised(1.0, 9.0), amortised(1.0, 1.0)
-    (2.0, 1.0)
-    """
-    return plain + (slow - plain) / period
 
 
 def sweep_times(row: Any, result: dict[str, Any]) -> SweepTimes:
@@ -89,18 +73,19 @@ def sweep_times(row: Any, result: dict[str, Any]) -> SweepTimes:
 
     Examples
     --------
-    >>> result = {"sweep_us": 10.0, "least_us": 9.0, "most_us": 42.0, "bits": 16, "bytes": 1450.0}
+    >>> result = {"sweep_us": 10.0, "run_us": [14.0, 14.0, 15.0], "bits": 16, "bytes": 1450.0}
     >>> found = sweep_times({"nodes": 200, "edges": 200, "results": [result]}, result)
-    >>> found.us, found.update_us, found.bytes
-    (14.0, 32.0, 2300.0)
+    >>> found.us, found.update_us, found.range_us, found.bytes
+    (14.0, 32.0, 1.0, 2300.0)
     """
-    plain, least, most = (float(result[key]) for key in ("sweep_us", "least_us", "most_us"))
-    if not defers(row, result):
-        return SweepTimes(plain, plain, 0.0, least, most, float(result["bytes"]))
-    lumped = result.get("arrangement", {}).get("merge")
-    update_bytes = math.nan if lumped else row["nodes"] * _update_bytes(result["bits"])
-    share = update_bytes / UPDATE_PERIOD
-    return SweepTimes(amortised(plain, most), plain, most - plain, math.nan, math.nan, result["bytes"] + share)
+    runs = [float(each) for each in result["run_us"]]
+    mean, plain = statistics.median(runs), float(result["sweep_us"])
+    update_us, moved = 0.0, float(result["bytes"])
+    if defers(row, result):
+        lumped = result.get("arrangement", {}).get("merge")
+        update_us = max(0.0, UPDATE_PERIOD * (mean - plain))
+        moved += math.nan if lumped else row["nodes"] * _update_bytes(result["bits"]) / UPDATE_PERIOD
+    return SweepTimes(mean, plain, update_us, min(runs), max(runs), moved)
 
 
 def columns(row: Any, result: dict[str, Any]) -> dict[str, float]:
@@ -121,7 +106,14 @@ def columns(row: Any, result: dict[str, Any]) -> dict[str, float]:
 def has_times(row: Any, result: dict[str, Any]) -> bool:
     """Return whether a result is of kind ``sweeps``, and it and its row have the columns of `sweep_times`."""
     numbers = *(result.get(key) for key in _OF_RESULT), *(row.get(key) for key in _OF_ROW)
-    return row.get("kind") == "sweeps" and all(isinstance(each, int | float) for each in numbers) and row["nodes"] > 0
+    runs = result.get("run_us")
+    return (
+        row.get("kind") == "sweeps"
+        and all(isinstance(each, int | float) for each in numbers)
+        and row["nodes"] > 0
+        and isinstance(runs, list)
+        and len(runs) > 0
+    )
 
 
 def defers(row: Any, result: dict[str, Any]) -> bool:

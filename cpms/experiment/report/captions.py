@@ -23,7 +23,6 @@ from cpms.experiment.rows.standing import commit_text
 _SAMPLED = ("solve", "solves", "run", "query", "road", "old_road", "call", "prepared", "device_road", "device_prepared")
 """Names of the times that have samples in rows."""
 _ENDS = (
-    ("least_us", "most_us", "sweep_us"),
     ("least_ms", "most_ms", "median_ms"),
     ("convert_least_gbps", "convert_most_gbps", "convert_gbps"),
     ("restore_least_gbps", "restore_most_gbps", "restore_gbps"),
@@ -158,18 +157,12 @@ def _is_of_sweeps(row: Row) -> bool:
 
 
 def _of_sweeps(rows: Sequence[Row]) -> str:
-    """Return the number of runs and of sweeps in each, and the spread of sweeps of which none includes an update."""
+    """Return the number of runs and of sweeps in each, and the spread of the means of runs."""
     found = [sweep_times(row, result) for row in rows for result in results_of(row) if has_times(row, result)]
-    spreads = [each.apart_us / each.us for each in found if each.has_spread and each.us > 0]
+    spreads = [each.range_us / each.us for each in found if each.us > 0]
     text = f"Runs of each result: {_range(row['samples'] for row in rows)} of "
     text += f"{_range(row['sweeps'] - 1 for row in rows)} timed sweeps"
-    if spreads:
-        text += f"; median range of single sweeps {_percent(spreads)} of the median"
-    if len(spreads) == len(found):
-        return text
-    if spreads:
-        return f"{text}, unknown where some also update the ranks, which times include"
-    return f"{text}, some of which also update the ranks, which times include; the rows hold no spread"
+    return f"{text}; median range of runs {_percent(spreads)} of the median" if spreads else text
 
 
 def _of_samples(rows: Sequence[Row], drawn: pd.DataFrame | None) -> str:

@@ -244,7 +244,9 @@ def _joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _samples(line: dict[str, Any]) -> list[float]:
-    """Return the samples of a result in seconds; for a conversion, the time of its bytes at the measured rate."""
+    """Return the samples of a result in seconds: of sweeps the means of runs, of a conversion the time of its bytes."""
+    if "run_us_json" in line:
+        return [1e-6 * float(each) for each in json.loads(line["run_us_json"])]
     for name, factor in _TIMES.items():
         sampled = line.get(f"{name.removesuffix('_s')}_samples_s_json")
         if sampled:
@@ -270,14 +272,9 @@ def _queries_of_batches(line: dict[str, Any], batches: int) -> list[int]:
 
 
 def _ends(line: dict[str, Any], samples: list[float], seconds: float) -> dict[str, float]:
-    """Return the least and the largest sample in seconds; for a result without samples, those that the row states.
-
-    Those of single sweeps are no spread of their mean if some include an update of x.
-    """
+    """Return the least and the largest sample in seconds; for a result without samples, those that the row states."""
     if len(samples) > 1:
         return {"least": min(samples), "most": max(samples)}
-    if line.get("update_us", 0) > 0:
-        return {"least": seconds, "most": seconds}
     for unit, factor in (("us", 1e-6), ("ms", 1e-3)):
         if line.get(f"least_{unit}", 0) > 0 and line.get(f"most_{unit}", 0) > 0:
             return {"least": factor * line[f"least_{unit}"], "most": factor * line[f"most_{unit}"]}

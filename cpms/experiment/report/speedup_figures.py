@@ -119,10 +119,7 @@ def show_faster(
     out.table(
         table.drop(columns=["low", "high"]), suffix=suffix, caption=caption, best={"times faster": "most"}, of=of,
     )  # fmt: skip
-    interval = (
-        "from the fastest sweep without it over the slowest with it to the slowest over the fastest, unknown, and "
-        "without a line, where sweeps update the ranks"
-    )
+    interval = "from the fastest run without it over the slowest with it to the slowest over the fastest"
     faster_figure(table, out, by, interval, suffix=suffix, of=of, more=more, compared="times of sweeps")
 
 
@@ -139,7 +136,7 @@ def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[
             "median us": without.plain_us,
             f"{called} us": taken.us,
             f"{called} median us": taken.plain_us,
-            "apart us": taken.apart_us,
+            "apart us": taken.range_us,
             "times faster": without.us / taken.us,
             "bytes": made["bytes"] / result["bytes"],
             "gathers us": made["gather_us"],

@@ -225,8 +225,8 @@ sweep_us|number|us|one sweep, the median over the single sweeps of all runs
 least_us|number|us|least of the single sweeps of all runs
 most_us|number|us|most of the single sweeps of all runs, some of which include an update of x
 run_us_json|JSON|us|the mean sweep of each run, over whole periods of the deferred update of x
-amortised_us|number|us|the mean sweep of a long run, derived: sweep_us and an eighth of update_us
-update_us|number|us|what a deferred update of x adds to every eighth sweep, derived: most_us less sweep_us, or 0
+amortised_us|number|us|the mean sweep of a long run, derived: the median of run_us
+update_us|number|us|what a deferred update of x adds to a sweep, derived: eight times amortised_us less sweep_us, or 0
 amortised_bytes|number|bytes|memory traffic of the mean sweep of a long run, derived: bytes and an eighth of an update's
 gather_us|number|us|gathers of a sweep alone
 copy_json|JSON|ms|copy of the array: median, least, most

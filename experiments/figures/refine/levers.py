@@ -80,7 +80,7 @@ SWEEPS = [
         "by in-cache sweeps",
         "Sweeps on {gpu} of graphs that fit in its cache, as those of other graphs, and in the cache: microseconds "
         "of a sweep, the mean over a run and the median of single sweeps; of in-cache sweeps also how far the "
-        "fastest and the slowest are apart; gathers alone, in a kernel of their own",
+        "fastest and the slowest run are apart; gathers alone, in a kernel of their own",
     ),
     (
         "gpu_merged",
@@ -88,7 +88,7 @@ SWEEPS = [
         "by lumping nodes with equal out-edges",
         "Sweeps on {gpu} over all nodes, and over one for those with equal out-edges (lumping): microseconds of a "
         "sweep, the mean over a run and the median of single sweeps; of lumped ones also how far the fastest and the "
-        "slowest are apart, where none includes an update; bytes are those of the one over the other, without "
+        "slowest run are apart; bytes are those of the one over the other, without "
         "updates; the engine lumps where it pays for a solve",
     ),
 ]

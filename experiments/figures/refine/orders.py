@@ -15,14 +15,14 @@ def show(rows, out):
         pd.DataFrame([_renumbered(row) for row in given]),
         caption=f"The engine's own order on {rows.gpu.iloc[0]}, by out-degree where samples of the edges promise "
         "fewer memory transactions, against the graph's: microseconds of a 16-bit sweep, the mean over a run, with "
-        "how far apart the least and the most of single sweeps are where none includes an update of x; and "
+        "how far apart the least and the most mean of the runs are; and "
         "milliseconds of the host to look, and to sort where that may pay",
     )
     out.table(
         pd.DataFrame([_ordered(row) for _, row in rows.iterrows()]),
         suffix="_others",
         caption=f"Other orders on {rows.gpu.iloc[0]}: microseconds of a sweep, the mean over a run, with how far "
-        "apart the least and the most of single sweeps are where none includes an update of x, of gathers alone, and "
+        "apart the least and the most mean of the runs are, of gathers alone, and "
         "the seconds to load or generate the graph and to order it on the host (by bandwidth: SciPy's reverse "
         "Cuthill-McKee; by communities: igraph's Leiden); the first line's include what a program does once",
     )
@@ -60,4 +60,4 @@ def _ordered(row):
 
 
 def _apart(times):
-    return 100 * times.apart_us / times.us
+    return 100 * times.range_us / times.us

@@ -124,8 +124,8 @@ _CAPTION = (
     "Fused sweeps on {}, means over a run, in the engine's own choice of arrangement: bytes that a sweep must move, "
     "values gathered not counted, at the copy bandwidth of the same run, and gathers alone, in a kernel of their "
     "own, over its time; gathers are none where values are staged in shared memory; 'reached' is the larger of both, "
-    "above 1 where sweeps gather in a better order than that kernel; 'apart' is the range of single sweeps where none "
-    f"includes an update. {UPDATES}"
+    "above 1 where sweeps gather in a better order than that kernel; 'apart' is the range of runs. "
+    f"{UPDATES}"
 )
 
 
@@ -145,7 +145,7 @@ def _swept(row):
                 "low": 1e-3 * times.bytes / times.most_us,
                 "high": 1e-3 * times.bytes / times.least_us,
                 "staged": bool(result["in_bins"]),
-                "apart us": times.apart_us,
+                "apart us": times.range_us,
                 "MB": times.bytes / 1e6,
                 "million gathers": row.edges / 1e6,
                 "GB/s": 1e-3 * times.bytes / times.us,

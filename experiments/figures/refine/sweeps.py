@@ -39,7 +39,7 @@ def show(rows, out, beside):
         table.drop(columns=ends_of_sweeps),
         best={"sweep us": "least by graph,storage"},
         caption=f"A sweep on {rows.gpu.iloc[0]}, the mean over a run and the median of single sweeps, what an update "
-        "of x adds to one, and, where none includes an update, their range ('apart'). 'Bytes': the time of its bytes "
+        "of x adds to one, and the range of the means of runs ('apart'). 'Bytes': the time of its bytes "
         "at the copy bandwidth of the same run; 'gathers': that of its gathers in a kernel of their own, but none "
         "where bins gather from shared memory; 'reached': the larger of the two over the sweep, above 1 where sweeps "
         "gather in a better order than that kernel; 'of plain': the same with the bytes of sources of 32 bits, a row "
@@ -57,8 +57,8 @@ def show(rows, out, beside):
     out.figure(
         _figure(chosen, out),
         caption="Share of the copy bandwidth of the same run that the bytes of a sweep, the mean over a run, reach "
-        f"on {rows.gpu.iloc[0]}; in each row 64 bits above 16; lines: range of single sweeps{UNSEEN}, none where some "
-        "also update the ranks. Strokes: the same bytes in the time of a kernel that only gathers; sweeps that gather "
+        f"on {rows.gpu.iloc[0]}; in each row 64 bits above 16; lines: range of runs{UNSEEN}. "
+        "Strokes: the same bytes in the time of a kernel that only gathers; sweeps that gather "
         "in a better order pass theirs, and strokes beyond 1 are not drawn. Diamonds: values staged in shared memory, "
         "without random gathers; the bytes staged count, too. Graphs in the cache: latency limits the sweeps, too",
         of=NEEDS,
@@ -112,7 +112,7 @@ def _lines(row):
             "sweep us": times.us,
             "median us": times.plain_us,
             "update us": times.update_us or np.nan,
-            "apart us": times.apart_us,
+            "apart us": times.range_us,
             "bytes us": moved,
             "gathers us": gathers,
             "reached": np.fmax(moved, gathers) / times.us,
