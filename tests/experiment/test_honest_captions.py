@@ -93,6 +93,19 @@ def test_quoted_times_are_said_to_be_quoted_wherever_they_are(said, program):
         assert "quoted from a program outside this repository" in text
 
 
+def test_a_search_within_the_time_of_a_solve_is_said(said):
+    _, tables = said("linear")
+    caption = tables["linear"].read_text().partition("\n")[0]
+    steps = [
+        way["step_s"][0]
+        for row in recorded().rows
+        for way in (row["ways_found"] if row["experiment"] == "linear_gpu" and row["status"] == "ok" else ())
+        if way["storage"] == "auto" and way.get("step_s")
+    ]
+    least, most = re.search(r"within the time of the solve \((\d+) to (\d+) ms", caption).groups()
+    assert (int(least), int(most)) == (round(1e3 * min(steps)), round(1e3 * max(steps)))
+
+
 def test_without_a_matrix_that_nobody_solves_nothing_is_said():
     lines = {"matrix": ["a", "a"], "status": ["CONVERGED", "STAGNATED"]}
     assert unsolved(pd.DataFrame(lines), ("b",)) == ""

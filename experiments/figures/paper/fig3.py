@@ -34,7 +34,10 @@ def show(rows, out):
         "third quartile, none where these are equal; a thick stroke at the median, a cross at 99 % and a circle at the "
         "largest, to which the thin line leads; left of the break: 0. The layouts of figure 1 have a row for the edges "
         "into a node: ELL pads to the largest in-degree, which is not drawn",
-        alt=ends(table.assign(graph=names), "1.0", ["graph"], "Largest out-degrees", drawn="graphs"),
+        alt=" ".join(
+            ends(table.assign(graph=names), key, ["graph"], what, drawn="graphs")
+            for key, what in (("1.0", "Largest out-degrees"), ("0.5", "Medians"))
+        ),
         timed=False,
     )
 

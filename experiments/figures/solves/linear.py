@@ -24,7 +24,9 @@ def show(rows, out):
         table,
         caption="Linear systems: what each way takes to the same certified residual; GB read: by all iterations, with "
         "the residuals in float64 between them, which the curves leave out; SciPy counts none. Times faster: than the "
-        f"first way of a system{_wrong(table)}. SciPy uses one thread{_packing(rows)}",
+        f"first way of a system{_wrong(table)}"
+        + (". SciPy uses one thread" if (table.engine == "scipy").any() else "")
+        + _search(rows),
         best={"solve ms": "least by matrix,right-hand side"},
         among=("solves that converged", table.status == "CONVERGED"),
     )
@@ -77,18 +79,19 @@ def _by_number(rows):
     }
 
 
-def _packing(rows):
-    """Return how long solves on a GPU pack the matrix, as a sentence behind others; empty where no row has it.
+def _search(rows):
+    """Return how long solves on a GPU look for rows that repeat, as a sentence behind others; empty where unknown.
 
     That is the time until the first step of a solve with a lossless matrix.
     """
     ways = [way for found in rows.ways_found for way in found if way["engine"] == "cuda" and way.get("step_s")]
-    packed = sorted(1e3 * way["step_s"][0] for way in ways if way["storage"] == "auto")
-    if not packed:
+    until = sorted(1e3 * way["step_s"][0] for way in ways if way["storage"] == "auto")
+    if not until:
         return ""
     return (
-        ". On a GPU each call packs a lossless matrix before its first step, within the time of the solve "
-        f"({packed[0]:.0f} to {packed[-1]:.0f} ms where steps were timed); in table gpu_cg_time it is packed once"
+        ". On a GPU each call finds the rows of a lossless matrix that repeat before its first step, within the time "
+        f"of the solve ({until[0]:.0f} to {until[-1]:.0f} ms where steps were timed); in table gpu_cg_time they are "
+        "found once"
     )
 
 
