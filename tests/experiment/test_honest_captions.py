@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from recorded_rows import recorded
 
+from cpms.base.package_data import show_programs
 from cpms.experiment.external_solvers import ALL_THREADS, PEERS
 from cpms.experiment.report import output, show
 from cpms.experiment.report.captions import shortened
@@ -91,6 +92,22 @@ def test_quoted_times_are_said_to_be_quoted_wherever_they_are(said, program):
     assert len(texts) >= 2
     for text in texts:
         assert "quoted from a program outside this repository" in text
+
+
+@pytest.mark.parametrize("program", ["gpu_cg_time", "gpu_gmres_time", "gpu_cg_preconditioned"])
+def test_every_contestant_of_solves_is_drawn_but_the_reference(said, program):
+    _, tables = said(program)
+    table = pd.read_csv(tables[program].with_suffix(".csv"))
+    first = next(column for column in table if column.startswith("times faster than "))
+    references = set(table.way[table[first] == 1.0])
+    assert set(table.way) - set(show._program(show_programs()[program]).NAMES) == references
+    assert len(references) == 1
+
+
+@pytest.mark.parametrize("program", ["time_to_tolerance", "products"])
+def test_contestants_that_are_left_to_the_table_are_named(said, program):
+    figures, _ = said(program)
+    assert "refine e5m2" in figures[""] or "whichever is faster" in figures[""]
 
 
 def test_a_search_within_the_time_of_a_solve_is_said(said):

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
+from cpms.experiment.report.captions import some
 from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.output import shortened
 
@@ -26,8 +27,16 @@ def show(rows, out):
         f"samples{UNSEEN}; colour: bits, marker: layout. {_matrices(table)}. "
         "Compressed: column indices of 16 bits, which lossless and bfp16 take where they can. Lossless: the shortest "
         "format that holds all values of a matrix, in the colour of its bits. Planes: one array, read to the bits "
-        "stated",
+        f"stated{_sums(table)}",
     )
+
+
+def _sums(table):
+    """Return of which contestants the faster format of sums is drawn, as a sentence behind others; empty if of none."""
+    several = table.groupby(KEYS, sort=False, dropna=False).compute.transform("nunique") > 1
+    names = dict.fromkeys(map(_named, table[several].itertuples()))
+    formats = " or ".join(sorted(set(table[several].compute)))
+    return f". {some(names)}: sums in {formats}, whichever is faster on a matrix" if names else ""
 
 
 def _groups(table):

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.captions import spread
+from cpms.experiment.report.captions import some, spread
 from cpms.experiment.report.intervals import UNSEEN, interval_text, median_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import colour
@@ -69,11 +69,17 @@ def _table_and_figure(rows, out, where, experiment, suffix):
             "those that converged: a curve ends where no smaller tolerance was reached. Power iteration in float64 by "
             f"{_library(drawn)} and by ours, and with four segments of 16 bits by the rule of the CPMS paper; method "
             f"refine in 16 bits{_in_one_pass(drawn)}{_kernels(drawn)}; colour: the fewest bits read. Marks of one "
-            "tolerance lie beside each other. Axes of times differ",
+            f"tolerance lie beside each other. Axes of times differ{_others(table)}",
             of=[experiment],
         )
     else:
         out.leave_out(f"figure time_to_tolerance{suffix}", "no contestant converged")
+
+
+def _others(table):
+    """Return which contestants the table alone has, as a sentence behind others; empty if there are none."""
+    names = [name.partition(" ")[2] for name in dict.fromkeys(table.contestant) if name not in NAMES]
+    return f". In the table alone: {some(names)}" if names else ""
 
 
 def _library(drawn):

@@ -8,6 +8,7 @@ NAMES = {
     "cuda cg fp64, jacobi": "ours, 64 bits",
     "cuda cg fp32, jacobi": "ours, 32 bits",
     "cuda cg bfp16, jacobi": "ours, 16-bit blocks",
+    "cuda cg fp32, block_jacobi": "ours, 32 bits,\nblock Jacobi",
 }
 
 
@@ -19,5 +20,6 @@ def show(rows, out):
         title="Preconditioned conjugate gradients on a GPU",
         called="cuSPARSE with cuBLAS",
         names=NAMES,
-        caption="Conjugate gradients with Jacobi's preconditioner against cuSPARSE with cuBLAS in float64",
+        caption="Conjugate gradients with Jacobi's preconditioner, where no other is named, against cuSPARSE with "
+        "cuBLAS in float64",
     )
