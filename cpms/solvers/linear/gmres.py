@@ -24,7 +24,7 @@ import numpy as np
 
 from cpms.base.types import Floats
 from cpms.contracts.arnoldi import NO_LONGER, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
-from cpms.contracts.linear_solve import SolveStatus, SolveTask
+from cpms.contracts.linear_solve import SolveStatus, SolveTask, bits_of
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat, SegmentFormat
@@ -38,6 +38,8 @@ _NEAR = 0.9
 """Residual at which a cycle ends, over the goal."""
 _STALLED = 0.999
 """Residual after a cycle over the one before it, above which the cycle made no progress."""
+_DOUBLE_DIGITS = 53
+"""Binary digits of float64."""
 
 
 def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> StoredAs:
@@ -58,10 +60,8 @@ def choice(formats: tuple[VectorFormat | None, ...], digits: int) -> StoredAs:
             for segments in range(1, storage.segments):
                 if storage.mantissa_kept(segments) >= digits + lost:
                     return StoredAs(storage, segments, storage.bits(segments))
-        elif (isinstance(storage, BlockFloatFormat) and storage.width - 1 >= digits) or (
-            isinstance(storage, FloatFormat) and storage.mantissa_bits >= digits
-        ):
-            return StoredAs(storage, None, storage.width)
+        elif _digits(storage) >= digits:
+            return StoredAs(storage, None, bits_of(storage))
     return StoredAs(None, None, DOUBLE_BITS)
 
 
@@ -70,19 +70,25 @@ def _most_digits(formats: tuple[VectorFormat | None, ...]) -> int:
 
     Examples
     --------
-    >>> from cpms.formats.formats import CPMS4, FP16, FP32
-    >>> _most_digits((FP16, FP32)), _most_digits((CPMS4,)), _most_digits((None,))
-    (23, 36, 53)
+    >>> from cpms.formats.formats import CPMS4, FP16, FP32, format_named
+    >>> _most_digits((FP16, FP32)), _most_digits((CPMS4,)), _most_digits((None,)), _most_digits((format_named("posit16"),))
+    (23, 36, 53, 8)
     """
     return max(_digits(each) for each in formats)
 
 
 def _digits(storage: VectorFormat | None) -> int:
+    """Return the binary digits of the mantissa; of a format without one, those that its unit roundoff stands for."""
     if storage is None:
-        return 53
+        return _DOUBLE_DIGITS
     if isinstance(storage, SegmentFormat):
-        return storage.mantissa_kept(storage.segments - 1) if storage.segments > 1 else 53
-    return storage.width - 1 if isinstance(storage, BlockFloatFormat) else getattr(storage, "mantissa_bits", 53)
+        return storage.mantissa_kept(storage.segments - 1) if storage.segments > 1 else _DOUBLE_DIGITS
+    if isinstance(storage, BlockFloatFormat):
+        return storage.width - 1
+    if isinstance(storage, FloatFormat):
+        return storage.mantissa_bits
+    roundoff = storage.unit_roundoff()
+    return min(_DOUBLE_DIGITS, max(1, math.floor(-math.log2(roundoff)) - 1)) if roundoff > 0.0 else _DOUBLE_DIGITS
 
 
 def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import cpms
 from cpms.api.linear.choice import BLOCKS, BYTES
 from cpms.backends.cpu.product import CpuProduct
 from cpms.contracts.arnoldi import ArnoldiCycle
 from cpms.contracts.linear_solve import Recorder, SolveStatus, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16
-from cpms.formats.formats import FP32, FP64
+from cpms.formats.formats import FP32, FP64, format_named
 from cpms.solvers.linear.gmres import choice, gmres
 from cpms.solvers.linear.stored_basis import StoredBasis
 from cpms.sources.matrices.stencils import stencil
@@ -106,6 +107,15 @@ def test_a_basis_that_is_read_in_few_bits_takes_the_iterations_of_float64(ladder
         bytes_read[name] = sum(step.bytes_read - operator.bytes_read() for step in recorder.steps)
     assert counts[ladder] == counts["fp64"]
     assert bytes_read[ladder] < 0.45 * bytes_read["fp64"]
+
+
+def test_a_basis_is_stored_in_the_format_that_was_asked_for():
+    for name in ("posit16", "mxfp8-e4m3", "tf32", "fp16"):
+        found = cpms.solve(stencil(5, 12), np.ones(144), method="gmres", vectors=name, tol=1e-8, engine="cpu")
+        bits = format_named(name).bits()
+        assert found.converged
+        assert found.history[0].bits == bits, name
+        assert list(found.iterations_by_bits) == [bits] or "widened to 64 bits" in found.reason, name
 
 
 def test_vectors_of_zeros_and_infinities_are_projected_without_a_warning():
