@@ -18,8 +18,8 @@ def add(parsers: Any) -> None:
         help="run an experiment",
         description="Run the cells of an experiment and append one row, a JSON line, for each to DIR. A cell is one "
         "combination of graph, method, format and so on. A cell that has a row in DIR is not run again, unless the "
-        "file of its graph or what the configuration asks of it has changed since. Paths of graphs are relative to "
-        "the current folder.",
+        "file of its graph or of a plug-in, or what the configuration asks of it, has changed since. Paths of graphs "
+        "are relative to the current folder.",
         epilog="example: cpms run quickstart --output out; names: " + ", ".join(experiments()),
     )
     parser.add_argument("config", metavar="CONFIG.toml", help="a file, or the name of one that comes with cpms")

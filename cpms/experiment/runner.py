@@ -47,10 +47,10 @@ def run(
     """Run an experiment and return the file of its rows, ``output/NAME.jsonl``.
 
     A cell with a row in the file is run again in four cases alone: ``only`` names it; its row has other ``threads``,
-    another ``warmup``, ``affinity`` or treatment of ``outliers`` than the configuration; the graph's file has changed;
-    or a parameter that its name omits has another value. Changed code alone repeats no cell. A cell that cannot run is
-    recorded with its reason; the next run tries it again unless its ``status`` is "unsupported", which holds on every
-    machine.
+    another ``warmup``, ``affinity`` or treatment of ``outliers`` than the configuration; the file of its graph or of a
+    plug-in that it names has changed; or a parameter that its name omits has another value. Changed code of the package
+    alone repeats no cell. A cell that cannot run is recorded with its reason; the next run tries it again unless its
+    ``status`` is "unsupported", which holds on every machine.
 
     A copy of the configuration is written beside the rows, ``output/NAME.config.toml``, unless it ships with cpms;
     `cpms.experiment.report.show.show` finds the rows of the present configuration by it.

@@ -150,6 +150,20 @@ def test_a_changed_graph_is_measured_again_and_one_of_the_same_content_is_not(he
     assert said_by_run() == "0 cells run; 1 held already"
 
 
+def test_cells_of_an_edited_plugin_alone_are_measured_again(here):
+    plugin = Path("edited_controller.py")
+    plugin.write_text("import cpms\n\nclass Mine(cpms.Fixed):\n    pass\n\nMINE = Mine(1)\n")
+    Path("x.toml").write_text(CONFIG + f'policies = [{{}}, {{plugin = "{plugin}:MINE"}}]\n')
+    assert said_by_run() == "2 cells run: 2 ok; 0 held already"
+    assert "edited" not in standing.Recorded(here / "out").counts()
+    plugin.write_text(plugin.read_text() + "# edited\n")
+    assert [changed.changed_plugins(row) for row in recorded()] == [[], [str(plugin)]]
+    assert f"1 row measured before {plugin} was edited" in standing.Recorded(here / "out").counts()
+    assert said_by_run() == f"1 cell run: 1 ok; 1 held already; 1 cell run anew, since {plugin} changed"
+    plugin.unlink()  # Which says nothing of the rows.
+    assert changed.changed_plugins(recorded()[1]) == []
+
+
 def test_a_changed_file_is_read_with_the_options_of_its_graph(here):
     config = Path("x.toml").read_text()
     Path("x.toml").write_text(config.replace('"g.txt"', '{path = "g.txt", symmetric = "expand"}'))

@@ -15,11 +15,12 @@ import shutil
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cpms.base.text.counted import counted
 from cpms.experiment.config import loads_graphs
 from cpms.experiment.rows import digests
+from cpms.experiment.rows.changed import plugin_file, texts
 from cpms.experiment.rows.outcome import measured
 from cpms.experiment.rows.rows import Row
 from cpms.sources import datasets
@@ -123,12 +124,11 @@ def _plugins(rows: Sequence[Row]) -> Iterator[_Wanted]:
     recorded = dict[str, set[str | None]]()
     for row in rows:
         for each in row.get("plugins") or []:
-            home, colon, _ = str(each["name"]).partition(":")
-            if each.get("version") or not (colon or home.endswith(".py")):
+            file = plugin_file(str(each["name"]))
+            if each.get("version") or file is None:
                 version = f" {each['version']}" if each.get("version") else ""
                 yield _Wanted(str(each["name"]), "", f"it is a plug-in of an installed package{version}")
                 continue
-            file = home if home.endswith(".py") else f"{home.replace('.', '/')}.py"
             recorded.setdefault(file, set()).add(each.get("sha256"))
     for file, held in recorded.items():
         path = Path(file)
@@ -163,16 +163,8 @@ def _changed(contents: int) -> str:
 def _named(configurations: Iterable[bytes]) -> Iterator[_Wanted]:
     """Yield the Python files that configurations name."""
     for content in configurations:
-        for text in _texts(tomllib.loads(content.decode())):
+        for text in texts(tomllib.loads(content.decode())):
             yield from (_Wanted(file, "named by a configuration, of no row") for file in _PYTHON.findall(text))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts(each)
 
 
 def _imports(content: bytes, name: str) -> Iterator[_Wanted]:

@@ -1,14 +1,16 @@
-"""Whether a recorded cell is still up to date: its graph and its parameters are unchanged."""
+"""Whether a recorded cell is still up to date: its graph, its parameters and its plug-ins are unchanged."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from cpms.base.errors import InputError
+from cpms.base.plugins.modules import digest
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.graph_files import read_options
 from cpms.experiment.rows import digests
@@ -39,17 +41,71 @@ def differs(recorded: Any, present: Any) -> bool:
 
 
 def why(row: dict[str, Any], experiment: Experiment, cell: Cell) -> str | None:
-    """Return the change since a row was measured, "parameters" or "graph"; None if there is none, or it is unknown.
+    """Return what has changed since a row was measured; None if nothing has, or it is unknown.
 
-    Changed code does not count. Rows of earlier versions, without digests, are accepted.
+    It is "parameters", "graph", or the file of a plug-in. Changed code of the package does not count. Rows of earlier
+    versions, without digests, are accepted.
     """
     if "parameters" in row and differs(row["parameters"], parameters(experiment, cell)):
         return "parameters"
+    for file in changed_plugins(row):
+        return file
     recorded = row.get("graph_files_digest")
     if recorded is None:
         return None
     present = files_digest(cell)
     return None if present in (None, recorded) or _same_content(row, cell) else "graph"
+
+
+def changed_plugins(row: dict[str, Any]) -> list[str]:
+    """Return the files of a row's plug-ins that have another content in the current folder than the row records.
+
+    A row records all plug-ins of its run; those that its own cell does not name are left out here, and so are those of
+    installed packages and files that the current folder lacks.
+
+    Examples
+    --------
+    >>> changed_plugins({"parameters": {"method": "gone.py:f"}, "plugins": [{"name": "gone.py:f", "sha256": "0"}]})
+    []
+    """
+    named = [str(row.get("kind")), *texts(row.get("parameters"))]
+    found = dict[str, None]()
+    for each in row.get("plugins") or []:
+        name, file = str(each["name"]), plugin_file(str(each["name"]))
+        if each.get("version") or file is None or not any(name in text for text in named):
+            continue
+        if digest(file) not in (None, each.get("sha256")):
+            found[file] = None
+    return list(found)
+
+
+def plugin_file(name: str) -> str | None:
+    """Return the file that a plug-in's name stands for; None for an entry point, whose name has no module.
+
+    Examples
+    --------
+    >>> plugin_file("mine.py:f"), plugin_file("my.formats:f"), plugin_file("kind.py"), plugin_file("an_entry_point")
+    ('mine.py', 'my/formats.py', 'kind.py', None)
+    """
+    home, colon, _ = name.partition(":")
+    if home.endswith(".py"):
+        return home
+    return f"{home.replace('.', '/')}.py" if colon else None
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Yield the texts in nested lists and dictionaries.
+
+    Examples
+    --------
+    >>> list(texts({"a": ["b", {"c": "d"}], "e": 1}))
+    ['b', 'd']
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts(each)
 
 
 def files_digest(cell: Cell) -> str | None:

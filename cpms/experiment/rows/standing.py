@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from cpms.base.text.counted import counted
 from cpms.experiment.rows import commits, rows
+from cpms.experiment.rows.changed import changed_plugins
 from cpms.experiment.rows.configured import Cells, of_rows
 from cpms.experiment.rows.outcome import measured
 from cpms.experiment.rows.provenance import repository
@@ -113,7 +114,12 @@ class Recorded:
         texts = ", ".join(f"{counts[standing]:,} {standing}" for standing in (CLEAN, NOT_COMMITTED, CHANGED))
         texts += f", {counts[QUOTED]:,} {QUOTED}" if counts[QUOTED] else ""
         digests = f"; {without:,} have no digest of their code" if without else ""
-        return f"{counted(len(some), 'row')}: {texts}{digests}"
+        files = Counter(file for row in some for file in changed_plugins(row))
+        edited = "".join(
+            f"; {counted(count, 'row')} measured before {file} was edited: 'cpms run' measures again"
+            for file, count in files.items()
+        )
+        return f"{counted(len(some), 'row')}: {texts}{digests}{edited}"
 
     def unexplained(self, experiments: Sequence[str]) -> str:
         """Return the number of rows of some experiments whose code no commit has."""

@@ -71,8 +71,10 @@ def _most_digits(formats: tuple[VectorFormat | None, ...]) -> int:
     Examples
     --------
     >>> from cpms.formats.formats import CPMS4, FP16, FP32, format_named
-    >>> _most_digits((FP16, FP32)), _most_digits((CPMS4,)), _most_digits((None,)), _most_digits((format_named("posit16"),))
-    (23, 36, 53, 8)
+    >>> _most_digits((FP16, FP32)), _most_digits((CPMS4,)), _most_digits((None,))
+    (23, 36, 53)
+    >>> _most_digits((format_named("posit16"),))
+    8
     """
     return max(_digits(each) for each in formats)
 
