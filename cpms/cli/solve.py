@@ -70,9 +70,9 @@ def add(parsers: Any) -> None:
     )
     parser.add_argument(
         "--preconditioner-storage",
-        default="fp64",
+        default="auto",
         metavar="NAME",
-        help="format of what the preconditioner reads (fp64: as many bits as it needs)",
+        help="format of what the preconditioner reads (auto: as many bits as it needs)",
     )
     parser.add_argument("--engine", default="auto", metavar="NAME", help="reference, cpu, cuda (default: auto)")
     parser.add_argument("--tol", type=float, default=1e-10, help="most certified ||b - A x|| over ||b|| (1e-10)")

@@ -1,4 +1,8 @@
-"""The linear systems of an experiment: matrices by name, and right-hand sides of ones or of normal random numbers."""
+"""The linear systems of an experiment: matrices by name, and right-hand sides.
+
+A right-hand side is of ones, of normal random numbers, or known: A times normal random numbers, so that the error of an
+answer is known up to the rounding of that product, which the condition number of A may multiply.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ class SystemsConfig(Repeated):
     """Matrices by name or path, and right-hand sides."""
 
     matrices: list[str] = Field(min_length=1)
-    right_hand_sides: list[Literal["ones", "random"]] = Field(default=["ones", "random"], min_length=1)
+    right_hand_sides: list[Literal["ones", "random", "known"]] = Field(default=["ones", "random"], min_length=1)
 
     @field_validator("matrices")
     @classmethod
@@ -52,5 +56,14 @@ class OnSystems:
             self._matrix = given_matrix(matrices.generate(name) if matrices.is_name(name) else name, None)
             LinearSystem(self._matrix)  # Refuses one that is not square, before a library does.
             self._name = name
-        rows = self._matrix.rows
-        return self._matrix, np.ones(rows) if cell["rhs"] == "ones" else np.random.default_rng(1).standard_normal(rows)
+        known = self.solution_of(cell)
+        if known is not None:
+            return self._matrix, np.asarray(self._matrix.to_scipy() @ known)
+        return self._matrix, np.ones(self._matrix.rows) if cell["rhs"] == "ones" else self._random()
+
+    def solution_of(self, cell: Cell) -> Floats | None:
+        """Return the solution of the cell whose matrix `system_of` returned last; None if it is not known."""
+        return self._random() if cell["rhs"] == "known" else None
+
+    def _random(self) -> Floats:
+        return np.random.default_rng(1).standard_normal(self._matrix.rows)

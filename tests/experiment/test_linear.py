@@ -14,10 +14,12 @@ from pydantic import ValidationError
 from cpms import InputError, UnavailableError, UnsupportedError, engines
 from cpms.base.package_data import show_programs
 from cpms.experiment.artifact import inputs
+from cpms.experiment.artifact.numbers import numbers
 from cpms.experiment.kinds import honesty, linear, vector_bits
 from cpms.experiment.library_solvers import cusparse_cg
 from cpms.experiment.report import show
 from cpms.experiment.report.generic.parts import baseline_of
+from cpms.experiment.report.generic.table import results
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.solve_tables import means
@@ -62,6 +64,48 @@ def test_each_way_is_certified_and_drawn(tmp_path):
     assert table.method.tolist() == ["scipy cg", "cg", "cg"]
     assert (tmp_path / "linear.png").exists()
     assert "Relative residual against GB read" in (tmp_path / "linear_bytes.json").read_text()
+
+
+def test_options_of_a_way_reach_its_solver_and_the_error_is_of_a_known_solution(tmp_path):
+    blocks = {"method": "cg", "engine": "cpu", "preconditioner": "block_jacobi", "vectors": ["fp64"]}
+    ways = [
+        {"method": "gmres", "engine": "cpu", "vectors": ["fp16"]},
+        {"method": "gmres", "engine": "cpu", "vectors": ["fp16"], "restart": 5},
+        {"method": "refine", "engine": "cpu", "inner": "cg"},
+        blocks | {"preconditioner_storage": "fp64"},
+        blocks | {"preconditioner_storage": "bf16", "block": 3},
+        {"method": "gmres", "engine": "scipy"},
+    ]
+    asked = config(ways=ways, right_hand_sides=["known"])
+    (cell,) = asked.cells()
+    found = linear.Context(asked).measure(cell)["ways_found"]
+    assert {way["status"] for way in found} == {"CONVERGED"}
+    assert found[1]["iterations"] > found[0]["iterations"]
+    assert found[2]["used"] == "refine with cg"
+    assert [way["preconditioner_used"] for way in found[3:5]] == ["block_jacobi in fp64", "block_jacobi in bf16"]
+    A, known = stencil(5, 9), np.random.default_rng(1).standard_normal(81)
+    x = scipy.sparse.linalg.gmres(A, A @ known, rtol=1e-10, restart=100)[0]
+    assert found[5]["error"] == pytest.approx(np.linalg.norm(x - known) / np.linalg.norm(known))
+    assert all(way["residual"] / 4 < way["error"] < 400 * way["residual"] for way in found)
+    row = {**cell, "ways_found": found, "cell": "0", "experiment": "x", "kind": "linear", "status": "ok"}
+    marks = observations([row])
+    assert marks.error.tolist() == [way["error"] for way in found]
+    assert marks.contestant.is_unique
+    assert not marks.contestant.str.contains("entry").any()
+    assert "error" in results(marks)[0]
+    assert "gmres-vectors-fp16-restart=5" in numbers([row])
+    assert f"/iterations}}{{{found[1]['iterations']}}}" in numbers([row])
+
+
+def test_ways_without_options_have_the_cells_that_they_had_before():
+    (cell,) = config().cells()
+    assert [set(way) for way in cell["ways"]] == [{"method", "storage", "vectors", "engine", "preconditioner"}] * 3
+
+
+@pytest.mark.parametrize("option", [{"restart": 30}, {"inner": "cg"}, {"block": 4}, {"preconditioner_storage": "bf16"}])
+def test_options_that_another_library_lacks_are_refused(option):
+    with pytest.raises(ValidationError, match="the solvers of scipy do not take it"):
+        config(ways=[{"method": "gmres", "engine": "scipy", **option}])
 
 
 def test_means_count_the_matrices_that_both_solve():

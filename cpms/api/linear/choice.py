@@ -344,3 +344,16 @@ def vector_format(given: Any, argument: str = "storage") -> VectorFormat | None:
         raise InputError(f"{argument} is {described(given)}; give a format such as cpms.FP32, or the name of one")
     found: VectorFormat = named[given] if isinstance(given, str) and given in named else format_of(given)
     return None if found == FP64 else found
+
+
+def preconditioner_format(given: Any) -> VectorFormat | None:
+    """Return the format of a preconditioner by itself or by its name; None for ``auto``.
+
+    Examples
+    --------
+    >>> preconditioner_format("fp64").name, preconditioner_format("auto")
+    ('fp64', None)
+    """
+    if given is None or (isinstance(given, str) and given == "auto"):
+        return None
+    return vector_format(given, "preconditioner_storage") or FP64

@@ -82,7 +82,7 @@ class PreparedSystem:
             raise InputError(unknown("preconditioner", given, list(PRECONDITIONERS), ", or a function of r"))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if given == "jacobi":
-                return Jacobi(self.system, self.exact, storage)
+                return Jacobi(self.system, self.exact, None if storage == FP64 else storage)
             if given == "block_jacobi":
                 return BlockJacobi(self.system, self._square, block, storage)
             task = SolveTask(self.exact, self.stored, None, 0.0, Recorder(1, 1.0, None, work_clock.now), read=self.read)

@@ -28,9 +28,9 @@ from cpms.api.linear.choice import (
     is_on_trial,
     own_method,
     own_name,
+    preconditioner_format,
     require_method,
     spectrum_of,
-    vector_format,
     with_preconditioner,
 )
 from cpms.api.linear.prepared_system import PreparedSystem, widened, without_division
@@ -100,8 +100,8 @@ class Solver:
         A callable gets a residual in the engine's memory and returns an array of the same shape.
     preconditioner_storage : format or str
         Format of what the preconditioner reads: the inverse diagonal of ``jacobi``, the inverses of ``block_jacobi``,
-        or A in ``chebyshev``. With fp64, ``block_jacobi`` takes as few bits as a block's condition number allows, and
-        ``chebyshev`` reads A as iterations do. A callable stores its values itself.
+        or A in ``chebyshev``. With ``auto``, ``jacobi`` reads fp64, ``block_jacobi`` takes as few bits as a block's
+        condition number allows, and ``chebyshev`` reads A as iterations do. A callable stores its values itself.
     block : int
         Rows of a block of block Jacobi.
     inner : {"auto", "cg", "gmres", "jacobi", "chebyshev"}, callable, or the name of a plug-in
@@ -146,7 +146,7 @@ class Solver:
         layout: str = "auto",
         read: int | None = None,
         preconditioner: str | Callable[[Any], Any] | None = None,
-        preconditioner_storage: Any = "fp64",
+        preconditioner_storage: Any = "auto",
         block: int = 8,
         inner: str | OwnMethod = "auto",
         restart: int = RESTART,
@@ -168,7 +168,7 @@ class Solver:
         self._inner = self._inner_of(inner)
         segments = None if read is None else at_least(1, "read", read)
         self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, segments)
-        held_in = vector_format(preconditioner_storage, "preconditioner_storage")
+        held_in = preconditioner_format(preconditioner_storage)
         if preconditioner is None and divides:
             preconditioner, self.choice = with_preconditioner(self.system, self.choice)
         if preconditioner is not None and self.choice.method in DIAGONAL:

@@ -25,7 +25,7 @@ _HEAD = (
     r"\providecommand{\cpmsnumber}[1]{\ifcsname cpms@#1\endcsname\csname cpms@#1\endcsname"
     r"\else\errmessage{cpms has no number #1}\fi}",
 )
-_UNITS = {"seconds": r"\,s", "error": "", "bits": r"\,bits", "traffic": r"\,B"}
+_UNITS = {"seconds": r"\,s", "error": "", "residual": "", "bits": r"\,bits", "traffic": r"\,B"}
 """Columns of observations, with the unit of each in LaTeX."""
 
 
@@ -75,9 +75,10 @@ def _of_experiment(name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     for line in found.to_dict("records"):
         at = f"{name}/{line['case'].replace(', ', ',')}/{line['called']}"
         for column, unit in _UNITS.items():
-            if line[column] > 0:
-                is_residual = column == "error" and line["error_name"].startswith("residual")
-                yield _key(f"{at}/{'residual' if is_residual else column}"), quantity(line[column], unit)
+            if line[column] > 0 and not (column == "error" and line["error_name"].startswith("residual")):
+                yield _key(f"{at}/{column}"), quantity(line[column], unit)
+        if line["iterations"] > 0:
+            yield _key(f"{at}/iterations"), f"{line['iterations']:.0f}"
         if len(line["samples"]) > 1:
             for part, share in (("lower-quartile", 0.25), ("upper-quartile", 0.75)):
                 yield _key(f"{at}/seconds/{part}"), quantity(float(np.quantile(line["samples"], share)), r"\,s")

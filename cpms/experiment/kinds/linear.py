@@ -4,7 +4,8 @@ A way is a solver with its settings, and ways alternate. The first solve of each
 ``samples`` is 0 and it is the only one. ``solve_s`` is the median time of the solver alone, with vectors in the memory
 of the engine. ``whole_s`` is that of a whole call, which prepares the matrix, copies vectors, solves and certifies.
 Neither includes compilation. If ``whole`` is false, the matrix is prepared once for all right-hand sides. A way that
-refuses a system has the status "REFUSED" and the reason.
+refuses a system has the status "REFUSED" and the reason. ``error`` is ||x - x*|| / ||x*||, of right-hand sides whose
+solution x* is known.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from collections.abc import Callable
 from statistics import median
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from cpms.api import product_engines
-from cpms.api.linear.choice import METHODS, own_method, vector_format
+from cpms.api.linear.choice import INNER, METHODS, own_method, preconditioner_format, vector_format
 from cpms.api.linear.solver import Solver
 from cpms.base import work_clock
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.progress import part_done
+from cpms.base.types import Floats
 from cpms.certify import linear_system as certify
 from cpms.experiment.config import Cell, Strict
 from cpms.experiment.config_types import AUTO, MatrixStorageOrAuto, one_of, or_plugin
@@ -33,6 +35,8 @@ from cpms.problems.linear_system import LinearSystem
 from cpms.sparse.matrix import Matrix
 
 _REFUSED = "REFUSED"
+_OPTIONS = ("preconditioner_storage", "block", "inner", "restart")
+"""Keys of a way that are options of `cpms.Solver` by the same name."""
 
 
 class Way(Strict):
@@ -45,6 +49,10 @@ class Way(Strict):
         "auto"
     )
     preconditioner: Literal["jacobi", "block_jacobi", "chebyshev"] | None = None
+    preconditioner_storage: str | None = None
+    block: int | None = Field(default=None, ge=1)
+    inner: Annotated[str, or_plugin("inner method", lambda: (*INNER, "auto"), own_method)] | None = None
+    restart: int | None = Field(default=None, ge=1)
 
     @field_validator("vectors")
     @classmethod
@@ -53,6 +61,25 @@ class Way(Strict):
         for name in vectors if vectors not in ([AUTO], ["blocks"]) else ():
             vector_format(name, "vectors")
         return vectors
+
+    @field_validator("preconditioner_storage")
+    @classmethod
+    def known_format(cls, name: str | None) -> str | None:
+        """Refuse a name that is not of a format."""
+        preconditioner_format(name)
+        return name
+
+    @model_validator(mode="after")
+    def taken_by_its_engine(self) -> Way:
+        """Refuse options that the solvers of another library do not take."""
+        for option in _OPTIONS if self.engine in LIBRARIES else ():
+            if getattr(self, option) is not None:
+                raise ValueError(f"{option}: the solvers of {self.engine} do not take it")
+        return self
+
+    def as_cell(self) -> dict[str, Any]:
+        """Return the way as a part of a cell: options that are not given have no key, as in rows before they were."""
+        return {key: value for key, value in self.model_dump().items() if key not in _OPTIONS or value is not None}
 
 
 class Config(SystemsConfig):
@@ -70,7 +97,7 @@ class Config(SystemsConfig):
         """Return one cell a matrix and right-hand side: its ways take turns within it."""
         keys = ("tol", "max_iterations", "samples", "history_points")
         fixed = {key: getattr(self, key) for key in keys} | ({} if self.whole else {"whole": False})
-        return self.cells_by_system(ways=[way.model_dump() for way in self.ways], **fixed)
+        return self.cells_by_system(ways=[way.as_cell() for way in self.ways], **fixed)
 
 
 class Context(OnSystems):
@@ -87,7 +114,8 @@ class Context(OnSystems):
         matrix, b = self.system_of(cell)
         if matrix is not self._of:
             self._of, self._solvers = matrix, {}
-        solves = [self._solve(matrix, b, way, cell) for way in cell["ways"]]
+        known = self.solution_of(cell)
+        solves = [self._solve(matrix, b, known, way, cell) for way in cell["ways"]]
         parts = itertools.count(1)
 
         def solved(solve: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -107,12 +135,14 @@ class Context(OnSystems):
         sizes = {"rows": matrix.rows, "entries": matrix.entries}
         return {**sizes, **rates, "ways_found": lines}
 
-    def _solve(self, matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> Callable[[], dict[str, Any]]:
+    def _solve(
+        self, matrix: Matrix, b: Floats, known: Floats | None, way: dict[str, Any], cell: Cell
+    ) -> Callable[[], dict[str, Any]]:
         def solve() -> dict[str, Any]:
             if way["engine"] == "scipy":
-                return _of_scipy(matrix, b, way, cell)
+                return _of_scipy(matrix, b, known, way, cell)
             try:
-                return _of_cpms(self._solver(matrix, way, cell), b, way, cell)
+                return _of_cpms(self._solver(matrix, way, cell), b, known, way, cell)
             except (InputError, UnsupportedError) as refused:
                 return _refused(way, str(refused))
 
@@ -133,11 +163,19 @@ def _prepared(matrix: Matrix, way: dict[str, Any]) -> Solver:
         given = {"storage": "fp64", "vectors": "fp64", "preconditioner": way["preconditioner"]}
         return Solver(matrix, method=method, engine="cusparse", **given)
     vectors = way["vectors"][0] if len(way["vectors"]) == 1 else tuple(way["vectors"])
-    options = {key: way[key] for key in ("method", "storage", "engine", "preconditioner")}
+    options = {key: way[key] for key in ("method", "storage", "engine", "preconditioner", *_OPTIONS) if key in way}
     return Solver(matrix, vectors=vectors, **options)
 
 
-def _of_cpms(solver: Solver, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
+def _error(x: Floats, known: Floats | None) -> dict[str, float | None]:
+    """Return the relative error of an answer in the 2-norm, if the solution is known."""
+    if known is None:
+        return {}
+    error = certify.norm(x - known) / certify.norm(known)
+    return {"error": error if math.isfinite(error) else None}
+
+
+def _of_cpms(solver: Solver, b: Floats, known: Floats | None, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
     found = solver.solve(b, tol=cell["tol"], max_iterations=cell["max_iterations"])
     points = cell["history_points"]
     steps = found.history[:: max(1, -(-len(found.history) // points))] if points else []
@@ -150,6 +188,7 @@ def _of_cpms(solver: Solver, b: Any, way: dict[str, Any], cell: Cell) -> dict[st
         "reason": found.reason,
         "status": found.status.name,
         "residual": found.residual if math.isfinite(found.residual) else None,
+        **_error(found.x, known),
         "iterations": found.iterations,
         "iterations_by_bits": {str(bits): count for bits, count in found.iterations_by_bits.items()},
         "bytes_read": found.bytes_read,
@@ -169,7 +208,7 @@ def _refused(way: dict[str, Any], reason: str) -> dict[str, Any]:
     return {**way, **known, "residual": None, **nothing, **times}
 
 
-def _of_scipy(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
+def _of_scipy(matrix: Matrix, b: Floats, known: Floats | None, way: dict[str, Any], cell: Cell) -> dict[str, Any]:
     """Solve by SciPy, and certify its answer like those of cpms."""
     import scipy.sparse.linalg
 
@@ -194,6 +233,7 @@ def _of_scipy(matrix: Matrix, b: Any, way: dict[str, Any], cell: Cell) -> dict[s
         "reason": "",
         "status": status if residual <= cell["tol"] or info else "WRONG",
         "residual": residual if math.isfinite(residual) else None,
+        **_error(x, known),
         "iterations": count[0],
         "iterations_by_bits": {"64": count[0]},
         "bytes_read": 0,

@@ -42,7 +42,7 @@ _TIMES = {
     "median_ms": 1e-3,
 }
 """Columns of the time of a result, with the factor to seconds; the first that a result has is used."""
-_ERRORS = ("error_l1", "residual_l1", "residual", "error", "difference_l1")
+_ERRORS = ("error_l1", "residual_l1", "error", "residual", "difference_l1")
 _RESIDUALS = ("residual_l1", "residual")
 _SIZES = ("edges", "entries", "values")
 

@@ -94,6 +94,9 @@ vectors|text||format of the vectors of a product
 vectors_json|JSON||formats of the vectors
 vectors_as_json|JSON||formats of the vectors that were used, of auto the chosen ones
 preconditioner|text||preconditioner that was asked for
+preconditioner_storage|text||format of what the preconditioner reads, as it was asked for
+block|integer|1|rows of a block of block Jacobi
+inner|text||method inside refine, as it was asked for
 preconditioner_used|text||preconditioner that was used, of auto the chosen one, and its format
 rhs|text||right-hand side
 compute|text||format of arithmetic
@@ -166,7 +169,7 @@ residual_l1|number|1|certified residual in the 1-norm
 reference_residual_l1|number|1|residual of the reference in the 1-norm
 error_bound|number|1|bound of the error in the 1-norm
 error_l1|number|1|error against the reference in the 1-norm
-error|number|1|largest relative error, or the error that contestants are to reach
+error|number|1|largest relative error; of linear systems in the 2-norm; or the error that contestants are to reach
 difference_l1|number|1|difference from the answer on one device in the 1-norm
 mass|number|1|sum of the ranks
 top_json|JSON|1|nodes of the highest ranks, with their ranks

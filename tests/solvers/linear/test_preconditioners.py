@@ -171,6 +171,18 @@ def test_solves_converge_with_a_preconditioner_in_any_format(kind, storage):
         assert found.iterations <= 1.2 * cpms.solve(A, b, **options).iterations
 
 
+@pytest.mark.parametrize(("kind", "chosen"), [("jacobi", "fp64"), ("block_jacobi", "fp16"), ("chebyshev", "e4m3")])
+def test_a_preconditioner_is_in_float64_where_that_is_asked_for_and_in_fewer_bits_by_choice(kind, chosen):
+    A, b = stencil(5, 12), np.random.default_rng(0).standard_normal(144)
+    options = {"method": "cg", "preconditioner": kind, "engine": "cpu"}
+    by_choice = [cpms.solve(A, b, **options), cpms.solve(A, b, preconditioner_storage="auto", **options)]
+    assert [found.preconditioned_by for found in by_choice] == [f"{kind} in {chosen}"] * 2
+    for storage in ("fp64", cpms.FP64):
+        found = cpms.solve(A, b, preconditioner_storage=storage, **options)
+        assert found.converged
+        assert found.preconditioned_by == f"{kind} in fp64"
+
+
 @pytest.mark.parametrize(
     ("storage", "why"),
     [("e4m3", "the matrix holds .*, too large for e4m3"), ("mxint8", "mxint8 rounds A to an indefinite matrix")],

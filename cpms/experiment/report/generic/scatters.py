@@ -31,7 +31,14 @@ from cpms.experiment.report.generic.parts import (
     marks_of,
     range_of,
 )
-from cpms.experiment.report.generic.words import all_of, all_or_count, bits_in_words, case_words, cases_in_words
+from cpms.experiment.report.generic.words import (
+    all_of,
+    all_or_count,
+    bits_in_words,
+    case_words,
+    cases_in_words,
+    error_in_words,
+)
 from cpms.experiment.report.page import nested, room
 from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.page.legends import in_lines
@@ -112,8 +119,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     several = found.case.map(found.groupby("case").bits.agg(np.ptp) > 0)
     if not _relates(found[several].bits):
         return None
-    names = "iterations" if counts else captions.in_words(found.error_name)
-    names = "largest relative error" if set(found.kind) == {"product"} else names
+    names = "iterations" if counts else error_in_words(found)
     mean = bool((found.bits != found.fewest_bits).any())
     across = f"bits {bits_in_words(found)}{', mean over iterations' if mean else ''}"
     axes = _Axes("bits", up, across, names, coloured=not counts)

@@ -1,12 +1,15 @@
-"""The table of any experiment: time with its spread, iterations, residual and bits, one line a graph and contestant."""
+"""The table of any experiment: time with its spread, iterations, residual, error and bits of each contestant."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.generic.words import bits_in_words
+from cpms.experiment.report.generic.words import bits_in_words, error_in_words
 from cpms.experiment.report.page.case_labels import case_labels
+
+ERRORS = ("error", "error_l1")
+"""Columns of errors; the first one of kind peers is not measured, but given."""
 
 
 def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -42,10 +45,13 @@ def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         **ends,
         "iterations": found.iterations,
         "residual": found.residual,
+        "error": found.error.where(found.error_name.isin(ERRORS) & (found.kind != "peers")),
         "bits": found.bits,
     }
     held = {name: list(values) for name, values in columns.items() if values.notna().any()}
     parts = [f"median time{spread}", *(name for name in ("iterations", "residual") if name in held)]
+    if "error" in held:
+        parts.append(error_in_words(found[found.error_name.isin(ERRORS)]).replace(", ", " in the "))
     bits = f" and the mean of the bits {bits_in_words(found)}" if "bits" in held else ""
     return pd.DataFrame(held), f"{', '.join(parts)}{bits}"
 

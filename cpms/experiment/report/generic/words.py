@@ -13,19 +13,21 @@ if TYPE_CHECKING:
 
 GROWS = "RANKS"
 """A word in the names of graphs that grow with the ranks."""
-_OF_MATRICES = {"linear", "vector_bits", "passes"}
-"""Kinds of experiments on linear systems."""
+_OF_MATRICES = {"linear", "vector_bits", "passes", "product"}
+"""Kinds of experiments on matrices."""
 _OF_ARRAYS = {"conversion", "rounding", "topk"}
 """Kinds of experiments on arrays of values."""
 _BITS = {
     **dict.fromkeys(("linear", "vector_bits", "passes"), "of a vector's value"),
+    "product": "of a matrix's value",
     "conversion": "of the format converted to",
     "rounding": "of the format rounded to",
     "topk": "of an array's value",
 }
 """Kinds in which "bits" does not mean those that sweeps read of a matrix's value, and the words for these."""
 
-
+_ERRORS = {"product": "largest relative error", "linear": "relative error, 2-norm"}
+"""Kinds whose column ``error`` has a measure of its own."""
 _PROBLEMS = {"tol": "tolerance", "rhs": "right-hand side", "storage": "format", "stage": "stage"}
 """Words for parameters of problems."""
 
@@ -39,6 +41,20 @@ def bits_in_words(found: pd.DataFrame) -> str:
     """Return the words that follow "bits" in a caption and say what has these bits."""
     kinds = set(found.kind) if "kind" in found else set()
     return _BITS.get(kinds.pop(), "read") if len(kinds) == 1 else "read"
+
+
+def error_in_words(found: pd.DataFrame) -> str:
+    """Return the words for the errors of observations: their measure and norm.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> error_in_words(pd.DataFrame({"kind": ["linear"], "error_name": ["error"]}))
+    'relative error, 2-norm'
+    """
+    kinds, names = set(found.kind), set(found.error_name)
+    of_kind = _ERRORS.get(kinds.pop()) if len(kinds) == 1 and names == {"error"} else None
+    return of_kind or captions.in_words(found.error_name)
 
 
 def case_in_words(found: pd.DataFrame) -> str:
