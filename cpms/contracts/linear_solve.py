@@ -117,6 +117,8 @@ class Recorder:
         Bytes read by products that belong to no iteration, such as those of residuals.
     lanczos : list of (float, float)
         r.p before each iteration of conjugate gradients, and its p.Ap.
+    continued_by : str
+        Name of the method that continued the solve after another one; empty if none did.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Recorder:
         self.notes: list[str] = []
         self.other_bytes = 0
         self.lanczos: list[tuple[float, float]] = []
+        self.continued_by = ""
         self._most, self._scale, self._on_step, self._now, self._began = most, scale, on_step, now, now()
         self._column = column
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix
+from cpms.api.linear.advice import findings
 from cpms.api.linear.arguments import most_iterations, positive, right_hand_sides, step_function, vector
 from cpms.api.linear.choice import (
     DIAGONAL,
@@ -172,9 +173,7 @@ class Solver:
         if preconditioner is None and divides:
             preconditioner, self.choice = with_preconditioner(self.system, self.choice)
         if preconditioner is not None and self.choice.method in DIAGONAL:
-            raise InputError(
-                f"method={self.choice.method!r} takes no preconditioner; it divides by the diagonal itself"
-            )
+            raise InputError(f"method={self.choice.method!r} takes no preconditioner: it divides by the diagonal")
         self._preconditioner = self._prepared.preconditioner(preconditioner, held_in, at_least(1, "block", block))
         if self._preconditioner is not None and self._preconditioner.note:
             self.choice = replace(self.choice, reason=f"{self.choice.reason}; {self._preconditioner.note}")
@@ -267,6 +266,7 @@ class Solver:
             noted or given,
         )
         answer = yield from self._run(task, x, right, asked, exponent, began)
+        recorder.notes += findings(self.system, right, answer, recorder.steps)
         found = replace(self._solution(answer, asked, recorder, compiled), transfer_s=began - moment)
         if noted is None or noted.was_used:
             return found
@@ -303,7 +303,7 @@ class Solver:
         if not self._chosen_by_auto or method == "gmres" or not self._has_failed(status):
             return status
         task.recorder.notes.append(f"{method} ended {status.name.lower()}: gmres continued")
-        task.recorder.lanczos = []
+        task.recorder.lanczos, task.recorder.continued_by = [], "gmres"
         wide = task.widest
         if self._on_trial:
             wide = replace(wide, formats=chosen(self.system, "gmres", "fp64", self._vectors, self.engine).vectors)
@@ -353,7 +353,7 @@ class Solver:
             certificate=answer.certificate,
             tol=tol,
             history=tuple(recorder.steps),
-            method=choice.method if choice.method != "refine" else f"refine with {self._inner}",
+            method=recorder.continued_by or (choice.method if not self._inner else f"refine with {self._inner}"),
             storage="pattern" if choice.storage is None else choice.storage.name,
             vectors=tuple("fp64" if each is None else each.name for each in choice.vectors),
             engine=self.engine,

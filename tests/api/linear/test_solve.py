@@ -125,12 +125,35 @@ def test_a_format_that_is_too_small_widens_and_says_so():
     assert found.converged == is_within(fuzzed(0)._replace(A=A, b=np.ones(40), tol=1e-12), found.x)
 
 
+def test_a_failed_solve_says_what_the_system_and_the_residuals_show():
+    diagonals = [np.r_[1.0, np.full(28, 2.0), 1.0], -np.ones(29), -np.ones(29)]
+    path = scipy.sparse.diags_array(diagonals, offsets=[0, 1, -1]).tocsr()
+    scaled = scipy.sparse.csr_array(scipy.sparse.diags_array(np.geomspace(1e-6, 1e6, 256)) @ laplacian())
+    columns = scipy.sparse.csr_array([[1.0, 0.0], [2.0, 0.0]])
+    for A, b, said in (
+        (path, np.ones(30), "so A is singular; as A is symmetric, b must sum to 0, and sums to 30"),
+        (np.diag([1.0, 0.0]), [1.0, 1.0], "row 1 of A is 0, so A is singular, and no x solves this equation"),
+        (columns, [1.0, 1.0], "column 1 of A is 0, so A is singular"),
+        (scaled, ONES, "the largest entries of rows differ by a factor of 1.0e+12: divide rows of A and b by them"),
+        (path, np.arange(30.0) ** 2, "the residual is larger than that of x = 0: more iterations would hardly help"),
+    ):
+        found = cpms.solve(A, b, max_iterations=200, engine="cpu")
+        assert not found.converged
+        assert said in found.reason, found.reason
+    slow = cpms.solve(path, np.linspace(-1.0, 1.0, 30), max_iterations=200, method="jacobi", engine="cpu")
+    assert "the residual did not halve in the last 100 iterations: more iterations would hardly help" in slow.reason
+    balanced = cpms.solve(path, np.linspace(-1.0, 1.0, 30), engine="cpu")
+    assert balanced.converged
+    assert "singular" not in balanced.reason
+
+
 def test_indefinite_singular_and_scaled_systems_end_with_advice():
     indefinite = scipy.sparse.csr_array(np.diag([1.0, -1.0, 2.0]))
     assert cpms.solve(indefinite, np.ones(3), method="cg", engine="cpu").status is SolveStatus.INDEFINITE
     auto = cpms.solve(scipy.sparse.csr_array([[1.0, 2.0], [2.0, 1.0]]), [1.0, 0.0], engine="cpu")
     assert auto.converged
     assert "gmres continued" in auto.reason
+    assert auto.method == "gmres"
     singular = cpms.solve([[1.0, 1.0], [1.0, 1.0]], [1.0, 0.0], engine="cpu")
     assert not singular.converged
     assert ":" in singular.status.value

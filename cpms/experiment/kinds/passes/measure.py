@@ -38,7 +38,7 @@ class Way(Strict):
 class Config(SystemsConfig):
     """Linear systems, and the formats of matrix and vectors; figures compare with the first way."""
 
-    right_hand_sides: list[Literal["ones", "random"]] = Field(default=["random"], min_length=1)
+    right_hand_sides: list[Literal["ones", "random"]] = Field(default=["random"], min_length=1)  # type: ignore[assignment]
     ways: list[Way] = Field(min_length=1)
     samples: int = Field(default=11, ge=1)
 

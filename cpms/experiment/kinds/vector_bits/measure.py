@@ -34,7 +34,7 @@ class Config(SystemsConfig):
     `cg_bits.py` and `gmres_bits.py` in `experiments/figures/solves` are examples.
     """
 
-    right_hand_sides: list[Literal["ones", "random"]] = Field(default=["ones"], min_length=1)
+    right_hand_sides: list[Literal["ones", "random"]] = Field(default=["ones"], min_length=1)  # type: ignore[assignment]
     method: Literal["gmres", "cg"]
     vectors: list[list[str]] = Field(min_length=1)
     engine: str = "cpu"
