@@ -41,8 +41,11 @@ def test_a_number_that_the_rows_lack_stops_latex(tmp_path):
             r"\documentclass{article}\input{numbers}\begin{document}" + body + r"\end{document}"
         )
     assert compiled(tmp_path / "good.tex", [row]).read_bytes().startswith(b"%PDF")
-    with pytest.raises(InputError, match="cpms has no number mine/other/cpu/seconds"):
+    with pytest.raises(InputError, match=r"no number mine/other/cpu/seconds. Did you mean mine/a_b=1,c/cpu/seconds\?"):
         compiled(tmp_path / "bad.tex", [row])
+    (tmp_path / "wide.tex").write_text(r"\documentclass{article}\begin{document}\begin{landscape}\end{document}")
+    with pytest.raises(InputError, match=r"landscape undefined\. The first line of a table"):
+        compiled(tmp_path / "wide.tex", [row])
 
 
 def test_without_latex_the_command_that_installs_it_is_named(tmp_path, monkeypatch):

@@ -132,7 +132,8 @@ contestants = [{ engine = "scipy" }, { engine = "cpu", layout = "pattern", metho
 
 A key with a dot, such as `contestants.engine`, is a key of each table in that list. With a default of none, cpms
 chooses, or the feature is off. An unknown key is an error, which names the nearest key of the kind. The
-name of a cell is a hash of its parameters, so rows remain valid while a configuration grows.
+name of a cell is a hash of its parameters, so rows remain valid while a configuration grows. Where `contestants` or
+`ways` take turns, they share a cell: a new one measures all of them again.
 
 Paths in a configuration, of graphs, matrices and plug-ins, are relative to the folder in which `cpms run` is called,
 not to the folder of the configuration. If no graph is found, nothing runs and no row is written. If some graphs are
