@@ -191,6 +191,24 @@ def test_loads_of_both_runs_are_printed_and_a_busier_machine_is_warned_of(busier
     assert "load average" not in capsys.readouterr().out
 
 
+def test_solves_that_went_otherwise_are_listed(tmp_path, capsys):
+    bits = {"iterations": 9, "iterations_by_bits": {"16": 9}}
+    files = [file_of_rows(tmp_path / "a.jsonl", 1.0, **bits)]
+    files.append(file_of_rows(tmp_path / "b.jsonl", 1.0, **bits | {"iterations": 12, "iterations_by_bits": {"16": 12}}))
+    assert main(["compare", files[0], files[0]]) == 0
+    assert "solves with another status, or other iterations: 0 of 3\n" in capsys.readouterr().out
+    assert main(["compare", *files]) == 0  # More iterations are no failure: times decide.
+    said = capsys.readouterr().out
+    assert "other iterations: 3 of 3\n" in said
+    assert "mine g1 cpu: ok, 9 iterations (9 of 16 bits); now ok, 12 iterations (12 of 16 bits)" in said
+    main(["compare", *files, "--json"])
+    first = json.loads(capsys.readouterr().out)["courses"][0]
+    assert (first["graph"], first["before"]["iterations"], first["after"]["iterations"]) == ("g0", 9, 12)
+    untold = file_of_rows(tmp_path / "c.jsonl", 1.0)
+    main(["compare", untold, untold])
+    assert "other iterations" not in capsys.readouterr().out
+
+
 def test_of_too_few_samples_each_run_states_what_it_has_left(tmp_path, capsys):
     row = {"experiment": "x", "status": "ok", "graph": "g", "cell": "0"}
     for name, samples in (("a", [1.0, 1.01, 1.02, 1.01, 5.0, 6.0]), ("b", [1.0, 1.1, 1.2])):

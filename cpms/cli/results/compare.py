@@ -30,10 +30,10 @@ def add(parsers: Any) -> None:
     """Describe the command."""
     parser = parsers.add_parser(
         "compare",
-        help="compare the times of two runs",
+        help="compare the times and iterations of two runs",
         description="Compare the measurements that two files or folders of rows have in common: the ratio of times "
-        "AFTER / BEFORE with its interval, a rank test, and a conclusion. Machines of the runs that differ are named, "
-        "and so are their loads.",
+        "AFTER / BEFORE with its interval, a rank test, and a conclusion. Solves whose status or iterations differ are "
+        "listed. Machines of the runs that differ are named, and so are their loads.",
         epilog="exit codes: 0 nothing is slower, 1 something is slower after correction for the number of tests, "
         "2 bad input. example: cpms compare before.jsonl after.jsonl",
     )
@@ -50,7 +50,7 @@ def add(parsers: Any) -> None:
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from cpms.experiment.report.compare import compare, mean_ratio, significant
+    from cpms.experiment.report.compare import compare, courses, mean_ratio, significant
     from cpms.experiment.report.observations import Names
 
     runs = [_rows(path, arguments.experiment) for path in (arguments.before, arguments.after)]
@@ -59,8 +59,25 @@ def call(arguments: argparse.Namespace) -> int:
     (machine, other), loads = map(_machines, runs), [_load(rows) for rows in runs]
     found = compare(before, after, alpha=arguments.alpha, margin=arguments.margin)
     slower = significant(found, "slower", alpha=arguments.alpha)
+    first, second = map(courses, runs)
+    common = [key for key in first if key in second]
+    changed = {key: (first[key], second[key]) for key in common if first[key] != second[key]}
     if arguments.json:
-        report = {"machines": [machine, other], "loads": loads, "comparisons": [_as_json(each) for each in found]}
+        report = {
+            "machines": [machine, other],
+            "loads": loads,
+            "comparisons": [_as_json(each) for each in found],
+            "courses": [
+                {
+                    "experiment": key[0],
+                    "graph": key[1],
+                    "contestant": key[2],
+                    "before": one._asdict(),
+                    "after": two._asdict(),
+                }
+                for key, (one, two) in changed.items()
+            ],
+        }
         say(*json.dumps(report, indent=2).splitlines())
         return int(bool(slower))
     if machine != other:
@@ -79,6 +96,10 @@ def call(arguments: argparse.Namespace) -> int:
         f"geometric mean of the ratios {mean:.3f}, 95 % bootstrap interval {low:.3f} to {high:.3f}",
         f"slower after Holm's correction: {len(slower)}",
     )
+    if common:
+        say(f"solves with another status, or other iterations: {len(changed)} of {len(common)}")
+    for (experiment, *key), (one, two) in changed.items():
+        say(f"  {experiment} {' '.join(names.of(experiment, *key))}: {one}; now {two}")
     return int(bool(slower))
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from cpms.base.errors import InputError
 from cpms.base.types import Floats
 from cpms.experiment.rows.outliers import are_kept
-from cpms.experiment.rows.series import Series
+from cpms.experiment.rows.rows import Row
+from cpms.experiment.rows.series import Series, contestants
 
 Conclusion = Literal["slower", "faster", "no difference", "too few samples"]
 LEAST_SAMPLES = 5
@@ -175,3 +176,42 @@ def mean_ratio(found: Sequence[Comparison]) -> tuple[float, float, float]:
     ends = np.quantile(resampled, [0.025, 0.975])
     mean, low, high = (round(math.exp(float(each)), 12) for each in (logs.mean(), *ends))
     return mean, low, high
+
+
+class Course(NamedTuple):
+    """How a solve went, apart from its time: the same code and machine give the same one.
+
+    Parameters
+    ----------
+    status : str
+    iterations : int
+    by_bits : dict of str to int
+        Iterations by the bits that they read, where rows have them.
+    """
+
+    status: str
+    iterations: int
+    by_bits: dict[str, int]
+
+    def __str__(self) -> str:
+        by_bits = ", ".join(f"{count} of {bits} bits" for bits, count in self.by_bits.items())
+        return f"{self.status}, {self.iterations} iterations" + (f" ({by_bits})" if by_bits else "")
+
+
+def courses(rows: Iterable[Row]) -> dict[tuple[str, str, str], Course]:
+    """Return the course of each solve by experiment, graph and contestant; of repetitions, that of the last.
+
+    Examples
+    --------
+    >>> row = {"experiment": "mine", "status": "ok", "graph": "path", "engine": "cpu", "iterations": 7}
+    >>> {" ".join(key): str(course) for key, course in courses([row]).items()}
+    {'mine path cpu': 'ok, 7 iterations'}
+    """
+    return {
+        (row["experiment"], str(row.get("graph", "")), name): Course(
+            str(result.get("status", "ok")), int(result["iterations"]), dict(result.get("iterations_by_bits") or {})
+        )
+        for row in rows
+        for name, result in contestants(row)
+        if isinstance(result.get("iterations"), int)
+    }
