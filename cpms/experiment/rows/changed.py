@@ -74,7 +74,7 @@ def changed_plugins(row: dict[str, Any]) -> list[str]:
         name, file = str(each["name"]), plugin_file(str(each["name"]))
         if each.get("version") or file is None or not any(name in text for text in named):
             continue
-        if digest(file) not in (None, each.get("sha256")):
+        if digest(str(Path(file).expanduser())) not in (None, each.get("sha256")):
             found[file] = None
     return list(found)
 
