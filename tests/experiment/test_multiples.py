@@ -278,7 +278,7 @@ def test_titles_omit_the_only_graph_which_the_caption_states():
     rows = [{**row, "tol": tol} for tol in (1e-3, 1e-6) for row in rows_of(1, ["fp64", "fp32"])]
     made = drawn([{**row, "cell": f"{row['cell']} {row['tol']}"} for row in rows], "time")
     assert [axes.get_title() for axes in made.figure.axes] == ["tol=0.001", "tol=1e-06"]
-    assert "Graph: graph-0." in made.caption
+    assert "Matrix: graph-0." in made.caption
 
 
 def test_captions_state_which_graphs_were_measured_on_which_machine():

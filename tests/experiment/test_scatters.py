@@ -231,7 +231,7 @@ def test_products_without_an_error_are_stated_and_wrong_ones_are_ringed():
     ]
     figure, text, _ = TEMPLATES["error"](observations(rows), WIDTHS["single"], None)
     assert figure.axes[0].get_ylabel() == "largest relative error"
-    assert "; error 0, on so many graphs: fp64 (1);" in text
+    assert "; error 0, on so many matrices: fp64 (1);" in text
     assert "error above 1, 1 of 3 (bf16)" in text
     (ring,) = (line for line in figure.axes[0].lines if line.get_marker() == "o")
     assert ring.get_ydata() == pytest.approx([30.0])
