@@ -41,7 +41,7 @@ def test_a_result_that_counts_for_nothing_is_left_out_and_the_caption_states_why
     assert f"({reason}" in text
     captions = {each.name: each.caption for each in drawings(rows)}
     assert {name for name, caption in captions.items() if reason in caption} == {"time", "speedup", "error"}
-    assert "on 1 graph (a)" in captions["speedup"]
+    assert "on 1 matrix (a)" in captions["speedup"]
     wholly = [{**row, **more} if row["storage"] == "fp16" else row for row in rows]
     assert [line["called"] for line in speedups(observations(wholly), "fp64")] == ["fp32"]
 
