@@ -1,8 +1,9 @@
 r"""Numbers of rows as LaTeX macros with their units, so that no number of a paper is typed.
 
-``\cpmsnumber{experiment/graph/contestant/seconds}`` prints a median; a name that the rows lack stops LaTeX. Graphs and
-contestants have their names in figures, with a hyphen for spaces and for characters that LaTeX reads as commands. There
-are also quartiles, ratios over the baseline, and provenance, as by ``\cpmsnumber{experiment/machine}``.
+``\cpmsnumber{experiment/graph/contestant/seconds}`` prints a median; a name that the rows lack stops LaTeX. Graphs have
+their names in configurations and contestants theirs in tables, with a hyphen for spaces and for characters that LaTeX
+reads as commands. There are also quartiles, ratios over the baseline, and provenance, as by
+``\cpmsnumber{experiment/machine}``.
 """
 
 from __future__ import annotations
