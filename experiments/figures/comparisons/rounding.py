@@ -62,7 +62,7 @@ def _copied(of_size):
         f"{line.median:.3g} ms ({line.min:.3g} to {line.max:.3g}) for {values:,} values"
         for (_, values), line in zip(of_size.index, of_size.itertuples(), strict=True)
     ]
-    return f"Copies were timed beside each format; the median of one size counts: {', '.join(texts)}"
+    return f"The median of the copies beside each format counts: {', '.join(texts)}"
 
 
 def _called(storage):

@@ -51,11 +51,11 @@ def show(rows, out):
         _figure(over, out),
         caption=f"Time of a whole solve over that of the fastest to {rows.tol.iloc[0]:g} on the same graph, on "
         f"{machines}: grey dots are graphs, marks geometric means with 95 % bootstrap intervals{UNSEEN}; "
-        "colour: fewest bits, marker: layout; axes differ. Hollow means, not comparable, are of fewer graphs (their "
-        "number): left out are ELL where one long row would pad all others, and slow systems on large "
-        f"graphs{_missed(rows)}{_threads(rows)}. Fused: one kernel a sweep; plain: one a step; pattern: the layout "
-        "without values; 1 rank: the program for several GPUs; all nodes: no level solve; report's update: Agrawal, "
-        "Shendre and Goka's, which corrects the mass of each sweep",
+        "colour: fewest bits, marker: layout; axes differ. Hollow means are of fewer graphs (their number) and do not "
+        "compare: ELL is left out where a long row would pad all others, slow systems on large "
+        f"graphs{_missed(rows)}{_threads(rows)}. Systems without 'ours' are built here, too. Fused: one kernel a "
+        "sweep; plain: one a step; pattern: without values; 1 rank: of the program for several GPUs; all nodes: no "
+        "level solve; report's update: as Agrawal, Shendre and Goka's",
     )
 
 
