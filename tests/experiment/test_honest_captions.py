@@ -104,6 +104,19 @@ def test_every_contestant_of_solves_is_drawn_but_the_reference(said, program):
     assert len(references) == 1
 
 
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        ("systems", "Systems without 'ours' are built here, too"),
+        ("thrust", "all built here"),
+        ("fig6", "or one built as the paper's"),
+    ],
+)
+def test_programs_that_are_built_here_after_others_are_not_taken_for_these(said, program, text):
+    figures, _ = said(program)
+    assert text in figures[""]
+
+
 @pytest.mark.parametrize("program", ["time_to_tolerance", "products"])
 def test_contestants_that_are_left_to_the_table_are_named(said, program):
     figures, _ = said(program)

@@ -37,9 +37,9 @@ def show(rows, out, beside):
     out.figure(
         _figure(solved, out),
         caption=f"Whole solves in float64 to {tol:g} on {gpu} by four ways to sum the rows of one matrix, all built "
-        f"here, medians with {interval_text(rows)}{UNSEEN}: CUB's reduction by key, as in PageRank_Thrust; edges by warps; cuSPARSE in "
-        "CSR; and one fused kernel. Graphs are in the order of their edges. The geometric mean over the fastest of a "
-        "graph is " + ", ".join(f"{ratio:.2f} ({name})" for name, ratio in _means(solved).items()),
+        f"here, medians with {interval_text(rows)}{UNSEEN}: CUB's reduction by key, as in PageRank_Thrust; edges by "
+        "warps; cuSPARSE in CSR; and one fused kernel. Graphs are in the order of their edges. The geometric mean over "
+        "the fastest of a graph is " + ", ".join(f"{ratio:.2f} ({name})" for name, ratio in _means(solved).items()),
         of=["gpu_systems"],
     )
 
