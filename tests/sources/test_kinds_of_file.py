@@ -322,6 +322,8 @@ def test_pipes_and_standard_input(folder, monkeypatch, packed):
         (pd.Series([1, 2]), {}, "no table"),
         (pd.Series([pd.Timestamp(0), 2**63], dtype=object), {}, "no table"),
         ((np.array(["\ud800", "a"]), ["a", "b"]), {}, "no Unicode text"),
+        ((pd.Series(["\ud800", "a"], dtype=object), ["a", "b"]), {}, "no Unicode text"),
+        (pd.DataFrame({"s": ["\ud800"], "t": ["a"]}, dtype=object), {}, "no Unicode text"),
         (([0, 1], [1]), {}, "alike"),
         (([0, 1],), {}, "alike"),
         (([[0]], [[1]]), {}, "one dimension"),

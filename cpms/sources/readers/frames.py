@@ -116,7 +116,7 @@ def from_columns(given: Any, options: ReadOptions) -> EdgeList:
     try:
         frame = pd.DataFrame(dict(enumerate(columns)))
     except UnicodeError as error:
-        raise InputError(f"{label} hold a name that is no Unicode text ({quoted(str(error))})") from None
+        raise InputError(f"{label}: a name is no Unicode text ({quoted(str(error))})") from None
     except OverflowError as error:  # Up to version 3.0, pandas makes float64 of integers that have no 64 bits.
         raise InputError(f"{label}: a column holds what is no number ({quoted(str(error))})") from None
     if options.weights == "ignore":
@@ -185,6 +185,10 @@ def _edges(
         for place in range(2):
             texts[:, place] = [_text(value, titles[place], label) for value in frame.iloc[:, place]]
         codes, unique = pd.factorize(texts.ravel())
+        try:
+            "".join(unique).encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{label}: a name is no Unicode text ({quoted(str(error))})") from None
         sources, targets = codes[::2], codes[1::2]
         names, nodes = np.asarray(unique, dtype=object), len(unique)
     weights = _weights(frame.iloc[:, 2], titles[2], label, options) if len(titles) == 3 else None
