@@ -27,7 +27,7 @@ def show(rows, out):
                     "least, s": taken.min(),
                     "most, s": taken.max(),
                     "spread, %": 100 * spread(taken.dropna()),
-                    "times SciPy (median of pairs)": ratio.median(),
+                    "times SciPy (median of pairs)": ratio.dropna().median(),
                     "least pair": ratio.min(),
                     "most pair": ratio.max(),
                 }
