@@ -59,3 +59,22 @@ def test_values_of_speedups_are_written_beside_their_marks(ratios):
     (axes,) = made.figure.axes
     marks = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
     assert [float(text.get_text()) for text in axes.texts] == [pytest.approx(each, rel=5e-3) for each in marks]
+
+
+@pytest.mark.parametrize("graphs", ["abc", "abcdef"])
+def test_strokes_of_the_lowest_row_are_no_ticks_of_the_axis(graphs):
+    figure = of_speedups(at_tolerances(graphs))[0].figure
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    strokes = [line for line in axes.lines if line.get_marker() == "|"]
+    lowest = min(axes.transData.transform(line.get_xydata())[:, 1].min() for line in strokes)
+    assert 72 / figure.dpi * (lowest - axes.bbox.y0) > 2.0 + max(line.get_markersize() for line in strokes) / 2
+
+
+def test_long_formats_by_graph_are_counted():
+    """Solves of two contestants with long names read other bits on one of the graphs."""
+    rows = rows_of_ratios([1.0, 2.0, 3.0], ("cpms2", "cpms4"))
+    for row in rows:
+        bits = "64" if row["storage"] == "fp64" else "8" if row["graph"] == "a" else "16"
+        row |= {"kind": "pagerank", "method": row["storage"] * 6, "iterations_by_bits": {bits: 1}}
+    assert "; 2 contestants read several numbers of bits, by graph" in of_speedups(rows)[0].caption

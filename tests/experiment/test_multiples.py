@@ -11,10 +11,11 @@ from matplotlib.colors import to_hex
 
 from cpms.base.text.escape import drawn as drawn_of
 from cpms.experiment.report import figures, templates
-from cpms.experiment.report.generic.multiples import _PARTS, _lines
+from cpms.experiment.report.generic.multiples import _PARTS, _lines, panel_inches
 from cpms.experiment.report.generic.parts import marks_of
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page import room
+from cpms.experiment.report.page.legends import markers
 from cpms.experiment.report.palette import NEUTRAL
 from cpms.experiment.report.show import styled
 from cpms.experiment.report.style import WIDTHS
@@ -230,6 +231,34 @@ def test_titles_of_panels_beside_each_other_are_apart(letters):
     assert right.x0 - left.x1 > 0.12 * figure.dpi
 
 
+def test_a_title_that_is_little_wider_than_its_panel_alone_is_whole():
+    names = ["name of a contestant", "other name of one"]
+    rows, width = rows_of(4, names), panel_inches(names, 2, WIDTHS["single"])
+    title = next(text for text in ("w-" * count for count in range(40)) if room.text_inches(text) > width)
+    made = drawn([{**row, "graph": row["graph"].replace("graph-3", title)} for row in rows], "time")
+    assert title in [axes.get_title() for axes in made.figure.axes]
+
+
+def test_titles_are_divided_between_words_unless_one_has_no_room():
+    assert figures._wrapped("12 x web-Google-scc", 16) == "12 x\nweb-Google-scc"
+    assert figures._wrapped("12 x web-Google-scc", 12) == "12 x web-\nGoogle-scc"
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from(["cuda", "cusparse", "sell", *"abcdefgh"]), min_size=1, unique=True))
+def test_no_marker_of_an_engine_points_along_an_interval(engines):
+    for column, other in (("engine", "layout"), ("layout", "engine")):
+        chosen = markers(pd.DataFrame({column: engines, other: "x"}))
+        assert not {*chosen} & {"<", ">"}
+        assert len({*chosen}) == len(engines)
+
+
+@pytest.mark.parametrize(("alone", "panels"), [(3, 1), (1, 4)])
+def test_results_of_graphs_with_one_contestant_each_are_in_one_panel(alone, panels):
+    rows = [row for row in rows_of(4, ["first", "second"]) if row["storage"] == "first" or row["nodes"] - 2 >= alone]
+    assert len(drawn(rows, "time").figure.axes) == panels
+
+
 @pytest.mark.parametrize("lacking", [2, 15])
 def test_graphs_that_are_chosen_have_all_contestants_if_enough_do(lacking):
     names = ["first", "second", "third"]
@@ -237,7 +266,7 @@ def test_graphs_that_are_chosen_have_all_contestants_if_enough_do(lacking):
     rows = [row for row in rows if row["storage"] != "third" or row["nodes"] % 16 >= lacking]
     made = drawn(rows, "time")
     counts = [len(axes.patches) for axes in made.figure.axes]
-    stated = "; all contestants have results on those drawn" in made.caption
+    stated = "; those drawn have all contestants" in made.caption
     assert stated == (counts == [3] * len(counts)) == (lacking == 2)
 
 

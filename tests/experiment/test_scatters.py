@@ -207,6 +207,11 @@ def test_panels_of_bits_have_one_axis_and_other_panels_their_own():
         assert 1.5 < high / low < 2.0
 
 
+def test_panels_of_bits_reach_the_edge_of_the_page():
+    figure = drawn(rows_of(4, 5.0), "single", "error")
+    assert max(axes.get_position().x1 for axes in figure.axes) > 0.93
+
+
 def test_graphs_whose_results_all_read_the_same_bits_are_not_drawn():
     rows = [{**row, "bits": 64} if row["graph"] != "graph-0" else row for row in rows_of(3, 2.0)]
     assert [axes.get_title() for axes in drawn(rows, "single", "error").axes] == ["graph-0"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -256,7 +258,7 @@ def test_rows_of_single_solves_have_the_bytes_of_their_iterations_by_bits():
     ]
     made = drawn(rows, "roofline")
     assert shares(made) == pytest.approx([100 * 64 / 176, 50.0])
-    assert "; left out: 1 result whose row does not give its bytes" in made.caption
+    assert "; left out: 1 result whose row lacks its bytes" in made.caption
     rows[1]["least_bytes"] = 88
     assert shares(drawn(rows, "roofline")) == pytest.approx([100 * 64 / 176, 50.0, 50.0])
 
@@ -273,7 +275,7 @@ def test_a_gpu_without_a_rate_is_compared_with_the_median_of_other_rows():
     others[2] = {**others[2], "copy_gbps": None, "ceilings": {"copy_gbps": 170e-9}}
     made = roofline([solves()], others)
     assert shares(made) == pytest.approx([40.0, 55.0])
-    assert "; the rate is the median of 2 rows of a GPU of this name, from 0 to 0 GB/s" in made.caption
+    assert "; rate: median of 2 rows of GPUs of this name, 0 to 0 GB/s" in made.caption
     assert made.cells == ["0", "150", "170"]
     assert [row["experiment"] for row in made.beside] == ["copies"] * 2
     own = roofline([solves(copy_gbps=320e-9)], others)
@@ -373,3 +375,22 @@ def test_times_of_graphs_that_are_far_apart_are_those_over_the_slowest(ratio, ap
     ends = {axes.get_title(): max(bar.get_width() for bar in axes.patches) for axes in made.figure.axes}
     assert ends == ({"path": 1.0, "ring": 1.0} if apart else {"path": 2.0, "ring": 2.0 * ratio})
     assert (made.figure.get_supxlabel() == "time over the slowest of the graph") == apart
+
+
+@pytest.mark.parametrize("graphs", [1, 2])
+def test_marks_of_a_tolerance_that_share_a_place_do_not_meet(graphs):
+    """Times that are little apart are beside each other where the panel is low."""
+    rows = [
+        {"cell": f"{graph} {tol} {place}", "experiment": "mine", "status": "ok", "graph": f"g{graph}", "engine": "cpu"}
+        | {"storage": f"fp{64 >> place}", "tol": tol, "solve_s": 1.165**place + 9.0 * (place == 2)}
+        for graph in range(graphs)
+        for tol in (1e-4, 1e-6, 1e-10)
+        for place in range(3)
+    ]
+    figure = drawn(rows, "tolerance").figure
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        marks = [line for line in axes.lines if line.get_marker() not in ("None", "", None)]
+        places = [axes.transData.transform(line.get_xydata())[0] * 72 / figure.dpi for line in marks]
+        apart = [np.hypot(*(one - other)) for one, other in itertools.combinations(places, 2)]
+        assert min(apart) > min(line.get_markersize() for line in marks) + 0.5

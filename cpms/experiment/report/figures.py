@@ -144,7 +144,7 @@ def _title_characters(figure: Figure, axes: Axes) -> int:
 
 
 def _wrapped(title: str, most: int) -> str:
-    lines = textwrap.wrap(
-        escape.terminal(escape.abbreviate(title, max(_LONGEST_ENTRY, most))), most, break_long_words=False
-    )
+    text = escape.terminal(escape.abbreviate(title, max(_LONGEST_ENTRY, most)))
+    longest = max(map(len, text.split()), default=0)  # Only a word that has no room in a line is divided.
+    lines = textwrap.wrap(text, most, break_long_words=False, break_on_hyphens=longest > most)
     return "\n".join(map(escape.mathtext, lines))

@@ -21,7 +21,7 @@ MARKERS = {
     "pattern": "o",
     "csr": "s",
     "ell": "D",
-    "sell": "<",
+    "sell": "p",
     "coo": "^",
     "coo_exchange": "v",
 }

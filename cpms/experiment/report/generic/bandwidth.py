@@ -134,18 +134,17 @@ def taken_from(taken: list[Rate]) -> str:
     Examples
     --------
     >>> taken_from([Rate(4100.0, {}), Rate(4200.0, {})])
-    '; the rate is the median of 2 rows of a GPU of this name, from 4100 to 4200 GB/s'
+    '; rate: median of 2 rows of GPUs of this name, 4100 to 4200 GB/s'
     >>> taken_from([Rate(4100.0, {})]), taken_from([])
-    ('; the rate is that of 1 row of a GPU of this name', '')
+    ('; rate: that of 1 row of a GPU of this name', '')
     """
     if not taken:
         return ""
     rates = sorted(rate.gbps for rate in taken)
     if len(rates) == 1:
-        return "; the rate is that of 1 row of a GPU of this name"
+        return "; rate: that of 1 row of a GPU of this name"
     return (
-        f"; the rate is the median of {len(rates)} rows of a GPU of this name, "
-        f"from {rates[0]:.0f} to {rates[-1]:.0f} GB/s"
+        f"; rate: median of {len(rates)} rows of GPUs of this name, {rates[0]:.0f} to {rates[-1]:.0f} GB/s"
     )
 
 
@@ -179,7 +178,7 @@ def left_out(found: pd.DataFrame) -> str:
     >>> import pandas as pd
     >>> found = pd.DataFrame({"seconds": [1.0] * 3, "moved": [1.0, None, 1.0], "copy_gbps": [1.0, 1.0, None]})
     >>> left_out(found.assign(trims=False))
-    '; left out: 1 result whose row does not give its bytes, 1 result without the rate of a copy on its device'
+    '; left out: 1 result whose row lacks its bytes, 1 result without the rate of a copy on its device'
     >>> left_out(found[1:2].assign(trims=True))
     '; left out: 1 result of refine, which may have trimmed the graph'
     """
@@ -187,7 +186,7 @@ def left_out(found: pd.DataFrame) -> str:
     lacking, trims = ~(timed.moved > 0), timed.trims.astype(bool)
     counts = {
         TRIMMED: lacking & trims,
-        "whose row does not give its bytes": lacking & ~trims,
+        "whose row lacks its bytes": lacking & ~trims,
         "without the rate of a copy on its device": ~lacking & ~(timed.copy_gbps > 0),
     }
     texts = [f"{counted(int(which.sum()), 'result')} {why}" for why, which in counts.items() if which.any()]

@@ -111,7 +111,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
 def _scales(found: pd.DataFrame, drawn: pd.Series[float]) -> tuple[pd.Series[float], str | None]:
     """Return the factor of drawn times by graph, and their unit: None if they are over the slowest of their graph."""
     slowest = drawn.groupby(found.case).transform("max")
-    several = bool((found.groupby("case").size() > 1).any())
+    several = found.groupby("case").size().median() > 1
     unit_of = None if several and slowest.max() > _APART * slowest.min() else unit(drawn.max(), _UNITS)
     factors = 1 / slowest if unit_of is None else slowest**0 / SECONDS[unit_of]
     return factors.groupby(found.case).first(), unit_of

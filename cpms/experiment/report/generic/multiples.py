@@ -1,6 +1,6 @@
 """Panels that share one column of names: a panel for each graph, so that the name of a contestant is written once.
 
-Where results have one graph or one contestant, or one contestant each, there is one panel with a name for each result.
+Where results have one graph or one contestant, or most graphs one contestant, one panel has a name for each result.
 The vertical axis is in inches, since names have one line or more. The panels have at most `MOST_IN` of height. As many
 graphs as fit with all contestants are drawn, those with results of all first; if not even a row of panels fits, fewer
 contestants are. A dash is in the row of a contestant without a result. The baseline and a user's plug-ins are always
@@ -99,7 +99,7 @@ def multiples(
     order : str
         The quantity by which graphs have this order, for captions.
     """
-    if 1 in (len(set(found.case)), len(set(found.called)), found.groupby("case").size().max()):
+    if 1 in (len(set(found.case)), len(set(found.called)), found.groupby("case").size().median()):
         figure, axes, places, found, some = lines_of_names(found, width, base)
         return Multiples(figure, [Panel(axes, found, places)], found, _texts(axes), some)
     cases, kept, labels, some = _fitting(found, width, base, names, cases)
@@ -183,7 +183,7 @@ def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], widt
         heads = case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
         return [_lines(head, most, max(8, int(fits))) for head in heads]
 
-    heads = of_width(panel + _MARGIN_IN / 2)
+    heads = of_width(panel + _MARGIN_IN)
     if sum(max(map(room.text_inches, head)) > panel for head in heads) > 1:  # Two beside each other would touch.
         heads = of_width(panel)
     return {case: "\n".join(head) for case, head in zip(cases, heads, strict=True)}
@@ -263,7 +263,7 @@ def _without_gaps(
     whole = [case for case in cases if len(held[case]) == len(names)]
     has_gaps = sum(map(len, held.values())) < _FULL[fit] * len(cases) * len(names)
     if 1 < len(whole) < len(cases) and (has_gaps or (not fit and 2 * len(whole) >= len(cases))):
-        yield whole, list(names), "; all contestants have results on those drawn"
+        yield whole, list(names), "; those drawn have all contestants"
     alike = [[case for case in cases if held[case] >= some] for some in held.values()]
     common = [set.intersection(*(held[case] for case in each)) for each in alike]
     several = [

@@ -34,7 +34,7 @@ from cpms.experiment.report.stand_ins import STARRED
 
 _COPY: dict[str, Any] = {"color": NEUTRAL, "linewidth": 0.7, "linestyle": "--"}
 """The line at the rate of a copy."""
-_OF_SOLVES = "; a sweep moves the matrix once, and reads and writes a vector in its bits"
+_OF_SOLVES = "; a sweep moves the matrix once and a vector twice, in its bits"
 _WHOLE = 10.0
 """Share in percent from which it is written in whole percents."""
 _ABOVE = "; more than 100 % is possible: data that stay in a cache are not read again, and a copy writes half its bytes"

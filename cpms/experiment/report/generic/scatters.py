@@ -197,7 +197,12 @@ def _keep_on_page(figure: Figure) -> None:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     figure.draw_without_rendering()
-    ends = [label.get_window_extent().x1 for axes in figure.axes for label in axes.get_xticklabels()]
+    ends = [
+        label.get_window_extent().x1
+        for axes in figure.axes
+        for place, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+        if axes.get_xlim()[0] <= place <= axes.get_xlim()[1]  # Others are not drawn.
+    ]
     beyond, layout = max(ends) / figure.dpi - (figure.get_figwidth() - _EDGE_IN), figure.get_layout_engine()
     if beyond > 0 and isinstance(layout, ConstrainedLayoutEngine):
         layout.set(rect=(0, 0, 0.98 - beyond / figure.get_figwidth(), 1))

@@ -77,6 +77,9 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
             style = {**_RATIO, "color": colour(line.fewest_bits)}
             axes.plot(line.ratios, [below] * line.graphs, **style)
         axes.text(1.02, place, _three_digits(line.speedup), **_NUMBER, transform=axes.get_yaxis_transform())
+    if table.graphs.iloc[-1] > 1:
+        axes.set_ylim(axes.get_ylim()[0] + _BELOW_LAST_IN, 0.0)
+        figure.set_figheight(figure.get_figheight() + _BELOW_LAST_IN)
     axes.axvline(1.0, color=NEUTRAL, linewidth=0.6)
     panels.logarithmic(axes, most=5)
     ours, theirs = lines[0]["called"] if alone else "", base
@@ -191,8 +194,10 @@ _NUMBER: dict[str, Any] = {"fontsize": 7, "ha": "left", "va": "center_baseline"}
 """Look of the value of a mark at the right of its row."""
 _ABOVE_IN, _BELOW_IN = 0.021, 0.045
 """Distances of a mean, and of what lies below it, from the middle of a row, in inches."""
-_MOST_STORED = 2
-"""Most contestants whose formats a caption states."""
+_BELOW_LAST_IN = 0.04
+"""Height of the space below a stroke of the last row, which would else be read as a tick of the axis, in inches."""
+_MOST_STORED, _LONGEST_STORED = 2, 100
+"""Most contestants whose formats a caption states, and most characters of that text."""
 _SAME_ERROR = 2.0
 """Ratio of errors above which a caption states it."""
 
@@ -319,10 +324,11 @@ def _stored(found: pd.DataFrame) -> str:
             text = ", ".join(f"{stored} ({count})" for stored, count in counts.items())
             by_counts.setdefault(text, []).append(str(name))
     texts = [f"{', '.join(names)} as {text}" for text, names in by_counts.items()]
-    count = sum(map(len, by_counts.values()))
-    if count > _MOST_STORED:
-        return f"; {count} contestants store several formats, by {_kind(found)}"
-    return f"; by {_kind(found)}: {'; '.join(texts)}" if texts else ""
+    count, text = sum(map(len, by_counts.values())), "; ".join(texts)
+    if count > _MOST_STORED or (count > 1 and len(text) > _LONGEST_STORED):
+        several = "read several numbers of bits" if found.stored.str.endswith(" bits").all() else "store several formats"
+        return f"; {count} contestants {several}, by {_kind(found)}"
+    return f"; by {_kind(found)}: {text}" if text else ""
 
 
 def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:

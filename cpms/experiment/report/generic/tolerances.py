@@ -52,8 +52,8 @@ _MARK_IN, _AXIS_IN, _FULL = 0.075, 0.65, 0.9
 tolerance that marks take."""
 _MARK_PT, _LEAST_MARK_PT, _WHITE_PT = 3.5, 2.2, 1.0
 """Size of a mark, the least, and the white between two with their edges, in points."""
-_ABOVE_IN = 0.55
-"""Height of a row of panels beside that of a panel, in inches."""
+_ABOVE_IN, _BELOW_IN = 0.3, 0.65
+"""Heights of the title and the margins of a panel, and of the axis and the legend below the last row, in inches."""
 
 
 def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -72,7 +72,8 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
     titles = case_labels([(part.label.iloc[0], part.problem.iloc[0]) for part in parts])
     columns = min(_COLUMNS[wide], len(parts))
     tolerances, panel_in = points.tol.unique().tolist(), (width - _AXIS_IN) / columns
-    beside = lanes(points.assign(slot=points.tol, y=points.seconds), names, _PANEL_IN - _ABOVE_IN)
+    rows = -(-len(parts) // columns)
+    beside = lanes(points.assign(slot=points.tol, y=points.seconds), names, _PANEL_IN - _ABOVE_IN - _BELOW_IN / rows)
     count = max(beside.values()) + 1
     factor = factor_of(tolerances, count, panel_in)
     size = mark_size(tolerances, factor, panel_in)

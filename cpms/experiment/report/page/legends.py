@@ -25,6 +25,8 @@ SWATCH: dict[str, Any] = {"linestyle": "-", "linewidth": 4.0, "solid_capstyle": 
 """The entry of a colour in a legend: a short bar, unlike any marker."""
 ALL_MARKERS = "osD^vP<>X*hp"
 """Markers of engines and layouts, and of histories."""
+_OF_KINDS = "osD^vPpX*hdH"
+"""Markers of engines and layouts: on a horizontal interval, those that point along it would look like arrows."""
 _ENTRY_IN, _IN_PIXELS = 0.24, 1.06
 """Width in inches of the mark of a legend's entry and of the space after it; most width of text in pixels over that of
 its outlines."""
@@ -36,9 +38,9 @@ def marker(name: str) -> str:
     Examples
     --------
     >>> marker("csr"), marker("mine")
-    ('s', '<')
+    ('s', 'p')
     """
-    return MARKERS.get(name, "<")
+    return MARKERS.get(name, "p")
 
 
 def kinds(found: pd.DataFrame) -> list[str]:
@@ -50,10 +52,10 @@ def kinds(found: pd.DataFrame) -> list[str]:
 def markers(found: pd.DataFrame) -> list[str]:
     """Return the marker of each line: the one that its engine or layout has in all figures, or else an unused one."""
     found_kinds = kinds(found)
-    free, by_kind = list(ALL_MARKERS), dict[str, str]()
+    free, by_kind = list(_OF_KINDS), dict[str, str]()
     for kind in sorted(set(found_kinds), key=lambda kind: (kind not in MARKERS, kind)):
         wanted = MARKERS.get(kind, "")
-        by_kind[kind] = wanted if wanted in free else free[0] if free else ALL_MARKERS[0]
+        by_kind[kind] = wanted if wanted in free else free[0] if free else _OF_KINDS[0]
         free = [each for each in free if each != by_kind[kind]]
     return [by_kind[kind] for kind in found_kinds]
 
