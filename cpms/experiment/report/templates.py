@@ -125,7 +125,8 @@ def drawings(
             stands = among(shown.graph) if name == "speedup" else f"; {STARRED}" if _is_starred(made[0]) else ""
             stands = "" if STARRED in made[1] else stands
             what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}{stands}."
-            caption = " ".join(filter(None, [what, conditions(rows, given), captions.provenance(rows, shown)]))
+            alike = conditions(rows, given, against_tolerance=name == "tolerance")
+            caption = " ".join(filter(None, [what, alike, captions.provenance(rows, shown)]))
             yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells, others)
 
 

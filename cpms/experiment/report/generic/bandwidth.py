@@ -143,9 +143,7 @@ def taken_from(taken: list[Rate]) -> str:
     rates = sorted(rate.gbps for rate in taken)
     if len(rates) == 1:
         return "; rate: that of 1 row of a GPU of this name"
-    return (
-        f"; rate: median of {len(rates)} rows of GPUs of this name, {rates[0]:.0f} to {rates[-1]:.0f} GB/s"
-    )
+    return f"; rate: median of {len(rates)} rows of GPUs of this name, {rates[0]:.0f} to {rates[-1]:.0f} GB/s"
 
 
 def of_one_quantity(found: pd.DataFrame) -> pd.DataFrame:

@@ -18,8 +18,10 @@ _PLAIN = ("", "name", "contestant")
 """Parameters that name contestants with nothing to state, as they are the names themselves."""
 
 
-def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
+def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: bool = False) -> str:
     """Return what the results of rows have in common, and what contestants are named by, as sentences.
+
+    Where a figure draws something against the tolerance, theirs is called that of the solves.
 
     Examples
     --------
@@ -33,7 +35,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
     omitted = "; values in parentheses are not written" if found.named_by.str.contains("(", regex=False).any() else ""
     named_by, graphs = found.named_by.iloc[0], list(dict.fromkeys(found.label))
     tolerances = {{**row, **result}.get("tol") for row in rows if row["status"] == "ok" for result in results_of(row)}
-    alone = len(set(found.called)) == 1
+    alone, of_solves = len(set(found.called)) == 1, " of the solves" if against_tolerance else ""
     return " ".join(
         filter(
             None,
@@ -43,7 +45,9 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame) -> str:
                 f"{case_in_words(found).capitalize()}: {label}." if len(graphs) == 1 and (label := graphs[0]) else "",
                 "Times are of conversions from float64 to the format." if set(found.kind) == {"conversion"} else "",
                 _stored(found),
-                f"Tolerance: {tolerances.pop():g}." if len(tolerances) == 1 and None not in tolerances else "",
+                f"Tolerance{of_solves}: {tolerances.pop():g}."
+                if len(tolerances) == 1 and None not in tolerances
+                else "",
             ],
         )
     )

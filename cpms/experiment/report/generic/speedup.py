@@ -326,7 +326,9 @@ def _stored(found: pd.DataFrame) -> str:
     texts = [f"{', '.join(names)} as {text}" for text, names in by_counts.items()]
     count, text = sum(map(len, by_counts.values())), "; ".join(texts)
     if count > _MOST_STORED or (count > 1 and len(text) > _LONGEST_STORED):
-        several = "read several numbers of bits" if found.stored.str.endswith(" bits").all() else "store several formats"
+        several = (
+            "read several numbers of bits" if found.stored.str.endswith(" bits").all() else "store several formats"
+        )
         return f"; {count} contestants {several}, by {_kind(found)}"
     return f"; by {_kind(found)}: {text}" if text else ""
 
