@@ -168,7 +168,7 @@ def _series(figure: Figure, axes: Axes) -> Iterator[Series]:
     for each in axes.containers:
         if isinstance(each, ErrorbarContainer):
             caps |= {id(cap) for cap in each.lines[1]}
-            labels[id(each.lines[0])] = str(each.get_label())
+            labels[id(each.lines[0])] = str(each.get_label() or "")  # Early Matplotlib has None for no label.
     for line in axes.lines:
         if id(line) in caps or line.get_gid() == CUT or line.get_transform() is not axes.transData:
             continue
