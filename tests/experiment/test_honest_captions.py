@@ -12,6 +12,8 @@ from cpms.experiment.report import output, show
 from cpms.experiment.report.captions import shortened
 from cpms.experiment.report.solve_tables import unsolved
 from cpms.experiment.report.speedup_figures import threads_of
+from cpms.sources import matrices
+from cpms.sparse.lossless import lossless_storage
 
 ONE_THREAD = {
     "cg_time": "SciPy's products use one thread, ours ",
@@ -26,6 +28,10 @@ ONE_THREAD = {
     "topk": "NumPy uses one thread, cpms and copies ",
 }
 """Programs that compare with contestants of one thread, and what a caption says of them."""
+
+
+TERMS = ("product", "curvature", "update", "direction", "solution")
+"""The kernels of an iteration of conjugate gradients."""
 
 
 @pytest.fixture
@@ -121,6 +127,44 @@ def test_programs_that_are_built_here_after_others_are_not_taken_for_these(said,
 def test_contestants_that_are_left_to_the_table_are_named(said, program):
     figures, _ = said(program)
     assert "refine e5m2" in figures[""] or "whichever is faster" in figures[""]
+
+
+@pytest.mark.parametrize("program", ["gpu_cg_time", "gpu_gmres_time", "gpu_cg_preconditioned", "cg_time"])
+def test_ratios_without_intervals_have_the_widest_samples(said, program):
+    figures, tables = said(program)
+    table = pd.read_csv(tables[program].with_suffix(".csv"))
+    unit = "s" if program == "cg_time" else "ms"
+    quotient = (table[f"most {unit}"] / table[f"least {unit}"])[table.status == "CONVERGED"].max()
+    assert f"Slowest over fastest sample of a result: up to {quotient:.2f}" in figures[""]
+
+
+def test_formats_of_matrices_that_keep_the_system_are_said_to(said):
+    figures, _ = said("linear")
+    for suffix, text in figures.items():
+        assert ("Entries of these matrices are exact in e4m3" in text) == ("bytes" not in suffix)
+    drawn = {row["graph"] for row in recorded().rows if row["experiment"] in ("linear_cpu", "linear_gpu")}
+    for name in drawn:
+        matrix = matrices.generate(re.sub(r"side=\d+", "side=5", name))
+        assert lossless_storage(matrix.data).name == "e4m3"
+
+
+def test_the_number_of_graphs_of_a_mean_is_said(said):
+    figures, tables = said("refine_formats")
+    table = pd.read_csv(tables["refine_formats"].with_suffix(".csv"))
+    (count,) = set(table.groupby("storage").graph.nunique())
+    assert f"Dots are graphs, {count} in each row" in figures[""]
+
+
+def test_whose_share_is_drawn_and_of_which_values_is_said(said):
+    figures, _ = said("topk")
+    for text in figures.values():
+        assert "share of the copy bandwidth that cpms reaches" in text
+        assert "of a power law (ranks), ascending, all equal" in text
+
+
+def test_the_kernels_of_an_iteration_are_defined(said):
+    figures, _ = said("cg_kernels")
+    assert all(f"{kernel}: " in figures[""].lower() for kernel in (*TERMS, "iteration"))
 
 
 def test_a_search_within_the_time_of_a_solve_is_said(said):

@@ -68,6 +68,27 @@ def unsolved(table: pd.DataFrame, held_out: tuple[str, ...]) -> str:
     return f". No contestant solves {some(names)}" if names else ""
 
 
+def widest(table: pd.DataFrame, least: str, most: str) -> str:
+    """Return how far the samples of a result differ at most, as a sentence behind others, for ratios without intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Results, whose ``status`` says which converged: these alone count.
+    least, most : str
+        The columns of the fastest and the slowest sample.
+
+    Examples
+    --------
+    >>> lines = {"status": ["CONVERGED", "STAGNATED"], "least": [2.0, 1.0], "most": [3.0, 9.0]}
+    >>> widest(pd.DataFrame(lines), "least", "most")
+    '. Slowest over fastest sample of a result: up to 1.50'
+    """
+    solved = table[table.status == "CONVERGED"]
+    quotient = (solved[most] / solved[least]).max()
+    return f". Slowest over fastest sample of a result: up to {quotient:.2f}" if quotient > 1 else ""
+
+
 def show_solves(
     rows: pd.DataFrame, out: Output, references: dict[str, int], *, title: str, called: str, names: dict[str, str],
     caption: str, more: str = "",
@@ -147,7 +168,7 @@ def _show_ways(
         figure,
         caption=f"{caption}{alone}: ratios of median times, above 1 faster. Matrices: "
         f"{of}{_dots(found)}{unsolved(table, held_out)}{_missed(table, drawn, names, column)}. Colour: the fewest "
-        f"bits of a vector's value that iterations read{grey}{more}",
+        f"bits of a vector's value that iterations read{grey}{more}{widest(table, 'least ms', 'most ms')}",
     )
 
 

@@ -11,6 +11,8 @@ from cpms.experiment.report.palette import colour
 NEEDS = ["topk", "gpu_topk"]
 
 OTHERS = ["torch", "argpartition", "argsort"]
+ORDERS = {"random": "uniformly random", "ranks": "of a power law (ranks)", "equal": "all equal"}
+"""What names of orders mean that do not say it, by `cpms.experiment.kinds.topk.pattern`."""
 PATTERNS = {"random": "o", "ranks": "s", "ascending": "^", "equal": "D"}
 BITS = {"float32": 32, "float64": 64}
 COPIED = ["copy ms", "copy least ms", "copy most ms"]
@@ -47,8 +49,9 @@ def show(rows, out):
             _figure(lines, drawn, out, _of_kernel(part), "CuPy" if suffix else "NumPy"),
             suffix=suffix,
             caption=f"The k largest of {lines['values'].max():,} {lines['type'].iloc[0]} values on {device}: "
-            f"share of the copy bandwidth{' (kernel alone)' if _of_kernel(part) else ''} by the order of the values, "
-            f"marks of one k beside each other, and times of whole calls for {lines.pattern.iloc[0]} values; lines: "
+            f"share of the copy bandwidth that cpms reaches{' (kernel alone)' if _of_kernel(part) else ''}, by the "
+            f"values: {_orders(lines)}, "
+            f"marks of one k beside each other; and times of whole calls for {lines.pattern.iloc[0]} values; lines: "
             f"least to most of the samples{UNSEEN}. {_copied(lines)}"
             + (f" The axis of shares begins at {FROM}." if _bottom(lines) else "")
             + (" Argsort, which takes no k, was timed once." if "argsort" in set(drawn.contestant) else "")
@@ -86,6 +89,11 @@ def _copied(lines):
 def _largest(lines):
     of_one_type = lines[lines["type"] == lines["type"].iloc[0]]
     return of_one_type[of_one_type["values"] == of_one_type["values"].max()]
+
+
+def _orders(lines):
+    """Return the orders of the values, in words."""
+    return ", ".join(ORDERS.get(name, name) for name in dict.fromkeys(_largest(lines).pattern))
 
 
 def _bottom(lines):

@@ -27,8 +27,9 @@ def show(rows, out):
         caption=f"Method refine to 1e-10. By format: sweeps over those of {_firsts(sweeps, 'place')[-1].storage}, the "
         "format with the longest mantissa; in brackets the bits of a mantissa: those stored, and one more if values "
         "are rounded to nearest. By bits: bytes that whole solves gather, over those in 32 bits, on each graph in the "
-        "format of that width that gathers the fewest. Dots are graphs, of which many lie at 1 on each other, diamonds "
-        f"their geometric means; {OF_MEANS}; colour: bits of storage",
+        "format of that width that gathers the fewest. Dots are graphs, "
+        f"{_counted(sweeps)}, of which many lie at 1 on each other, diamonds their geometric means; {OF_MEANS}; "
+        "colour: bits of storage",
         timed=False,
     )  # fmt: skip
 
@@ -57,6 +58,13 @@ def _sweeps(table):
     places = {name: place for place, name in enumerate(dict.fromkeys(in_order.storage), start=1)}
     longest = in_order.groupby("graph").sweeps.last()
     return in_order.assign(ratio=in_order.sweeps / in_order.graph.map(longest), place=in_order.storage.map(places))
+
+
+def _counted(sweeps):
+    """Return how many graphs the rows of formats have: their number, or the least and the most."""
+    of_formats = sweeps.groupby("storage").graph.nunique()
+    least, most = of_formats.min(), of_formats.max()
+    return f"{least} in each row" if least == most else f"{least} to {most} in a row"
 
 
 def _gathered(table):

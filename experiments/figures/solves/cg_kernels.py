@@ -50,8 +50,9 @@ def show(rows, out, beside):
         "bytes that it moves at least. Each kernel was timed alone, several launches in a row, so small vectors that "
         "stay in the cache exceed a copy. Filled: the matrix in a lossless format of fewer bits, or in float32; "
         "hollow: in float64. Colour: bits of a vector's value. A kernel that moves fewer bytes may be faster at a "
-        "smaller share. Curvature is a kernel of its own where the product does not compute it, and the solution is "
-        f"updated once in {TOGETHER} iterations; iteration: all kernels"
+        "smaller share. Product: Ap; curvature: p'Ap, of its own where the product does not compute it; update: "
+        f"the residual and its norm; direction: p; solution: once in {TOGETHER} iterations; iteration: all kernels; "
+        "numbers at the ends of titles: sides of grids"
         + ("; nothing was tuned on the matrix held out" if held else ""),
     )
 

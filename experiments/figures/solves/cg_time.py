@@ -5,6 +5,7 @@ import pandas as pd
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import threads_of_all
 from cpms.experiment.report.intervals import geometric
+from cpms.experiment.report.solve_tables import widest
 from cpms.experiment.report.speedup_figures import looks_of_means, mean_rows
 
 NEEDS = ["cg_time", "cg_time_held"]
@@ -43,7 +44,8 @@ def show(rows, out):
         caption=f"{what}, random right-hand sides: SciPy's median time over that of ours, a whole call each, "
         f"ours with its certificate. {threads}. Diamonds: geometric means, with 95 % bootstrap "
         f"intervals where five or more; dots above them {(~held).sum()} matrices that the solver was tuned on{of_held}"
-        ". Colour: the fewest bits of a vector's value that iterations read",
+        ". Colour: the fewest bits of a vector's value that iterations read"
+        f"{widest(table, 'least s', 'most s')}",
     )
 
 

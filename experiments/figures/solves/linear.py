@@ -50,7 +50,8 @@ def show(rows, out):
                 caption=f"Conjugate gradients to {here.tol.iloc[0]:g}: residual relative to the right-hand side, as "
                 f"the recurrence has it, against {of}, {start}. A panel is a stencil of so many points on a grid of "
                 "that side, and a right-hand side. A curve is one run, in the colour of the fewest bits of a vector's "
-                f"value; its mark names the formats of vectors and {of_matrix}{_coincide(curves)}{alike}"
+                f"value; its mark names the formats of vectors and {of_matrix}{_coincide(curves)}"
+                f"{_exact(here, curves)}{alike}"
                 f"{_repeating(repeated, curves) + ('' if of_gpu else _decoded(curves)) if suffix else ''}",
                 alt=_in_words(curves, along),
                 timed=False,
@@ -124,6 +125,19 @@ def _coincide(curves):
                 pairs.setdefault((one["name"], other["name"]), []).append(alike)
     same = [pair for pair, alike in pairs.items() if all(alike)]
     return "".join(f"; {one} and {other} give one curve" for one, other in same)
+
+
+def _exact(rows, curves):
+    """Return which formats in the names of curves hold all entries of the matrices, as a sentence; empty without any.
+
+    Storage that is chosen holds all entries, so that the system is the same. For fp32 alone this may not hold.
+    """
+    names = {curve["name"] for each in curves.values() for curve in each}
+    ways = [way for _, row in rows.iterrows() for way in _drawn(row) if _way(way) in names]
+    formats = {way["stored_as"] for way in ways if way["stored_as"] not in ("fp32", "fp64")}
+    asked = {way["stored_as"] for way in ways if way["storage"] != "auto"}
+    found = sorted(formats - asked)
+    return f". Entries of these matrices are exact in {' and '.join(found)}" if found else ""
 
 
 def _curves(rows, along, repeated):
