@@ -122,7 +122,7 @@ def show_solves(
     out.table(means(table, held_out), suffix="_means", caption=of_means)
     _show_ways(
         table, out, held_out=held_out, over=next(iter(references)), called=called, names=names,
-        caption=f"{caption}, {reached}", more=more,
+        caption=f"{caption}, {reached}", more=f"{more}{widest(table, 'least ms', 'most ms')}",
     )  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def _show_ways(
         figure,
         caption=f"{caption}{alone}: ratios of median times, above 1 faster. Matrices: "
         f"{of}{_dots(found)}{unsolved(table, held_out)}{_missed(table, drawn, names, column)}. Colour: the fewest "
-        f"bits of a vector's value that iterations read{grey}{more}{widest(table, 'least ms', 'most ms')}",
+        f"bits of a vector's value that iterations read{grey}{more}",
     )
 
 
