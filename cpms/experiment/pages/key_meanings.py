@@ -47,7 +47,7 @@ ways.preconditioner_storage|format of what the preconditioner reads; none: as ma
 ways.block|rows of a block of block Jacobi; none: 8
 ways.inner|method inside `refine`; none: as `auto` chooses
 ways.restart|basis vectors of a cycle of GMRES; none: 100
-right_hand_sides|all ones; random; or known: A times a random solution, for the column `error`
+right_hand_sides|all ones; random; where the kind takes it, known: A times a random solution, for the column `error`
 ways|ways to solve; figures compare with the first
 history_points|most points of the recorded residuals; 0 records none
 whole|whether the matrix is prepared again for each solve
