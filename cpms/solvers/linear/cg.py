@@ -182,6 +182,11 @@ def _wanted(before: float, size: float, count: int, target: float, most: int) ->
 
     It is ``most`` where the residual did not fall from ``before`` to ``size``, and never more than `_GROWTH` times
     ``count``, since the rate of few iterations says little about many.
+
+    Examples
+    --------
+    >>> _wanted(math.inf, 1.0, 1, 0.1, 64), _wanted(1.0, 0.5, 8, 1e-6, 64), _wanted(1.0, 0.1, 8, 0.05, 64)
+    (8, 64, 3)
     """
     most = min(most, _GROWTH * count)
     if not size < before < math.inf:
