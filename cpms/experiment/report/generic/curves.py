@@ -50,6 +50,8 @@ _DENSEST = 24.0
 """Most marks in an inch of a panel, above which half as many panels are side by side."""
 _ROWS, _ROW_IN, _AXIS_IN, _ABOVE_IN = 3, 1.15, 0.5, 0.55
 """Most graphs; height of a row of panels, width of the labels of a panel, and height of its titles, in inches."""
+_PANELS_IN = 4.3
+"""Most height of all panels, in inches."""
 
 
 def number_of_problems(found: pd.DataFrame) -> str:
@@ -115,15 +117,14 @@ def against_number(
         for rest in kept
         if len(part := found[(found.graph == graph) & (found.rest == rest)])
     ]
-    figure, axes = panels.grid(
-        width, len(parts), _ROW_IN if len(parts) > columns else _ROW_IN + 0.6, columns=(columns, columns), sharex=True
-    )
+    rows = -(-len(parts) // columns)
+    row_in = min(_ROW_IN, _PANELS_IN / rows) if rows > 1 else _ROW_IN + 0.6
+    figure, axes = panels.grid(width, len(parts), row_in, columns=(columns, columns), sharex=True)
     numbers = sorted(found.number.unique())
     places = [10.0**place for place in range(len(numbers))]  # Numbers have equal space on a logarithmic axis.
     place_of = dict(zip(numbers, places, strict=True))
     marks, names = marks_of(found), list(dict.fromkeys(found.called))
     panel_in = width / min(columns, len(parts)) - _AXIS_IN
-    row_in = _ROW_IN if len(parts) > columns else _ROW_IN + 0.6
     drawn = found.assign(slot=found.number, case=found.graph.astype(str) + " " + found.rest)
     beside = lanes(drawn, names, row_in - _ABOVE_IN)
     count = max(beside.values()) + 1
