@@ -91,8 +91,10 @@ def test_rows_of_names_fit_and_plug_ins_are_kept(words, data):
     names = [" ".join(each) for each in words]
     own = data.draw(st.sets(st.sampled_from(names), max_size=3))
     found = pd.DataFrame({"called": names, "case": "g", "own": [name in own for name in names], "problem": ""})
-    kept, labels, text = room.fitting(found, names, WIDTHS["single"])
-    assert sum(room.line_height([label]) for label in labels) <= max(room.MOST_IN, 0.4 * (len(own) + 1))
+    headings_in = data.draw(st.sampled_from([0.0, 0.6]))
+    kept, labels, text = room.fitting(found, names, WIDTHS["single"], headings_in=headings_in)
+    lines_in = sum(room.line_height([label]) for label in labels)
+    assert lines_in <= max(room.MOST_IN - headings_in, 0.4 * (len(own) + 1))
     assert own <= set(kept.called)
     assert kept.called.tolist() == [name for name in names if name in set(kept.called)]
     assert text == (f"; {len(kept)} of {len(names)} contestants, evenly chosen" if len(kept) < len(names) else "")

@@ -102,7 +102,8 @@ def lines_of_names(
     alike follow each other, below a line with this end.
     """
     found, names, ends = _by_ends(found, short_names(found), room.name_length(width))
-    found, labels, some = room.fitting(found.assign(end=ends), names, width, base)
+    headings_in = len({*ends} - {""}) * room.line_height([""])
+    found, labels, some = room.fitting(found.assign(end=ends), names, width, base, headings_in)
     rows = list[tuple[str, int]]()  # Each with its label, and the place of its result; -1 for the end of names.
     for place, (label, end) in enumerate(zip(labels, found.end, strict=True)):
         if end and (not place or end != found.end.iloc[place - 1]):

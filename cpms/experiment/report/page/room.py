@@ -91,7 +91,7 @@ def line_height(labels: Sequence[str]) -> float:
 
 
 def fitting(
-    found: pd.DataFrame, names: Sequence[str], width: float, base: str | None = None
+    found: pd.DataFrame, names: Sequence[str], width: float, base: str | None = None, headings_in: float = 0.0
 ) -> tuple[pd.DataFrame, list[str], str]:
     """Return as many lines of a table as fit into `MOST_IN`, evenly chosen, their names, and a text about the others.
 
@@ -105,22 +105,25 @@ def fitting(
         Width of the figure, in inches.
     base : str, optional
         A contestant that is kept, too.
+    headings_in : float
+        Height of headings between the lines, in inches.
     """
+    most_in = MOST_IN - headings_in
     labels = wrapped(names, name_length(width), MOST_LINES)
     heights, kept = [line_height([label]) for label in labels], list(range(len(found)))
     own = (found.called == base) | (found.own.astype(bool) if "own" in found else False)
     staying = {int(place) for place in np.flatnonzero(own)} if found.called.is_unique else set[int]()
-    if found.called.is_unique and sum(heights) > MOST_IN:
+    if found.called.is_unique and sum(heights) > most_in:
         height_of = dict(zip(found.called, heights, strict=True))
         chosen, text = whole_series(
             found,
             list(found.called),
             {found.called.iloc[place] for place in staying},
-            lambda few: sum(height_of[name] for name in few) <= MOST_IN,
+            lambda few: sum(height_of[name] for name in few) <= most_in,
         )
         kept = [place for place, name in enumerate(found.called) if name in chosen]
         return found.iloc[kept].reset_index(drop=True), [labels[place] for place in kept], text
-    while len(kept) > 1 and sum(heights[place] for place in kept) > MOST_IN:
+    while len(kept) > 1 and sum(heights[place] for place in kept) > most_in:
         fewer = evenly_with(range(len(found)), staying, len(kept) - 1)
         if len(fewer) == len(kept):
             break
