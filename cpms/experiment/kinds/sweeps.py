@@ -217,10 +217,10 @@ def residual_seconds(operator: power.FusedOperator, first: Any, sweeps: int) -> 
 
 
 def mean_of_whole_periods(seconds: list[float]) -> float:
-    """Return the mean over the last sweeps of a run, as many as are whole periods of the deferred update of x.
+    """Return the mean over the last sweeps of a run that make up whole periods of the deferred update of x.
 
-    Every period of sweeps includes one update, so that this is the mean sweep of a long run. A run shorter than a
-    period gives the mean over all its sweeps.
+    Every period includes one update, so that this is the mean sweep of a long run. A run that is shorter than a period
+    gives the mean over all its sweeps.
 
     Examples
     --------

@@ -235,7 +235,7 @@ def _fitting(
             chosen = room.evenly(among, count) if count > 1 else list(among[-1:])
             if (count > 1 or among == cases) and fits(chosen, kept):
                 return chosen, kept, labels, text
-    own = {*found[found.own].called, base} if "own" in found else {base}
+    own = {*room.own_names(found), base}
     inner = found[found.case.isin(cases)]
     measured = [name for name in names if name in set(inner.called)]
     kept, text = room.whole_series(
@@ -258,7 +258,7 @@ def _without_gaps(
     there are none, and a part of the results of all graphs lacks, graphs with results of the same contestants come
     next, of which these have the most. All graphs come last.
     """
-    own = {*found[found.own].called, base} if "own" in found else {base}
+    own = {*room.own_names(found), base}
     held = {case: {*found.called[found.case == case]} & {*names} for case in cases}
     whole = [case for case in cases if len(held[case]) == len(names)]
     has_gaps = sum(map(len, held.values())) < _FULL[fit] * len(cases) * len(names)

@@ -176,7 +176,7 @@ def _fitting(
         if figure.get_figheight() <= _HIGHEST_IN:
             break
     series, left = series_of(shown), list[str]()
-    staying = {series[name] for name in series if name == base or name in _own(found)}
+    staying = {series[name] for name in series if name == base or name in room.own_names(found)}
     while crowd := nested.crowded(figure, staying):
         left += crowd
         shown = shown[~shown.called.map(series).isin(crowd)].reset_index(drop=True)
@@ -185,11 +185,6 @@ def _fitting(
     sizes = "; nested marks: the centre of each is its value" if nested.nest(figure) else ""
     crowds = f"; left out, as over {nested.MOST} marks would lie on one another: {all_or_count(left)}" if left else ""
     return figure, shown, more + sizes + some + crowds
-
-
-def _own(found: pd.DataFrame) -> set[str]:
-    """Return the names of a user's plug-ins."""
-    return {*found[found.own].called} if "own" in found else set()
 
 
 def _keep_on_page(figure: Figure) -> None:
@@ -236,7 +231,7 @@ def _chosen(
     Drawn are graphs with all of these contestants, if there are enough, and each graph with one problem if there are
     more than fit.
     """
-    shown = _spread(found[drawable], chosen_series(found[drawable], {base, *_own(found)}, most_names))
+    shown = _spread(found[drawable], chosen_series(found[drawable], {base, *room.own_names(found)}, most_names))
     if shown.empty:  # The contestants left out alone differ in their bytes or bits.
         fullest = found[drawable & (found.case == found[drawable].case.mode()[0])].sort_values("x")
         shown = _spread(found[drawable], room.evenly(list(fullest.called), most_names))

@@ -90,6 +90,11 @@ def line_height(labels: Sequence[str]) -> float:
     return 0.03 + 0.12 * max(label.count("\n") + 1 for label in labels)
 
 
+def own_names(found: pd.DataFrame) -> set[str]:
+    """Return the names of a user's plug-ins among contestants."""
+    return {*found[found.own].called} if "own" in found else set()
+
+
 def fitting(
     found: pd.DataFrame, names: Sequence[str], width: float, base: str | None = None, headings_in: float = 0.0
 ) -> tuple[pd.DataFrame, list[str], str]:
@@ -157,7 +162,7 @@ def sample(
     """
     names, cases = by_time(found, full)
     shown, kept = evenly(cases, most_cases), evenly(names, most_names)
-    own = set(found[found.own].called) if "own" in found else set()
+    own = own_names(found)
     staying = [name for name in names if name == base or name in own]
     for name in staying:
         free = [place for place in range(len(kept)) if kept[place] not in staying]
