@@ -103,6 +103,41 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
     return _in_turn(work_clock.counted_for_caller(work), parts, count)
 
 
+def each_beside_caller(work: Callable[[Part], object], parts: Sequence[Part], *, helpers: int) -> None:
+    """Apply ``work`` to each part, in the calling thread and in at most ``helpers`` others.
+
+    The caller begins at once, and a helper that wakes when no part is left is not waited for. So parts may take less
+    time than a thread needs to wake.
+
+    Examples
+    --------
+    >>> done = []
+    >>> each_beside_caller(done.append, [1, 2, 3], helpers=1)
+    >>> sorted(done)
+    [1, 2, 3]
+    """
+    places = deque(parts)  # Whose pops are thread-safe.
+
+    def take() -> None:
+        while places:
+            try:
+                part = places.popleft()
+            except IndexError:
+                return
+            work(part)
+
+    count = 0 if _in_pool() else min(helpers, available() - 1, len(parts) - 1)
+    taken = work_clock.counted_for_caller(take)
+    futures = [_pool(available()).submit(taken) for _ in range(count)]
+    try:
+        take()
+    finally:
+        begun = [future for future in futures if not future.cancel()]
+        wait(begun)
+    for future in begun:
+        future.result()
+
+
 @contextmanager
 def _on_own_processor(thread: int, of: int) -> Iterator[None]:
     """Keep this thread on a processor of its own within the block, if there are as many as threads.

@@ -45,6 +45,67 @@ def test_an_error_in_a_part_comes_out(count):
         threads.each(lambda part: 1 // part, [1, 0, 2], threads=count)
 
 
+@pytest.mark.quick
+@given(st.lists(st.integers(), max_size=40), st.integers(0, 5), st.integers(1, 4))
+def test_caller_and_helpers_do_each_part_once(parts, helpers, most):
+    done = []
+    with threads.limited(most):
+        threads.each_beside_caller(done.append, parts, helpers=helpers)
+    assert sorted(done) == sorted(parts)
+
+
+@pytest.mark.parametrize("helpers", [1, 2])
+def test_helpers_work_beside_the_caller(helpers):
+    meeting, seen = threading.Barrier(1 + helpers), set()
+
+    def meet(_):
+        meeting.wait(60)
+        seen.add(threading.get_ident())
+
+    with threads.limited(1 + helpers):
+        threads.each_beside_caller(meet, range(1 + helpers), helpers=helpers)
+    assert threading.get_ident() in seen
+    assert len(seen) == 1 + helpers
+
+
+def test_a_helper_that_finds_no_part_is_not_waited_for():
+    busy, all_busy, done, released = threading.Event(), threading.Barrier(3), [], []
+
+    def hold(_):
+        all_busy.wait(60)
+        released.append(busy.wait(30))
+
+    holding = threading.Thread(target=threads.each, args=(hold, range(2)), kwargs={"threads": 2})
+    holding.start()
+    all_busy.wait(60)
+    with threads.limited(2):
+        threads.each_beside_caller(done.append, range(9), helpers=1)
+    assert done == list(range(9))
+    busy.set()
+    holding.join(60)
+    assert released == [True, True]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("helpers", [0, 1])
+def test_an_error_beside_the_caller_comes_out(helpers):
+    with threads.limited(2), pytest.raises(ZeroDivisionError):
+        threads.each_beside_caller(lambda part: 1 // part, [1, 0, 2], helpers=helpers)
+
+
+def test_an_error_of_a_helper_alone_comes_out():
+    caller, failed = threading.get_ident(), threading.Event()
+
+    def fail_elsewhere(_):
+        if threading.get_ident() != caller:
+            failed.set()
+            raise ZeroDivisionError
+        assert failed.wait(60)
+
+    with threads.limited(2), pytest.raises(ZeroDivisionError):
+        threads.each_beside_caller(fail_elsewhere, range(4), helpers=1)
+
+
 def nested(_):
     inner = threads.each(lambda part: part + 1, range(4), threads=2)
     return sum(inner), threads.run_lanes(lambda _, lanes: lanes, 2)

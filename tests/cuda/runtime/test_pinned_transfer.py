@@ -95,11 +95,14 @@ def test_arrays_arrive_whatever_a_stream_has_done_by_then(sizes, dtype, seed):
 def test_a_stream_of_each_thread_is_not_used_from_other_threads(monkeypatch, stream_ptr, one_thread):
     monkeypatch.setattr(pinned_transfer, "_BUFFER_BYTES", 64)
     transfer, stream = lazy_transfer()
-    stream.ptr, movers = stream_ptr, set()
+    stream.ptr, movers, helped = stream_ptr, set(), threading.Event()
     move = stream.memcpyAsync
 
     def moved_here(*given):
         movers.add(threading.get_ident())
+        if one_thread or len(movers) > 1:
+            helped.set()
+        assert helped.wait(60)
         move(*given)
 
     transfer._cupy.cuda.runtime.memcpyAsync = moved_here
@@ -110,7 +113,9 @@ def test_a_stream_of_each_thread_is_not_used_from_other_threads(monkeypatch, str
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("count", [pinned_transfer.MIN_BYTES // 8 - 1, 1 << 17, (1 << 21) - 1, 1 << 21, 5_000_011])
+@pytest.mark.parametrize(
+    "count", [1, 8192, 8193, pinned_transfer.MIN_BYTES // 8 - 1, 1 << 17, (1 << 20) + 1, (1 << 21) - 1, 5_000_011]
+)
 def test_arrays_are_the_same_on_a_gpu(gpu_backend, count):
     values = np.random.default_rng(count).random(count)
     for given_values in (values, values.astype(np.float32), values.reshape(-1, 1)[::3]):
@@ -120,3 +125,15 @@ def test_arrays_are_the_same_on_a_gpu(gpu_backend, count):
         np.testing.assert_array_equal(gpu_backend.to_host(made), given_values)
         np.testing.assert_array_equal(gpu_backend.to_host((made + 1.0)[::2]), given_values[::2] + 1.0)
         assert gpu_backend.upload(made) is made
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("count", [1, 100, 8192, 8193, 1 << 17])
+def test_values_on_the_way_to_a_gpu_may_change_after_the_call(gpu_backend, count):
+    made = []
+    values = np.empty(count)
+    for turn in range(50):
+        values[:] = turn
+        made.append(gpu_backend.upload(values))
+    values[:] = -1.0
+    assert [set(gpu_backend.arrays.asnumpy(each).tolist()) for each in made] == [{float(turn)} for turn in range(50)]

@@ -71,6 +71,10 @@ def _percent_shared(attributes: dict[str, int], shape: Shape, used: int) -> int:
     return min(100, -(-100 * shape.blocks_per_processor * (used + reserved) // total))
 
 
+_STAGED_BYTES = 1 << 16
+"""Bytes of pageable memory that the driver copies aside before an asynchronous copy returns."""
+
+
 def exclude_cupy_compilation(compiler: Any) -> None:
     """Stop the clock of work while CuPy compiles its own array functions.
 
@@ -285,10 +289,20 @@ class CudaBackend(Backend):
         return self._persistent_functions[key]
 
     def upload(self, values: Any) -> Any:
-        """Copy large arrays in parts by several threads."""
-        if isinstance(values, np.ndarray) and values.nbytes >= MIN_BYTES:
-            return self._own.pinned_transfer.to_device(values)
+        """Copy large arrays in parts by several threads, and a few numbers by one call of the driver."""
+        if isinstance(values, np.ndarray):
+            if values.nbytes >= MIN_BYTES:
+                return self._own.pinned_transfer.to_device(values)
+            if 0 < values.nbytes <= _STAGED_BYTES and values.dtype.isnative and values.flags.c_contiguous:
+                return self._staged(values)
         return self.arrays.asarray(values)
+
+    def _staged(self, values: np.ndarray[Any, Any]) -> Any:
+        """Copy values that the driver has put aside when its call returns, so that they may change then."""
+        made, runtime = self.arrays.empty(values.shape, values.dtype), self.arrays.cuda.runtime
+        stream = self.arrays.cuda.get_current_stream().ptr
+        runtime.memcpyAsync(made.data.ptr, values.ctypes.data, values.nbytes, runtime.memcpyHostToDevice, stream)
+        return made
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy and wait."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from cpms.backends.cuda.runtime.backend import Backend
 
@@ -23,11 +24,15 @@ def current() -> Backend:
     UnavailableError
         If there is no GPU, or CuPy is not installed.
     """
-    if _stack:
-        return _stack[-1]
+    return _stack[-1] if _stack else _of_device()()
+
+
+@cache
+def _of_device() -> Callable[[], Backend]:
+    """Return the function of the current device's backend, imported once: every launch asks for it."""
     from cpms.backends.cuda.runtime.compile import of_device
 
-    return of_device()
+    return of_device
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Transfers of large arrays between pageable memory and a device, in parts through pinned buffers.
 
-The driver copies pageable memory into a buffer of its own by one thread. Here several threads copy parts while others
-are in flight, so that a transfer takes about as long as the bus needs.
+The driver copies pageable memory into a buffer of its own by one thread. Here parts are copied while others are in
+flight: by several threads, so that a large transfer takes about as long as the bus needs, and by the calling thread
+alone where waking another one takes longer than it saves.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from cpms.base import threads
 MIN_BYTES = 1 << 20
 """Size from which transfer in parts is faster."""
 _BUFFER_BYTES, _BUFFERS = 1 << 22, 16
+_SMALL_BUFFERS = 2
+"""Transfers of fewer than so many buffers are the caller's alone."""
+_PARTS_OF_BUFFER = 8
+"""Parts of a buffer's size that the caller alone sends, so that the bus begins early and little is left at the end."""
 _STREAM_PER_THREAD = 2
 """``cudaStreamPerThread``, which is another stream in each thread."""
 
@@ -51,7 +56,7 @@ class PinnedTransfer:
                 self._move(made.data.ptr + part[0], buffer.ctypes.data, len(here), stream, to_device=True)
                 copied.record(stream)
 
-        self._each_part(send, len(given), stream)
+        self._each_part(send, len(given), stream, alone_bytes=_BUFFER_BYTES // _PARTS_OF_BUFFER)
         return made
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
@@ -68,13 +73,17 @@ class PinnedTransfer:
                 copied.synchronize()
                 here[:] = buffer[: len(here)]
 
-        self._each_part(receive, len(taken), stream)
+        self._each_part(receive, len(taken), stream, alone_bytes=_BUFFER_BYTES)
         return made
 
-    def _each_part(self, move: Callable[[tuple[int, int]], None], size: int, stream: Any) -> None:
-        """Move all parts of so many bytes, in threads unless the stream is another one in these."""
-        parts = threads.ranges(size, at_least=_BUFFER_BYTES)
-        threads.each(move, parts, threads=1 if stream.ptr == _STREAM_PER_THREAD else None)
+    def _each_part(self, move: Callable[[tuple[int, int]], None], size: int, stream: Any, *, alone_bytes: int) -> None:
+        """Move all parts of so many bytes; in parts of ``alone_bytes`` where the caller alone moves them.
+
+        Other threads do not help where the stream is another one in each of them.
+        """
+        alone = size < _SMALL_BUFFERS * _BUFFER_BYTES or stream.ptr == _STREAM_PER_THREAD
+        parts = threads.ranges(size, at_least=alone_bytes if alone else _BUFFER_BYTES)
+        threads.each_beside_caller(move, parts, helpers=0 if alone else len(parts))
 
     def _here(self) -> tuple[Any, Any]:
         return self._cupy.cuda.get_current_stream(), self._cupy.cuda.Device()
