@@ -41,7 +41,7 @@ def matrix(
     storage: ValueFormat | MagnitudeSplit | str = "fp64",
     layout: str | Layout = "csr",
     engine: str = "auto",
-    indices: str = "auto",
+    indices: str | int = "auto",
     compute: Compute = "fp64",
     scaling: Scaling = "none",
     shape: tuple[int, int] | None = None,
@@ -65,7 +65,7 @@ def matrix(
         See `cpms.sparse.arrangement`; a `cpms.Layout` of one's own, or the name of a plug-in.
     engine : str
         ``auto``, or one of `cpms.api.product_engines.names`.
-    indices : {"auto", "32", "64", "compressed"}
+    indices : {"auto", "32", "64", "compressed"} or int
         Bits of column numbers. ``compressed`` is one 32-bit base a slice and column with offsets of 8 or 16 bits, in
         ``sell`` on ``cuda``; ``auto`` takes it there where that saves a quarter of their bytes.
     compute : {"fp64", "fp32"}
@@ -98,7 +98,7 @@ def matrix(
     """
     given = given_matrix(A.source if isinstance(A, StoredMatrix) else A, shape)
     layout = layout_of(layout)
-    require_one_of("indices", indices, (*INDICES, "compressed"))
+    require_one_of("indices", indices := str(indices), (*INDICES, "compressed"))
     require_one_of("compute", compute, get_args(Compute))
     require_one_of("scaling", scaling, get_args(Scaling))
     name = product_engines.chosen(engine)
@@ -261,7 +261,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         *,
         layout: str | Layout | None = None,
         engine: str | None = None,
-        indices: str | None = None,
+        indices: str | int | None = None,
         compute: Compute | None = None,
         scaling: Scaling | None = None,
     ) -> StoredMatrix:

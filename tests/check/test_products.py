@@ -77,10 +77,11 @@ def test_patterns_keep_the_laws(layout):
 )
 def test_indices_of_64_bits_give_the_same_bits(layout):
     A = cpms.matrix(uneven(), layout=layout, engine="cpu")
-    wide = A.with_storage(indices="64")
+    wide = A.with_storage(indices=64)
     x = np.random.default_rng(1).standard_normal(41)
     assert wide.nbytes > A.nbytes
     np.testing.assert_array_equal(A @ x, wide @ x)
+    assert wide.nbytes == cpms.matrix(uneven(), layout=layout, engine="cpu", indices="64").nbytes
 
 
 def test_the_number_of_threads_changes_no_bit():

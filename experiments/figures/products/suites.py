@@ -4,6 +4,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.intervals import geometric
+from cpms.experiment.report.output import printed
 from cpms.experiment.report.speedup_figures import OF_MEANS, looks_of_means, mean_rows
 from cpms.experiment.rows.products import FAMILIES, fastest, is_product
 
@@ -19,11 +20,12 @@ def show(rows, out, beside):
     rows, beside = (each[each.status == "ok"] if len(each) else each for each in (rows, beside))
     wrong = [f"{row.graph} by {_name(c)}" for _, row in rows.iterrows() for c in row.contestants if not is_product(c)]
     without = f". Left out, since their products are wrong: {', '.join(wrong)}" if wrong else ""
+    packsell = printed("packsell").set_index("what").times["most"]
     out.table(
         pd.DataFrame(_targets(rows, beside)),
         caption="Targets of products, over the matrices of a suite: geometric mean, least and most, and the median of "
         f"the samples' most over least. On processors the baseline is SciPy, on one thread, on a GPU "
-        f"cuSPARSE{without}",
+        f"cuSPARSE. PackSELL's authors state up to {packsell:g} times cuSPARSE's SELL in FP16{without}",
         suffix="_targets",
     )
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
