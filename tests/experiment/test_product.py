@@ -133,7 +133,8 @@ def test_suites_are_compared_with_their_targets(tmp_path):
         assert found[key]["met"] in (met, str(met)), key
     assert found["A: all", "16 bits, vectors in float32, times cuSPARSE's SELL in FP16"]["mean"] == pytest.approx(3.0)
     assert ("A: finite elements", "few bits, times cuSPARSE") not in found
-    assert "PackSELL's authors state up to 1.63 times cuSPARSE's SELL in FP16" in (tmp_path / "suites_targets.md").read_text()
+    caption = (tmp_path / "suites_targets.md").read_text()
+    assert "PackSELL's authors state up to 1.63 times cuSPARSE's SELL in FP16" in caption
 
 
 @pytest.mark.parametrize(("stored", "bits"), [(("codes8", "fp64"), (8, 64)), (("e4m3", "e4m3"), (8, 8))])

@@ -42,9 +42,10 @@ def show(rows, out):
     out.table(
         _beside_ginkgo(table[table.matrices == NAMED["gmres_bits_poisson"]]),
         suffix="_poisson",
-        caption="GMRES(100) on the 7-point Laplacian of 64^3 nodes, b of ones: iterations, bits of a basis value (ours: "
-        "mean bits read) and iterations over those of the program's own float64 basis. Ginkgo's were counted by a "
-        "program outside this repository: fp64 is its plain GMRES, the others have a compressed basis, and keep float64",
+        caption="GMRES(100) on the 7-point Laplacian of 64^3 nodes, b of ones: iterations, bits of a basis value "
+        "(ours: mean bits read), and iterations over those of the program's own float64 basis. Ginkgo's were counted "
+        "by a program outside this repository: fp64 is its plain GMRES, the others have a compressed basis, keep in "
+        "float64",
         of=["gmres_bits_poisson"],
         timed=False,
     )
