@@ -7,8 +7,11 @@ from types import SimpleNamespace
 import kernel_catalogue
 import pytest
 
+import cpms
+from cpms.backends.cuda.device_engine import DeviceEngine
 from cpms.backends.cuda.kernels import cubins, source, template, units
 from cpms.backends.cuda.runtime.compile import CudaBackend
+from cpms.backends.cuda.runtime.current import using
 from cpms.base.errors import InputError
 
 FAKE = 13, lambda text, options: f"{options} {source.digest(text)}".encode()
@@ -67,6 +70,22 @@ def test_units_are_whole_steps_and_known_kernels():
     for unit in every:
         for variant in unit:
             assert units.units_of([variant]) == [unit]
+
+
+@pytest.mark.parametrize(("engine", "method"), [("cuda_fused", "power"), ("cuda", "refine")])
+@pytest.mark.parametrize("graph", ["rmat:scale=9,edge_factor=8,seed=1", "grid:rows=20,columns=20"])
+def test_wheels_carry_the_kernels_of_calls_with_default_arguments(host_backend, monkeypatch, engine, method, graph):
+    """These are the engines that ``auto`` takes first where a GPU is there."""
+    asked, compile_all = [], type(host_backend).compile
+    monkeypatch.setattr(
+        type(host_backend), "compile", lambda self, wanted: compile_all(self, asked.extend(wanted) or wanted)
+    )
+    monkeypatch.setattr(DeviceEngine, "missing", lambda _: None)
+    with using(host_backend):
+        assert cpms.pagerank(cpms.generate(graph), engine=engine, method=method).converged
+    carried = {variant for unit in units.common_units() for variant in unit}
+    assert asked
+    assert not set(asked) - carried
 
 
 class Module:
