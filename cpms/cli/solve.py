@@ -30,6 +30,12 @@ class _Methods(tuple[str, ...]):
 
 _METHODS = _Methods(("auto", "cg", "gmres", "jacobi", "chebyshev", "refine"))
 
+_PASSED_ON = (
+    *("tol", "max_iterations", "method", "storage", "engine", "layout", "read", "preconditioner"),
+    *("preconditioner_storage", "block", "inner", "restart", "smallest_eigenvalue"),
+)
+"""Arguments that `cpms.solve` takes by the same name."""
+
 
 def add(parsers: Any) -> None:
     """Describe the command."""
@@ -74,7 +80,21 @@ def add(parsers: Any) -> None:
         metavar="NAME",
         help="format of what the preconditioner reads (auto: as many bits as it needs)",
     )
+    parser.add_argument("--block", type=int, default=8, metavar="ROWS", help="rows of a block of block_jacobi (8)")
+    parser.add_argument("--inner", choices=_METHODS, default="auto", help="method inside refine (default: auto)")
+    parser.add_argument("--restart", type=int, default=100, metavar="N", help="basis vectors of a cycle of gmres (100)")
+    parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, sell, coo (default: auto)")
+    parser.add_argument("--read", type=int, metavar="N", help="segments of the matrix's values that iterations read")
     parser.add_argument("--engine", default="auto", metavar="NAME", help="reference, cpu, cuda (default: auto)")
+    parser.add_argument(
+        "--start", type=Path, metavar="FILE", help="x to begin at, as RHS; what --output wrote, for one (default: zeros)"
+    )
+    parser.add_argument(
+        "--smallest-eigenvalue",
+        type=float,
+        metavar="X",
+        help="positive lower bound of the eigenvalues of a symmetric matrix, for a bound of the error",
+    )
     parser.add_argument("--tol", type=float, default=1e-10, help="most certified ||b - A x|| over ||b|| (1e-10)")
     parser.add_argument(
         "--max-iterations",
@@ -98,24 +118,19 @@ def call(arguments: argparse.Namespace) -> int:
             if path.suffix != ending:
                 raise InputError(f"{path}: {option} writes {ending}; end in that")
             check_writable(path)
-            refuse_replacing(path, option, filter(None, (arguments.matrix, arguments.rhs)))
+            refuse_replacing(path, option, filter(None, (arguments.matrix, arguments.rhs, arguments.start)))
     is_name = matrices.is_name(arguments.matrix) or (":" in arguments.matrix and not Path(arguments.matrix).exists())
     matrix = given_matrix(matrices.generate(arguments.matrix) if is_name else Path(arguments.matrix), None)
-    b = np.ones(matrix.rows) if arguments.rhs is None else _right_hand_side(Path(arguments.rhs))
+    b = np.ones(matrix.rows) if arguments.rhs is None else _vector(Path(arguments.rhs))
     vectors = arguments.vectors.split(",") if "," in arguments.vectors else arguments.vectors
     with iterations_shown(arguments.tol) as on_step:
         found = solve(
             matrix,
             b,
-            tol=arguments.tol,
-            method=arguments.method,
-            storage=arguments.storage,
+            x0=None if arguments.start is None else _vector(arguments.start),
             vectors=vectors,
-            preconditioner=arguments.preconditioner,
-            preconditioner_storage=arguments.preconditioner_storage,
-            engine=arguments.engine,
-            max_iterations=arguments.max_iterations,
             on_step=on_step,
+            **{name: getattr(arguments, name) for name in _PASSED_ON},
         )
     if arguments.output is not None:
         with replacing(arguments.output) as temporary, temporary.open("wb") as file:
@@ -151,6 +166,8 @@ def summary(name: str, found: Any) -> dict[str, Any]:
         "residual_of": certificate.of,
         "normwise_backward_error": finite(certificate.normwise_backward_error),
         "componentwise_backward_error": finite(certificate.componentwise_backward_error),
+        "error_bound": None if found.error_bound is None else finite(found.error_bound),
+        "error_estimate": None if found.error_estimate is None else finite(found.error_estimate),
         "iterations": found.iterations,
         "iterations_by_bits": found.iterations_by_bits,
         "bytes_read": found.bytes_read,
@@ -168,6 +185,7 @@ def _readable(report: dict[str, Any]) -> list[str]:
         if report["preconditioner"]
         else ""
     )
+    bound = "" if report["error_bound"] is None else f"; error of x at most {shown(report['error_bound'])} in the 2-norm"
     return [
         f"{shortened(report['matrix'])}: {report['unknowns']:,} unknowns, {report['method']} on {report['engine']}, "
         f"matrix in {report['storage']}{preconditioner}",
@@ -177,12 +195,12 @@ def _readable(report: dict[str, Any]) -> list[str]:
         f"{report['certify_s']:.3g} s, compiled in {report['compile_s']:.3g} s",
         f"certified residual {shown(report['residual'])} ||b||; backward errors "
         f"{shown(report['normwise_backward_error'])} by norms, "
-        f"{shown(report['componentwise_backward_error'])} by entries",
+        f"{shown(report['componentwise_backward_error'])} by entries{bound}",
         f"chosen: {report['reason']}",
     ]
 
 
-def _right_hand_side(path: Path) -> Any:
+def _vector(path: Path) -> Any:
     try:
         if path.suffix == ".npy":
             found = np.load(path, allow_pickle=False)
@@ -201,6 +219,6 @@ def _right_hand_side(path: Path) -> Any:
         raise InputError(f"{path}: holds no vector ({shortened(str(error))}); give one number a line") from None
     if found.ndim == 2 and 1 not in found.shape:
         raise InputError(
-            f"{path}: holds {found.shape[1]} columns; cpms solve takes one right-hand side, cpms.solve several"
+            f"{path}: holds {found.shape[1]} columns; cpms solve takes one vector, cpms.solve several right-hand sides"
         )
     return found.reshape(-1) if 1 in found.shape else found

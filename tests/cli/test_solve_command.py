@@ -41,6 +41,41 @@ def test_the_preconditioner_that_auto_takes_is_reported(tmp_path, capsys):
     assert "preconditioner" not in capsys.readouterr().out
 
 
+def test_a_solve_begins_where_another_one_ended_and_bounds_its_error(tmp_path, capsys):
+    scipy.io.mmwrite(tmp_path / "a.mtx", A)
+    exact, smallest = np.arange(1.0, 31.0), float(np.linalg.eigvalsh(A.toarray())[0]) * (1 - 1e-12)
+    np.save(tmp_path / "b.npy", A @ exact)
+    system = ["solve", str(tmp_path / "a.mtx"), str(tmp_path / "b.npy"), "--engine", "cpu", "--json"]
+    inner = ["--method", "refine", "--inner", "gmres", "--restart", "5", "--layout", "sell"]
+    assert main([*system, *inner, "--tol", "1e-6", "--output", str(tmp_path / "x.npy")]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["method"] == "refine with gmres"
+    assert first["error_bound"] is None
+    bounded = ["--start", str(tmp_path / "x.npy"), "--smallest-eigenvalue", str(smallest)]
+    assert main([*system, "--tol", "1e-6", *bounded]) == 0
+    second = json.loads(capsys.readouterr().out)
+    assert (second["iterations"], second["residual"]) == (0, first["residual"])
+    assert np.linalg.norm(np.load(tmp_path / "x.npy") - exact) <= second["error_bound"] < 1e-3
+    assert main([each for each in [*system, "--tol", "1e-6", *bounded] if each != "--json"]) == 0
+    assert f"error of x at most {second['error_bound']:.3g} in the 2-norm" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--block", "0", "--preconditioner", "block_jacobi"], "block is 0"),
+        (["--restart", "0", "--method", "gmres"], "restart is 0"),
+        (["--layout", "cst"], "layout 'cst' is not known; did you mean csr"),
+        (["--read", "9"], "e4m3 has 1 segment; 9 of them cannot be read"),
+        (["--smallest-eigenvalue", "9"], "smallest_eigenvalue is 9.0"),
+        (["--start", "none.npy"], "none.npy: cannot be read"),
+    ],
+)
+def test_options_out_of_range_are_a_line(options, sentence, capsys):
+    assert main(["solve", "stencil:points=5,side=3", "--engine", "cpu", *options]) == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_what_is_not_certified_ends_with_1(capsys):
     command = ["solve", "stencil:points=5,side=9", "--engine", "cpu", "--max-iterations", "2", "--vectors", "fp16,fp32"]
     assert main(command) == 1
@@ -103,6 +138,8 @@ def test_files_that_are_read_are_not_replaced(tmp_path, capsys):
     assert main(["solve", "stencil:points=5,side=3", str(rhs), "--output", str(rhs)]) == 2
     assert f"{rhs}: is read, and --output would replace it" in capsys.readouterr().err
     assert np.load(rhs).tolist() == [1.0] * 9
+    assert main(["solve", "stencil:points=5,side=3", "--start", str(rhs), "--output", str(rhs)]) == 2
+    assert np.load(rhs).tolist() == [1.0] * 9
     weights, graph = tmp_path / "w.npy", "grid:rows=2,columns=2"
     np.save(weights, np.ones(4))
     assert main(["rank", graph, "--dangling", str(weights), "--output", str(weights)]) == 2
@@ -111,4 +148,4 @@ def test_files_that_are_read_are_not_replaced(tmp_path, capsys):
     rows.write_text("{}\n")
     assert main(["report", str(rows), "--output", str(rows)]) == 2
     assert rows.read_text() == "{}\n"
-    assert capsys.readouterr().err.count("is read, and --output would replace it") == 2
+    assert capsys.readouterr().err.count("is read, and --output would replace it") == 3
