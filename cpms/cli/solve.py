@@ -87,7 +87,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--read", type=int, metavar="N", help="segments of the matrix's values that iterations read")
     parser.add_argument("--engine", default="auto", metavar="NAME", help="reference, cpu, cuda (default: auto)")
     parser.add_argument(
-        "--start", type=Path, metavar="FILE", help="x to begin at, as RHS; what --output wrote, for one (default: zeros)"
+        "--start", type=Path, metavar="FILE", help="x to begin at, as RHS, such as what --output wrote (default: zeros)"
     )
     parser.add_argument(
         "--smallest-eigenvalue",
@@ -185,7 +185,8 @@ def _readable(report: dict[str, Any]) -> list[str]:
         if report["preconditioner"]
         else ""
     )
-    bound = "" if report["error_bound"] is None else f"; error of x at most {shown(report['error_bound'])} in the 2-norm"
+    error = report["error_bound"]
+    bound = "" if error is None else f"; error of x at most {shown(error)} in the 2-norm"
     return [
         f"{shortened(report['matrix'])}: {report['unknowns']:,} unknowns, {report['method']} on {report['engine']}, "
         f"matrix in {report['storage']}{preconditioner}",
