@@ -368,13 +368,13 @@ def bits_of_cg(rows):
 
 def honesty(rows):
     """Yield how many fuzzed systems each solver calls converged, and how many of those answers are not."""
-    for experiment, where in (("honesty", "processors"), ("gpu_honesty", "a GPU")):
+    for experiment in ("honesty", "gpu_honesty"):
         cells = rows.measured(experiment)
         systems = sum(row["systems"] for row in cells)
         for solver in cells[0]["counts"]:
             called, wrong = (sum(row["counts"][solver][what] for row in cells) for what in ("converged", "wrong"))
             key = f"{experiment}.{solver.replace(' ', '-')}"
-            of = f"{solver} on {where}, of {systems:,} systems"
+            of = f"{solver} on {'a GPU' if solver.startswith('cupy') else 'processors'}, of {systems:,} systems"
             yield counted(f"{key}.called", f"called converged by {of}", "systems", called, cells, experiment)
             what = f"of these, with a residual above the tolerance: {of}"
             yield counted(f"{key}.wrong", what, "systems", wrong, cells, experiment)

@@ -52,6 +52,13 @@ def said(tmp_path, monkeypatch):
     return of
 
 
+@pytest.mark.parametrize(("program", "stated"), [("honesty", False), ("gpu_honesty", True)])
+def test_answers_of_cpms_are_of_processors_where_those_of_cupy_are_of_a_gpu(said, program, stated):
+    figures, tables = said(program)
+    for text in (*figures.values(), tables[program].read_text()):
+        assert ("cpms runs on processors, and CuPy on the GPU" in text) == stated
+
+
 @pytest.mark.parametrize("program", ONE_THREAD)
 def test_contestants_of_one_thread_are_named_where_others_have_more(said, program):
     figures, tables = said(program)

@@ -191,6 +191,9 @@ def test_what_pages_say_in_words_holds_of_the_rows(numbers):
         differs = row["graph"].startswith(("diffusion:", "elements:"))
         assert used == ["none"] * (len(used) - 1) + ["jacobi in fp64" if differs else "none"]
         assert row["ways_found"][-1]["method"] == "auto"
+    # Beside CuPy's solvers, those of cpms run on processors (`cpms.experiment.kinds.honesty`).
+    for solver, where in (("cpms-auto", "processors"), ("cupy-cg", "a GPU"), ("cupy-gmres", "a GPU")):
+        assert f"{solver.replace('-', ' ')} on {where}, of 500 systems" in numbers[f"gpu_honesty.{solver}.called"].what
     # Bases of few bits solve whatever GMRES solves in float64 within as many iterations.
     for name, key in (("gmres_bits", "listed"), ("gmres_bits_held", "held")):
         ended = [[way["status"] == "CONVERGED" for way in row["ways_found"]] for row in plain_rows(name)]

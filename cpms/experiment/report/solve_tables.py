@@ -209,11 +209,13 @@ def show_answers(rows: pd.DataFrame, out: Output) -> None:
     """
     rows = rows[rows.status == "ok"]
     table, systems = answers(rows), _fuzzed(rows)
+    some_cupy = table.solver.str.startswith("cupy").any()
+    where = "; cpms runs on processors, and CuPy on the GPU" if some_cupy else ""
     out.table(
         table,
         caption=f"Random systems {systems}. Converged: those that a solver calls so; wrong: those whose residual, "
         "recomputed in long double, is above the tolerance; ties: above it by a thousandth at most, which counts as "
-        "right; worst: the largest residual over the tolerance",
+        f"right; worst: the largest residual over the tolerance{where}",
         timed=False,
     )
     called = table[table.converged > 0]
@@ -230,7 +232,7 @@ def show_answers(rows: pd.DataFrame, out: Output) -> None:
         figure,
         caption=f"Share of wrong answers among those that a solver calls converged, of {int(table.systems.max()):,} "
         f"random systems {systems}. Wrong: the residual, recomputed in long double, is above the tolerance by more "
-        "than a thousandth. Bars: 95 % intervals (Wilson), within the mark where none shows. Filled: cpms",
+        f"than a thousandth. Bars: 95 % intervals (Wilson), within the mark where none shows. Filled: cpms{where}",
         timed=False,
     )
 
