@@ -17,8 +17,8 @@ from cpms.contracts.linear_solve import SolveStatus, SolveTask, norm
 
 RESTART = 100
 """Basis vectors of a cycle of GMRES."""
-LIBRARIES = ("scipy", "cupy", "cusparse+cublas")
-"""Names of libraries, which contestants have in place of an engine."""
+LIBRARIES = {"scipy": ("cg", "gmres"), "cupy": ("cg", "gmres"), "cusparse+cublas": ("cg",)}
+"""Names of libraries, which contestants have in place of an engine, and the methods that each has."""
 
 
 def of_device(library: str, method: str) -> Callable[[SolveTask, Any], SolveStatus]:

@@ -123,6 +123,24 @@ def test_options_that_another_library_lacks_are_refused(option):
         config(ways=[{"method": "gmres", "engine": "scipy", **option}])
 
 
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ({"engine": "scipy"}, "method 'auto': the solvers of scipy are cg and gmres"),
+        ({"engine": "scipy", "method": "jacobi"}, "method 'jacobi': the solvers of scipy are cg and gmres"),
+        ({"engine": "cusparse+cublas", "method": "gmres"}, "method 'gmres': the solvers of cusparse.cublas are cg"),
+        ({"engine": "scipy", "method": "cg", "storage": "fp16"}, "the solvers of scipy compute in fp64"),
+        ({"engine": "cupy", "method": "cg", "vectors": ["fp32"]}, "the solvers of cupy compute in fp64"),
+        ({"engine": "scipy", "method": "cg", "preconditioner": "jacobi"}, "scipy are called without one"),
+    ],
+)
+def test_a_row_of_another_library_names_nothing_that_did_not_run(way, said):
+    with pytest.raises(ValidationError, match=said):
+        config(ways=[way])
+    given = {"method": "cg", "engine": "cupy", "preconditioner": "jacobi", "storage": "fp64", "vectors": ["fp64"]}
+    assert config(ways=[given]).ways[0].preconditioner == "jacobi"
+
+
 def test_means_count_the_matrices_that_both_solve():
     ratios = {"matrix": ["a", "b", "c"], "times faster than ours": [2.0, np.nan, 8.0]}
     found = means(pd.DataFrame({**ratios, "right-hand side": "ones", "way": "cg"}), ("b", "c"))

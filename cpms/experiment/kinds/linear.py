@@ -71,10 +71,19 @@ class Way(Strict):
 
     @model_validator(mode="after")
     def taken_by_its_engine(self) -> Way:
-        """Refuse options that the solvers of another library do not take."""
-        for option in _OPTIONS if self.engine in LIBRARIES else ():
+        """Refuse what the solvers of another library do not take: a row would name what did not run."""
+        if self.engine not in LIBRARIES:
+            return self
+        library = f"the solvers of {self.engine}"
+        if self.method not in LIBRARIES[self.engine]:
+            raise ValueError(f"method {self.method!r}: {library} are {' and '.join(LIBRARIES[self.engine])}")
+        if self.storage not in (AUTO, "fp64") or self.vectors not in ([AUTO], ["fp64"]):
+            raise ValueError(f"storage and vectors: {library} compute in fp64; leave both out")
+        for option in _OPTIONS:
             if getattr(self, option) is not None:
-                raise ValueError(f"{option}: the solvers of {self.engine} do not take it")
+                raise ValueError(f"{option}: {library} do not take it")
+        if self.preconditioner is not None and self.engine == "scipy":
+            raise ValueError(f"preconditioner: {library} are called without one")
         return self
 
     def as_cell(self) -> dict[str, Any]:
