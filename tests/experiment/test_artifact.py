@@ -163,6 +163,42 @@ def test_numbers_have_units_quartiles_and_ratios():
     assert found["mine/rows"] == "2"
 
 
+@pytest.mark.parametrize(
+    ("graphs", "samples", "parts"),
+    [
+        (1, 1, {"median"}),
+        (1, 9, {"median", "low", "high"}),
+        (3, 9, {"median", "least", "most"}),
+        (5, 1, {"median", "least", "most", "low", "high"}),
+    ],
+)
+def test_ratios_have_ends_where_figures_draw_an_interval(graphs, samples, parts):
+    rows = [
+        {"experiment": "mine", "status": "ok", "cell": f"{graph} {bits}", "graph": f"g{graph}", "storage": f"fp{bits}"}
+        | {"solve_s": bits + graph, "solve_samples_s": [bits + graph + (2 * each - samples + 1) / 8 for each in range(samples)]}
+        for graph in range(graphs)
+        for bits in (64, 16)
+    ]
+    found = dict(re.findall(r"cpmsdefine\{([^{}]+)\}\{(.*)\}", numbers(rows)))
+    assert {name.rpartition("/")[2] for name in found if "speedup/" in name} == parts
+    if "most" in parts:
+        assert found["mine/fp16/speedup/most"] == "4"
+
+
+def test_a_solve_that_did_not_converge_has_no_seconds():
+    row = {"experiment": "mine", "status": "ok", "graph": "g", "solve_samples_s": [1.0, 2.0, 3.0], "iterations": 9}
+    rows = [
+        {**row, "cell": "0", "storage": "fp64", "converged": True, "residual_l1": 1e-11},
+        {**row, "cell": "1", "storage": "fp16", "converged": False, "residual_l1": 1e-3},
+    ]
+    found = dict(re.findall(r"cpmsdefine\{([^{}]+)\}\{(.*)\}", numbers(rows)))
+    assert {name for name in found if "seconds" in name} == {
+        f"mine/g/fp64/seconds{part}" for part in ("", "/lower-quartile", "/upper-quartile")
+    }
+    assert found["mine/g/fp16/residual"] == "0.001"
+    assert found["mine/g/fp16/iterations"] == "9"
+
+
 def test_folders_that_hold_something_and_missing_rows_are_refused(folder, tmp_path, capsys):
     assert main(["artifact", "gpu_conversion", "--output", str(folder)]) == 2
     assert main(["artifact", str(tmp_path / "none"), "--output", str(tmp_path / "a")]) == 2

@@ -13,7 +13,7 @@ from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page.case_labels import case_labels, graph_labels
 from cpms.experiment.report.show import styled
 from cpms.experiment.report.style import WIDTHS
-from cpms.experiment.report.templates import TEMPLATES
+from cpms.experiment.report.templates import TEMPLATES, drawings
 from cpms.experiment.rows import rows
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
@@ -40,6 +40,22 @@ def test_labels_that_are_abbreviated_have_room_for_their_difference(graphs, most
     assert all(len(label) <= most for label in found)
     if most >= max(map(len, labels)):
         assert found == labels
+
+
+@pytest.mark.parametrize("names", [["soil", "rock", "plate"], ["measurement1", "measurement2", "measurement3"]])
+@pytest.mark.parametrize("name", ["time", "roofline"])
+def test_panels_of_files_have_titles_of_their_own(name, names):
+    rows_of_files = [
+        {"experiment": "mine", "status": "ok", "cell": f"{graph} {method}", "graph": f"matrices/{graph}.npz"}
+        | {"method": f"file.py:with_a_long_name_{method}", "solve_s": 1.0, "bytes_read": 1e9, "host_copy_gbps": 9.0}
+        | {"cpu": "a", "kind": "product"}
+        for graph in names
+        for method in "abc"
+    ]
+    drawn = next(each for each in drawings(rows_of_files) if each.name == name)
+    titles = [axes.get_title().replace("\n", "") for axes in drawn.figure.axes]
+    assert len({*titles}) == len(titles) == len(names)
+    assert not any("matrices" in title for title in titles)
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("**/*.jsonl")), ids=lambda path: path.stem)

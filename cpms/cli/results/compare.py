@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cpms.experiment.rows.series import Series
 
 _DRIFT = 0.5
-"""Difference of the load averages of two runs from which on a warning is printed, in processes."""
+"""Processes by which load averages of two runs, or that of a run and its threads, differ before a warning is printed."""
 _WORST = 40
 """The most series that are listed as text."""
 
@@ -56,7 +56,7 @@ def call(arguments: argparse.Namespace) -> int:
     runs = [_rows(path, arguments.experiment) for path in (arguments.before, arguments.after)]
     paths = arguments.before, arguments.after
     before, after = (_series(path, rows, arguments.quantity) for path, rows in zip(paths, runs, strict=True))
-    (machine, other), loads = map(_machines, runs), [_load(rows) for rows in runs]
+    (machine, other), loads = map(_machines, runs), [_median(rows, "load_average_before") for rows in runs]
     found = compare(before, after, alpha=arguments.alpha, margin=arguments.margin)
     slower = significant(found, "slower", alpha=arguments.alpha)
     first, second = map(courses, runs)
@@ -82,7 +82,7 @@ def call(arguments: argparse.Namespace) -> int:
         return int(bool(slower))
     if machine != other:
         say(f"The rows are of different machines: {machine}; {other}")
-    say(*_on_loads(loads))
+    say(*_on_loads(loads, [_median(rows, "threads") for rows in runs]))
     worst = sorted(found, key=lambda each: -abs(math.log(each.ratio)))[:_WORST]
     heads = ["experiment", "graph", "contestant", "quantity", "ratio", "interval", "p", "conclusion"]
     names = Names([*runs[0], *runs[1]])
@@ -133,14 +133,14 @@ def _machines(found: list[Row]) -> str:
     return ", ".join(dict.fromkeys(str(row.get("gpu") or row.get("cpu", "unknown")) for row in found))
 
 
-def _load(found: list[Row]) -> float | None:
-    """Return the median of the load averages of rows; None if they hold none."""
-    held = [row["load_average_before"] for row in found if isinstance(row.get("load_average_before"), int | float)]
+def _median(found: list[Row], column: str) -> float | None:
+    """Return the median of a column of rows; None if they hold none of it."""
+    held = [row[column] for row in found if isinstance(row.get(column), int | float)]
     return median(held) if held else None
 
 
-def _on_loads(loads: list[float | None]) -> list[str]:
-    """Return the load averages of both runs as a line, and a warning if they differ much."""
+def _on_loads(loads: list[float | None], threads: list[float | None]) -> list[str]:
+    """Return the load averages of both runs as a line, and warnings if they differ or are above a run's own threads."""
     if None in loads:
         return []
     before, after = (float(each or 0.0) for each in loads)
@@ -150,6 +150,13 @@ def _on_loads(loads: list[float | None]) -> list[str]:
         lines.append(
             f"warning: {busier} ran on a busier machine, so differences may be of the machine and not of the code; "
             "measure both again, in turns"
+        )
+    named = zip(("BEFORE", "AFTER"), (before, after), threads, strict=True)
+    shared = [name for name, load, own in named if own is not None and load > own + _DRIFT]
+    if shared:
+        lines.append(
+            f"warning: beside {' and '.join(shared)} other processes ran, as the load average is above the threads of "
+            "the run: code that did not change may seem slower or faster"
         )
     return lines
 

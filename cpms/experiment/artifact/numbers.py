@@ -3,7 +3,8 @@ r"""Numbers of rows as LaTeX macros with their units, so that no number of a pap
 ``\cpmsnumber{experiment/graph/contestant/seconds}`` prints a median; a name that the rows lack stops LaTeX. Graphs have
 their names in configurations and contestants theirs in tables, with a hyphen for spaces and for characters that LaTeX
 reads as commands. There are also quartiles, ratios over the baseline, and provenance, as by
-``\cpmsnumber{experiment/machine}``.
+``\cpmsnumber{experiment/machine}``. A solve that did not converge has no seconds, and a ratio without an interval of 95
+percent has no ``low`` and ``high``.
 """
 
 from __future__ import annotations
@@ -76,17 +77,22 @@ def _of_experiment(name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     for line in found.to_dict("records"):
         at = f"{name}/{line['case'].replace(', ', ',')}/{line['called']}"
         for column, unit in _UNITS.items():
+            if column == "seconds" and line["flaw"]:
+                continue
             if line[column] > 0 and not (column == "error" and line["error_name"].startswith("residual")):
                 yield _key(f"{at}/{column}"), quantity(line[column], unit)
         if line["iterations"] > 0:
             yield _key(f"{at}/iterations"), f"{line['iterations']:.0f}"
-        if len(line["samples"]) > 1:
+        if len(line["samples"]) > 1 and not line["flaw"]:
             for part, share in (("lower-quartile", 0.25), ("upper-quartile", 0.75)):
                 yield _key(f"{at}/seconds/{part}"), quantity(float(np.quantile(line["samples"], share)), r"\,s")
     for faster in templates.speedups(found) if not found.empty else ():
         at = f"{name}/{faster['contestant']}/speedup"
-        for part in ("", "/low", "/high", "/median"):
-            yield _key(f"{at}{part}"), quantity(faster[part.strip("/") or "speedup"], "")
+        ends = ("low", "high") if faster["has_interval"] else ()
+        found_ratios = {"least": min(faster["ratios"]), "most": max(faster["ratios"])} if faster["graphs"] > 1 else {}
+        ratios = {"": faster["speedup"], **{name: faster[name] for name in (*ends, "median")}, **found_ratios}
+        for part, ratio in ratios.items():
+            yield _key(f"{at}/{part}".rstrip("/")), quantity(ratio, "")
     yield _key(f"{name}/rows"), str(len(rows))
     yield _key(f"{name}/machine"), escape.latex("; ".join(sorted(set(map(machine, rows)))))
     yield _key(f"{name}/commit"), escape.latex(", ".join(sorted({commit_text(row) for row in rows})))

@@ -134,6 +134,7 @@ def table(rows: Sequence[Row]) -> tuple[pd.DataFrame, str]:
     """Return the table of the rows of one experiment, and its caption; empty if they hold no times."""
     found = observations(rows)
     made, what = results(found)
+    what += unconverged(rows, "not listed")
     caption = f"Experiment {rows[0]['experiment']}: {what}. {captions.provenance(rows, found)}"
     return (made, "") if made.empty else (made, caption)
 

@@ -114,7 +114,7 @@ def _joined(flaws: Iterable[str]) -> str:
     return " or ".join((f"{each[0]} to {each[-1]}" if len(each) > 1 else each[0]) + rest for rest, each in ends.items())
 
 
-def unconverged(rows: Iterable[Row]) -> str:
+def unconverged(rows: Iterable[Row], absent: str = "not drawn") -> str:
     """Return a text about linear solves that did not converge, for which there are no observations.
 
     Examples
@@ -125,7 +125,7 @@ def unconverged(rows: Iterable[Row]) -> str:
     statuses = [str(each.get("status")) for row in rows if row["status"] == "ok" for each in results_of(row)]
     solved = [each for each in statuses if each.isupper()]
     count = sum(each not in _MEASURED for each in solved)
-    return f"; not drawn: {count} of {len(solved)} solves, which did not converge" if count else ""
+    return f"; {absent}: {count} of {len(solved)} solves, which did not converge" if count else ""
 
 
 def exact(found: pd.DataFrame) -> str:

@@ -181,7 +181,11 @@ def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], widt
     def of_width(inches: float) -> list[list[str]]:
         most = max(_LEAST_TITLE_IN, inches)
         heads = case_labels(given, int(_TITLE_LINES * most / room.CHARACTER_IN))
-        return [_lines(head, most, max(8, int(fits))) for head in heads]
+        lines = [_lines(head, most, max(8, int(fits))) for head in heads]
+        return [
+            _lines(head, most, max(8, int(fits)), ends=True) if lines.count(line) > 1 else line
+            for head, line in zip(heads, lines, strict=True)
+        ]
 
     heads = of_width(panel + _MARGIN_IN)
     if sum(max(map(room.text_inches, head)) > panel for head in heads) > 1:  # Two beside each other would touch.
@@ -189,8 +193,10 @@ def _heads(found: pd.DataFrame, cases: Sequence[str], names: Sequence[str], widt
     return {case: "\n".join(head) for case, head in zip(cases, heads, strict=True)}
 
 
-def _lines(title: str, most: float, characters: int = 60) -> list[str]:
+def _lines(title: str, most: float, characters: int = 60, *, ends: bool = False) -> list[str]:
     r"""Return a title in lines of at most some inches and characters: longer words are divided after a mark, or cut.
+
+    Of a word that is cut, beginning and end are kept, or with ``ends`` the end alone.
 
     Examples
     --------
@@ -205,9 +211,20 @@ def _lines(title: str, most: float, characters: int = 60) -> list[str]:
             fits = not rows or (room.text_inches(joined) <= most and len(joined) <= characters)
             rows[-1:] = [joined] if fits else [rows[-1], part]
     for place, row in enumerate(rows):
-        sizes = (size for size in range(len(row), 3, -1) if room.text_inches(abbreviate(row, size)) <= most)
-        rows[place] = abbreviate(row, next(sizes, 4))
+        texts = (_end(row, size) if ends else abbreviate(row, size) for size in range(len(row), 3, -1))
+        rows[place] = next((text for text in texts if room.text_inches(text) <= most), abbreviate(row, 4))
     return rows
+
+
+def _end(text: str, size: int) -> str:
+    """Return the last characters of a text, after an ellipsis where it is longer.
+
+    Examples
+    --------
+    >>> _end("rmat", 4), _end("measured2.mtx", 6)
+    ('rmat', '…2.mtx')
+    """
+    return text if len(text) <= size else f"\u2026{text[1 - size :]}"
 
 
 def _above(heads: Sequence[str]) -> float:

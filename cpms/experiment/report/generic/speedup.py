@@ -207,7 +207,8 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
 
     ``median`` is that of its ``ratios``, one of each of its ``graphs``, whose geometric mean the speed-up is. The ratio
     of a graph is the geometric mean over the problems on it; if there is only one graph, each problem has a ratio. The
-    interval draws whole graphs again (``resampled``), if there are `FEWEST` of them.
+    interval draws whole graphs again (``resampled``), if there are `FEWEST` of them. ``has_interval`` tells whether
+    ``low`` and ``high`` are the ends of an interval of 95 percent.
     Times of one graph and of one problem on it are compared, so that a looser tolerance is no speed-up. Graphs that
     grow with the number of ranks are left out, and those that not every ranked contestant has. Where the bits are those
     of the problem, such as the type of an array, each contestant has an observation for each number of them.
@@ -239,8 +240,9 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
             ratios = ratios_of(pairs, units)
             middle = {"median": float(np.median(ratios)), "graphs": len(ratios), "ratios": ratios}
             middle["resampled"] = len(set(group.graph)) >= FEWEST
-            ends = dict(zip(_SPEED, bootstrap_or_range(pairs, units)[:3], strict=True))
-            lines.append({**first, **bits, **ends, **middle})
+            *found_ends, is_range = bootstrap_or_range(pairs, units)
+            middle["has_interval"] = middle["resampled"] or (len(ratios) == 1 and not is_range)
+            lines.append({**first, **bits, **dict(zip(_SPEED, found_ends, strict=True)), **middle})
     return lines
 
 

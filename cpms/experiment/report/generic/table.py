@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from cpms.experiment.report.generic.flaws import flawed_in_words
 from cpms.experiment.report.generic.words import bits_in_words, error_in_words
 from cpms.experiment.report.page.case_labels import case_labels
 
@@ -53,7 +54,8 @@ def results(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     if "error" in held:
         parts.append(error_in_words(found[found.error_name.isin(ERRORS)]).replace(", ", " in the "))
     bits = f" and the mean of the bits {bits_in_words(found)}" if "bits" in held else ""
-    return pd.DataFrame(held), f"{', '.join(parts)}{bits}"
+    flaws = flawed_in_words("times not to be compared", found, found.flaw != "")
+    return pd.DataFrame(held), f"{', '.join(parts)}{bits}{flaws}"
 
 
 def _spread(found: pd.DataFrame) -> tuple[dict[str, pd.Series[float]], str]:

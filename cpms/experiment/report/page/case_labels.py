@@ -7,15 +7,21 @@ cost is a comparison of the parameters of graphs with equal short names.
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report.captions import graph_label
 
+_FOLDERS = re.compile(r"^[^:,*]*/(?=[^/])")
+"""The folders before the name of a file."""
+
 
 def graph_labels(graphs: Iterable[object]) -> dict[object, str]:
     """Return the labels of all graphs of an experiment; equal ones get a parameter that distinguishes their graph.
+
+    A file is named without its folder, unless files of that name lie in several.
 
     Examples
     --------
@@ -24,8 +30,10 @@ def graph_labels(graphs: Iterable[object]) -> dict[object, str]:
     ['elements, 60k points', 'elements, 60k points numbering=random']
     >>> [*graph_labels(["rmat:scale=20,seed=1", "rmat:scale=20,seed=2"]).values()]
     ['rmat 20 seed=1', 'rmat 20 seed=2']
+    >>> [*graph_labels(["set/rock.mtx", "set/soil.mtx", "others/soil.mtx"]).values()]
+    ['rock.mtx', 'set/soil.mtx', 'others/soil.mtx']
     """
-    labels = {graph: graph_label(graph) for graph in graphs}
+    labels = {graph: _FOLDERS.sub("", graph_label(graph)) for graph in graphs}
     for label, count in Counter(labels.values()).items():
         alike = [graph for graph, each in labels.items() if each == label]
         if count < 2 or not label:
