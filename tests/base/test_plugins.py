@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import sys
 import textwrap
 import tomllib
@@ -94,6 +95,16 @@ def test_the_examples_run_in_python_and_on_the_command_line(files, capsys):
     assert {each["name"] for each in rows[0]["plugins"]} == {"ring.py:ring", "careful.py:Careful"}
     assert Path("out/parts.svg").exists()
     assert json.loads(Path("out/parts.json").read_text())["experiments"] == ["parts"]
+
+
+def test_files_are_named_with_blanks_and_letters_of_any_language(files):
+    folder = files / "meine Läufe"
+    folder.mkdir()
+    for name in ("descent", "ring"):
+        shutil.copy(files / f"{name}.py", folder / f"Größe {name}.py")
+    assert cpms.solve([[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0], method="meine Läufe/Größe descent.py:descent").converged
+    assert cpms.load("meine Läufe/Größe ring.py:ring:nodes=7,chords=2").edges == 9
+    assert cpms.load(f"{folder}/Größe ring.py:ring:nodes=7,chords=2").edges == 9
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -95,6 +95,27 @@ def test_elsewhere_it_rebuilds_its_figures_with_its_own_code(folder, tmp_path):
     assert "differs from the manifest: mine.pdf" in said
 
 
+def test_what_was_changed_in_it_is_found(folder, tmp_path):
+    edited = shutil.copytree(folder, tmp_path / "edited")
+    rows, figure = edited / "rows" / "gpu_conversion.jsonl", next((edited / "figures").glob("*.png"))
+    given = (edited / "numbers.tex").read_text()
+    name, number = re.findall(r"cpmsdefine\{(gpu_conversion/[^{}]+/seconds)\}\{(.*)\}", given)[0]
+    (edited / "numbers.tex").write_text(given.replace(f"{{{name}}}{{{number}}}", f"{{{name}}}{{1\\,s}}"))
+    rows.write_text(rows.read_text().replace(": ", ":", 1))
+    figure.write_bytes(b"")
+    (edited / "programs" / "mine.py").unlink()
+    manifest = json.loads((edited / "manifest.json").read_text())
+    (edited / "manifest.json").write_text(json.dumps({**manifest, "paper": "paper.tex"}))
+    said = []
+    assert rebuild(edited, echo=said.append) == 1
+    assert "missing: programs/mine.py" in said
+    assert f"changed since the artifact was made: rows/{rows.name}" in said
+    assert f"changed since the artifact was made: figures/{figure.name}" in said
+    assert rf"numbers.tex is not that of the rows: {name} is 1\,s, by the rows {number}; 1 more" in said
+    assert any("paper" in line for line in said)
+    assert f"{{{name}}}{{{number}}}" in (edited / "rebuilt" / "numbers.tex").read_text()
+
+
 def test_the_manifest_leads_from_figures_to_rows_commits_and_machines(folder):
     rows = {row["cell"]: row for row in read_rows("gpu_conversion")}
     figures = json.loads((folder / "manifest.json").read_text())["figures"]
@@ -175,7 +196,10 @@ def test_numbers_have_units_quartiles_and_ratios():
 def test_ratios_have_ends_where_figures_draw_an_interval(graphs, samples, parts):
     rows = [
         {"experiment": "mine", "status": "ok", "cell": f"{graph} {bits}", "graph": f"g{graph}", "storage": f"fp{bits}"}
-        | {"solve_s": bits + graph, "solve_samples_s": [bits + graph + (2 * each - samples + 1) / 8 for each in range(samples)]}
+        | {
+            "solve_s": bits + graph,
+            "solve_samples_s": [bits + graph + (2 * each - samples + 1) / 8 for each in range(samples)],
+        }
         for graph in range(graphs)
         for bits in (64, 16)
     ]
@@ -183,6 +207,15 @@ def test_ratios_have_ends_where_figures_draw_an_interval(graphs, samples, parts)
     assert {name.rpartition("/")[2] for name in found if "speedup/" in name} == parts
     if "most" in parts:
         assert found["mine/fp16/speedup/most"] == "4"
+
+
+def test_names_with_accents_have_numbers_of_their_own():
+    row = {"experiment": "mine", "status": "ok"}
+    graphs = {"Straße/Köln.mtx": 1.0, "Straße/Koln.mtx": 2.0, "北.mtx": 3.0, "京.mtx": 4.0}
+    rows = [{**row, "cell": name, "graph": name, "engine": "cpu", "solve_s": s} for name, s in graphs.items()]
+    found = dict(re.findall(r"cpmsdefine\{([^{}]+/seconds[^{}]*)\}\{(.*)\}", numbers(rows)))
+    assert found["mine/Strasse/Koln.mtx/cpu/seconds"] == r"1\,s"
+    assert sorted(found.values()) == [rf"{s}\,s" for s in (1, 2, 3, 4)]
 
 
 def test_a_solve_that_did_not_converge_has_no_seconds():

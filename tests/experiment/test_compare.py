@@ -191,7 +191,9 @@ def test_loads_of_both_runs_are_printed_and_a_busier_machine_is_warned_of(busier
     assert "load average" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("load", "named"), [(2.4, ""), (2.6, "beside BEFORE and AFTER other"), (9.0, "BEFORE and AFTER")])
+@pytest.mark.parametrize(
+    ("load", "named"), [(2.4, ""), (2.6, "beside BEFORE and AFTER other"), (9.0, "BEFORE and AFTER")]
+)
 def test_a_machine_that_other_processes_share_is_warned_of(load, named, tmp_path, capsys):
     runs = [file_of_rows(tmp_path / f"{name}.jsonl", 1.0, load_average_before=load, threads=2) for name in "ab"]
     assert main(["compare", *runs]) == 0

@@ -32,8 +32,10 @@ GROUPS = (
     "experiment_kinds",
 )
 """Groups of entry points, each after ``cpms.``."""
-_REFERENCE = re.compile(r"(?P<home>[\w./\\~-]+\.py|[A-Za-z_][\w.]*):(?P<attribute>[A-Za-z_][\w.]*)", re.ASCII)
-_FILE = re.compile(r"[\w./\\~-]+\.py", re.ASCII)
+_PATH = r"(?! )[\w\u0300-\u036f./\\~ -]+\.py"
+_DOTTED = r"[A-Za-z_][A-Za-z0-9_.]*"
+_REFERENCE = re.compile(rf"(?P<home>{_PATH}|{_DOTTED}):(?P<attribute>{_DOTTED})")
+_FILE = re.compile(_PATH)
 _DECLARED = re.compile(r"(?P<home>[A-Za-z_][\w.]*)(?::(?P<attribute>[A-Za-z_][\w.]*))?", re.ASCII)
 _SPOKEN = {"Callable": "function", "ModuleType": "module", "SimpleNamespace": "namespace"}
 _log = logging.getLogger("cpms")
@@ -88,6 +90,8 @@ def is_reference(name: str) -> bool:
     --------
     >>> is_reference("mine.py:FORMAT"), is_reference("package.module:f"), is_reference("rmat:scale=4")
     (True, True, False)
+    >>> is_reference("meine Läufe/löser.py:solve")
+    True
     """
     return _REFERENCE.fullmatch(name) is not None
 

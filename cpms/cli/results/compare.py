@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cpms.experiment.rows.series import Series
 
 _DRIFT = 0.5
-"""Processes by which load averages of two runs, or that of a run and its threads, differ before a warning is printed."""
+"""Processes by which load averages of two runs, or of a run and its threads, differ before a warning is printed."""
 _WORST = 40
 """The most series that are listed as text."""
 

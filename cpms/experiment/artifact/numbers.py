@@ -10,6 +10,8 @@ percent has no ``low`` and ``high``.
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,7 +48,14 @@ def numbers(rows: Iterable[Row], figures: Iterable[Mapping[str, Any]] = ()) -> s
     >>> print(numbers([row]).splitlines()[3])
     \cpmsdefine{mine/path/cpu/seconds}{0.25\,s}
     """
-    defined = {key: text for name, own in by_experiment(rows).items() for key, text in _of_experiment(name, own)}
+    keys, counts, defined = dict[str, str](), Counter[str](), dict[str, str]()
+    for name, own in by_experiment(rows).items():
+        for called, text in _of_experiment(name, own):
+            if called not in keys:
+                key = _key(called)
+                counts[key] += 1  # Two names may differ in characters alone that a key does not hold.
+                keys[called] = f"{key}({counts[key]})" if counts[key] > 1 else key
+            defined[keys[called]] = text
     drawn = {each["file"]: each["caption"] for each in figures if each["file"].endswith(".pdf")}
     captions = {f"caption/{file.removesuffix('.pdf')}": escape.latex(text) for file, text in drawn.items()}
     lines = [rf"\cpmsdefine{{{key}}}{{{text}}}" for key, text in {**defined, **captions}.items()]
@@ -80,25 +89,34 @@ def _of_experiment(name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
             if column == "seconds" and line["flaw"]:
                 continue
             if line[column] > 0 and not (column == "error" and line["error_name"].startswith("residual")):
-                yield _key(f"{at}/{column}"), quantity(line[column], unit)
+                yield f"{at}/{column}", quantity(line[column], unit)
         if line["iterations"] > 0:
-            yield _key(f"{at}/iterations"), f"{line['iterations']:.0f}"
+            yield f"{at}/iterations", f"{line['iterations']:.0f}"
         if len(line["samples"]) > 1 and not line["flaw"]:
             for part, share in (("lower-quartile", 0.25), ("upper-quartile", 0.75)):
-                yield _key(f"{at}/seconds/{part}"), quantity(float(np.quantile(line["samples"], share)), r"\,s")
+                yield f"{at}/seconds/{part}", quantity(float(np.quantile(line["samples"], share)), r"\,s")
     for faster in templates.speedups(found) if not found.empty else ():
         at = f"{name}/{faster['contestant']}/speedup"
         ends = ("low", "high") if faster["has_interval"] else ()
         found_ratios = {"least": min(faster["ratios"]), "most": max(faster["ratios"])} if faster["graphs"] > 1 else {}
         ratios = {"": faster["speedup"], **{name: faster[name] for name in (*ends, "median")}, **found_ratios}
         for part, ratio in ratios.items():
-            yield _key(f"{at}/{part}".rstrip("/")), quantity(ratio, "")
-    yield _key(f"{name}/rows"), str(len(rows))
-    yield _key(f"{name}/machine"), escape.latex("; ".join(sorted(set(map(machine, rows)))))
-    yield _key(f"{name}/commit"), escape.latex(", ".join(sorted({commit_text(row) for row in rows})))
+            yield f"{at}/{part}".rstrip("/"), quantity(ratio, "")
+    yield f"{name}/rows", str(len(rows))
+    yield f"{name}/machine", escape.latex("; ".join(sorted(set(map(machine, rows)))))
+    yield f"{name}/commit", escape.latex(", ".join(sorted({commit_text(row) for row in rows})))
 
 
 def _key(text: str) -> str:
+    """Return a name in characters that LaTeX takes in names: letters without accents, hyphens for others.
+
+    Examples
+    --------
+    >>> _key("Straße nach Köln.mtx")
+    'Strasse-nach-Koln.mtx'
+    """
+    text = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
+    text = "".join(letter for letter in text if not unicodedata.combining(letter))
     return re.sub(r"[^A-Za-z0-9:./=,_+()-]+", "-", text)
 
 

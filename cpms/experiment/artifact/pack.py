@@ -3,7 +3,8 @@
 An artifact is a folder with the rows and their configurations, plug-ins and data files
 (`cpms.experiment.artifact.inputs`), the figures, and a copy of this package. It has a manifest from each figure to its
 rows, commits, machines and SHA-256, the numbers as LaTeX macros, the text of an artifact appendix, a lock of the
-environment, a container file and an RO-Crate. ``rebuild.py`` draws the figures again and compares them. Figures are
+environment, a container file and an RO-Crate. ``rebuild.py`` draws the figures again and compares them, the numbers
+and the files (`cpms.experiment.artifact.changes`). Figures are
 those of show programs that need the rows, and those of `cpms.experiment.report.templates` for experiments without a
 program. Nothing is measured; the cost is that of the figures.
 """
@@ -24,7 +25,7 @@ from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError, UnavailableError
 from cpms.base.package_data import experiments, show_programs
 from cpms.base.text.progress import Bar
-from cpms.experiment.artifact import inputs, replacement, software, texts
+from cpms.experiment.artifact import changes, inputs, replacement, software, texts
 from cpms.experiment.artifact.numbers import by_experiment, machine, numbers
 from cpms.experiment.artifact.paper import compiled
 from cpms.experiment.report import templates
@@ -129,7 +130,7 @@ def _fill(
     began = time.perf_counter()
     figures = _draw(target, "figures", width, echo)
     written = {
-        "numbers.tex": numbers(rows, figures),
+        changes.NUMBERS: numbers(rows, figures),
         "appendix.md": texts.appendix(
             rows,
             figures,
@@ -153,6 +154,7 @@ def _fill(
         "figures": figures,
         "paper": paper and paper.name,
         "inputs": [each._asdict() for each in packed],
+        "sha256": changes.digests(target),
         "files": sorted([*inside, "manifest.json", "ro-crate-metadata.json"]),
     }
     _write(target / "manifest.json", json.dumps(manifest, indent=1) + "\n")
@@ -177,27 +179,35 @@ def _commands(target: Path, rows: Sequence[Row]) -> list[str]:
 
 
 def rebuild(folder: Path, *, echo: Callable[[str], None] = lambda _: None) -> int:
-    """Draw the figures of an artifact anew into ``rebuilt``; return 0 if they are those of its manifest, else 1.
+    """Draw the figures of an artifact anew into ``rebuilt``, and write its numbers there.
+
+    Return 0 if these and the files are those of the manifest, and the paper compiles, else 1.
 
     Parameters
     ----------
     folder : Path
     echo : callable
-        Called with a line for each figure that differs, and with the number of those that are equal.
+        Called with a line for each figure or file that differs, and with the number of figures that are equal.
     """
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     shutil.rmtree(folder / "rebuilt", ignore_errors=True)
-    held, again = (
-        {each["file"]: each["sha256"] for each in figures}
-        for figures in (manifest["figures"], _draw(folder, "rebuilt", manifest["width"], lambda _: None, _DRAWN_AGAIN))
-    )
+    rows, drawn = read_rows(folder / "rows"), _draw(folder, "rebuilt", manifest["width"], lambda _: None, _DRAWN_AGAIN)
+    held, again = ({each["file"]: each["sha256"] for each in figures} for figures in (manifest["figures"], drawn))
     others = sorted(name for name in held.keys() | again.keys() if held.get(name) != again.get(name))
-    for name in others:
-        echo(f"differs from the manifest: {name}")
+    said = [*changes.of_files(folder, manifest), *(f"differs from the manifest: {name}" for name in others)]
+    by_rows = numbers(rows, drawn)
+    _write(folder / "rebuilt" / changes.NUMBERS, by_rows)
+    given = folder / changes.NUMBERS
+    said += changes.of_numbers(given.read_text(encoding="utf-8"), by_rows) if given.is_file() else []
     if manifest["paper"]:
-        _compile(folder / manifest["paper"], read_rows(folder / "rows"), echo)
+        try:
+            _compile(folder / manifest["paper"], rows, echo)
+        except InputError as error:
+            said.append(str(error))
+    for line in said:
+        echo(line)
     echo(f"{len(held.keys() | again.keys()) - len(others)} figures and tables are those of the manifest")
-    return int(bool(others))
+    return int(bool(said))
 
 
 def _compile(paper: Path, rows: Sequence[Row], echo: Callable[[str], None]) -> None:

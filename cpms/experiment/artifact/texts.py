@@ -138,8 +138,11 @@ and times in which `cpms compare` finds no difference.
 
 ### Analysis
 
-Exit code 0 of `rebuild.py` means that all figures and tables are those of the manifest; it prints the names of others.
-`manifest.json` leads from each of them to its cells, commits and machines.
+Exit code 0 of `rebuild.py` means that all figures and tables, the rows and the packed files are those of the manifest,
+and that `numbers.tex` is that of the rows; it prints the names of others. `manifest.json` leads from each figure to its
+cells, commits and machines. A number of the paper is named EXPERIMENT/GRAPH/CONTESTANT/QUANTITY in `numbers.tex`, and
+comes from the rows of that graph in `rows/EXPERIMENT.jsonl`; `PYTHONPATH=code python -m cpms rows rows --csv rows.csv`
+writes all rows as a table. `--only CELL` after a command of the section Execution measures one cell again.
 
 # Artifact evaluation
 
