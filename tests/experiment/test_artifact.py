@@ -209,6 +209,23 @@ def test_ratios_have_ends_where_figures_draw_an_interval(graphs, samples, parts)
         assert found["mine/fp16/speedup/most"] == "4"
 
 
+def test_rows_of_an_earlier_configuration_are_left_out_as_in_figures(tmp_path, capsys):
+    given = 'name = "mine"\nkind = "pagerank"\ngraphs = ["grid:rows=4,columns=5"]\nstorages = ["fp64", "cpms2"]\n'
+    for text in (given, given.replace("cpms2", "cpms4")):
+        (tmp_path / "mine.toml").write_text(text)
+        assert main(["run", str(tmp_path / "mine.toml"), "--output", str(tmp_path / "rows")]) == 0
+    capsys.readouterr()
+    assert main(["artifact", str(tmp_path / "rows"), "--output", str(tmp_path / "artifact")]) == 0
+    assert "left out: 1 row of mine, whose configuration has changed since" in capsys.readouterr().out
+    written = (tmp_path / "artifact" / "numbers.tex").read_text()
+    assert "cpms4/seconds" in written
+    assert "cpms2" not in written
+    assert r"\cpmsdefine{mine/rows}{2}" in written
+    assert main(["report", str(tmp_path / "rows"), "--output", str(tmp_path / "page.html")]) == 0
+    assert "left out: 1 row of mine" in capsys.readouterr().out
+    assert "cpms2" not in (tmp_path / "page.html").read_text()
+
+
 def test_names_with_accents_have_numbers_of_their_own():
     row = {"experiment": "mine", "status": "ok"}
     graphs = {"Straße/Köln.mtx": 1.0, "Straße/Koln.mtx": 2.0, "北.mtx": 3.0, "京.mtx": 4.0}

@@ -29,11 +29,12 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.base.atomic_files import refuse_replacing, replacing
     from cpms.experiment.report.html.html_report import html_report
-    from cpms.experiment.rows.flat import read_rows
+    from cpms.experiment.rows.standing import present_rows
 
     source = rows_named(arguments.source)
     refuse_replacing(arguments.output, "--output", [source])
-    rows = read_rows(source)
+    rows, caveats = present_rows(source)
+    say(*caveats)
     page = html_report(rows, title=arguments.title, baseline=arguments.baseline)
     with replacing(arguments.output) as temporary:
         temporary.write_text(page, encoding="utf-8")

@@ -35,7 +35,7 @@ from cpms.experiment.report.show import needs_of, show, styled
 from cpms.experiment.rows.flat import read_rows, source_folder
 from cpms.experiment.rows.outcome import measured
 from cpms.experiment.rows.rows import Row
-from cpms.experiment.rows.standing import Recorded, commit_of
+from cpms.experiment.rows.standing import Recorded, commit_of, present_rows
 
 _REBUILD = '''"""Draw the figures of this artifact from its rows, and compare them with those of the manifest."""
 
@@ -90,7 +90,9 @@ def artifact(
     InputError
         If there are no rows, a program cannot draw them, the paper does not compile, or the folder holds something.
     """
-    rows = read_rows(source)
+    rows, caveats = present_rows(source)
+    for caveat in caveats:
+        echo(caveat)
     for program in programs:
         if program.suffix != ".py" or not program.is_file():
             raise InputError(f"{program}: there is no such program; give the path of a .py file that draws figures")

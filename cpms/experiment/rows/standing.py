@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cpms.base.text.counted import counted
-from cpms.experiment.rows import commits, rows
+from cpms.experiment.rows import commits, flat, rows
 from cpms.experiment.rows.changed import changed_plugins
 from cpms.experiment.rows.configured import Cells, of_rows
 from cpms.experiment.rows.outcome import measured
@@ -128,6 +128,21 @@ class Recorded:
     def _cells_of(self, experiment: str) -> Cells | None:
         present = of_rows(self.source, experiment)
         return None if present is None else Cells(present)
+
+
+def present_rows(source: Path | str) -> tuple[list[rows.Row], list[str]]:
+    """Return the rows of a file, a folder or an experiment that `Recorded.chosen` draws, and a line for each caveat.
+
+    Raises
+    ------
+    InputError
+        If there is no such source, or it holds no rows.
+    """
+    found = flat.read_rows(source)
+    chosen = Recorded(flat.source_folder(source)).chosen([*dict.fromkeys(row["experiment"] for row in found)])
+    drawn = {(row["experiment"], row["cell"]) for row in chosen.rows}
+    kept = [row for row in found if (row["experiment"], row["cell"]) in drawn]
+    return kept, [*chosen.left_out, *([chosen.note] if chosen.note else [])]
 
 
 def _named(others: Sequence[rows.Row]) -> str:
