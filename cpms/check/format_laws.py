@@ -204,7 +204,14 @@ def order_is_kept(format: Format | str, values: npt.ArrayLike) -> None:
     got = encode(finite, storage).decode()
     sound = np.isfinite(got)
     ordered, kept = finite[sound], got[sound]
-    _hold("order is kept", storage, ordered, kept, np.append(kept[1:] >= kept[:-1], True)[: len(kept)])
+    falls = np.flatnonzero(kept[1:] < kept[:-1])
+    if len(falls):
+        i = int(falls[0])
+        less, more = (
+            f"{value}, as {answer}" for value, answer in zip(ordered[i : i + 2], kept[i : i + 2], strict=True)
+        )
+        text = f"{storage.name}: larger values are not stored as smaller numbers, but of two values the less, {less}"
+        raise LawError(f"{text}, and the larger, {more}", float(ordered[i]), float(kept[i]))
 
 
 def codecs_agree(format: Format | str, values: npt.ArrayLike) -> None:

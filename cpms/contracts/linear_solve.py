@@ -10,11 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cpms.base.errors import InputError
 from cpms.contracts.linear_operator import Epilogue, LinearOperator
 from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FP32
+from cpms.sparse.matrix import Matrix
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 
 class SolveStatus(Enum):
@@ -199,6 +204,8 @@ class SolveTask:
     read : int or None
         Segments of the stored values that products read; None for all.
     preconditioner : Preconditioner or None
+    matrix : Matrix or None
+        The matrix as it was given, in compressed rows in main memory.
     """
 
     exact: LinearOperator
@@ -209,6 +216,7 @@ class SolveTask:
     formats: tuple[VectorFormat | None, ...] = (None,)
     read: int | None = None
     preconditioner: Preconditioner | None = None
+    matrix: Matrix | None = None
 
     @property
     def size(self) -> int:
@@ -233,6 +241,29 @@ class SolveTask:
         A method counts a vector once for each operation that reads it, and does not count writes.
         """
         return self.stored.bytes_read(self.read) + vectors * bits * self.size // 8
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """Return a copy of the matrix as it was given, in main memory, such as for a factorisation.
+
+        Raises
+        ------
+        InputError
+            If the task was made without a matrix.
+
+        Examples
+        --------
+        >>> import cpms
+        >>> from scipy.sparse.linalg import splu
+        >>> def direct(task, x):
+        ...     x += splu(task.to_scipy().tocsc()).solve(task.residual(x)[0])
+        ...     task.recorder.add(task.residual(x)[1], 64, 0, exact=True)
+        ...     return cpms.SolveStatus.CONVERGED
+        >>> cpms.solve([[4.0, -1.0], [-1.0, 4.0]], [3.0, 3.0], method=direct, engine="cpu").converged
+        True
+        """
+        if self.matrix is None:
+            raise InputError("this task has no matrix; a task of cpms.solve has one")
+        return self.matrix.to_scipy().copy()
 
     def zeros(self) -> Any:
         """Return a vector of zeros."""

@@ -204,6 +204,33 @@ def test_formats_of_the_package_keep_all_laws(name):
     assert report.holds, report.lines()
 
 
+def test_an_order_that_is_not_kept_names_both_values():
+    class Swapped(cpms.Format):
+        name, has_nan, has_infinity, has_negative_zero = "swapped", False, False, False
+        min_normal, max_finite = 0.5, 127.0
+
+        def bits(self, read=None):
+            return 8
+
+        def unit_roundoff(self, read=None):
+            return 1.0
+
+        def encode(self, values):
+            return np.clip(np.rint(values), 0, 127).astype(np.uint8)
+
+        def decode(self, codes, read=None):
+            whole = codes.astype(float)
+            return np.where(codes == 5, 6.0, np.where(codes == 6, 5.0, whole))
+
+    with pytest.raises(cpms.check.LawError) as error:
+        cpms.check.order_is_kept(Swapped(), [9.0, 6.25, 5.25, 1.0])
+    assert "of two values the less, 5.25, as 6.0, and the larger, 6.25, as 5.0" in str(error.value)
+    assert (error.value.value, error.value.got, error.value.expected) == (5.25, 6.0, None)
+    (found,) = check_format(Swapped(), patterns=10, laws=["order_is_kept"]).failures
+    assert "the less, 5" in found.text
+    assert found.expected is None
+
+
 def test_laws_may_be_named_by_any_iterable():
     found = check_format("bf16", patterns=100, laws=(name for name in ["round_trip", "order_is_kept"]))
     assert found.laws == ["round_trip", "order_is_kept"]

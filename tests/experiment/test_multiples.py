@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -320,3 +321,16 @@ def test_captions_state_which_graphs_were_measured_on_which_machine():
 @pytest.mark.parametrize("text", ["グラフ", "\U0001f469 and a name", "plain"])
 def test_texts_are_as_wide_as_what_is_drawn_of_them(text):
     assert room.text_inches(text) == room.text_inches(drawn_of(text)) > 0
+
+
+def svg_of(rows):
+    with styled():
+        return next(figures.svg(each.figure) for each in templates.drawings(rows) if each.name == "time")
+
+
+def test_figures_do_not_depend_on_a_users_style():
+    rows = rows_of(2, ["fp64", "fp16"])
+    with plt.rc_context({"text.usetex": True, "axes.grid": True, "font.size": 22, "axes.facecolor": "red"}):
+        own = svg_of(rows)
+        assert plt.rcParams["font.size"] == 22
+    assert own == svg_of(rows)

@@ -249,8 +249,7 @@ class Solver:
         is_far = start is not None and certify.norm(first) * self.system.matrix.frobenius_norm > _FAR * scaled_norm
         x = self._moved(np.zeros(size) if is_far else first)
         held = self._moved(unit)
-        began = work_clock.now()
-        recorder = recorder_of(scaled_norm)
+        began, recorder = work_clock.now(), recorder_of(scaled_norm)
         if is_far:
             recorder.notes.append("x0 left out: ||A|| ||x0|| is more than 2**500 ||b||")
         given = self._preconditioner
@@ -264,6 +263,7 @@ class Solver:
             self.choice.vectors,
             self._prepared.read,
             noted or given,
+            self.system.matrix,
         )
         answer = yield from self._run(task, x, right, asked, exponent, began)
         recorder.notes += findings(self.system, right, answer, recorder.steps)

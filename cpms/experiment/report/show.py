@@ -24,7 +24,7 @@ from cpms.experiment import config
 from cpms.experiment.report import templates
 from cpms.experiment.report.figures import ENDINGS
 from cpms.experiment.report.output import Output
-from cpms.experiment.report.style import STYLE
+from cpms.experiment.report.style import common_style
 from cpms.experiment.rows import outcome, rows
 from cpms.experiment.rows.outcome import measured, why_not
 from cpms.experiment.rows.series import refusals
@@ -79,7 +79,7 @@ def show(
     InputError
         If there is no such program, its rows are missing or hold no measurements, or the output cannot be written.
     """
-    matplotlib = _matplotlib()
+    _matplotlib()
     source = results.source if isinstance(results, Recorded) else results or folder("experiments") / "results"
     if not source.is_dir():
         raise InputError(f"{source}: there is no such folder; give --results the folder of the rows")
@@ -108,7 +108,7 @@ def show(
             output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width, endings=endings
         )
         try:
-            with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+            with common_style():
                 if hasattr(module, "show"):
                     with plugins.running(module):
                         module.show(recorded, target, *beside)
@@ -161,7 +161,7 @@ def _above(bar: Bar, echo: Callable[[str], None]) -> Callable[[str], None]:
     return line
 
 
-def _matplotlib() -> Any:
+def _matplotlib() -> None:
     """Load Matplotlib with a backend that needs no display.
 
     While it loads, the environment names that backend: one that this installation lacks would raise. Processes that are
@@ -178,13 +178,13 @@ def _matplotlib() -> Any:
         else:
             os.environ["MPLBACKEND"] = given
     matplotlib.use("Agg")
-    return matplotlib
 
 
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in the common style of figures, without a display."""
-    with _matplotlib().rc_context(STYLE):
+    _matplotlib()
+    with common_style():
         yield
 
 

@@ -6,6 +6,9 @@ publishers refuse type 3.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from cpms.base.errors import InputError
@@ -43,6 +46,36 @@ STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
 }
 """Parameters of Matplotlib; sizes are in points."""
+_OF_THE_SESSION = ("backend", "interactive", "savefig.directory", "toolbar", "tk.", "webagg.", "figure.max_open")
+"""Beginnings of the names of parameters that are no style."""
+
+
+@contextmanager
+def common_style() -> Iterator[None]:
+    """Draw in the common style within the block: Matplotlib's defaults and `STYLE`, whatever a ``matplotlibrc`` says.
+
+    A figure of the same rows is then the same for every user. A program may choose a style of its own within the block.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> with matplotlib.rc_context({"axes.grid": True}), common_style():
+    ...     matplotlib.rcParams["axes.grid"], matplotlib.rcParams["font.size"]
+    (False, 8.0)
+    """
+    import matplotlib
+
+    with matplotlib.rc_context():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", matplotlib.MatplotlibDeprecationWarning)
+            usual = {
+                name: value
+                for name, value in matplotlib.rcParamsDefault.items()
+                if not name.startswith(_OF_THE_SESSION)
+            }
+            common: Any = {str(name): value for name, value in usual.items()} | STYLE
+            matplotlib.rcParams.update(common)
+        yield
 
 
 def inches(width: str) -> float:

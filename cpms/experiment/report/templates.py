@@ -29,7 +29,7 @@ from cpms.experiment.report.generic.table import results
 from cpms.experiment.report.generic.tolerances import time_to_tolerance
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.stand_ins import STARRED, among
-from cpms.experiment.report.style import STYLE, inches
+from cpms.experiment.report.style import common_style, inches
 from cpms.experiment.rows.rows import Row
 
 if TYPE_CHECKING:
@@ -97,8 +97,6 @@ def drawings(
     InputError
         If the width or the baseline does not exist.
     """
-    import matplotlib
-
     size = inches(width)
     found = observations(rows)
     if found.empty:
@@ -117,7 +115,7 @@ def drawings(
             left = wrong + unconverged(rows)
         if name == "roofline":
             shown, left = rated, bandwidth.taken_from(rates) + left
-        with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        with common_style():
             made = template(shown, size, baseline)
         if made is not None:
             others = [rate.row for rate in rates] if name == "roofline" else []

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse
+import scipy.sparse.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -244,3 +245,25 @@ def test_threads_may_share_the_sweeps_of_chebyshev():
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(held.apply, given_ones))
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_method_of_a_user_has_a_copy_of_the_matrix_for_a_preconditioner_of_its_own():
+    A = scipy.sparse.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(50, 50)).tocsr() * (1 + 1 / 3000)
+
+    def factorised(task, x):
+        entries = task.to_scipy()
+        assert abs(entries - A).max() == 0.0
+        apply = scipy.sparse.linalg.splu(entries.tocsc()).solve
+        entries.data[:] = 0.0  # The certificate is for the matrix as it was given.
+        (r, size) = task.residual(x)
+        while size > task.goal and task.recorder.left > 0:
+            task.exact.combine([apply(r)], [1.0], x)
+            r, size = task.residual(x)
+            task.recorder.add(size, 64, task.bytes_read(vectors=4), exact=True)
+        return cpms.SolveStatus.CONVERGED
+
+    for storage in ("fp64", "fp16"):
+        found = cpms.solve(A, np.ones(50), method=factorised, storage=storage, engine="cpu")
+        assert found.converged
+        assert found.iterations <= 2
+        assert np.abs(A @ found.x - 1.0).max() < 1e-9
