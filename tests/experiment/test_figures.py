@@ -317,8 +317,8 @@ def test_means_of_few_ratios_have_no_interval_those_held_out_are_hollow_and_a_si
 @pytest.mark.parametrize(
     ("held", "size", "expected"),
     [
-        ([True, False], [2, 1], "; dots are single matrices, hollow and below a mean those held out"),
-        ([True, False], [2, 2], "; dots are single matrices, above a mean those tuned on, hollow and below a mean"),
+        ([True, False], [2, 1], "; dots: single matrices, those held out below, hollow"),
+        ([True, False], [2, 2], "; dots: single matrices, those tuned on above a mean, those held out below, hollow"),
         ([True, False], [1, 1], ""),
         ([False], [2], "; dots above a mean are its matrices"),
     ],
@@ -336,14 +336,22 @@ def test_dots_in_a_legend_of_solves_are_those_drawn(tmp_path, monkeypatch):
     lines = [("a", False, 2.0), ("diffusion:side=1000", True, 3.0), ("diffusion:side=200", True, 4.0)]
     table = pd.DataFrame(
         {"matrix": matrix, "right-hand side": "random", "way": "w", "bits": 16, "times faster than r": ratio}
-        | {"status": "CONVERGED"}
+        | {"status": "CONVERGED", "least over r": ratio - 1.0, "most over r": ratio + 1.0}
         for matrix, _, ratio in lines
     )
     with show.styled():
         out = output.Output(tmp_path, "mine", print)
         held_out = ("diffusion",)
         solve_tables._show_ways(
-            table, out, held_out=held_out, over="r", called="r", names={"w": "ours"}, caption="Ours", more=""
+            table,
+            out,
+            held_out=held_out,
+            over="r",
+            called="r",
+            names={"w": "ours"},
+            caption="Ours",
+            not_timed="",
+            more="",
         )
     ((figure, caption),) = kept
     entries = {each.get_label(): each for legend in figure.legends for each in legend.legend_handles}

@@ -1,6 +1,8 @@
 """Captions say what would mislead if it were not said: threads, stand-ins, systems that nobody solves, wrong sums."""
 
 import re
+from pathlib import Path
+from statistics import median
 
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from cpms.base.package_data import show_programs
 from cpms.experiment.external_solvers import ALL_THREADS, PEERS
 from cpms.experiment.report import output, show
 from cpms.experiment.report.captions import shortened
+from cpms.experiment.report.page.described import described
 from cpms.experiment.report.solve_tables import unsolved
 from cpms.experiment.report.speedup_figures import threads_of
 from cpms.sources import matrices
@@ -30,6 +33,7 @@ ONE_THREAD = {
 """Programs that compare with contestants of one thread, and what a caption says of them."""
 
 
+README = Path(__file__).parents[2] / "README.md"
 TERMS = ("product", "curvature", "update", "direction", "solution")
 """The kernels of an iteration of conjugate gradients."""
 
@@ -137,12 +141,54 @@ def test_contestants_that_are_left_to_the_table_are_named(said, program):
 
 
 @pytest.mark.parametrize("program", ["gpu_cg_time", "gpu_gmres_time", "gpu_cg_preconditioned", "cg_time"])
-def test_ratios_without_intervals_have_the_widest_samples(said, program):
-    figures, tables = said(program)
-    table = pd.read_csv(tables[program].with_suffix(".csv"))
-    unit = "s" if program == "cg_time" else "ms"
-    quotient = (table[f"most {unit}"] / table[f"least {unit}"])[table.status == "CONVERGED"].max()
-    assert f"Slowest over fastest sample of a result: up to {quotient:.2f}" in figures[""]
+def test_each_ratio_of_solves_has_a_line_from_least_to_most_and_the_caption_says_so(program, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(output.Output, "figure", lambda _, figure, **texts: drawn.append((figure, texts["caption"])))
+    written = show.show(program, results=recorded(), output=tmp_path)
+    ((figure, caption),) = drawn
+    table = pd.read_csv(next(path for path in written if path.name == f"{program}.csv"))
+    if program == "cg_time":
+        wanted = table[(table.method != "scipy cg") & (table.status == "CONVERGED")][
+            ["least of pairs", "most of pairs"]
+        ]
+    else:
+        over = next(column for column in table if column.startswith("least over ")).removeprefix("least over ")
+        named = table.way.isin(show._program(show_programs()[program]).NAMES)
+        wanted = table[named][[f"least over {over}", f"most over {over}"]].dropna()
+    lines = [line for axes in figure.axes for each in axes.collections for line in each.get_segments()]
+    found = {tuple(float(f"{x:.4g}") for x, _ in line) for line in lines if len(line) == 2}
+    assert len(wanted) > 5
+    assert {tuple(float(f"{x:.4g}") for x in ends) for ends in wanted.to_numpy()} <= found
+    assert "ines: least to most of pairs" in caption
+
+
+@pytest.mark.parametrize("program", ["gpu_cg_time", "gpu_gmres_time", "gpu_cg_preconditioned"])
+def test_what_a_solve_leaves_out_is_said_with_what_it_costs(program, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(output.Output, "figure", lambda _, figure, **texts: drawn.append((figure, texts["caption"])))
+    written = show.show(program, results=recorded(), output=tmp_path)
+    ((figure, caption),) = drawn
+    found = {True: [], False: []}
+    for row in recorded().rows:
+        for way in row["ways_found"] if row["experiment"] == program and row["status"] == "ok" else ():
+            if way["status"] == "CONVERGED" and way["engine"] == "cuda" and way["vectors"] != ["fp64"]:
+                pairs = zip(way["whole_samples_s"], way["solve_samples_s"], strict=True)
+                rest = median(whole - solve for whole, solve in pairs)
+                found[way.get("preconditioner") == "block_jacobi"].append(rest / way["solve_s"])
+    assert "of the solver alone, above 1 faster. Not timed: preparing " in caption
+    assert f" to {max(found[False]):.2g} (ours)" in caption
+    if program == "gpu_cg_preconditioned":
+        assert f"{min(found[True]):.2g} to {max(found[True]):.2g} (block Jacobi)" in caption
+        assert "preparing matrix and preconditioner" in caption
+    assert "solver alone" in described(figure)
+    for path in (path for path in written if path.suffix == ".md"):
+        assert "of the solver alone" in path.read_text().partition("\n")[0]
+
+
+def test_readme_says_that_solves_on_a_gpu_are_of_the_solver_alone():
+    lines = [line for line in README.read_text(encoding="utf-8").splitlines() if re.search("`gpu_(cg|gmres)_", line)]
+    assert len(lines) >= 2
+    assert all("solver alone" in line for line in lines)
 
 
 def test_formats_of_matrices_that_keep_the_system_are_said_to(said):

@@ -12,7 +12,7 @@ from cpms.base.errors import InputError, UnavailableError
 from cpms.cli.main import main
 from cpms.experiment.artifact.numbers import numbers
 from cpms.experiment.artifact.paper import compiled
-from cpms.experiment.report.templates import TEMPLATES
+from cpms.experiment.report.templates import TEMPLATES, drawings
 from cpms.experiment.rows.flat import read_rows
 
 EXAMPLE = Path(__file__).parents[2] / "experiments" / "paper_example"
@@ -29,6 +29,19 @@ def test_the_rows_have_every_number_and_figure_of_the_paper():
     assert used <= set(re.findall(r"cpmsdefine\{([^{}]+)\}", numbers(rows)))
     assert set(re.findall(r"\\figurefromrows\{paper_example_(\w+)\}", text)) <= set(TEMPLATES)
     assert all(row["git_dirty"] is False for row in rows)
+
+
+def test_all_bits_in_the_legend_of_residuals_have_a_mark_in_their_colour():
+    from matplotlib.colors import to_hex
+
+    drawn = {each.name: each for each in drawings([row for row in read_rows(EXAMPLE) if row["status"] == "ok"])}
+    figure = drawn["residual"].figure
+    legend = figure.legends[0]
+    named = {text.get_text(): handle for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True)}
+    marks = {to_hex(shade) for each in figure.axes[0].collections for shade in each.get_facecolor()}
+    shades = {name: to_hex(handle.get_color()) for name, handle in named.items() if name.endswith("bits")}
+    assert set(shades) == {"64 bits", "48 bits", "32 bits", "16 bits"}
+    assert set(shades.values()) <= marks
 
 
 @needs_latex

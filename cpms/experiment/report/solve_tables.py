@@ -68,27 +68,6 @@ def unsolved(table: pd.DataFrame, held_out: tuple[str, ...]) -> str:
     return f". No contestant solves {some(names)}" if names else ""
 
 
-def widest(table: pd.DataFrame, least: str, most: str) -> str:
-    """Return how far the samples of a result differ at most, as a sentence behind others, for ratios without intervals.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Results, whose ``status`` says which converged: these alone count.
-    least, most : str
-        The columns of the fastest and the slowest sample.
-
-    Examples
-    --------
-    >>> lines = {"status": ["CONVERGED", "STAGNATED"], "least": [2.0, 1.0], "most": [3.0, 9.0]}
-    >>> widest(pd.DataFrame(lines), "least", "most")
-    '. Slowest over fastest sample of a result: up to 1.50'
-    """
-    solved = table[table.status == "CONVERGED"]
-    quotient = (solved[most] / solved[least]).max()
-    return f". Slowest over fastest sample of a result: up to {quotient:.2f}" if quotient > 1 else ""
-
-
 def show_solves(
     rows: pd.DataFrame, out: Output, references: dict[str, int], *, title: str, called: str, names: dict[str, str],
     caption: str, more: str = "",
@@ -117,18 +96,20 @@ def show_solves(
     table, held_out = times(rows, references), HELD_OUT[rows.experiment.iloc[0]]
     reached = f"to the same certified residual, {' or '.join(f'{tol:g}' for tol in sorted(set(rows.tol)))}"
     in_turn = "medians; ratios of medians, with the least and the most of pairs of solves in turn"
-    out.table(table, caption=f"{title}: time {reached}, {in_turn}")
-    of_means = f"{title}: ratios of median times, geometric means over the matrices{unsolved(table, held_out)}"
+    rest = "rest: preparing the matrix, copies and certificate, which neither ms nor ratios count"
+    out.table(table, caption=f"{title}: time of the solver alone {reached}, {in_turn}; {rest}")
+    of_means = f"{title}: ratios of median times of the solver alone, geometric means over the matrices"
+    of_means += unsolved(table, held_out)
     out.table(means(table, held_out), suffix="_means", caption=of_means)
     _show_ways(
         table, out, held_out=held_out, over=next(iter(references)), called=called, names=names,
-        caption=f"{caption}, {reached}", more=f"{more}{widest(table, 'least ms', 'most ms')}",
+        caption=f"{caption}, {reached}", not_timed=_not_timed(table, names, called), more=more,
     )  # fmt: skip
 
 
 def _show_ways(
     table: pd.DataFrame, out: Output, *, held_out: tuple[str, ...], over: str, called: str, names: dict[str, str],
-    caption: str, more: str,
+    caption: str, not_timed: str, more: str,
 ) -> None:  # fmt: skip
     """Draw the ways on named rows, a panel for each right-hand side."""
     column, held = f"times faster than {over}", table.matrix.str.startswith(held_out)
@@ -137,18 +118,18 @@ def _show_ways(
         out.leave_out("figure", f"no way is comparable with {over}")
         return
     sides, rows = list(dict.fromkeys(drawn["right-hand side"])), list(names.values())
-    height = panels.rows_height(rows, 0.27 if len(sides) > 1 else 0.32, 0.9)
+    height = panels.rows_height(rows, 0.27 if len(sides) > 1 else 0.32, 1.0)
     figure, axes = panels.grid(out.width, len(sides), height, columns=(1, 2), sharex=True, sharey=True)
     for panel, side in zip(axes, sides, strict=True):
         here = drawn[drawn["right-hand side"] == side]
-        mean_rows(panel, here, rows, column)
+        mean_rows(panel, here, rows, column, ends=(f"least over {over}", f"most over {over}"))
         panel.tick_params(labelbottom=True)
         if len(sides) > 1:
             panel.set_title(_sides(side))
         for name, part in here.groupby("name"):
             if held.any() and not part["held out"].any():
                 panels.note(panel, rows.index(str(name)), "held out: unsolved")
-    figure.supxlabel(f"times faster than {called}")
+    figure.supxlabel(f"times faster than {called},{' ' if out.double else chr(10)}solver alone")
     found = drawn.groupby(["right-hand side", "name", "held out"]).bits.agg(["size", "nunique"]).reset_index()
     looks = looks_of_means("tuned", "held out", mean="geometric mean")
     looks |= {"one matrix, tuned": panels.FILLED, "one matrix, held out": panels.HOLLOW}
@@ -166,10 +147,34 @@ def _show_ways(
     alone = "" if len(sides) > 1 else f", {_sides(sides[0])}"
     out.figure(
         figure,
-        caption=f"{caption}{alone}: ratios of median times, above 1 faster. Matrices: "
+        caption=f"{caption}{alone}: ratios of median times of the solver alone, above 1 faster{not_timed}. Matrices: "
         f"{of}{_dots(found)}{unsolved(table, held_out)}{_missed(table, drawn, names, column)}. Colour: the fewest "
-        f"bits of a vector's value that iterations read{grey}{more}",
+        f"bits of a vector's value that iterations read{grey}. Lines: least to most of pairs of solves in turn{more}",
     )
+
+
+def _not_timed(table: pd.DataFrame, names: dict[str, str], called: str) -> str:
+    """Return how many solves the parts of a call take that are not timed, by contestant, as a sentence behind others.
+
+    Examples
+    --------
+    >>> lines = {"way": ["a", "b"], "status": ["CONVERGED", "CONVERGED"], "ms": [2.0, 1.0], "rest ms": [1.0, 3.0]}
+    >>> _not_timed(pd.DataFrame(lines), {"b": "ours, 64 bits"}, "theirs")
+    '. Not timed: preparing the matrix, copies and certificate, which cost 0.5 solves (theirs), 3 (ours)'
+    """
+    solved = table[table.status == "CONVERGED"]
+    shares = solved["rest ms"] / solved.ms
+    texts = []
+    for kind, part in shares.groupby(solved.way.map(lambda way: _kind(names.get(way, called))), sort=False):
+        ends = dict.fromkeys(f"{end:.2g}" for end in (part.min(), part.max()))
+        texts.append(f"{' to '.join(ends)}{'' if texts else ' solves'} ({kind})")
+    of = "matrix and preconditioner" if table.way.str.contains("jacobi").any() else "the matrix"
+    return f". Not timed: preparing {of}, copies and certificate, which cost {', '.join(texts)}" if texts else ""
+
+
+def _kind(name: str) -> str:
+    """Return the beginning of a contestant's name, and its preconditioner where it has one of its own."""
+    return "block Jacobi" if "block Jacobi" in name else name.partition(",")[0]
 
 
 def _missed(table: pd.DataFrame, drawn: pd.DataFrame, names: dict[str, str], column: str) -> str:
@@ -179,7 +184,7 @@ def _missed(table: pd.DataFrame, drawn: pd.DataFrame, names: dict[str, str], col
     lacking = table[table.way.isin(names) & table[column].isna() & is_solved.set_axis(table.index)]
     counts = lacking.way.map(names).value_counts(sort=False)
     texts = [f"{' '.join(str(name).split())} on {counted(count, 'system')}" for name, count in counts.items()]
-    return f". Without a ratio, since one of both did not converge: {some(texts)}" if texts else ""
+    return f". No ratio, as one of both did not converge: {some(texts)}" if texts else ""
 
 
 def _sides(name: str) -> str:
@@ -194,8 +199,8 @@ def _dots(found: pd.DataFrame) -> str:
         return ""
     if len(set(found["held out"])) == 1:
         return "; dots above a mean are its matrices"
-    places = {False: "above a mean those tuned on", True: "hollow and below a mean those held out"}
-    return f"; dots are single matrices, {', '.join(places[kind] for kind in sorted(held))}"
+    places = {False: "those tuned on above a mean", True: "those held out below, hollow"}
+    return f"; dots: single matrices, {', '.join(places[kind] for kind in sorted(held))}"
 
 
 def show_answers(rows: pd.DataFrame, out: Output) -> None:
@@ -275,6 +280,7 @@ def _lines(row: Any, references: dict[str, int]) -> list[dict[str, Any]]:
             "ms": 1e3 * way["solve_s"],
             "least ms": 1e3 * min(seconds),
             "most ms": 1e3 * max(seconds),
+            "rest ms": 1e3 * float(np.median([a - b for a, b in zip(_seconds(way, "whole"), seconds, strict=True)])),
             "TB/s": way["bytes_read"] / way["solve_s"] / 1e12 if way["bytes_read"] else float("nan"),
         }
         for name, place in references.items():
@@ -290,8 +296,8 @@ def _lines(row: Any, references: dict[str, int]) -> list[dict[str, Any]]:
     return lines
 
 
-def _seconds(way: dict[str, Any]) -> list[float]:
-    return way.get("solve_samples_s") or [way["solve_s"]]
+def _seconds(way: dict[str, Any], what: str = "solve") -> list[float]:
+    return way.get(f"{what}_samples_s") or [way[f"{what}_s"]]
 
 
 def _name(way: dict[str, Any]) -> str:

@@ -32,7 +32,10 @@ _WITHIN = 0.9
 OF_MEANS = f"lines: 95 % bootstrap intervals of means of {FEWEST} or more"
 
 
-def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "times faster") -> None:
+def mean_rows(
+    axes: Axes, table: pd.DataFrame, names: list[str], value: str = "times faster",
+    ends: tuple[str, str] | None = None,
+) -> None:  # fmt: skip
     """Draw ratios on named rows of a logarithmic panel: a dot for each ratio, and their geometric means.
 
     Means of held-out matrices lie below the others, with their dots below them, and both are hollow. A mean of fewer
@@ -47,6 +50,8 @@ def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "t
         Names of the rows.
     value : str
         The column of the ratios.
+    ends : tuple of two str, optional
+        The columns of the ends of a thin line through each ratio.
     """
     two = len(set(table["held out"])) > 1
     for (name, held_out), part in table.dropna(subset=value).groupby(["name", "held out"]):
@@ -56,8 +61,13 @@ def mean_rows(axes: Axes, table: pd.DataFrame, names: list[str], value: str = "t
         for shade, dots in part.groupby(shades) if len(part) > 1 else ():
             style = {**DOT, "color": shade, "markerfacecolor": "none" if held_out else shade}
             axes.plot(dots[value], [place + 0.34 * side] * len(dots), **style)
+            if ends:
+                thin = {"color": shade, "linewidth": 0.6}
+                axes.hlines([place + 0.34 * side] * len(dots), *(dots[end] for end in ends), **thin)
         found = geometric(part[value])
         reach = (found["low"], found["high"]) if len(part) >= FEWEST else None
+        if ends and len(part) == 1:
+            reach = (part[ends[0]].iloc[0], part[ends[1]].iloc[0])
         bits = part.bits.iloc[0] if len(set(shades)) == 1 else None
         mark = "D" if len(part) > 1 else "o"
         panels.point(axes, found["mean"], place + 0.12 * side, bits, mark, ends=reach, filled=not held_out)

@@ -5,11 +5,11 @@ import pandas as pd
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import threads_of_all
 from cpms.experiment.report.intervals import geometric
-from cpms.experiment.report.solve_tables import widest
 from cpms.experiment.report.speedup_figures import looks_of_means, mean_rows
 
 NEEDS = ["cg_time", "cg_time_held"]
 WHOLE = "times faster, whole call"
+ENDS = ("least of pairs", "most of pairs")
 NAMES = {"fp64": "ours, 64-bit\nvectors", "auto": "ours, vectors\nby auto"}
 
 
@@ -21,7 +21,8 @@ def show(rows, out):
     threads = f"SciPy's products use one thread, ours {threads_of_all(rows)}"
     out.table(
         table.drop(columns="bits"),
-        caption=f"{what}: medians of whole calls, and times faster than SciPy's, whole and solver alone. {threads}",
+        caption=f"{what}: medians of whole calls, and times faster than SciPy's, whole and solver alone; pairs: whole "
+        f"calls in turn. {threads}",
     )
     ours = table[table.method != "scipy cg"]
     means = [
@@ -44,8 +45,8 @@ def show(rows, out):
         caption=f"{what}, random right-hand sides: SciPy's median time over that of ours, a whole call each, "
         f"ours with its certificate. {threads}. Diamonds: geometric means, with 95 % bootstrap "
         f"intervals where five or more; dots above them {(~held).sum()} matrices that the solver was tuned on{of_held}"
-        ". Colour: the fewest bits of a vector's value that iterations read"
-        f"{widest(table, 'least s', 'most s')}",
+        ". Colour: the fewest bits of a vector's value that iterations read. Thin lines: least to most of pairs of "
+        "calls in turn",
     )
 
 
@@ -53,7 +54,7 @@ def _figure(ours, out):
     """Draw the ratios of whole calls on a row for each way of storing vectors."""
     ours, names = ours.assign(name=ours.vectors.map(NAMES)), list(NAMES.values())
     figure, (panel,) = panels.grid(out.width, 1, panels.rows_height(names, 0.4, 0.8))
-    mean_rows(panel, ours, names, WHOLE)
+    mean_rows(panel, ours, names, WHOLE, ends=ENDS)
     panel.set_xlabel("times faster than SciPy's cg")
     panels.legend(figure, panels.key(ours.bits, lines=looks_of_means("tuned", "held out")))
     return figure
@@ -63,6 +64,7 @@ def _lines(row):
     first = row.ways_found[0]
     for way in row.ways_found:
         samples = way["whole_samples_s"]
+        pairs = [a / b for a, b in zip(first["whole_samples_s"], samples, strict=True)]
         yield {
             "matrix": row.graph,
             "held out": row.experiment.endswith("_held"),
@@ -78,5 +80,6 @@ def _lines(row):
             "least s": min(samples),
             "most s": max(samples),
             WHOLE: first["whole_s"] / way["whole_s"],
+            **dict(zip(ENDS, (min(pairs), max(pairs)), strict=True)),
             "times faster, solver": first["solve_s"] / way["solve_s"],
         }

@@ -178,10 +178,8 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     widths = np.linspace(_WIDEST_PT, _THINNEST_PT, len(found)) if len(found) > 1 else [1.2]
     figure, (axes,) = panels.grid(width, 1, 2.4)
     marks = marks_of(found)
-    for place, line in enumerate(each_line(found)):
+    for place, (line, marked) in enumerate(zip(each_line(found), _marked(found), strict=True)):
         iterations, values, bits = (np.array(each) for each in zip(*line.history, strict=True))
-        step = max(1, len(bits) // _MARKS_OF_HISTORY)
-        marked = np.arange(len(bits))[place * step // len(found) :: step]
         ends = [0, *(np.flatnonzero(np.diff(bits)) + 1), len(bits)]
         for start, end in itertools.pairwise(ends):
             at = slice(max(start - 1, 0), end)
@@ -215,6 +213,27 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         _estimates(found, swept),
     ]
     return figure, "".join(texts), f"{len(found)} falling curves; the least ends at {last:.1e}."
+
+
+def _marked(found: pd.DataFrame) -> list[Any]:
+    """Return which iterations of each curve have marks: evenly chosen ones, and the last in bits that have no mark yet.
+
+    Examples
+    --------
+    >>> bits = [16, 16, *[32] * 30]
+    >>> histories = [[[place, 1.0, each] for place, each in enumerate(own)] for own in ([64] * 32, bits)]
+    >>> [marks.tolist()[:4] for marks in _marked(pd.DataFrame({"history": histories}))]
+    [[0, 3, 6, 9], [1, 4, 7, 10]]
+    """
+    every = [np.array([bits for *_, bits in history]) for history in found.history]
+    steps = [max(1, len(bits) // _MARKS_OF_HISTORY) for bits in every]
+    marks = [
+        np.arange(len(bits))[place * step // len(every) :: step]
+        for place, (bits, step) in enumerate(zip(every, steps, strict=True))
+    ]
+    seen = {each for bits, own in zip(every, marks, strict=True) for each in bits[own]}
+    lasts = [[np.flatnonzero(bits == each)[-1] for each in {*bits} - seen] for bits in every]
+    return [np.union1d(own, last).astype(int) for own, last in zip(marks, lasts, strict=True)]
 
 
 def _estimates(found: pd.DataFrame, swept: Collection[int]) -> str:
