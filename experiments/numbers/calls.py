@@ -23,6 +23,8 @@ def rests(rows):
     """Yield how long preparing, copies and certificate take, over the time of the solver alone, by contestant."""
     for name, method in _EXPERIMENTS.items():
         cells = rows.measured(f"gpu_{name}")
+        if not cells:
+            raise LookupError(f"gpu_{name}")
         table = times(pd.DataFrame(cells), {})
         table = table[table.status == "CONVERGED"]
         for key, (called, pattern) in _CONTESTANTS.items():

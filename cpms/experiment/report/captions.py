@@ -1,32 +1,24 @@
 """Texts of figures from rows: captions with machine, commit, repetitions and spread, and short names of graphs.
 
-The spread is the interquartile range of a result's samples over their median. Where rows have the least and the largest
-sample alone, it is the difference of these, their range. A caption gives the median spread of all results. The cost is
-one pass over the rows.
+The cost is one pass over the rows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cpms.base.text.counted import counted
-from cpms.experiment.derived.sweep_times import has_times, sweep_times
+from cpms.experiment.derived.repetitions import SAMPLED, repetitions
+from cpms.experiment.derived.repetitions import spread as spread
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import MEASURED, results_of
 from cpms.experiment.rows.standing import commit_text
 
-_SAMPLED = ("solve", "solves", "run", "query", "road", "old_road", "call", "prepared", "device_road", "device_prepared")
-"""Names of the times that have samples in rows."""
-_ENDS = (
-    ("least_ms", "most_ms", "median_ms"),
-    ("convert_least_gbps", "convert_most_gbps", "convert_gbps"),
-    ("restore_least_gbps", "restore_most_gbps", "restore_gbps"),
-)
 _ON_CPU = ("cpu", "mpi", "reference", "scipy", "serial")
 _ON_GPU = ("cuda", "cusparse", "cupy", "coo_", "mpi_cuda", "opencl", "reduce_by_key")
 """Engines of processors, and beginnings of the names of engines of GPUs."""
@@ -48,7 +40,7 @@ _WORDS = {
 }
 
 
-def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed: bool = True) -> str:
+def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed: bool | str = True) -> str:
     """Return machine, commits, repetitions and spread of rows as sentences.
 
     Parameters
@@ -57,8 +49,9 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed:
     drawn : pandas.DataFrame, optional
         The observations that are drawn, whose machines alone are named. Their samples are used if rows have none, since
         then each sample is a row of its own.
-    timed : bool
-        False for figures of counts, such as iterations, which have no spread.
+    timed : bool or str
+        False for figures of counts, such as iterations, which have no spread; the name of the time that is drawn if
+        rows have samples of several, such as ``whole``.
 
     Examples
     --------
@@ -75,7 +68,8 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed:
     made = [f"Quoted from {'; '.join(quoted)}."] * bool(quoted) + [f"Commit{plural}: {some(commits)}."] * bool(commits)
     several = "s" if len(machines) > 1 else ""
     machines = machines if drawn is None else _with_graphs(machines, drawn)
-    repeated = _repetitions(rows, drawn) if timed else "Counts, which have no spread"
+    times = [timed] if isinstance(timed, str) else SAMPLED
+    repeated = repetitions(rows, drawn, times) if timed else "Counts, which have no spread"
     return f"Machine{several}: {'; '.join(machines)}. {' '.join(made)} {repeated}."
 
 
@@ -145,58 +139,6 @@ def _kinds_of_devices(result: dict[str, Any]) -> list[str]:
     return ["gpu"] if not engine or device or engine.startswith(_ON_GPU) else ["cpu", "gpu"]
 
 
-def _repetitions(rows: Sequence[Row], drawn: pd.DataFrame | None) -> str:
-    """Return the number of samples of each result, and their spread; for kind ``sweeps``, of runs of many sweeps."""
-    swept, others = ([row for row in rows if _is_of_sweeps(row) is which] for which in (True, False))
-    texts = [_of_samples(others, drawn)] if others or not swept else []
-    return ". ".join([*texts, _of_sweeps(swept)] if swept else texts)
-
-
-def _is_of_sweeps(row: Row) -> bool:
-    return row.get("kind") == "sweeps" and all(isinstance(row.get(key), int) for key in ("samples", "sweeps"))
-
-
-def _of_sweeps(rows: Sequence[Row]) -> str:
-    """Return the number of runs and of sweeps in each, and the spread of the means of runs."""
-    found = [sweep_times(row, result) for row in rows for result in results_of(row) if has_times(row, result)]
-    spreads = [each.range_us / each.us for each in found if each.us > 0]
-    text = f"Runs of each result: {_range(row['samples'] for row in rows)} of "
-    text += f"{_range(row['sweeps'] - 1 for row in rows)} timed sweeps"
-    return f"{text}; median range of runs {_percent(spreads)} of the median" if spreads else text
-
-
-def _of_samples(rows: Sequence[Row], drawn: pd.DataFrame | None) -> str:
-    """Return the number of samples of each result, and their spread."""
-    found = [result for row in rows for result in _results(row)]
-    sampled = [each for result in found for each in _samples(result)]
-    if sampled:
-        return _spread_of(sampled)
-    counts = [row["samples"] for row in rows if isinstance(row.get("samples"), int) and row["samples"] > 0]
-    spreads = [
-        (result[most] - result[least]) / result[middle]
-        for result in found
-        for least, most, middle in _ENDS
-        if {least, most, middle} <= result.keys()
-    ]
-    if counts and spreads:
-        return f"Samples of each result: {_range(counts)}; median range {_percent(spreads)} of the median"
-    if counts:
-        return f"Samples of each result: {_range(counts)}; the rows hold their median alone"
-    given = [] if drawn is None else [each for each in drawn.samples if len(each)]
-    if any(len(each) > 1 for each in given):
-        return _spread_of(given)
-    repeated = [1 + row["repetition"] for row in rows if isinstance(row.get("repetition"), int)]
-    rounds = [row["rounds"] for row in rows if isinstance(row.get("rounds"), int)]
-    count = max([*repeated, *rounds], default=1)
-    return f"Repetitions: {count}; the rows hold no spread" if count == 1 else f"Repetitions: {count}"
-
-
-def _spread_of(sampled: Sequence[Sequence[float]]) -> str:
-    spreads = [share for each in sampled if len(each) > 1 and (share := spread(each)) >= 0]
-    text = f"median interquartile range {_percent(spreads)} of the median" if spreads else "no spread"
-    return f"Samples of each result: {_range(map(len, sampled))}; {text}"
-
-
 def ends(table: pd.DataFrame, column: str, names: Sequence[str], what: str, *, drawn: str = "points") -> str:
     """Return a sentence with the least and the largest value of a column and their names, as an alternative text.
 
@@ -254,40 +196,6 @@ def some(names: Iterable[str]) -> str:
     count = min(_MOST_NAMES, max(2, fitting))
     more = f" and {len(held) - count} more" if len(held) > count else ""
     return ", ".join(held[:count]) + more
-
-
-def _results(row: Row) -> Iterator[dict[str, Any]]:
-    """Yield a row and the results that it holds."""
-    yield row
-    yield from (result for result in results_of(row) if result is not row)
-
-
-def _samples(result: dict[str, Any]) -> Iterator[list[float]]:
-    for name in _SAMPLED:
-        samples = result.get(f"{name}_samples_s")
-        if isinstance(samples, list) and samples:
-            yield samples
-
-
-def spread(samples: Sequence[float]) -> float:
-    """Return the interquartile range of samples over their median.
-
-    Examples
-    --------
-    >>> spread([1.0, 2.0, 3.0])
-    0.5
-    """
-    low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75])
-    return float((high - low) / middle) if middle > 0 else -1.0
-
-
-def _percent(shares: Sequence[float]) -> str:
-    return f"{100 * float(np.median(shares)):.2g} %"
-
-
-def _range(counts: Iterable[int]) -> str:
-    held = sorted(set(counts))
-    return f"{held[0]} to {held[-1]}" if len(held) > 1 else str(held[0])
 
 
 def shortened(name: str) -> str:

@@ -19,6 +19,8 @@ FEWEST = 5
 """Least number of samples, or of graphs, for an interval of 95 percent."""
 UNSEEN = " (where none shows, within the mark)"
 """Words of a caption after the name of intervals of which some are hidden by their marks."""
+PREPARED = ". Building layouts is not counted"
+"""The end of a caption of solves by contestants that are prepared once, as those of kind ``contest`` are."""
 _DRAWS = 400
 _SHARES = (0.025, 0.975)
 """Quantiles of the ends of an interval."""

@@ -16,6 +16,7 @@ from cpms.base.package_data import folder
 from cpms.base.text import escape
 from cpms.base.text.latex_table import latex_table
 from cpms.base.text.tables import Best, best_in_words, markdown, shortened_caption, write_csv
+from cpms.experiment.derived.repetitions import only
 from cpms.experiment.report import figures
 from cpms.experiment.report.captions import provenance, some, without_units
 from cpms.experiment.report.captions import shortened as shortened
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 
 _STAND_IN = " (stand-in)"
+_PAGE_IN, _LINE_IN, _CHARACTERS = 9.0, 0.15, 60
+"""Height of a journal's page and of a line of a caption in inches, and characters of a line in one column."""
 
 
 class Output:
@@ -120,7 +123,7 @@ class Output:
 
     def table(
         self, table: pd.DataFrame, *, suffix: str = "", caption: str = "", best: Best | None = None,
-        among: tuple[str, Sequence[bool]] | None = None, of: Sequence[str] | None = None, timed: bool = True,
+        among: tuple[str, Sequence[bool]] | None = None, of: Sequence[str] | None = None, timed: bool | str = True,
     ) -> None:  # fmt: skip
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it; the best numbers are bold.
 
@@ -141,8 +144,9 @@ class Output:
             The lines that may have the best: a name for them, such as ``right answers``, and whether each line is one.
         of : sequence of str
             Experiments whose rows it is made of; by default all; none for values of others.
-        timed : bool
-            Whether it has times, whose repetitions and spread the caption has; counts have none.
+        timed : bool or str
+            Whether it has times, whose repetitions and spread the caption has; counts have none. If rows have samples
+            of several, the name of its time, such as ``whole``.
         """
         stem = self._target / f"{self._name}{suffix}"
         if table.empty:
@@ -165,7 +169,7 @@ class Output:
 
     def figure(
         self, figure: Figure, *, suffix: str = "", caption: str = "", alt: str = "", of: Sequence[str] | None = None,
-        timed: bool = True,
+        results: Callable[[dict[str, Any]], bool] | None = None, timed: bool | str = True,
     ) -> None:  # fmt: skip
         """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
 
@@ -183,8 +187,12 @@ class Output:
             Alternative text: the figure in words; by default what `page.described.described` reads from it.
         of : sequence of str
             Experiments whose rows are drawn; by default all; none for a picture of formats or layouts.
-        timed : bool
-            Whether times are drawn, whose repetitions and spread the caption has; counts have none.
+        results : callable, optional
+            Returns whether a result, with the columns of its row, is drawn; by default all are. The machines, commits,
+            samples and spread in the caption are of these.
+        timed : bool or str
+            Whether times are drawn, whose repetitions and spread the caption has; counts have none. If rows have
+            samples of several, the name of the time that is drawn, such as ``whole``.
         """
         rows, apart = self._of_some(of)
         alt = alt or described(figure)
@@ -197,9 +205,13 @@ class Output:
             figure.supxlabel("\n".join(lines), fontsize=8 if text else 7)
         self._marks.clear()
         figure.set_label(alt)
-        said = self._provenance(rows, apart, note, timed)
+        drawn = rows if results is None else only(rows, results)
+        said = self._provenance(drawn, apart, note, timed)
+        whole = _sentences(caption, starred, said=said)
+        if not self.double and _is_higher_than_a_page(figure.get_figheight(), whole):
+            whole = _sentences(caption, "Drawn for two columns", starred, said=said)
         texts = {
-            "caption": _sentences(caption, starred, said=said),
+            "caption": whole,
             "alt": alt,
             "experiments": list(dict.fromkeys(str(row["experiment"]) for row in rows)),
             "cells": [row["cell"] for row in rows],
@@ -229,7 +241,7 @@ class Output:
         else:
             self.leave_out(f"figure {name}", "the rows hold nothing to draw in one of its panels")
 
-    def _provenance(self, rows: Sequence[Row], apart: Sequence[Row], note: str, timed: bool) -> str:
+    def _provenance(self, rows: Sequence[Row], apart: Sequence[Row], note: str, timed: bool | str) -> str:
         """Return machine, commit, repetitions and spread, and the graphs of rows that no commit explains."""
         few = 2 * len(apart) < len(rows)
         named = apart if few else [row for row in rows if row not in apart]
@@ -275,6 +287,17 @@ def label(row: Any) -> str:
     """Return the name of a graph, marked where it is a stand-in."""
     stand_in = row.get("stand_in_for")
     return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in}{_STAND_IN}"
+
+
+def _is_higher_than_a_page(height: float, caption: str) -> bool:
+    """Return whether a figure of one column has no room on a page with its caption.
+
+    Examples
+    --------
+    >>> _is_higher_than_a_page(7.0, "a" * 600), _is_higher_than_a_page(7.0, "a" * 900)
+    (False, True)
+    """
+    return height + _LINE_IN * -(-len(caption) // _CHARACTERS) > _PAGE_IN
 
 
 def _sentences(*texts: str, said: str) -> str:

@@ -41,6 +41,8 @@ HOLLOW: dict[str, Any] = {**FILLED, "markerfacecolor": "white"}
 """The entry of hollow marks in a legend."""
 DOT: dict[str, Any] = {"color": NEUTRAL, "marker": "o", "linestyle": "", "markersize": 2.6, "alpha": 0.9, "mew": 0.5}
 """The entry of a legend for dots of the ratios of a mean."""
+BAND = "#f3f3f3"
+"""Colour of every second row of a panel with many marks a row."""
 _MOST_CUT = 3
 """Most intervals beyond the end of an axis whose ends are written as numbers."""
 _LEAST_APART = 0.5
@@ -92,6 +94,12 @@ def named_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.grid(axis="y")
 
 
+def bands(axes: Axes, rows: int) -> None:
+    """Shade every second row of a panel with names, where a row has many marks."""
+    for place in range(0, rows, 2):
+        axes.axhspan(place - 0.5, place + 0.5, color=BAND, linewidth=0, zorder=-1)
+
+
 def label_below(axes: Axes, text: str, width: float, names: Sequence[str]) -> None:
     """Label a horizontal axis: below its middle, or at its right end if the text is wider than the panel.
 
@@ -132,11 +140,11 @@ def state_small(
             )
 
 
-def note(axes: Axes, place: float, text: str) -> None:
-    """Write a text at the right end of a row, on white so that no line crosses it."""
+def note(axes: Axes, place: float, text: str, behind: str = "white") -> None:
+    """Write a text at the right end of a row, on a colour so that no line crosses it."""
     written = axes.text(
         0.99, place, text, fontsize=7, color=NEUTRAL, transform=axes.get_yaxis_transform(), ha="right",
-        va="center_baseline", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        va="center_baseline", bbox={"facecolor": behind, "edgecolor": "none", "pad": 0.5},
     )  # fmt: skip
     written.set_in_layout(False)  # With long names, the layout would leave the axes no width.
 

@@ -12,6 +12,7 @@ from cpms.experiment.report import panels
 from cpms.experiment.report.captions import shortened, some
 from cpms.experiment.report.intervals import share_ends
 from cpms.experiment.report.output import Output
+from cpms.experiment.report.page.described import described
 from cpms.experiment.report.speedup_figures import looks_of_means, mean_rows
 
 HELD_OUT = {
@@ -150,6 +151,7 @@ def _show_ways(
         caption=f"{caption}{alone}: ratios of median times of the solver alone, above 1 faster{not_timed}. Matrices: "
         f"{of}{_dots(found)}{unsolved(table, held_out)}{_missed(table, drawn, names, column)}. Colour: the fewest "
         f"bits of a vector's value that iterations read{grey}. Lines: least to most of pairs of solves in turn{more}",
+        alt=f"{described(figure)}{not_timed.removeprefix('.')}{'.' * bool(not_timed)}",
     )
 
 
@@ -164,7 +166,7 @@ def _not_timed(table: pd.DataFrame, names: dict[str, str], called: str) -> str:
     """
     solved = table[table.status == "CONVERGED"]
     shares = solved["rest ms"] / solved.ms
-    texts = []
+    texts = list[str]()
     for kind, part in shares.groupby(solved.way.map(lambda way: _kind(names.get(way, called))), sort=False):
         ends = dict.fromkeys(f"{end:.2g}" for end in (part.min(), part.max()))
         texts.append(f"{' to '.join(ends)}{'' if texts else ' solves'} ({kind})")

@@ -62,8 +62,8 @@ def mean_rows(
             style = {**DOT, "color": shade, "markerfacecolor": "none" if held_out else shade}
             axes.plot(dots[value], [place + 0.34 * side] * len(dots), **style)
             if ends:
-                thin = {"color": shade, "linewidth": 0.6}
-                axes.hlines([place + 0.34 * side] * len(dots), *(dots[end] for end in ends), **thin)
+                thin: dict[str, Any] = {"color": shade, "linewidth": 0.6}
+                axes.hlines([place + 0.34 * side] * len(dots), dots[ends[0]], dots[ends[1]], **thin)
         found = geometric(part[value])
         reach = (found["low"], found["high"]) if len(part) >= FEWEST else None
         if ends and len(part) == 1:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from cpms.base.text.counted import counted
 from cpms.experiment.report import panels
 from cpms.experiment.report.output import label, shortened
 
@@ -48,7 +49,8 @@ def show(rows, out, beside):
     solved = [sweep for sweep in sweeps if sweep["sweep_ms"] is not None]
     if not solved:
         return
-    of = [*NEEDS, BESIDE[0], *(BESIDE[2:] if any(sweep["stages"] for sweep in solved) else [])]
+    staged = [bool(sweep["stages"]) for sweep in solved]
+    of = [*(NEEDS if not all(staged) else []), BESIDE[0], *(BESIDE[2:] if any(staged) else [])]
     names = out.names([shortened(sweep["graph"]) for sweep in solved], 20, of=of)
     out.figure(
         _figure(solved, out, of),
@@ -56,6 +58,9 @@ def show(rows, out, beside):
         caption=_of_streams(solved, gpu),
         alt=_in_words(names, [_shares(sweep) for sweep in solved]),
         of=of,
+        results=lambda result: (
+            (result["engine"], result["storage"]) == ("coo_streams", "fp64") and result.get("stage") != "sweep"
+        ),
     )
 
 
@@ -110,8 +115,22 @@ def _of_streams(sweeps, gpu):
         f"Parts of a sweep in float64 over edges in COO on {gpu}, in the order of Belotti and Izzo's Figure 1: "
         f"{parts}. Beside names: the time of a sweep. The dangling mass is summed in a second stream beside the "
         f"product; at the right: {'; '.join(right)}. {timed} timed alone, by device events, the sweep in whole solves, "
-        "by the host's clock; lines: least to most of a kernel, over the median sweep"
+        f"by the host's clock; lines: least to most of a kernel's {_samples(sweeps)}, over the median "
+        f"sweep{_varies(sweeps)}"
     )
+
+
+def _samples(sweeps):
+    """Return the number of samples of a kernel; solves have theirs."""
+    return counted(int(max(sweep["samples"] for sweep in sweeps)), "sample")
+
+
+def _varies(sweeps):
+    """Return how much the samples of the kernels that are drawn vary at most, since lines are short."""
+    kernels = [sweep["stages"].get("fp64") or {"product": sweep["product"]} for sweep in sweeps]
+    drawn = [each[stage] for each in kernels for stage in ("product", "update", "distance") if stage in each]
+    most = max((each["most_ms"] - each["least_ms"]) / each["median_ms"] for each in drawn)
+    return f", up to {100 * most:.2g} % of the kernel's median"
 
 
 def _lines(row):
@@ -158,6 +177,7 @@ def _sweeps(rows, systems, graphs, alone):
                 "stages": stages,
                 "product": stages["fp64"]["product"] if stages else products[0],
                 "dangling": graphs.get(row.graph),
+                "samples": alone[row.graph].samples if stages else row.samples,
                 "copy_gbps": alone[row.graph].copy_gbps if stages else row.copy_gbps,
             }
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.intervals import interval_text, means_line, ratio_ends
+from cpms.experiment.report.intervals import PREPARED, interval_text, means_line, ratio_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.speedup_figures import alone, peers_details, peers_figure, threads_of
 
@@ -46,7 +46,7 @@ def show(rows, out):
         caption=f"{what}: time of the fastest other program, or of our own {LOOP} loop, named at the right, over ours, "
         f"at the same verified error of {rows.error.iloc[0]:g} in L1, with {interval_text(rows)}; above 1 ours is "
         f"faster. {threads_of(rows)}. {_fastest(drawn)}Colour: fewest bits that ours reads{alone(drawn)}, marker: "
-        "method",
+        f"method{PREPARED}",
     )
 
 

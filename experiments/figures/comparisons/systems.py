@@ -8,7 +8,7 @@ import pandas as pd
 from cpms.base.text.counted import counted
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread
-from cpms.experiment.report.intervals import UNSEEN, geometric
+from cpms.experiment.report.intervals import PREPARED, UNSEEN, geometric
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_systems", "systems_cpu"]
@@ -49,13 +49,13 @@ def show(rows, out):
     machines = " and on ".join(machine.partition(" (")[0] for machine in over)
     out.figure(
         _figure(over, out),
-        caption=f"Time of a whole solve over that of the fastest to {rows.tol.iloc[0]:g} on the same graph, on "
+        caption=f"Time of a whole solve over the fastest's to {rows.tol.iloc[0]:g} on a graph, on "
         f"{machines}: grey dots are graphs, marks geometric means with 95 % bootstrap intervals{UNSEEN}; "
-        "colour: fewest bits, marker: layout; axes differ. Hollow means are of fewer graphs (their number) and do not "
-        "compare: ELL is left out where a long row would pad all others, slow systems on large "
+        "colour: fewest bits, marker: layout; axes differ. Hollow means, of fewer graphs (their number), do not "
+        "compare: ELL lacks where a long row would pad all, slow systems on large "
         f"graphs{_missed(rows)}{_threads(rows)}. Systems without 'ours' are built here, too. Fused: one kernel a "
-        "sweep; plain: one a step; pattern: without values; 1 rank: of the program for several GPUs; all nodes: no "
-        "level solve; report's update: as Agrawal, Shendre and Goka's",
+        "sweep; plain: one a step; pattern: without values; 1 rank: as on several GPUs; all nodes: no "
+        f"level solve; report's update: Agrawal, Shendre and Goka's{PREPARED}",
     )
 
 

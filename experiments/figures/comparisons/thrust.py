@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.intervals import UNSEEN, geometric, interval_text, median_ends
+from cpms.experiment.report.intervals import PREPARED, UNSEEN, geometric, interval_text, median_ends
 from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_systems"]
@@ -39,19 +39,24 @@ def show(rows, out, beside):
         caption=f"Whole solves in float64 to {tol:g} on {gpu} by four ways to sum the rows of one matrix, all built "
         f"here, medians with {interval_text(rows)}{UNSEEN}: CUB's reduction by key, as in PageRank_Thrust; edges by "
         "warps; cuSPARSE in CSR; and one fused kernel. Graphs are in the order of their edges. The geometric mean over "
-        "the fastest of a graph is " + ", ".join(f"{ratio:.2f} ({name})" for name, ratio in _means(solved).items()),
+        "the fastest of a graph is "
+        + ", ".join(f"{ratio:.2f} ({name})" for name, ratio in _means(solved).items())
+        + PREPARED,
         of=["gpu_systems"],
+        results=_is_drawn,
     )
+
+
+def _is_drawn(result):
+    """Return whether a result is a solve in float64 by one of the ways that are compared."""
+    plain = result["status"] == "ok" and result["storage"] == "fp64" and result.get("method", "power") == "power"
+    is_coo = result["engine"] == "cusparse" and result.get("layout") == "coo"
+    return plain and result["engine"] in SOLVES and not is_coo
 
 
 def _lines(row):
     for result in row.results:
-        plain = result["status"] == "ok" and result["storage"] == "fp64" and result.get("method", "power") == "power"
-        if (
-            plain
-            and result["engine"] in SOLVES
-            and result.get("layout") != ("coo" if result["engine"] == "cusparse" else "")
-        ):
+        if _is_drawn(result):
             low, high = median_ends(result["solve_samples_s"])
             yield {
                 "graph": label(row),

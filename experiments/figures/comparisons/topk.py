@@ -9,6 +9,8 @@ from cpms.experiment.report.intervals import UNSEEN
 from cpms.experiment.report.palette import colour
 
 NEEDS = ["topk", "gpu_topk"]
+IN_ORDER = "launch in order"
+"""A kernel that the table alone has."""
 
 OTHERS = ["torch", "argpartition", "argsort"]
 ORDERS = {"random": "uniformly random", "ranks": "of a power law (ranks)", "equal": "all equal"}
@@ -58,6 +60,7 @@ def show(rows, out):
             + (" CuPy's argpartition sorts, too." if suffix and "argpartition" in set(drawn.contestant) else "")
             + _threads(part, suffix).removeprefix("."),
             of=[experiment],
+            results=lambda result: result["contestant"] != IN_ORDER,
         )
         for line in _faults(part):
             out.say(line)
@@ -122,7 +125,7 @@ def _lines(row, copies):
             "k": k,
             "ms": ours,
             "alone ms": times.get(("launch", k)),
-            "in order ms": times.get(("launch in order", k)),
+            "in order ms": times.get((IN_ORDER, k)),
             "spread, %": 100 * (own["most_ms"] - own["least_ms"]) / own["median_ms"],
             "GB/s": row.bytes / alone / 1e6,
             "share": copy["copy ms"] / alone / 2,

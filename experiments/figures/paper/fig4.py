@@ -63,6 +63,11 @@ def _draw(part, rows, out, suffix, in_double):
         caption=f"Product on {rows.gpu.iloc[0]} over float64 in the same layout, {which}; above 1 faster. Colour: bits "
         f"read, marker: storage, from the top {_order()}. Lines: least to most of the samples, {marks}{UNSEEN}{means}. "
         f"Means are of {_counts(part)}{_memory(refused, part, in_double)}",
+        results=lambda result: (
+            result["engine"] == "cuda"
+            and result["layout"] in ("csr", "ell")
+            and pd.isna(result["stand_in_for"]) != of_paper
+        ),
     )
 
 
@@ -174,12 +179,16 @@ def _figure(drawn, out, refused):
         for each in theirs.itertuples():
             at = len(graphs) + 1 + panels.beside(SHOWN.index((each.storage, each.read)), len(SHOWN), 0.9)
             panels.point(panel, each.speedup, at, each.bits, MARKS[each.storage], filled=False, size=2.8)
+        shades = (panels.BAND, "white")
         for place, graph in enumerate(graphs):
             if not ((drawn.graph == graph) & (drawn.layout == layout)).any():
                 needed, _ = refused.get((graph, layout), (None, None))
-                panels.note(panel, place, "no rows" if needed is None else f"needs\n{_bytes(needed)}")
+                panels.note(
+                    panel, place, "no rows" if needed is None else f"needs\n{_bytes(needed)}", shades[place % 2]
+                )
         panels.unity(panel)
         panels.named_rows(panel, names)
+        panels.bands(panel, len(names))
         panel.axhline(len(graphs) - 0.5, color=panels.NEUTRAL, linewidth=0.6)
         panel.set_title(layout.upper())
         panels.logarithmic(panel)

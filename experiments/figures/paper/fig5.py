@@ -4,6 +4,7 @@ import numpy as np
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import three_digits
+from cpms.experiment.report.intervals import PREPARED
 from cpms.experiment.report.output import label, printed, shortened
 from cpms.experiment.report.palette import colour
 from cpms.experiment.report.stand_ins import in_order, too_large
@@ -44,9 +45,10 @@ def show(rows, out):
         "layout; upper bars: cpms2, lower: cpms4; lines below bars: least to most of the solves, dots where alike. "
         "Parts: time by bits read, from few to many; white: what the first sweep after each rise takes beyond the "
         "median sweep of its level. Strokes across bars: the authors' solves on a V100, in CSR, of the paper's own "
-        f"graphs, from their raw timings. {too_large(rows)}",
+        f"graphs, from their raw timings{PREPARED}. {too_large(rows)}",
         alt=f"Time over the float64 solve: {len(shares)} bars in parts by bits read ({bars}), from "
         f"{three_digits(least[0])} ({least[1]}) to {three_digits(most[0])} ({most[1]}).",
+        results=lambda result: result["engine"] == "cuda" and "most_read" not in result,
     )
 
 

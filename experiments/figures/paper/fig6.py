@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.intervals import geometric, interval_text, ratio_ends
+from cpms.experiment.report.intervals import PREPARED, geometric, interval_text, ratio_ends
 from cpms.experiment.report.output import label, printed, shortened, storage_of
 from cpms.experiment.report.stand_ins import STAND_INS, in_order, too_large
 
@@ -39,7 +39,8 @@ def show(rows, out):
         f"with {interval_text(rows)}, and geometric means over {_counts(drawn)} with theirs; above 1 faster. Colour: "
         "storage, and the fewest bits that its sweeps read before they rise to 64; marker: the faster of two kernels "
         "of ours, or one built as the paper's, a thread a row; hollow: the authors' V100, in CSR, on the paper's own "
-        f"graphs, from their raw timings. {too_large(rows)}",
+        f"graphs, from their raw timings{PREPARED}. {too_large(rows)}",
+        results=lambda result: result["engine"] in MARKS,
     )
 
 

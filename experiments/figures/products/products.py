@@ -1,5 +1,7 @@
 """Products with values: times faster than a baseline, bytes and error, by matrix and contestant."""
 
+import itertools
+
 import pandas as pd
 
 from cpms.experiment.report import panels
@@ -24,7 +26,7 @@ def show(rows, out):
     out.figure(
         _figure(table, out),
         caption=f"Time of a product over that of {_named(table.iloc[0])}, medians; lines: least to most of the "
-        f"samples{UNSEEN}; colour: bits, marker: layout. {_matrices(table)}. "
+        f"samples{UNSEEN}; colour: bits, marker: matrix, in a row from the top as in the legend. "
         "Compressed: column indices of 16 bits, which lossless and bfp16 take where they can. Lossless: the shortest "
         "format that holds all values of a matrix, in the colour of its bits. Planes: one array, read to the bits "
         f"stated{_sums(table)}",
@@ -47,18 +49,13 @@ def _groups(table):
     return {title: names for title, names in found.items() if names}
 
 
-def _matrices(table):
-    """Return the matrices of a row by panel; their names have commas."""
-    named = {title: "; ".join(map(shortened, names)) for title, names in _groups(table).items()}
-    return ". ".join(f"{title.capitalize()}, from the top of a row: {names}" for title, names in named.items())
-
-
 def _figure(table, out):
     lines = table.sort_values("ms").drop_duplicates(["matrix", *KEYS])
     baseline, groups = _named(table.iloc[0]), _groups(table)
     lines = lines[[_named(line) != baseline for line in lines.itertuples()]]
     rows = [name for name in dict.fromkeys(map(_named, table.itertuples())) if name != baseline]
     height = panels.rows_height(rows, 0.05 + 0.04 * max(map(len, groups.values())), 0.7)
+    marks = dict(zip(itertools.chain.from_iterable(groups.values()), itertools.cycle(panels.ALL_MARKERS), strict=False))
     figure, axes = panels.grid(out.width, len(groups), height, columns=(1, 2), sharey=out.double)
     for panel, (title, names) in zip(axes, groups.items(), strict=True):
         for place, name in enumerate(names):
@@ -66,17 +63,13 @@ def _figure(table, out):
             for line in lines[lines.matrix == name].itertuples():
                 at = rows.index(_named(line)) + panels.beside(place, len(names), 0.85)
                 interval = (line.least / first, line.most / first)
-                panels.point(
-                    panel, line.ms / first, at, line.bits, panels.marker(line.layout), ends=interval, light=True, size=3
-                )
+                panels.point(panel, line.ms / first, at, line.bits, marks[name], ends=interval, light=True, size=3)
         panels.named_rows(panel, rows)
         panels.unity(panel)
-        for place in range(0, len(rows), 2):
-            panel.axhspan(place - 0.5, place + 0.5, color="#f3f3f3", linewidth=0, zorder=-1)
+        panels.bands(panel, len(rows))
         panels.logarithmic(panel)
         panel.set(title=title, xlabel=f"time over {baseline}")
-    layouts = {layout.upper(): panels.marker(layout) for layout in dict.fromkeys(table.layout)}
-    panels.legend(figure, panels.key(table.bits, layouts))
+    panels.legend(figure, panels.key(table.bits, {shortened(name): mark for name, mark in marks.items()}))
     return figure
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.report.captions import some, spread
-from cpms.experiment.report.intervals import UNSEEN, interval_text, ratio_ends
+from cpms.experiment.report.intervals import PREPARED, UNSEEN, interval_text, ratio_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.speedup_figures import faster_figure, faster_lines, show_faster
 
@@ -47,7 +47,7 @@ def show(rows, out, beside):
                 for without, same in others.groupby("bits without")
             )
             interval = f"{interval_text(solved)}, of whole solves{UNSEEN}"
-            more = f"{more}. {called.capitalize()}: {MEANINGS[key]}"
+            more = f"{more}. {called.capitalize()}: {MEANINGS[key]}{PREPARED}"
             faster_figure(part, out, f"with {called}", interval, suffix=f"_{key}", of=BESIDE, more=more)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import spread
-from cpms.experiment.report.intervals import UNSEEN, geometric, interval_text, ratio_ends
+from cpms.experiment.report.intervals import PREPARED, UNSEEN, geometric, interval_text, ratio_ends
 from cpms.experiment.report.output import label, shortened, storage_of
 from cpms.experiment.report.palette import colour
 from cpms.experiment.rows.quoted import cugraph
@@ -74,8 +74,9 @@ def show(rows, out, beside):
         f"fused kernels, and over cuSPARSE's in CSR; lines: {interval_text(rows)}{UNSEEN}. Circles: as the engine "
         "chooses, in the colour of the fewest bits read; hollow: solved in one pass in float64, as the engine chooses "
         "for some of the graphs without a cycle. Crosses, plain 16 bits: without level solve and Anderson "
-        f"acceleration. The left circles' {_said(table, rows)}{_generated(rows)}. Axes differ",
+        f"acceleration. The left circles' {_said(table, rows)}{_generated(rows)}. Axes differ{PREPARED}",
         of=NEEDS,
+        results=lambda result: result.get("method") == "refine" or result["engine"] in dict(RATIOS.values()),
     )
     out.figure(
         _sweeps(table, _by_bits(beside), out),

@@ -42,6 +42,7 @@ def show(rows, out, beside):
         "reading may pass; pale lines: range of samples. Strokes: one random gather an edge, of 8 "
         f"bytes ({first.gather_8_byte_giga_per_s:.0f} G/s) or 2 ({first.gather_2_byte_giga_per_s:.0f} G/s); graphs "
         f"with near neighbours or hubs in shared memory pass theirs{_staged(swept)}",
+        results=lambda result: result["kind"] == "sweeps" or (result["engine"], result["layout"]) == ("cuda", "csr"),
     )
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from cpms.experiment.derived.sweep_times import UPDATES, sweep_times
 from cpms.experiment.report import panels
-from cpms.experiment.report.intervals import UNSEEN, geometric
+from cpms.experiment.report.intervals import PREPARED, UNSEEN, geometric
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.speedup_figures import DOT, MEAN, OF_MEANS, mean_rows, without_and_with
@@ -89,7 +89,8 @@ def show(rows, out, beside):
         caption="Whole solves and sweeps in 16 bits with each optimisation, times faster than without it, and solves "
         "in 16 bits than in 64, on as many graphs as brackets say: those where it applies and both are recorded. "
         f"{choice}Dots are graphs, of which many lie at 1 on each other, diamonds their geometric means; {OF_MEANS}. "
-        "Axes differ",
+        f"Axes differ{PREPARED}",
+        results=lambda result: result["kind"] == "sweeps" or result["engine"] == "cuda_fused",
         alt="Geometric means of times faster. "
         + "; ".join(f"{lever}: {geometric(bought[lever])['mean']:.2f}" for lever in bought)
         + ".",

@@ -4,7 +4,7 @@ import pandas as pd
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.captions import some, spread
-from cpms.experiment.report.intervals import UNSEEN, interval_text, median_ends
+from cpms.experiment.report.intervals import PREPARED, UNSEEN, interval_text, median_ends
 from cpms.experiment.report.output import label, shortened
 from cpms.experiment.report.palette import colour
 
@@ -69,7 +69,7 @@ def _table_and_figure(rows, out, where, experiment, suffix):
             "those that converged: a curve ends where no smaller tolerance was reached. Power iteration in float64 by "
             f"{_library(drawn)} and by ours, and with four segments of 16 bits by the rule of the CPMS paper; method "
             f"refine in 16 bits{_in_one_pass(drawn)}{_kernels(drawn)}; colour: the fewest bits read. Marks of one "
-            f"tolerance lie beside each other. Axes of times differ{_others(table)}",
+            f"tolerance lie beside each other. Axes of times differ{_others(table)}{PREPARED}",
             of=[experiment],
         )
     else:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.intervals import UNSEEN, interval_text, ratio_ends
+from cpms.experiment.report.intervals import PREPARED, UNSEEN, interval_text, ratio_ends
 from cpms.experiment.report.output import label, storage_of
 from cpms.experiment.report.palette import colour
 
@@ -29,7 +29,8 @@ def show(rows, out):
         caption=f"Speed-up of whole solves by power iteration with segmented mantissas on {rows.gpu.iloc[0]}, over "
         f"float64 in the same kernels, by the tolerance; lines: {interval_text(rows)}{UNSEEN}; at 1 both take as long. "
         "Sweeps begin with the first segment and read more as the residual falls. Marks of one tolerance lie beside "
-        f"each other. Axes of speed-ups differ{_cut(drawn)}",
+        f"each other. Axes of speed-ups differ{_cut(drawn)}{PREPARED}",
+        results=lambda result: result["engine"] == "cuda",
     )
 
 

@@ -61,6 +61,7 @@ def show(rows, out, beside):
         "lines: "
         f"{interval_text(rows, capped=True)}; at 1 two ranks are as fast as one{_small(several)}",
         of=NEEDS,
+        results=lambda result: (result["engine"], result.get("local")) == ("mpi", "cpu"),
     )
 
 

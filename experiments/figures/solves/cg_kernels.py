@@ -54,6 +54,7 @@ def show(rows, out, beside):
         f"the residual and its norm; direction: p; solution: once in {TOGETHER} iterations; iteration: all kernels; "
         "numbers at the ends of titles: sides of grids"
         + ("; nothing was tuned on the matrix held out" if held else ""),
+        of=NEEDS,
     )
 
 

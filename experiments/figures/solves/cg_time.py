@@ -23,6 +23,7 @@ def show(rows, out):
         table.drop(columns="bits"),
         caption=f"{what}: medians of whole calls, and times faster than SciPy's, whole and solver alone; pairs: whole "
         f"calls in turn. {threads}",
+        timed="whole",
     )
     ours = table[table.method != "scipy cg"]
     means = [
@@ -37,7 +38,7 @@ def show(rows, out):
         for (held, vectors), part in ours.groupby(["held out", "vectors"], sort=False)
     ]
     caption = f"{what}: times faster than SciPy's, geometric means over the matrices. {threads}"
-    out.table(pd.DataFrame(means), suffix="_means", caption=caption)
+    out.table(pd.DataFrame(means), suffix="_means", caption=caption, timed="whole")
     held = ours.groupby("matrix")["held out"].first()
     of_held = f", hollow and below {held.sum()} held out" if held.any() else ""
     out.figure(
@@ -47,6 +48,7 @@ def show(rows, out):
         f"intervals where five or more; dots above them {(~held).sum()} matrices that the solver was tuned on{of_held}"
         ". Colour: the fewest bits of a vector's value that iterations read. Thin lines: least to most of pairs of "
         "calls in turn",
+        timed="whole",
     )
 
 

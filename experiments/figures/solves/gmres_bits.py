@@ -95,6 +95,7 @@ def _figure(held, out):
     """Draw a panel a basis: most systems take as many iterations as in float64, and would hide each other in one."""
     from matplotlib.markers import TICKDOWN, TICKUP
 
+    above, below = ({**TICK, "marker": marker} for marker in (TICKUP, TICKDOWN))
     bases, at = list(dict.fromkeys(held.basis)), ["mean bits", "over float64"]
     figure, axes = panels.grid(
         out.width, len(bases), 2.2 if out.double else 1.9, columns=(1, 2), sharex=True, sharey=True
@@ -106,7 +107,7 @@ def _figure(held, out):
             bits = line["mean bits"]
             near = abs(line["over float64"] - 1) <= NEAR
             if near:
-                panel.plot(bits, 1.0, marker=TICKUP if filled else TICKDOWN, **TICK)
+                panel.plot(bits, 1.0, **(above if filled else below))
             else:
                 panels.point(panel, bits, line["over float64"], None, filled=filled, size=3.2)
         panels.unity(panel, across=True)
@@ -114,11 +115,14 @@ def _figure(held, out):
         panel.set_title(basis)
     figure.supxlabel("mean bits read of a basis value")
     figure.supylabel("iterations over float64's")
-    kinds = {"held out": (panels.HOLLOW, False), "not held out": (panels.FILLED, True)}
-    held_out = held.matrices == NAMED["gmres_bits_held"]
-    some = {name: kind for name, kind in kinds.items() if (held_out != kind[1]).any()}
-    if len(some) > 1:
-        panels.legend(figure, panels.key(lines={name: style for name, (style, _) in some.items()}))
+    is_held, is_near = held.matrices == NAMED["gmres_bits_held"], (held["over float64"] - 1).abs() <= NEAR
+    looks = {
+        "not held out": (panels.FILLED, ~is_held & ~is_near),
+        f"not held out, within {100 * NEAR:g} %": (above, ~is_held & is_near),
+        "held out": (panels.HOLLOW, is_held & ~is_near),
+        f"held out, within {100 * NEAR:g} %": (below, is_held & is_near),
+    }
+    panels.legend(figure, panels.key(lines={name: style for name, (style, some) in looks.items() if some.any()}))
     sides = held.groupby("matrix")["right-hand side"].nunique()
     for panel, basis in zip(axes, bases, strict=True):
         part = held[held.basis == basis]

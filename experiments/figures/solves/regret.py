@@ -53,7 +53,7 @@ def _shown(rows, out, key, called, suffix, of):
     table = pd.DataFrame([_line(row, key, called) for _, row in rows.iterrows()]).sort_values("regret")
     caption = f"What auto, which chooses by time on processors, takes beside {best}, by {what}"
     caption += f"; low and high: {drawn}" if of is BESIDE else ""
-    timed = of is BESIDE
+    timed = "whole" if of is BESIDE else False
     told = table.drop(columns=["alike", "limit", *([] if timed else ["low", "high"])])
     out.table(told, suffix=suffix, caption=caption, of=of, timed=timed)
     summary = [
