@@ -128,6 +128,10 @@ scaling_gpu.storage|format of inner sweeps of method `refine`
 scaling_gpu.solves|measured solves of each contestant
 spmv.also|contestants beside those of `engines` and `storages`
 spmv.stages|parts of a sweep that are timed alone, of engines on edges in COO; none: products, in rows without `stage`
+commands|calls of `cpms rank`, each in a process of its own, in turn
+commands.caches|folders for compiled code: `empty` in each run, or `warm` from earlier runs of the same command
+startup.graphs|graphs as `cpms.load` names them: data sets, files or generators
+startup.timeout_s|seconds after which a command is ended
 sweeps.sweeps|sweeps of a sample
 arrangements|arrangements of the graph in device memory; in a table, none leaves the choice to the engine
 arrangements.renumber|nodes are ordered by out-degree where that saves memory transactions

@@ -40,7 +40,7 @@ parameters|text||the parameters that distinguish the result from the others of i
 status|text||ok; CONVERGED and so on of linear systems; else why it was not measured
 reason|text||why it was not measured, or why a method or format was chosen
 kind|text||kind of the experiment
-name|text||name of a contestant of other software
+name|text||name of a contestant of other software, or a program
 contestant|text||name of a contestant for top-k
 version|text||version of a contestant of other software
 entry|integer|1|place of the result among those of its row with the same parameters
@@ -198,7 +198,7 @@ seconds_by_bits_s_json|JSON|s|time of iterations by bits read
 sweep_s_by_bits_json|JSON|s|one sweep by bits read
 query_s|number|s|one query
 query_samples_s_json|JSON|s|time of each query, or of each batch of queries
-run_s|number|s|one run on the device
+run_s|number|s|one run on the device; of kind startup, of a process
 run_samples_s_json|JSON|s|samples of one run
 begin_s|number|s|part of a run: start of a sweep
 add_s|number|s|part of a run: sums
@@ -310,6 +310,8 @@ version_pychop|text||version of pychop
 version_gfloat|text||version of gfloat
 version_ml_dtypes|text||version of ml_dtypes
 solvers_json|JSON||methods, each with its engine
+commands_json|JSON||calls of cpms rank, each with its method, engine and caches
+caches|text||folders for compiled code: empty in each run, or warm from earlier ones
 old_rounds|integer|1|rounds that also build and certify on processors
 compile_s|number|s|compilation in the unmeasured runs
 graph_digest|text||digest of the graph's arrays

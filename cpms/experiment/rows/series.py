@@ -63,6 +63,7 @@ PARAMETERS = (
     "add",
     "device",
     "stage",
+    "caches",
     "entry",
 )
 """Columns that distinguish the contestants of a cell."""
