@@ -161,7 +161,7 @@ def _above(bar: Bar, echo: Callable[[str], None]) -> Callable[[str], None]:
     return line
 
 
-def _matplotlib() -> None:
+def _matplotlib() -> Any:
     """Load Matplotlib with a backend that needs no display.
 
     While it loads, the environment names that backend: one that this installation lacks would raise. Processes that are
@@ -178,6 +178,7 @@ def _matplotlib() -> None:
         else:
             os.environ["MPLBACKEND"] = given
     matplotlib.use("Agg")
+    return matplotlib
 
 
 @contextmanager
