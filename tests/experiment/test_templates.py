@@ -45,7 +45,8 @@ def test_run_with_show_draws_every_template_with_its_texts(folder_of_rows, rows)
     for name in TEMPLATES:
         described = json.loads((folder_of_rows / f"mine_{name}.json").read_text())
         assert "Commit:" in described["caption"]
-        assert "Samples of each result: 3" in described["caption"]
+        of_times = name not in {"residual", "error"}
+        assert ("Samples of each result: 3" in described["caption"]) is of_times
         assert described["cells"] == [row["cell"] for row in rows]
         assert len(described["alt"]) > 20
         pdf = (folder_of_rows / f"mine_{name}.pdf").read_bytes()
@@ -426,13 +427,14 @@ def test_captions_promise_an_interval_where_one_is_drawn_alone():
     assert "95 %" not in one.caption
 
 
-def test_errors_that_differ_are_stated_beside_speedups():
+@pytest.mark.parametrize(("column", "noun"), [("error_l1", "errors"), ("residual_l1", "residuals")])
+def test_errors_that_differ_are_stated_beside_speedups(column, noun):
     rows = [
-        {**row, "error_l1": 1e-9 if row["storage"] == "fp64" else 1e-3}
+        {**row, column: 1e-9 if row["storage"] == "fp64" else 1e-3}
         for row in rows_on(dict.fromkeys(["fp64", "fp32"], "a"))
     ]
     one = next(each for each in drawings(rows) if each.name == "speedup")
-    assert "not at equal errors: they are 1 to 1e+06 times" in one.caption
+    assert f"not at equal {noun}: they are 1 to 1e+06 times" in one.caption
 
 
 def test_contestants_are_named_by_every_key_of_their_names():

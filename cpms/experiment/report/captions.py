@@ -40,7 +40,9 @@ _WORDS = {
 }
 
 
-def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed: bool | str = True) -> str:
+def provenance(
+    rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed: bool | str = True, single: str = ""
+) -> str:
     """Return machine, commits, repetitions and spread of rows as sentences.
 
     Parameters
@@ -52,6 +54,8 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed:
     timed : bool or str
         False for figures of counts, such as iterations, which have no spread; the name of the time that is drawn if
         rows have samples of several, such as ``whole``.
+    single : str
+        What is drawn in place of times, if rows hold one of it for each result, such as an error.
 
     Examples
     --------
@@ -60,6 +64,8 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed:
     'Machine: a. Commit: unknown. Samples of each result: 3; median interquartile range 50 % of the median.'
     >>> provenance([row], timed=False)
     'Machine: a. Commit: unknown. Counts, which have no spread.'
+    >>> provenance([row], single="error")
+    'Machine: a. Commit: unknown. The rows hold one error of each result, without a spread.'
     """
     machines = machines_of(rows) if drawn is None else list(dict.fromkeys(drawn.machines.explode().dropna()))
     quoted = dict.fromkeys(str(row["source"]).partition(":")[0] for row in rows if row.get("source"))
@@ -69,7 +75,8 @@ def provenance(rows: Sequence[Row], drawn: pd.DataFrame | None = None, *, timed:
     several = "s" if len(machines) > 1 else ""
     machines = machines if drawn is None else _with_graphs(machines, drawn)
     times = [timed] if isinstance(timed, str) else SAMPLED
-    repeated = repetitions(rows, drawn, times) if timed else "Counts, which have no spread"
+    of_one = f"The rows hold one {single} of each result, without a spread" if single else ""
+    repeated = of_one or (repetitions(rows, drawn, times) if timed else "Counts, which have no spread")
     return f"Machine{several}: {'; '.join(machines)}. {' '.join(made)} {repeated}."
 
 

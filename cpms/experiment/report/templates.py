@@ -28,7 +28,7 @@ from cpms.experiment.report.generic.speedup import speedups as speedups
 from cpms.experiment.report.generic.table import results
 from cpms.experiment.report.generic.tolerances import time_to_tolerance
 from cpms.experiment.report.observations import observations
-from cpms.experiment.report.stand_ins import STARRED, among
+from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import common_style, inches
 from cpms.experiment.rows.rows import Row
 
@@ -76,6 +76,15 @@ TEMPLATES: dict[str, Callable[[pd.DataFrame, float, str | None], Made]] = {
 """The templates by name; a figure's file has the name of its experiment and of its template (see `_called`)."""
 
 
+_SINGLE = {
+    "error": "error",
+    "residual_by_bits": "residual",
+    "iterations_by_bits": "number of iterations",
+    "residual": "curve",
+}
+"""What figures without times draw, by their names: rows hold one for each result."""
+
+
 def drawings(
     rows: Sequence[Row], *, width: str = "single", baseline: str | None = None, beside: Iterable[Row] = ()
 ) -> Iterator[Drawing]:
@@ -120,12 +129,13 @@ def drawings(
         if made is not None:
             others = [rate.row for rate in rates] if name == "roofline" else []
             cells = [row["cell"] for row in [*rows, *others] if row["status"] == "ok"]
-            stands = among(shown.graph) if name == "speedup" else f"; {STARRED}" if _is_starred(made[0]) else ""
-            stands = "" if STARRED in made[1] else stands
-            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}{stands}."
+            starred = _is_starred(made[0]) and name != "speedup" and STARRED not in made[1]
+            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}{f'; {STARRED}' if starred else ''}."
             alike = conditions(rows, given, against_tolerance=name == "tolerance")
-            caption = " ".join(filter(None, [what, alike, captions.provenance(rows, shown)]))
-            yield Drawing(_called(name, found), made[0], caption, made[2], rows[0]["experiment"], cells, others)
+            called = _called(name, found)
+            said = captions.provenance(rows, shown, single=_SINGLE.get(called, ""))
+            caption = " ".join(filter(None, [what, alike, said]))
+            yield Drawing(called, made[0], caption, made[2], rows[0]["experiment"], cells, others)
 
 
 def table(rows: Sequence[Row]) -> tuple[pd.DataFrame, str]:

@@ -32,8 +32,8 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: b
     """
     names = {str({**row, **result}.get("name", "")) for row in rows for result in results_of(row)}
     alike = f", all of {min(names)}" if len(names) == 1 and any(names) else ""
-    omitted = "; values in parentheses are not written" if found.named_by.str.contains("(", regex=False).any() else ""
     named_by, graphs = found.named_by.iloc[0], list(dict.fromkeys(found.label))
+    omitted = "; in parentheses: the value where none is written" if "(" in named_by else ""
     tolerances = {{**row, **result}.get("tol") for row in rows if row["status"] == "ok" for result in results_of(row)}
     alone, of_solves = len(set(found.called)) == 1, " of the solves" if against_tolerance else ""
     return " ".join(

@@ -29,11 +29,14 @@ from cpms.experiment.report.generic.parts import (
     range_of,
 )
 from cpms.experiment.report.generic.words import bits_in_words
+from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.stand_ins import STARRED
 
 _COPY: dict[str, Any] = {"color": NEUTRAL, "linewidth": 0.7, "linestyle": "--"}
 """The line at the rate of a copy."""
+_COPY_AT = 100.0
+"""The rate of a copy, in percent of itself."""
 _OF_SOLVES = "; a sweep moves the matrix once and a vector twice, in its bits"
 _WHOLE = 10.0
 """Share in percent from which it is written in whole percents."""
@@ -44,6 +47,8 @@ _STEPS = (20, 50, 100, 200, 500, 1000)
 """Steps between ticks, in percent."""
 _NUMBER_IN = 0.27
 """Width of a number beside a bar, in inches."""
+_OFFSET_PT, _GAP_IN = 2.0, 0.02
+"""Distance of a number from the end of its bar, in points, and from the line of a copy, in inches."""
 _BELOW_AXES = 2.4
 """Place of numbers in the order of drawing: above the line of a copy, below the axes, which their boxes would cut."""
 
@@ -54,8 +59,8 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
     found = found[(found.seconds > 0) & (found.moved > 0) & (found.copy_gbps > 0)]
     if found.empty:
         return None
-    ends = {"share": "seconds", "least_share": "most", "most_share": "least"}
-    found = found.assign(**{share: 1e-7 * found.moved / found[time] / found.copy_gbps for share, time in ends.items()})
+    times = {"share": "seconds", "least_share": "most", "most_share": "least"}
+    found = found.assign(**{share: 1e-7 * found.moved / found[time] / found.copy_gbps for share, time in times.items()})
     found, tolerance = at_one_tolerance(found)
     names = list(dict.fromkeys(found.called))
     found = found.assign(order=found.called.map(names.index)).sort_values(["size", "case", "order"], kind="stable")
@@ -68,10 +73,12 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         made = multiples(found, width, base, names=names, cases=cases[len(cases) // 2 :], order=order)
     found = made.found
     inches = panel_inches(made.names, made.columns, width)
+    longest = float(found[["share", "most_share"]].max().max())
+    end = _end(longest, inches)
+    if any(_place(line, end / inches) == _COPY_AT for line in each_line(found)):
+        end = _end(max(_COPY_AT, longest), inches)
     for panel in made.panels:
-        _draw(panel.axes, panel.places, panel.found)
-    longest = 1.02 * found[["share", "most_share"]].max().max()
-    end = max(105.0, longest * inches / max(0.3 * inches, inches - _NUMBER_IN))
+        _draw(panel.axes, panel.places, panel.found, end / inches)
     step = next((step for step in _STEPS if step / end * inches >= _TICK_IN), _STEPS[-1])
     made.panels[0].axes.set_xlim(0, end)
     made.panels[0].axes.set_xticks(range(0, max(100, step) + 1, step))
@@ -115,16 +122,28 @@ def _percent(share: float) -> str:
     return f"{share:.0f}" if share >= _WHOLE else f"{share:.2g}"
 
 
-def _draw(axes: Any, places: list[float], found: pd.DataFrame) -> None:
+def _end(longest: float, inches: float) -> float:
+    """Return the end of an axis of some inches with room for a number beside its longest bar."""
+    return max(105.0, 1.02 * longest * inches / max(0.3 * inches, inches - _NUMBER_IN))
+
+
+def _place(line: Any, percent_of_inch: float) -> float:
+    """Return the place of the number of a bar: its end, or the line of a copy if the number would cross that."""
+    right = max(line.share, line.most_share)
+    number_in = room.text_inches(_percent(line.share)) + _OFFSET_PT / 72 + _GAP_IN
+    return _COPY_AT if right < _COPY_AT < right + number_in * percent_of_inch else right
+
+
+def _draw(axes: Any, places: list[float], found: pd.DataFrame, percent_of_inch: float) -> None:
     """Draw bars with their ranges and numbers, and the line at the rate of a copy."""
     axes.barh(places, found.share, color=[colour(bits) for bits in found.fewest_bits], height=BAR_IN)
     spread = np.array([found.share - found.least_share, found.most_share - found.share]).clip(min=0)
     if spread.any():
         axes.errorbar(found.share, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
-    axes.axvline(100.0, **_COPY)
+    axes.axvline(_COPY_AT, **_COPY)
     for place, line in zip(places, each_line(found), strict=True):
         axes.annotate(
-            _percent(line.share), (max(line.share, line.most_share), place), (2, 0),
+            _percent(line.share), (_place(line, percent_of_inch), place), (_OFFSET_PT, 0),
             textcoords="offset points", va="center_baseline", fontsize=7,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2}, zorder=_BELOW_AXES,
         )  # fmt: skip

@@ -31,6 +31,7 @@ from cpms.experiment.report.generic.words import (
     all_or_count,
     case_in_words,
     cases_in_words,
+    noun_of_errors,
     of_systems,
     plural,
     problem_in_words,
@@ -38,6 +39,7 @@ from cpms.experiment.report.generic.words import (
 from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, ratios_of
 from cpms.experiment.report.page.case_labels import case_label
 from cpms.experiment.report.palette import NEUTRAL, colour
+from cpms.experiment.report.stand_ins import among
 
 
 def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -110,7 +112,8 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     what = f"speed-up of {base} over {theirs if alone else 'each'}" if turned else f"speed-up{of} over {base}"
     text = f"{what}{mean}{_lines(table, kept)}; at the right: the values of the marks{coloured}"
     text += f"{_stored(kept)}{_errors(kept, base)}"
-    return figure, f"{text}{left}{some}", range_of(table, "speedup", f"Points of the {what}", "times")
+    text += f"{left}{some}{among(kept.graph)}"
+    return figure, text, range_of(table, "speedup", f"Points of the {what}", "times")
 
 
 def _by_number(
@@ -129,7 +132,7 @@ def _by_number(
     lines = _interval(kept).replace(", with 95", "; lines: 95").replace("; lines:", "; vertical lines:")
     drawn = lines if (table.low < table.high).any() else ""
     text = f"{what}, against {name}; geometric mean {mean.speedup:.3g} over the same {_counted(kept)}{drawn}{coloured}"
-    text += f"{_errors(kept, both[1])}{left}{some}"
+    text += f"{_errors(kept, both[1])}{left}{some}{among(kept.graph)}"
     return figure, text, range_of(table.assign(called=both[0]), "speedup", f"Points of the {what}", "times")
 
 
@@ -368,12 +371,18 @@ def _left(ranked: dict[str, set[str]], without: str) -> int:
 
 
 def _errors(found: pd.DataFrame, base: str) -> str:
-    """Return a text about the errors of contestants whose times are compared, where they are not the same."""
+    """Return a text about the errors of contestants whose times are compared, where they are not the same.
+
+    Errors and residuals on one graph are not compared with each other.
+    """
     known = found[found.error > 0]
-    own = dict(zip(known.case[known.called == base], known.error[known.called == base], strict=True))
-    ratios = [line.error / own[line.case] for line in each_line(known) if line.case in own]
+    of_base = known[known.called == base]
+    own = dict(zip(zip(of_base.case, of_base.error_name, strict=True), of_base.error, strict=True))
+    alike = [line for line in each_line(known) if (line.case, line.error_name) in own]
+    ratios = [line.error / own[line.case, line.error_name] for line in alike]
+    what = noun_of_errors(line.error_name for line in alike or each_line(known))
     if not own and len(known):
-        return f"; not at equal errors: others are up to {known.error.max():.2g}, the baseline's are 0 or not recorded"
+        return f"; not at equal {what}: others are up to {known.error.max():.2g}, the baseline's are 0 or not recorded"
     if not ratios or max(max(ratios), 1 / min(ratios)) < _SAME_ERROR:
         return ""
-    return f"; not at equal errors: they are {min(ratios):.2g} to {max(ratios):.2g} times the baseline's"
+    return f"; not at equal {what}: they are {min(ratios):.2g} to {max(ratios):.2g} times the baseline's"

@@ -26,8 +26,12 @@ _BITS = {
 }
 """Kinds in which "bits" does not mean those that sweeps read of a matrix's value, and the words for these."""
 
-_ERRORS = {"product": "largest relative error", "linear": "relative error, 2-norm"}
-"""Kinds whose column ``error`` has a measure of its own."""
+_ERRORS = {
+    ("product", "error"): "largest relative error",
+    ("linear", "error"): "relative error, 2-norm",
+    ("linear", "residual"): "relative residual, 2-norm",
+}
+"""Kinds whose column of errors has a measure of its own."""
 _PROBLEMS = {"tol": "tolerance", "rhs": "right-hand side", "storage": "format", "stage": "stage"}
 """Words for parameters of problems."""
 
@@ -53,8 +57,20 @@ def error_in_words(found: pd.DataFrame) -> str:
     'relative error, 2-norm'
     """
     kinds, names = set(found.kind), set(found.error_name)
-    of_kind = _ERRORS.get(kinds.pop()) if len(kinds) == 1 and names == {"error"} else None
+    of_kind = _ERRORS.get((kinds.pop(), names.pop())) if len(kinds) == len(names) == 1 else None
     return of_kind or captions.in_words(found.error_name)
+
+
+def noun_of_errors(names: Iterable[str]) -> str:
+    """Return the plural noun for the errors in some columns.
+
+    Examples
+    --------
+    >>> noun_of_errors(["residual_l1", "residual"]), noun_of_errors(["error_l1"]), noun_of_errors(["error", "residual"])
+    ('residuals', 'errors', 'errors or residuals')
+    """
+    found = sorted({"residuals" if name.startswith("residual") else "errors" for name in names})
+    return " or ".join(found)
 
 
 def case_in_words(found: pd.DataFrame) -> str:
