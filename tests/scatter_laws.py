@@ -12,6 +12,10 @@ from cpms.experiment.report.generic.bandwidth import of_one_quantity
 
 UNITS = {"ms": 1e-3, "\u00b5s": 1e-6, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 """Units of bytes and seconds."""
+APART_PT = 6.0
+"""Distance of marks below which they are read together, in points."""
+MOST_NAMED_IN_A_CROWD = 5
+"""Most series whose marks a reader can name in a crowd, by those that are left."""
 LEAST_VISIBLE = 0.15
 """Least share of a mark that those above it leave."""
 
@@ -24,6 +28,11 @@ def points_of(axes):
     """Return the marks of a panel: the place of each, and its collection."""
     held = [each for each in axes.collections if isinstance(each, PathCollection)]
     return [(tuple(at), each) for each in held for at in np.asarray(each.get_offsets()).tolist()]
+
+
+def is_rows(figure):
+    """Return whether a figure has a row for each contestant in place of a panel for each graph."""
+    return not any(points_of(axes) for axes in figure.axes)
 
 
 def labels_of(figure):
@@ -63,6 +72,27 @@ def _along(ring):
     return np.stack([np.interp(places, [0, *steps], each) for each in ring.T], axis=1)
 
 
+def crowded_marks(figure):
+    """Yield a text if the marks of many contestants cannot be told apart: too many are near another one's."""
+    if is_rows(figure):
+        places = [figure.axes[0].transData.transform((1.0, at))[1] for at in figure.axes[0].get_yticks()]
+        if len(places) > 1 and min(np.abs(np.diff(sorted(places)))) * 72 / figure.dpi < APART_PT:
+            yield f"rows are less than {APART_PT} points apart"
+        return
+    marks, near = 0, 0
+    for axes in figure.axes:
+        places = [axes.transData.transform(at) * 72 / figure.dpi for at, _ in points_of(axes)]
+        pairs = [
+            {one, other}
+            for one, other in itertools.combinations(range(len(places)), 2)
+            if np.hypot(*(places[one] - places[other])) < APART_PT
+        ]
+        marks, near = marks + len(places), near + len(set().union(*pairs))
+    looks = {each.get_label() for axes in figure.axes for _, each in points_of(axes)}
+    if len(looks) > MOST_NAMED_IN_A_CROWD and 3 * near > marks:
+        yield f"{near} of {marks} marks of {len(looks)} series are less than {APART_PT} points from another one's"
+
+
 def covered_marks(figure):
     """Yield the marks of scatters of which others leave too little to be seen."""
     for axes in figure.axes:
@@ -76,6 +106,9 @@ def misplaced(figure, name, found):
 
     ``found`` holds the observations of an experiment, and ``name`` is that of the drawing.
     """
+    if is_rows(figure):
+        yield from misplaced_in_rows(figure, name, found)
+        return
     bits, up = name != "traffic", "iterations" if name.startswith("iterations") else "error"
     scale = [1.0, 1.0] if bits else [UNITS.get(label.split()[-1], 1.0) for label in labels_of(figure)]
     found = found if bits else of_one_quantity(found)
@@ -86,6 +119,27 @@ def misplaced(figure, name, found):
         own = [{*graphs[np.isclose(held, place, rtol=1e-12, atol=0).all(axis=1)]} for place in at]
         if len(own) < 2 or not set.intersection(*own):
             yield f"marks of {axes.get_title()!r} are not at the values of one graph"
+
+
+def misplaced_in_rows(figure, name, found):
+    """Yield the rows whose marks are not at values of a contestant's rows, or at ratios of these on one graph."""
+    held = of_one_quantity(found) if name == "traffic" else found
+    wanted = [held.traffic, held.seconds] if name == "traffic" else [held.bits, held.error][-len(figure.axes) :]
+    pairs = (held.graph.astype(str) + held.besides).to_numpy()
+    for axes, values in zip(figure.axes, wanted, strict=True):
+        known = values.to_numpy(float)
+        if name == "traffic":  # Each over that of another contestant on the graph.
+            same = pairs[:, None] == pairs
+            known = (known[:, None] / known)[same]
+        known = np.sort(known[np.isfinite(known)])
+        lines = [line for line in axes.lines if line.get_marker() not in ("|", "None") and len(line.get_xdata())]
+        for line in lines:
+            for value in np.asarray(line.get_xdata(), float):
+                if np.abs(known - value).min() > 1e-9 * value:
+                    yield f"{value} in a row of {axes.get_title() or axes.get_xlabel()!r} is no value of a row"
+        at = {float(y) for line in lines for y in line.get_ydata()}
+        if not at <= {*map(float, figure.axes[0].get_yticks())}:
+            yield "a mark is beside its row"
 
 
 def unreadable(figure):

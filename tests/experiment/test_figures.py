@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from recorded_rows import RECORDED, recorded
-from scatter_laws import covered_marks, misplaced, unreadable
+from scatter_laws import covered_marks, crowded_marks, misplaced, unreadable
 
 from cpms.base.package_data import show_programs
 from cpms.experiment.report import figures, output, panels, show, solve_tables, templates
@@ -36,7 +36,7 @@ QUICK = [("road", "single"), ("tolerance", "double")]
 AREAS = {*Line2D.filled_markers} - {"."}
 """Markers that can hide others; dots are those of a curve."""
 EXPERIMENTS = sorted(path.stem for path in RECORDED.glob("*.jsonl"))
-WITHOUT_PROGRAM = [("gpu_coo", "single"), ("linear_gpu", "double"), ("cg_bits", "single")]
+WITHOUT_PROGRAM = [("gpu_coo", "single"), ("linear_gpu", "double"), ("cg_bits", "single"), ("gpu_ppr", "single")]
 """Recorded experiments whose figures without a program are drawn in each run of the tests."""
 HIGHEST_IN = 4.5
 """Most height in inches of a figure without a program, which leaves room for its caption and for text."""
@@ -257,7 +257,7 @@ def test_figures_without_a_program_are_printable(name, width):
             figures._centre(figure)
             found = [*faults(figure), *(hidden(figure) if drawing.name in {"time", "roofline"} else [])]
             if drawing.name == "traffic" or drawing.name.endswith("_by_bits"):
-                found += [*unreadable(figure), *covered_marks(figure)]
+                found += [*unreadable(figure), *covered_marks(figure), *crowded_marks(figure)]
                 found += misplaced(figure, drawing.name, observations(rows))
             assert found == [], drawing.name
             assert figure.get_figheight() <= HIGHEST_IN, drawing.name

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from scatter_laws import UNITS, covered_marks, labels_of, points_of, unreadable
 
 from cpms.experiment.report import templates
+from cpms.experiment.report.generic.scatters import quantities
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page import nested
 from cpms.experiment.report.page.labels import place
@@ -109,6 +110,13 @@ SHAPES = ("pattern", "csr", "ell", "sell", "coo", "coo_exchange")
 """Layouts, whose markers are of all shapes."""
 
 
+@pytest.fixture
+def in_panels(monkeypatch):
+    """Draw marks in panels of graphs, however near each other they are."""
+    monkeypatch.setattr(quantities, "_MOST_CROWDED", 1.0)
+
+
+@pytest.mark.usefixtures("in_panels")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["traffic", "error"])
 @pytest.mark.parametrize("apart", [0.0, 0.01])
@@ -133,6 +141,7 @@ def test_marks_of_one_place_or_nearly_one_can_all_be_seen(width, name, apart, co
         assert text in captions_of(rows, name)
 
 
+@pytest.mark.usefixtures("in_panels")
 @pytest.mark.parametrize("count", [3, 4])
 def test_no_more_marks_lie_on_one_another_than_can_be_told_apart_and_the_baseline_is_one_of_them(count):
     rows = [
@@ -182,6 +191,7 @@ def test_of_many_graphs_those_drawn_are_of_the_larger_half_and_each_is_drawn_onc
     assert "; tolerance 1e-06, the smallest of 2" in text
 
 
+@pytest.mark.usefixtures("in_panels")
 def test_contestants_are_chosen_by_their_bytes_where_those_of_whole_series_have_the_same():
     rows = [
         {**row, "cell": f"{row['cell']} {place}", "layout": f"layout-{place}", "bytes_read": 1e9 * max(place, 12)}

@@ -22,7 +22,7 @@ from cpms.experiment.report.generic.curves import residuals
 from cpms.experiment.report.generic.flaws import fair, unconverged
 from cpms.experiment.report.generic.parts import Made, named_baseline
 from cpms.experiment.report.generic.roofline import share_of_roofline
-from cpms.experiment.report.generic.scatters import counts_iterations, error_by_bits, traffic
+from cpms.experiment.report.generic.scatters.quantities import counts_iterations, error_by_bits, traffic
 from cpms.experiment.report.generic.speedup import speedup
 from cpms.experiment.report.generic.speedup import speedups as speedups
 from cpms.experiment.report.generic.table import results

@@ -94,12 +94,13 @@ def baseline_of(found: pd.DataFrame, baseline: str | None) -> str | None:
 
 
 def lines_of_names(
-    found: pd.DataFrame, width: float, base: str | None = None
+    found: pd.DataFrame, width: float, base: str | None = None, *, columns: int = 1
 ) -> tuple[Figure, Axes, list[float], pd.DataFrame, str]:
     """Return a panel with as many results along its vertical axis as fit, their places, and a text about the others.
 
     The vertical axis is in inches, since names have one line or more. Where names are long, results whose names end
-    alike follow each other, below a line with this end.
+    alike follow each other, below a line with this end. With several ``columns``, further panels of the figure lie
+    beside this one and share its vertical axis.
     """
     found, names, ends = _by_ends(found, short_names(found), room.name_length(width))
     headings_in = len({*ends} - {""}) * room.line_height([""])
@@ -111,7 +112,9 @@ def lines_of_names(
         rows.append((label, place))
     heights = np.array([room.line_height([label]) for label, _ in rows])
     middles = heights.cumsum() - heights / 2
-    figure, (axes,) = panels.grid(width, 1, 0.9 + float(heights.sum()))
+    figure, (axes, *_) = panels.grid(
+        width, columns, 0.9 + float(heights.sum()), columns=(columns, columns), sharey=True
+    )
     axes.set_yticks(middles.tolist(), [label for label, _ in rows])
     axes.set_ylim(float(heights.sum()), 0.0)
     for tick, (_, place) in zip(axes.yaxis.get_major_ticks(), rows, strict=True):

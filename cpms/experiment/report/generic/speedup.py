@@ -52,7 +52,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     lines = speedups(found, baseline)
     if base is None or not lines:
         return None
-    kept, left = _in_common(found, base)
+    kept, left = in_common(found, base)
     alone = len(lines) == 1 and kept.case.nunique() >= FEWEST
     ordered = _each_ratio(lines[0], kept, base) if alone else pd.DataFrame(lines)
     turned = baseline is None and all(line["speedup"] < 1 for line in lines)
@@ -220,7 +220,7 @@ def speedups(found: pd.DataFrame, baseline: str | None = None) -> list[dict[str,
     base = baseline_of(found, baseline)
     if base is None:
         return []
-    found, _ = _in_common(found, base)
+    found, _ = in_common(found, base)
     of_base = {line.case: line for line in each_line(found[found.called == base])}
     lines = []
     by_problem = _bits_are_of_problems(found)
@@ -338,7 +338,7 @@ def _stored(found: pd.DataFrame) -> str:
     return f"; by {_kind(found)}: {text}" if text else ""
 
 
-def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
+def in_common(found: pd.DataFrame, base: str, word: str = "not ranked") -> tuple[pd.DataFrame, str]:
     """Return the lines of contestants on the graphs that all have, and a text about the others.
 
     While these graphs are under half of the most that a contestant has, the contestant without which the most are left
@@ -359,7 +359,7 @@ def _in_common(found: pd.DataFrame, base: str) -> tuple[pd.DataFrame, str]:
     texts = [
         f"; {len(cases)} of {count} {what}" if len(cases) < count else "",
         f"; {grown} {'graphs grow' if grown > 1 else 'graph grows'} with the ranks: no speed-up" if grown else "",
-        f"; not ranked, since not measured on all of these {what}: {all_or_count(fewer)}" if fewer else "",
+        f"; {word}, since not measured on all of these {what}: {all_or_count(fewer)}" if fewer else "",
     ]
     return measured[measured.case.isin(cases) & measured.called.isin([base, *ranked])], "".join(texts)
 

@@ -29,6 +29,8 @@ _STEP_PT = 1.3
 """Difference of the radii of discs of the areas of two sizes, in points."""
 _NEAR_PT = 3.0
 """Distance of centres below which two marks of one size would run together, in points."""
+CROWD_PT = 6.0
+"""Distance of centres below which two marks have less white between them than half of their width, in points."""
 _RING_PT = 8.0
 """Least diameter of a ring around a mark, in points."""
 _HOLLOW_Z, _FILLED_Z = 3.0, 5.0
@@ -71,6 +73,16 @@ def nest(figure: Figure) -> bool:
                 line.set_markersize(max(_RING_PT, widest + 4 * EDGE_PT))
         levels += found
     return any(levels)
+
+
+def crowding(figure: Figure) -> float:
+    """Return the share of the marks of a figure that are nearer than `CROWD_PT` to another one of their panel."""
+    figure.draw_without_rendering()
+    near = list[bool]()
+    for axes in figure.axes:
+        _, places = _ordered(axes)
+        near += [int((np.hypot(*(places - own).T) < CROWD_PT).sum()) > 1 for own in places]
+    return float(np.mean(near)) if near else 0.0
 
 
 def crowded(figure: Figure, staying: Collection[str]) -> list[str]:
