@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from functools import cache
 
+import numpy as np
 import pytest
 from recorded_rows import RECORDED, recorded
+from scatter_laws import is_rows, points_of
 
 from cpms.experiment.report import templates
+from cpms.experiment.report.generic.scatters.marks import STRUCK
+from cpms.experiment.report.observations import observations
 from cpms.experiment.report.show import styled
 
 QUICK = ("cg_time", "cpu_product", "gpu_gmres_time", "gpu_speedup_ell", "ppr_half")
@@ -72,3 +76,56 @@ def test_residuals_of_linear_systems_have_one_name_in_all_figures():
     found = {made.name: made for made in drawn("gpu_gmres_time")}
     assert "relative residual, 2-norm" in found["residual_by_bits"].caption
     assert "not at equal errors" not in found["speedup"].caption
+
+
+def marks_of(figure):
+    """Return the places of the marks of results, and those of strokes through them, each with its panel."""
+    marks, strokes = list[tuple[int, float, float]](), list[tuple[int, float, float]]()
+    for number, axes in enumerate(figure.axes):
+        marks += [(number, *at) for at, _ in points_of(axes)]
+        for line in axes.lines:
+            is_mark = line.get_marker() in (*"osD^v",) and len(line.get_xdata()) and is_rows(figure)
+            places = [(number, float(x), float(y)) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+            marks += places if is_mark else []
+            strokes += places if line.get_marker() == STRUCK["marker"] else []
+    return marks, strokes
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_strokes_are_through_the_results_that_did_not_converge_and_no_others(name):
+    found = observations(recorded().chosen([name]).rows)
+    states = {
+        round(np.log(line.error), 9): line.flaw.endswith("converged") for line in found[found.error > 0].itertuples()
+    }
+    for made in drawn(name):
+        if made.name not in ("error", "residual_by_bits"):
+            continue
+        last, across = len(made.figure.axes) - 1, is_rows(made.figure)
+        marks, strokes = marks_of(made.figure)
+        own = [mark for mark in marks if not across or mark[0] == last]
+        wanted = {mark for mark in own if states[round(np.log(mark[1 if across else 2]), 9)]}
+        assert {*strokes} == wanted
+        legends = [text.get_text() for legend in made.figure.legends for text in legend.get_texts()]
+        assert ("not converged" in legends) == ("struck through" in made.caption) == bool(wanted)
+        assert ("Struck through" in made.alt) == bool(wanted)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_contestants_without_an_error_are_counted_in_the_panels(name):
+    found = observations(recorded().chosen([name]).rows)
+    for made in drawn(name):
+        stated = re.search(r"; error 0(?:, on (.*?))?: (.*?)(?:;|\. )", made.caption)
+        if made.name != "error" or not (found.kind == "product").all():
+            assert stated is None
+            continue
+        if is_rows(made.figure):  # Rows do not name the matrices of their dots.
+            continue
+        titles = {axes.get_title().replace("\n", " ") for axes in made.figure.axes}
+        in_panels = found[found.label.isin(titles)] if len({*found.label}) > 1 else found
+        lacking = in_panels[~(in_panels.error > 0)].short.value_counts()
+        assert bool(len(lacking)) == (stated is not None)
+        if stated and (counted := re.fullmatch(r"(\d+) contestants?", stated[2])):
+            assert int(counted[1]) == len(lacking)
+        elif stated:
+            names = [name if count == 1 and not stated[1] else f"{name} ({count})" for name, count in lacking.items()]
+            assert sorted(stated[2].split(", ")) == sorted(names)

@@ -134,8 +134,9 @@ def test_marks_of_one_place_or_nearly_one_can_all_be_seen(width, name, apart, co
     drawn_of_each = min(count, count if apart else nested.MOST) if name == "traffic" else 1
     assert all(len(points_of(axes)) == 2 * drawn_of_each for axes in figure.axes)
     if name == "error":
-        alone = f"; not drawn: {2 * count - 2} contestants with the marks of another one"
-        assert alone.replace("1 contestants", "1 contestant") in captions_of(rows, name)
+        others = {storage: [f"{storage} {layout}" for layout in SHAPES[1:count]] for storage in ("fp64", "fp32")}
+        alone = "; of ".join(f"{storage} {SHAPES[0]}: {', '.join(names)}" for storage, names in others.items())
+        assert f"; not drawn, with the marks of {alone}" in captions_of(rows, name)
     elif not apart:
         text = "; nested marks: the centre of each is its value"
         assert text in captions_of(rows, name)
@@ -246,7 +247,7 @@ def test_products_without_an_error_are_stated_and_wrong_ones_are_ringed():
     ]
     figure, text, _ = TEMPLATES["error"](observations(rows), WIDTHS["single"], None)
     assert figure.axes[0].get_ylabel() == "largest relative error"
-    assert "; error 0, on so many matrices: fp64 (1);" in text
+    assert "; error 0: fp64;" in text
     assert "error above 1, 1 of 3 (bf16)" in text
     (ring,) = (line for line in figure.axes[0].lines if line.get_marker() == "o")
     assert ring.get_ydata() == pytest.approx([30.0])
@@ -410,7 +411,8 @@ def test_captions_of_errors_name_results_that_have_not_converged():
     rows = [{**row, "converged": row["storage"] != "bf16"} for row in rows_of(3, 5.0)]
     for number, row in enumerate(rows):
         row["error_l1"] = 10.0 ** -(number % 4 + 3)
-    captions = {each.name: each.caption for each in templates.drawings(rows, width="single")}
-    assert "; drawn all the same: bf16 (not converged)" in captions["error"]
-    assert "; results left out: bf16 (not converged)" in captions["time"]
-    assert not any("drawn all the same" in each.caption for each in templates.drawings(rows[:2], width="single"))
+    made = {each.name: each for each in templates.drawings(rows, width="single")}
+    assert "; struck through: bf16 (not converged)" in made["error"].caption
+    assert made["error"].alt.endswith(" Struck through are 3 of these, which did not converge.")
+    assert "; results left out: bf16 (not converged)" in made["time"].caption
+    assert not any("truck through" in each.caption + each.alt for each in templates.drawings(rows[:2], width="single"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,8 @@ _ALIKE = ("device", "algorithm")
 """Parameters that the names in figures omit if all contestants with them have one value."""
 _LEVEL = "read"
 """The parameter by which contestants are a series, whose members all have it in their names."""
+_MOST_ALIKE = 150
+"""Most characters of the names of contestants with the marks of others."""
 _SPACED = {"local": "engine of each rank"}
 """Words for the columns of parameters whose names are no words."""
 
@@ -213,8 +216,8 @@ def _brief(value: object) -> str:
     return ",".join(f"{key}:{each}" for key, each in value.items()) if isinstance(value, dict) else str(value)
 
 
-def drawn_once(found: pd.DataFrame, column: str, base: str | None) -> tuple[pd.DataFrame, str]:
-    """Return the results without contestants whose marks are all those of another one, and a text about these.
+def drawn_once(found: pd.DataFrame, column: str, base: str | None) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """Return the results without contestants whose marks are all those of another one, and these by that one.
 
     Parameters
     ----------
@@ -228,17 +231,47 @@ def drawn_once(found: pd.DataFrame, column: str, base: str | None) -> tuple[pd.D
     --------
     >>> import pandas as pd
     >>> marks = pd.DataFrame({"called": ["a", "b", "c"], "case": "g", "bits": 64.0, "error": [1e-9, 1.01e-9, 2e-9]})
-    >>> kept, text = drawn_once(marks, "error", "b")
-    >>> [*kept.called], text
-    (['b', 'c'], '; not drawn: 1 contestant with the marks of another one')
+    >>> kept, alike = drawn_once(marks, "error", "b")
+    >>> [*kept.called], alike
+    (['b', 'c'], {'b': ['a']})
     """
     marks = [*zip(found.case, found.bits.round(1).map(str), np.log10(found[column]).round(1).map(str), strict=True)]
     held = dict[str, set[tuple[str, ...]]]()
     for name, mark in zip(found.called, marks, strict=True):
         held.setdefault(name, set()).add(mark)
-    drawn = dict[frozenset[tuple[str, ...]], str]()
+    drawn = dict[frozenset[tuple[str, ...]], list[str]]()
     for name in sorted(held, key=lambda name: name != base):
-        drawn.setdefault(frozenset(held[name]), name)
-    count = len(held) - len(drawn)
-    text = f"; not drawn: {counted(count, 'contestant')} with the marks of another one" if count else ""
-    return found[found.called.isin([*drawn.values()])], text
+        drawn.setdefault(frozenset(held[name]), []).append(name)
+    alike = {first: others for first, *others in drawn.values()}
+    return found[found.called.isin([*alike])], {name: others for name, others in alike.items() if others}
+
+
+def alike_in_words(alike: dict[str, list[str]], drawn: Collection[str]) -> str:
+    """Return a text about contestants that are not drawn, as their marks are those of another one.
+
+    It names them beside that one; if this is too long, it gives their number.
+
+    Parameters
+    ----------
+    alike : dict
+        The result of `drawn_once`.
+    drawn : collection of str
+        The contestants in the figure; those with the marks of others are left out with these.
+
+    Examples
+    --------
+    >>> alike_in_words({"a": ["b", "c"], "d": ["e"]}, ["a", "d"])
+    '; not drawn, with the marks of a: b, c; of d: e'
+    >>> alike_in_words({"a": [f"contestant-{number}" for number in range(20)], "d": ["e"]}, ["a"])
+    '; not drawn, with the marks of a: 20 contestants; of those left out: 1 contestant'
+    """
+    shown = {name: others for name, others in alike.items() if name in drawn}
+    left = sum(map(len, alike.values())) - sum(map(len, shown.values()))
+    of_left = [f"of those left out: {counted(left, 'contestant')}"] * (left > 0)
+    texts = (
+        [*(f"of {name}: {', '.join(others)}" for name, others in shown.items()), *of_left],
+        [*(f"of {name}: {counted(len(others), 'contestant')}" for name, others in shown.items()), *of_left],
+        [f"of others: {counted(sum(map(len, alike.values())), 'contestant')}"],
+    )
+    text = next((text for each in texts[:-1] if len(text := "; ".join(each)) <= _MOST_ALIKE), texts[-1][0])
+    return f"; not drawn, with the marks {text}" if alike else ""

@@ -5,11 +5,12 @@ Figures of times omit both, and figures of errors wrong answers; the caption nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cpms.base.text.counted import counted
 from cpms.experiment.report import captions
-from cpms.experiment.report.generic.words import all_of, cases_in_words
+from cpms.experiment.report.generic.words import all_of, case_in_words, cases_in_words, plural
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import results_of
 
@@ -68,7 +69,7 @@ def fair(found: pd.DataFrame, *, of_times: bool = True) -> tuple[pd.DataFrame, s
     >>> fair(pd.DataFrame(lines, columns=["called", "case", "flaw"]))[1]
     '; results left out: b (3 to 8 of 9 converged, 2 of 3 results)'
     """
-    unfair = (found.flaw != "") & (of_times | ~found.flaw.str.endswith("converged"))
+    unfair = (found.flaw != "") & (of_times | ~is_unconverged(found))
     return found[~unfair], flawed_in_words("results left out", found, unfair)
 
 
@@ -128,17 +129,44 @@ def unconverged(rows: Iterable[Row], absent: str = "not drawn") -> str:
     return f"; {absent}: {count} of {len(solved)} solves, which did not converge" if count else ""
 
 
-def exact(found: pd.DataFrame) -> str:
+def exact(found: pd.DataFrame, drawn: Collection[str]) -> str:
     """Return a text about products without an error, which a logarithmic axis cannot show.
 
     In other results, an error of zero is one that was not measured.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+    drawn : collection of str
+        The cases in the figure.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> lines = [("a", "g", 0.0), ("a", "h", 0.0), ("b", "g", 0.0), ("b", "h", 1.0), ("b", "i", 0.0)]
+    >>> found = pd.DataFrame(lines, columns=["called", "graph", "error"]).assign(kind="product")
+    >>> exact(found.assign(problem="", case=found.graph), ["g", "h"])
+    '; error 0, on so many of the matrices: a (2), b (1); no error above 0: 2 matrices'
     """
-    without = found[(found.kind == "product") & ~(found.error > 0)]
-    names = [f"{name} ({len(part)})" for name, part in without.groupby("called", sort=False)]
-    if not names:
-        return ""
-    text = all_of(names)
-    return f"; error 0, on so many {cases_in_words(found)}: {text}" if text else f"; error 0: {len(names)} contestants"
+    one = case_in_words(found)
+    products = found[found.kind == "product"]
+    without = products[~(products.error > 0) & products.case.isin(drawn)]
+    counts = {str(name): len(part) for name, part in without.groupby("called", sort=False)}
+    of_one = len({*drawn}) == 1
+    named = all_of(counts if of_one else [f"{name} ({count})" for name, count in counts.items()])
+    many = " to ".join(map(str, sorted({min(counts.values()), max(counts.values())}))) if counts else ""
+    where = "" if of_one else f", on {'so many' if named else many} of the {cases_in_words(found)}"
+    others = int((~(products.groupby("case").error.max() > 0)).sum())
+    texts = [
+        f"; error 0{where}: {named or counted(len(counts), 'contestant')}" if counts else "",
+        f"; no error above 0: {counted(others, one, plural(one))}" if others else "",
+    ]
+    return "".join(texts)
+
+
+def is_unconverged(found: pd.DataFrame) -> pd.Series[bool]:
+    """Return which of some results that may be compared by their errors are of solves that have not converged."""
+    return found.flaw.str.endswith("converged")
 
 
 def is_wrong(found: pd.DataFrame) -> pd.Series[bool]:

@@ -65,7 +65,7 @@ def _left_out(found: pd.DataFrame, shown: pd.DataFrame, order: str) -> Iterator[
     cases, of_cases = shown.case.nunique(), found.case.nunique()
     names, of_names = shown.called.nunique(), found.called.nunique()
     if cases > 1:
-        yield f"; a panel for each {' and '.join(case_words(shown))}, with axes of its own"
+        yield f"; a panel for each {' and '.join(case_words(found))}, with axes of its own"
     if cases < of_cases:
         yield f"; {cases} of {of_cases} {cases_in_words(found)}{order}"
     if names < of_names:

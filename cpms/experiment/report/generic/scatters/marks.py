@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.experiment.report import panels
-from cpms.experiment.report.generic.flaws import is_wrong
+from cpms.experiment.report.generic.flaws import is_unconverged, is_wrong
 from cpms.experiment.report.generic.parts import each_line, explain, fewest, marks_of
 from cpms.experiment.report.generic.words import bits_in_words
 from cpms.experiment.report.page import nested
@@ -37,6 +37,11 @@ _TITLE = 12
 """Characters of a line of a title in an inch of the distance of panels."""
 _JOINED: dict[str, Any] = {"color": "#b8b8b8", "linewidth": 0.6, "zorder": 1}
 """The line that joins the members of a series."""
+STRUCK: dict[str, Any] = {
+    "color": "#222222", "marker": (2, 2, -45), "markersize": 9.0, "markeredgewidth": 0.8, "linestyle": "",
+}  # fmt: skip
+"""The stroke through the mark of a result that did not converge, which is longer than the mark."""
+_STRUCK_Z = 7.0
 _LEAST_ENDS, _MARGIN = 1.5, 0.1
 """Least ratio of the ends of a logarithmic axis, and the part of an axis before its first mark and after its last."""
 
@@ -69,11 +74,12 @@ def draw(found: pd.DataFrame, axes: Quantities, width: float, base: str | None) 
         str(name): _entry(part, marks[str(name)], name == filled, axes)
         for name, part in found.groupby("series", sort=False)
     }
+    lines = lines if len({*found.called}) > 1 else {}
     shades = {colour(bits) for bits in found.fewest_bits} if axes.coloured else set[str]()
     swatches = found.fewest_bits if len(shades) > 1 else ()
     below = figure.get_figheight() + 0.12 * rows * max(head.count("\n") for head in heads.values())
     figure.set_figheight(below)
-    explain(figure, panels.key(swatches, lines=lines if len({*found.called}) > 1 else {}), below=len(cases) == 1)
+    explain(figure, panels.key(swatches, lines=lines | key_of_struck(found)), below=len(cases) == 1)
     layout: Any = figure.get_layout_engine()
     if layout is not None:  # The last number of an axis may be wider than its margin.
         layout.set(rect=(0, 0, 0.98, 1))
@@ -123,6 +129,18 @@ def _points(panel: Axes, found: pd.DataFrame, marks: dict[str, str], filled: str
     wrong = found[is_wrong(found)] if axes.up == "error" else found[:0]
     for line in each_line(wrong):
         nested.ring(panel, (line.x, line.y), NEUTRAL)
+    for line in each_line(found[is_unconverged(found)]):
+        strike(panel, (line.x, line.y))
+
+
+def strike(panel: Axes, at: tuple[float, float]) -> None:
+    """Draw a stroke through the mark of a result that did not converge."""
+    panel.plot(*at, **STRUCK, zorder=_STRUCK_Z, clip_on=False)
+
+
+def key_of_struck(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return the entry of a legend for results that did not converge, if there are any."""
+    return {"not converged": STRUCK} if is_unconverged(found).any() else {}
 
 
 def _entry(found: pd.DataFrame, marker: str, filled: bool, axes: Quantities) -> dict[str, Any]:

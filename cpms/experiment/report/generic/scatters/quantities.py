@@ -16,8 +16,8 @@ from cpms.base.text.counted import counted
 from cpms.experiment.report import captions
 from cpms.experiment.report.generic.bandwidth import TRIMMED, of_one_quantity
 from cpms.experiment.report.generic.conditions import at_one_tolerance
-from cpms.experiment.report.generic.contestants import drawn_once
-from cpms.experiment.report.generic.flaws import exact, flawed_in_words, wrong_in_words
+from cpms.experiment.report.generic.contestants import alike_in_words, drawn_once
+from cpms.experiment.report.generic.flaws import exact, flawed_in_words, is_unconverged, wrong_in_words
 from cpms.experiment.report.generic.parts import (
     SECONDS,
     Made,
@@ -78,7 +78,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the error, or in its place the iterations (`counts_iterations`), against the mean number of bits read."""
-    without_error, counts = exact(found), counts_iterations(found)
+    given, counts = found, counts_iterations(found)
     up = "iterations" if counts else "error"
     found = found[(found.error > 0) & (found.bits > 0) & (found[up] > 0)]
     if found.empty or (_is_of_tolerances(found) and not counts):
@@ -95,10 +95,22 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     axes = Quantities("bits", up, across, names, coloured=not counts)
     shown = found.assign(x=found.bits, y=found[up])
     figure, shown, more = _fitting(shown, several, width, base, axes)
-    against = f"{'the mean of ' if mean else ''}the bits {bits_in_words(found)}"
-    text = f"{names}, against {against}{more}{alike}{without_error}{wrong}{others}{_twice(found)}"
-    text += flawed_in_words("drawn all the same", shown, shown.flaw != "")
-    return figure, text, range_of(shown, up, f"Points of the {up}", "")
+    against = f", against {'the mean of ' if mean else ''}the bits {bits_in_words(found)}" if _has_bits(figure) else ""
+    text = f"{names}{against}{more}{alike_in_words(alike, {*shown.called})}{exact(given, {*shown.case})}"
+    text += f"{wrong}{others}{_twice(found)}{flawed_in_words('struck through', shown, is_unconverged(shown))}"
+    noun = "residual" if found.error_name.str.startswith("residual").all() and not counts else up
+    return figure, text, range_of(shown, up, f"Points of the {noun}", "") + _struck(shown)
+
+
+def _has_bits(figure: Figure) -> bool:
+    """Return whether an axis has bits; rows of contestants may have them as colours alone."""
+    return any("bits" in text for text in [figure.get_supxlabel(), *(axes.get_xlabel() for axes in figure.axes)])
+
+
+def _struck(shown: pd.DataFrame) -> str:
+    """Return a sentence of an alternative text about results that did not converge."""
+    count = int(is_unconverged(shown).sum())
+    return f" Struck through are {count} of these, which did not converge." if count else ""
 
 
 def _twice(found: pd.DataFrame) -> str:

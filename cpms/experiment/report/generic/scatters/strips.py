@@ -15,11 +15,18 @@ import pandas as pd
 
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import panels
-from cpms.experiment.report.generic.flaws import is_wrong
+from cpms.experiment.report.generic.flaws import is_unconverged, is_wrong
 from cpms.experiment.report.generic.multiples import panel_inches
 from cpms.experiment.report.generic.parts import explain, fewest, lines_of_names, of_one_colour
 from cpms.experiment.report.generic.scatters.choice import spread
-from cpms.experiment.report.generic.scatters.marks import Quantities, bits_axis, keep_on_page, logarithmic_ends
+from cpms.experiment.report.generic.scatters.marks import (
+    Quantities,
+    bits_axis,
+    keep_on_page,
+    key_of_struck,
+    logarithmic_ends,
+    strike,
+)
 from cpms.experiment.report.generic.speedup import in_common
 from cpms.experiment.report.generic.words import all_of, case_words, cases_in_words
 from cpms.experiment.report.page import nested, room
@@ -92,6 +99,8 @@ def strips(
             wrong = part[is_wrong(part)] if axes.up == "error" and column == "y" else part[:0]
             for each in wrong.y:
                 nested.ring(panel, (each, place), NEUTRAL)
+            for each in part.y[is_unconverged(part)] if column == "y" else ():
+                strike(panel, (each, place))
             if medians_too:
                 panel.plot(part[column].median(), place, **_MEDIAN)
         panel.grid(axis="y")
@@ -103,6 +112,7 @@ def strips(
         for tol, shape in shapes.items()
     }
     looks |= {"median": _MEDIAN} if medians_too else {}
+    looks |= key_of_struck(shown)
     entries = panels.key(shown.fewest_bits if len(shades) > 1 else (), lines=looks)
     if entries:
         explain(figure, entries, below=not both)
