@@ -136,7 +136,7 @@ def test_stages_are_timed_on_a_gpu(gpu_backend, monkeypatch):
 
 PARTS_MS = {"product": 0.5, "dangling": 0.05, "update": 0.2, "distance": 0.1, "sweep": 0.9}
 PRODUCT = {"engine": "coo_streams", "storage": "fp64", "layout": "coo", "bits": 64}
-ROW = {"status": "ok", "gpu": "a GPU", "nodes": 1000, "edges": 5000, "copy_gbps": 2.0, "cell": "0"}
+ROW = {"status": "ok", "gpu": "a GPU", "nodes": 1000, "edges": 5000, "copy_gbps": 2.0, "cell": "0", "samples": 11}
 
 
 def timed(took_ms):

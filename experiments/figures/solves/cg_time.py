@@ -46,8 +46,8 @@ def show(rows, out):
         caption=f"{what}, random right-hand sides: SciPy's median time over that of ours, a whole call each, "
         f"ours with its certificate. {threads}. Diamonds: geometric means, with 95 % bootstrap "
         f"intervals where five or more; dots above them {(~held).sum()} matrices that the solver was tuned on{of_held}"
-        ". Colour: the fewest bits of a vector's value that iterations read. Thin lines: least to most of pairs of "
-        "calls in turn",
+        ". By auto: matrices, too, in the fewest bits that hold them, diffusion in float32. Colour: the fewest bits of "
+        "a vector's value that iterations read. Thin lines: least to most of pairs of calls in turn",
         timed="whole",
     )
 

@@ -22,5 +22,5 @@ def show(rows, out):
         called="cuSPARSE with cuBLAS",
         names=NAMES,
         caption="Conjugate gradients with vectors of so many bits against cuSPARSE with cuBLAS in float64",
-        more=". Lossless: the format of fewest bits that holds the matrix exactly, as in the rows below",
+        more=". Lossless: A in the fewest bits that hold it, as below, where diffusion is in float32",
     )
