@@ -170,8 +170,18 @@ def bits_axis(panel: Axes, found: pd.DataFrame, step: float | None = None) -> No
 
     low, high = float(found.x.min()), float(found.x.max())
     panel.set_xlim(low - _MARGIN * (high - low), high + _MARGIN * (high - low))
-    own = 16.0 if high - low > 24 else 8.0 if high - low > 10 else 4.0
-    panel.xaxis.set_major_locator(MultipleLocator(step or own))
+    panel.xaxis.set_major_locator(MultipleLocator(step or _step_of_bits(*panel.get_xlim())))
+
+
+def _step_of_bits(low: float, high: float) -> float:
+    """Return the largest distance of ticks of which an axis has three, but 4 bits at least.
+
+    Examples
+    --------
+    >>> _step_of_bits(15.0, 65.0), _step_of_bits(35.0, 65.0), _step_of_bits(30.0, 34.0)
+    (16.0, 8.0, 4.0)
+    """
+    return next((step for step in (16.0, 8.0) if high // step + -low // step >= 2), 4.0)
 
 
 def logarithmic_ends(values: pd.Series[float]) -> tuple[float, float]:
