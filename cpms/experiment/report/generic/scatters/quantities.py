@@ -68,11 +68,13 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     if not _relates(found[spread].traffic):
         return None
     names, shown = captions.in_words(found.traffic_name), found.assign(x=found.traffic, y=found.seconds)
-    axes = Quantities("bytes", "time", names, "time")
+    of_queries = {*found.kind} == {"ppr"}
+    axes = Quantities("bytes", "time", names, "time of a query" if of_queries else "time")
     figure, shown, more = _fitting(shown, spread, width, baseline_of(found, baseline), axes)
     lacking_names = all_or_count(map(str, unknown.index[unknown])) if unknown.any() else ""
     without = f"; not drawn: {lacking_names}, of which rows do not hold these bytes" if lacking_names else ""
-    text = f"median time against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
+    time = "time of a query (of a batch: its time over its queries)" if of_queries else "time"
+    text = f"median {time} against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
     return figure, text, range_of(shown, "seconds", "Points of the time", "s")
 
 
