@@ -98,10 +98,11 @@ def matrix(
     """
     given = given_matrix(A.source if isinstance(A, StoredMatrix) else A, shape)
     layout = layout_of(layout)
-    require_one_of("indices", indices := str(indices), (*INDICES, "compressed"))
+    indices = str(indices) if isinstance(indices, int | np.integer) and indices in (32, 64) else indices
+    require_one_of("indices", indices, (*INDICES, "compressed"))
     require_one_of("compute", compute, get_args(Compute))
     require_one_of("scaling", scaling, get_args(Scaling))
-    name = product_engines.chosen(engine)
+    name, indices = product_engines.chosen(engine), str(indices)
     chosen = storage_of(storage, given)
     if given.values is None:
         request = ProductRequest(None, layout, indices, compute, scaling)
