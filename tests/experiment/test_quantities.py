@@ -64,5 +64,5 @@ def test_residuals_do_not_lie_on_an_axis_of_errors(count):
     rows += [row_of(place, {"residual_l1": 1e-3}) for place in range(6, 6 + count)]
     figure, caption, _ = made_of(rows, "error")
     assert sum(len(points_of(axes)) for axes in figure.axes) == 6
-    assert caption.startswith("error, 1-norm, against the bits read;")
+    assert caption.startswith("error, 1-norm, from a float64 reference answer, against the bits read;")
     assert f"; not drawn: {count} result{'s' * (count > 1)} with residual, 1-norm alone" in caption
