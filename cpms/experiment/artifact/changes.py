@@ -21,7 +21,7 @@ NUMBERS = "numbers.tex"
 def digests(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of the rows, programs, figures and numbers of an artifact by the path in it."""
     inside = [path for name in _FOLDERS for path in sorted((folder / name).rglob("*")) if path.is_file()]
-    return {path.relative_to(folder).as_posix(): _digest(path) for path in [*inside, folder / NUMBERS]}
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in [*inside, folder / NUMBERS]}
 
 
 def of_files(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -30,7 +30,7 @@ def of_files(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
     for name, digest in {**manifest["sha256"], **packed}.items():
         path = folder / name
         if path.is_file():
-            if _digest(path) != digest:
+            if file_digest(path) != digest:
                 yield f"changed since the artifact was made: {name}"
         elif not name.startswith("figures/"):
             yield f"missing: {name}"
@@ -56,5 +56,6 @@ def of_numbers(given: str, by_rows: str) -> Iterator[str]:
     yield f"{NUMBERS} is not that of the rows{which}{others}"
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -11,7 +11,6 @@ program. Nothing is measured; the cost is that of the figures.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import sys
@@ -268,7 +267,7 @@ def _entry(path: Path, rows: Iterable[Row]) -> texts.Entry:
     own = [row for row in rows if row["cell"] in set(cells)]
     return {
         "file": path.name,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "sha256": changes.file_digest(path),
         "experiments": list(dict.fromkeys(row["experiment"] for row in own)),
         "cells": cells,
         "commits": sorted({commit for row in own if (commit := commit_of(row))}),
