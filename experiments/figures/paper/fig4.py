@@ -183,9 +183,8 @@ def _figure(drawn, out, refused):
         for place, graph in enumerate(graphs):
             if not ((drawn.graph == graph) & (drawn.layout == layout)).any():
                 needed, _ = refused.get((graph, layout), (None, None))
-                panels.note(
-                    panel, place, "no rows" if needed is None else f"needs\n{_bytes(needed)}", shades[place % 2]
-                )
+                missing = "no rows" if needed is None else f"needs {_bytes(needed)}"
+                panels.note(panel, place, missing, shades[place % 2])
         panels.unity(panel)
         panels.named_rows(panel, names)
         panels.bands(panel, len(names))
