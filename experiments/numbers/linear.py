@@ -3,6 +3,7 @@
 from itertools import compress
 from statistics import median
 
+from cpms.experiment.kinds.honesty import is_on_gpu
 from cpms.experiment.pages.numbers import counted, ratio, spread
 from cpms.experiment.report.solve_tables import HELD_OUT
 from cpms.experiment.rows.products import FAMILIES, fastest
@@ -374,7 +375,7 @@ def honesty(rows):
         for solver in cells[0]["counts"]:
             called, wrong = (sum(row["counts"][solver][what] for row in cells) for what in ("converged", "wrong"))
             key = f"{experiment}.{solver.replace(' ', '-')}"
-            of = f"{solver} on {'a GPU' if solver.startswith('cupy') else 'processors'}, of {systems:,} systems"
+            of = f"{solver} on {'a GPU' if is_on_gpu(solver) else 'processors'}, of {systems:,} systems"
             yield counted(f"{key}.called", f"called converged by {of}", "systems", called, cells, experiment)
             what = f"of these, with a residual above the tolerance: {of}"
             yield counted(f"{key}.wrong", what, "systems", wrong, cells, experiment)

@@ -176,11 +176,21 @@ def test_most_wrong_answers_of_scipy_are_of_systems_whose_squares_leave_float64(
     assert wrong["scipy cg"][1] > 2 * wrong["scipy cg"][0]
 
 
-def test_solvers_of_a_library_that_is_not_there_are_unavailable(monkeypatch):
+@pytest.mark.parametrize("way", ["cupy cg", "cpms cuda auto"])
+def test_solvers_on_a_gpu_that_is_not_there_are_unavailable(monkeypatch, way):
     monkeypatch.setattr(type(engines.get_any("cuda")), "missing", lambda _: "CuPy is not installed")
-    given = honesty.Config(name="x", kind="honesty", systems=1, ways=["cupy cg"])
-    with pytest.raises(UnavailableError, match="solvers of CuPy cannot run here: CuPy is not installed"):
+    given = honesty.Config(name="x", kind="honesty", systems=1, ways=["scipy cg", way])
+    with pytest.raises(UnavailableError, match=f"^{way} cannot run here: CuPy is not installed"):
         honesty.Context(given).measure(given.cells()[0])
+
+
+@pytest.mark.gpu
+def test_our_answers_on_a_gpu_are_never_wrong():
+    ways = ["cpms cuda auto", "cpms cuda gmres"]
+    given = honesty.Config(name="x", kind="honesty", systems=24, largest=60, max_iterations=100, ways=ways)
+    counts = honesty.Context(given).measure(given.cells()[0])["counts"]
+    assert counts["cpms cuda auto"]["converged"] > 8
+    assert [each["wrong"] for each in counts.values()] == [0, 0]
 
 
 def test_ways_take_turns_and_whole_calls_are_timed(tmp_path):

@@ -28,8 +28,8 @@ _RESTART = 20
 """Iterations between restarts of SciPy's GMRES, whose ``maxiter`` counts restarts."""
 
 
-def _ours(method: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
-    found = solve(system.A, system.b, tol=system.tol, method=method, engine="cpu", max_iterations=most)
+def _ours(method: str, engine: str, system: Fuzzed, most: int) -> tuple[Any, bool]:
+    found = solve(system.A, system.b, tol=system.tol, method=method, engine=engine, max_iterations=most)
     return found.x, found.converged
 
 
@@ -53,12 +53,14 @@ def _of_library(name: str, method: str, system: Fuzzed, most: int) -> tuple[Any,
 
 
 _WAYS: dict[str, Callable[[Fuzzed, int], tuple[Any, bool]]] = {
-    "cpms auto": partial(_ours, "auto"),
-    "cpms gmres": partial(_ours, "gmres"),
+    "cpms auto": partial(_ours, "auto", "cpu"),
+    "cpms gmres": partial(_ours, "gmres", "cpu"),
     "scipy cg": partial(_of_library, "scipy", "cg"),
     "scipy gmres": partial(_of_library, "scipy", "gmres"),
     "cupy cg": partial(_of_library, "cupy", "cg"),
     "cupy gmres": partial(_of_library, "cupy", "gmres"),
+    "cpms cuda auto": partial(_ours, "auto", "cuda"),
+    "cpms cuda gmres": partial(_ours, "gmres", "cuda"),
 }
 _DEFAULT = list(_WAYS)[:4]
 
@@ -91,8 +93,8 @@ class Context(Stateless):
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Count answers that solvers report as converged, and those of them that are wrong."""
         ways = {name: _WAYS[name] for name in cell.get("ways", _DEFAULT)}
-        if any(name.startswith("cupy") for name in ways) and (missing := engines.get_any("cuda").missing()):
-            raise UnavailableError(f"solvers of CuPy cannot run here: {missing}")
+        if (on_device := [name for name in ways if is_on_gpu(name)]) and (missing := engines.get_any("cuda").missing()):
+            raise UnavailableError(f"{', '.join(on_device)} cannot run here: {missing}")
         counts = {name: {"converged": 0, "wrong": 0, "ties": 0, "worst": 0.0} for name in ways}
         for seed in range(cell["first"], cell["first"] + cell["systems"]):
             system = fuzzed(seed, cell["largest"])
@@ -106,6 +108,17 @@ class Context(Stateless):
                     found["ties"] += int(1.0 < over <= 1.0 + _TIE)
                     found["worst"] = max(found["worst"], over if np.isfinite(over) else 1e308)
         return {"counts": counts}
+
+
+def is_on_gpu(way: str) -> bool:
+    """Return whether a solver takes its answers on a GPU.
+
+    Examples
+    --------
+    >>> [is_on_gpu(each) for each in ("cpms auto", "cupy cg", "cpms cuda auto")]
+    [False, True, True]
+    """
+    return way.startswith(("cupy ", "cpms cuda "))
 
 
 def relative_residual(system: Fuzzed, x: Any) -> float:
