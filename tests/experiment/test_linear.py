@@ -184,13 +184,11 @@ def test_solvers_on_a_gpu_that_is_not_there_are_unavailable(monkeypatch, way):
         honesty.Context(given).measure(given.cells()[0])
 
 
-@pytest.mark.gpu
-def test_our_answers_on_a_gpu_are_never_wrong():
-    ways = ["cpms cuda auto", "cpms cuda gmres"]
-    given = honesty.Config(name="x", kind="honesty", systems=24, largest=60, max_iterations=100, ways=ways)
-    counts = honesty.Context(given).measure(given.cells()[0])["counts"]
-    assert counts["cpms cuda auto"]["converged"] > 8
-    assert [each["wrong"] for each in counts.values()] == [0, 0]
+def test_our_answers_on_a_device_are_never_wrong(monkeypatch, device):
+    monkeypatch.setattr(type(engines.get_any("cuda")), "missing", lambda _: None)
+    given = honesty.Config(name="x", kind="honesty", systems=8, largest=40, max_iterations=60, ways=["cpms cuda gmres"])
+    found = honesty.Context(given).measure(given.cells()[0])["counts"]["cpms cuda gmres"]
+    assert (found["converged"] > 2, found["wrong"]) == (True, 0)
 
 
 def test_ways_take_turns_and_whole_calls_are_timed(tmp_path):
