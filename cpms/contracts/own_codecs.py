@@ -38,11 +38,12 @@ def codec_refusal(name: str, takes: TakesCodecs, storage: Any) -> str | None:
     >>> codec_refusal("scipy", "none", cpms.format_named("posit16"))
     'engine scipy has no code for posit16, a format with a codec of its own; use reference, cpu or cuda'
     >>> codec_refusal("cuda", "cuda", cpms.format_named("seg24-40"))
-    'engine cuda has no segments of 24 bits, which seg24-40 has; use engine cpu'
+    'engine cuda has no segments of 24 bits, which seg24-40 has; use cpms8, read by bytes, or engine cpu'
     """
     odd = sorted(set(storage.widths) - set(DEVICE_WIDTHS)) if isinstance(storage, SegmentFormat) else []
     if takes == "cuda" and odd:
-        return f"engine {name} has no segments of {odd[0]} bits, which {storage.name} has; use engine cpu"
+        what = f"engine {name} has no segments of {odd[0]} bits, which {storage.name} has"
+        return f"{what}; use cpms8, read by bytes, or engine cpu"
     if not isinstance(storage, Format) or not has_own_codec(storage):
         return None
     if takes == "none":

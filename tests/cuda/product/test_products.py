@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -248,6 +250,17 @@ def test_cusparse_multiplies_matrices_with_indices_of_64_bits(gpu_backend, layou
     x = np.random.default_rng(0).standard_normal(uneven().shape[1])
     A = cpms.matrix(in_64_bits(uneven()), layout=layout, engine="cusparse")
     np.testing.assert_allclose(A @ x, uneven() @ x, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.gpu
+def test_solvers_of_cupy_take_a_matrix(gpu_backend):
+    arrays, linalg = import_module("cupy"), import_module("cupyx.scipy.sparse.linalg")
+    poisson = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+    A, b = cpms.matrix(poisson, storage="cpms4", engine="cuda"), arrays.ones(50)
+    for given in (A, linalg.aslinearoperator(A)):
+        x, status = linalg.cg(given, b)
+        assert status == 0
+        np.testing.assert_allclose(poisson @ x.get(), b.get(), atol=1e-4)
 
 
 def test_layouts_that_are_not_there_are_a_sentence():
