@@ -17,7 +17,7 @@ from cpms.backends.cuda.batch import power
 from cpms.backends.cuda.batch.power import CudaBatch
 from cpms.backends.cuda.batch.refinement import CudaRefinementBatch
 from cpms.backends.cuda.device_engine import DeviceEngine
-from cpms.backends.cuda.kernels import streaming, template
+from cpms.backends.cuda.kernels import streaming
 from cpms.backends.cuda.reduction import reduced_refinement
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
@@ -222,7 +222,7 @@ class CudaEngine(DeviceEngine):
         """Compile the kernels for the levels of the paper's precision rule, and build the matrix on the device."""
         self.require_supported(problem, storage, layout)
         kernel = self.kernel(problem.graph, layout)
-        current().compile(needed_variants(kernel, storage, pattern=layout == "pattern"))
+        current().compile(streaming.composed_sweeps(kernel, storage, pattern=layout == "pattern"))
         needed_bytes = device_bytes(problem.graph, storage, layout)
         with current().memory_for(f"{problem.graph.name} in layout {layout!r}", needed_bytes):
             reordering = None
@@ -256,15 +256,6 @@ ENGINES = (
     CudaEngine("cuda_thread_rows", ("power",), thread_rows=True),
     CudaEngine("cuda_balanced_rows", ("power",), thread_rows=False),
 )
-
-
-def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[template.Variant]:
-    """Return the kernels for all levels of the controllers in `cpms.precision.controllers`; see `streaming.levels`."""
-    wanted = [*template.PADDED_CSR, *streaming.conversions(storage), *streaming.conversions(FP64)]
-    for read, write in streaming.levels(storage):
-        wanted.extend(streaming.sweep(kernel, storage, read, write, pattern=pattern))
-    wanted.extend(streaming.scale(storage, count) for count in range(1, storage.segments + 1))
-    return [*wanted, *streaming.float64_sweep(kernel, storage, pattern=pattern)]
 
 
 def _build(kernel: str, graph: Graph, storage: Format | None, reordering: Reordering | None) -> Matrix:

@@ -15,7 +15,6 @@ from cpms.backends.cuda.runtime import compile as compiling
 from cpms.backends.cuda.runtime.backend import Backend
 from cpms.backends.cuda.runtime.current import using
 from cpms.base.errors import CpmsError
-from cpms.engines import cuda
 from cpms.formats.formats import CPMS2, E5M2, FP16, FP32, FP64, SegmentFormat
 from cpms.graph.graph import Graph
 
@@ -160,7 +159,7 @@ def test_engines_ask_for_nothing_else():
         for layout in engines.get_any("cuda").layouts:
             for engine in (engines.get_any("cuda_thread_rows"), engines.get_any("cuda_balanced_rows")):
                 kernel = engine.kernel(graph, layout)
-                wanted = cuda.needed_variants(kernel, storage, pattern=layout == "pattern")
+                wanted = streaming.composed_sweeps(kernel, storage, pattern=layout == "pattern")
                 assert {variant.symbol for variant in wanted} <= known
 
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cpms.backends.cuda.kernels.template import Variant, _bool, _direction, _matrix, is_whole, storage_type
+from cpms.backends.cuda.kernels.template import (
+    PADDED_CSR,
+    Variant,
+    _bool,
+    _direction,
+    _matrix,
+    is_whole,
+    storage_type,
+)
 from cpms.formats.formats import FP64, Format, SegmentFormat
 
 BLOCKS, FEW_BLOCKS = 4, 3
@@ -202,3 +210,12 @@ def float64_sweep(kernel: str, storage: Format, *, pattern: bool) -> Iterator[Va
     yield difference(FP64, 1, 1, pattern=pattern)
     yield selected_sum(FP64, 1)
     yield scale(FP64, 1)
+
+
+def composed_sweeps(kernel: str, storage: Format, *, pattern: bool) -> list[Variant]:
+    """Return the kernels of power iteration at all `levels`, with a sparse product of one kernel."""
+    wanted = [*PADDED_CSR, *conversions(storage), *conversions(FP64)]
+    for read, write in levels(storage):
+        wanted.extend(sweep(kernel, storage, read, write, pattern=pattern))
+    wanted.extend(scale(storage, count) for count in range(1, storage.segments + 1))
+    return [*wanted, *float64_sweep(kernel, storage, pattern=pattern)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from cpms.backends.cuda.kernels import template
+from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.persistent import (
     ALL_BLOCKED,
@@ -23,7 +23,7 @@ from cpms.backends.cuda.kernels.persistent import (
     persistent_refine,
 )
 from cpms.backends.cuda.kernels.template import Variant
-from cpms.formats.formats import E5M2, FP16
+from cpms.formats.formats import E5M2, FP16, FP64
 
 Unit = tuple[Variant, ...]
 
@@ -65,8 +65,16 @@ def units_of(variants: Iterable[Variant]) -> list[Unit]:
 
 
 def common_units() -> list[Unit]:
-    """Return the units of calls with default arguments on one GPU: edges to ranks by both methods, certified."""
-    return [*_STEPS, *((variant,) for variant in dict.fromkeys(_persistent()))]
+    """Return the units of calls with default arguments on one GPU: edges to ranks by both methods, certified.
+
+    Power iteration has persistent kernels and, on engine ``cuda``, composed sweeps.
+    """
+    composed = [
+        unit
+        for kernel in template.PRODUCTS["pattern"]
+        for unit in units_of(streaming.composed_sweeps(kernel, FP64, pattern=True))
+    ]
+    return list(dict.fromkeys([*_STEPS, *((variant,) for variant in _persistent()), *composed]))
 
 
 def _persistent() -> Iterator[Variant]:
