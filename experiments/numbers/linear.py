@@ -195,39 +195,6 @@ def _share(way, copied):
     return way["bytes_read"] / way["solve_s"] / copied / 1e7
 
 
-def kernels_of_cg(rows):
-    """Yield shares of a copy's bandwidth of the kernels of an iteration, each timed alone, and of their sum."""
-    every = rows.measured("gpu_cg_kernels")
-    for prefix, note, is_held in (("cg.kernels", "", False), ("cg.kernels.held", ", held out", True)):
-        cells = [row for row in every if row["graph"].startswith(HELD_OUT["gpu_cg_kernels"]) is is_held]
-        for storage, vectors in (("fp64", "fp64"), ("auto", "fp64"), ("auto", "fp32"), ("auto", "bfp16")):
-            shares = [(row, _kernel_shares(row, storage, vectors)) for row in cells]
-            for stage in ("product", "curvature", "update", "direction", "solution", "iteration"):
-                found = [(row, each[stage]) for row, each in shares if stage in each]
-                if not found or (is_held and stage != "iteration"):
-                    continue
-                chosen, values = zip(*found, strict=True)
-                matrices = f"{len(values)} {'matrix' if len(values) == 1 else 'matrices'}{note}"
-                stored = "plain float64" if storage == "fp64" else f"lossless values, vectors in {vectors}"
-                called = "kernels of an iteration" if stage == "iteration" else f"{stage} alone"
-                what = f"conjugate gradients, {called}, {stored}: least bytes over time, share of a copy, {matrices}"
-                of = "mean" if len(values) > 1 else "median"
-                yield spread(f"{prefix}.{storage}.{vectors}.{stage}", what, "%", values, chosen, "cg_kernels", of=of)
-
-
-def _kernel_shares(row, storage, vectors):
-    """Return the share of a copy of each kernel of a way in percent, and that of all with an eighth of the solution."""
-    kernels = [each for each in row["contestants"] if (each["storage"], each["vectors"]) == (storage, vectors)]
-    weights = [0.125 if each["stage"] == "solution" else 1.0 for each in kernels]
-    moved, took_ms = (
-        sum(weight * each[key] for weight, each in zip(weights, kernels, strict=True))
-        for key in ("least_bytes", "median_ms")
-    )
-    rates = {each["stage"]: each["bandwidth_gbps"] for each in kernels}
-    rates |= {"iteration": moved / took_ms / 1e6} if kernels else {}
-    return {stage: 100.0 * rate / row["copy_gbps"] for stage, rate in rates.items()}
-
-
 def gmres(rows):
     """Yield GMRES(100) by the format of its basis: against CuPy's, and a basis of few bits against one of float64."""
     held = rows.measured("gpu_gmres_time")
@@ -382,6 +349,6 @@ def honesty(rows):
 
 
 NUMBERS = [
-    suites, conjugate_gradients, gains_of_cg, gains_of_vectors, preconditioned, gmres, shares, kernels_of_cg, bases,
+    suites, conjugate_gradients, gains_of_cg, gains_of_vectors, preconditioned, gmres, shares, bases,
     bits_of_cg, on_threads, honesty,
 ]  # fmt: skip

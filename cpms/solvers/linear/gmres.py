@@ -136,18 +136,23 @@ def gmres(task: SolveTask, x: Any, *, restart: int = RESTART) -> SolveStatus:
     return SolveStatus.CONVERGED
 
 
-def _cycle(task: SolveTask, x: Any, r: Any, beta: float, steps: ArnoldiSteps, restart: int, reached: float) -> float:
-    """Do one cycle, which updates x; return the reduction of the residual by the least-squares problem.
-
-    It begins at the residual r of x, whose 2-norm is ``beta``; r is overwritten.
-    """
+def cycle_limits(task: SolveTask, beta: float, restart: int, reached: float = 0.0) -> ArnoldiCycle:
+    """Return the limits of a cycle from a residual of 2-norm ``beta`` on; ``reached`` is the reduction by the last."""
     floor = max(task.goal / beta, _PROGRESS * reached, 2.0 ** -_most_digits(task.formats))
     enough = floor * beta if floor > task.goal / beta else _NEAR * task.goal
 
     def stored_as(rho: float) -> StoredAs:
         return choice(task.formats, math.ceil(-math.log2(min(0.5, floor / rho))) if rho > 0.0 else 1)
 
-    steps.begin(r, beta, ArnoldiCycle(enough, min(restart, task.size, task.recorder.left), stored_as, floor))
+    return ArnoldiCycle(enough, min(restart, task.size, task.recorder.left), stored_as, floor)
+
+
+def _cycle(task: SolveTask, x: Any, r: Any, beta: float, steps: ArnoldiSteps, restart: int, reached: float) -> float:
+    """Do one cycle, which updates x; return the reduction of the residual by the least-squares problem.
+
+    It begins at the residual r of x, whose 2-norm is ``beta``; r is overwritten.
+    """
+    steps.begin(r, beta, cycle_limits(task, beta, restart, reached))
     count, left = 0, beta
     while found := steps.run():
         for step in found:

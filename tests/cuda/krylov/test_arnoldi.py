@@ -16,7 +16,7 @@ from cpms.contracts.linear_solve import Preconditioner, Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
 from cpms.formats.block_float import BFP16, BFP32
 from cpms.formats.formats import FP16, FP32, FP64
-from cpms.solvers.linear.gmres import gmres
+from cpms.solvers.linear.gmres import cycle_limits, gmres
 from cpms.sources.matrices.stencils import stencil
 from cpms.sparse.matrix import Matrix
 from cpms.storage.device import copy_to_host, to_device
@@ -152,3 +152,32 @@ def test_solves_on_a_gpu(gpu_backend, name):
     matrix = Matrix.from_scipy(stencil(7, 40))
     task, b = a_task(name, matrix, goal=1e-9)
     residuals(task, matrix, b, 100)
+
+
+@pytest.mark.parametrize("name", ["fp64", "blocks"])
+def test_bytes_of_the_parts_of_a_step_are_those_that_the_step_reports(device, name):
+    matrix, count = Matrix.from_scipy(stencil(5, 9)), 12
+
+    def steps(most):
+        task, _ = a_task(name, matrix)
+        made = CudaArnoldi(task.stored, task, count + 1)
+        r, size = task.residual(task.zeros())
+        made.begin(r, size, cycle_limits(task, size, most))
+        found = []
+        while more := made.run():
+            found += more
+        return made, found
+
+    made, done = steps(count)
+    assert len(done) == count
+    launches = made.stages()
+    again, further = steps(count + 1)
+    bits = further[-1].bits or 2 * sum(again.bits[:-1])
+    padded = 256
+    in_basis = made.stage_bytes["dots"] + made.stage_bytes["combination"] - 3 * 8 * padded
+    assert 8 * in_basis == bits * padded
+    assert made.stage_bytes["store"] == padded * (8 + made.bits[-1] // 8 + (8 if name == "blocks" else 0))
+    # The parts in their order are a step: its vector is that of the step itself.
+    for launch in launches.values():
+        launch()
+    np.testing.assert_allclose(copy_to_host(made._w), copy_to_host(again._w), atol=1e-12)

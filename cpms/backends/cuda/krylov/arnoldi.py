@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, Lay
 from cpms.backends.cuda.runtime.backend import MAX_ASYNC_NUMBERS, THREADS
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.structs import filled
+from cpms.base.errors import UnsupportedError
 from cpms.contracts.arnoldi import CANCELLED, ArnoldiCycle, ArnoldiStep, ArnoldiSteps, StoredAs
 from cpms.contracts.linear_solve import SolveTask
 from cpms.formats.block_float import BlockFloatFormat
@@ -122,6 +124,8 @@ class CudaArnoldi(ArnoldiSteps):
         sizes = {"rows": self._rows, "padded": padded, "blocks": self._blocks_of_dots, "layers": 1, "spared": OF_DOTS}
         width = 0 if self._layer is None else self._layer.width
         self._packed = filled(ARNOLDI, **arrays, **sizes, width=width)
+        self.stage_bytes: dict[str, int] = {}
+        """The bytes that each of `stages` reads and writes, set by it."""
 
     def begin(self, r: Any, size: float, cycle: ArnoldiCycle) -> None:
         """Upload the limits of the cycle, and store r / ||r|| as the first vector."""
@@ -213,29 +217,86 @@ class CudaArnoldi(ArnoldiSteps):
         packed["x"] = address
         launch()
 
+    def stages(self) -> dict[str, Callable[[], None]]:
+        """Return a launch of each part of the step after the last one alone, in their order.
+
+        Launches read the vectors that the steps of a cycle have left in memory, and change none but w and the last of
+        them. The combination is without the rotation that its last block does in a step. There is no preconditioner.
+        """
+        backend, count = current(), self._done + 1
+        self._waiting.clear()
+        self._basis.cut(self._done)
+        backend.clear(self._numbers[:1])
+        store = self._next(_FIRST)
+        store()
+        found: dict[str, Callable[[], None]] = {
+            "product": self._multiply,
+            "dots": partial(self._dots, _FIRST),
+            "coefficients": partial(self._sum_dots, _FIRST),
+            "combination": partial(self._combine, _FIRST, count, rotates=False),
+            "store": store,
+        }
+        # The device chooses the layers that a step reads, so that one step is done to count them.
+        state = self._numbers[: len(_STATE)].copy()
+        self._multiply()
+        self._pass(_FIRST)
+        if backend.to_host(self._numbers[:1])[0] == _SECOND:
+            raise UnsupportedError("parts are timed of a step with one pass of Gram-Schmidt, and this one has two")
+        entry = backend.to_host(self._numbers[len(_STATE) :]).reshape(-1, len(_ENTRY))[self._done]
+        self._numbers[: len(_STATE)] = state
+        found["dots"]()
+        of_dots = float(backend.to_host(self._numbers[: len(_STATE)])[-1])
+        self._numbers[: len(_STATE)] = state
+        self.stage_bytes = self._bytes(int(of_dots), int(entry[5] - of_dots))
+        return found
+
+    def _bytes(self, of_dots: int, of_combination: int) -> dict[str, int]:
+        """Return the bytes of the parts of a step, given how many vectors, or layers of them, two parts read."""
+        length = self._basis.length
+        of_all, last, w = sum(self.bits) * length // 8, self.bits[-1] * length // 8, 8 * length
+        layer, total, v = 0, 0, self.bits[-1] * self._task.size // 8
+        if self._layer is not None:
+            layer, total, v = self._layer.width * length // 8, w, 8 * self._task.size
+        return {
+            "product": self._operator.bytes_read(self._task.read) + v + 8 * self._task.size,
+            "dots": w + (of_dots * layer or of_all),
+            "coefficients": 8 * of_dots * self._blocks_of_dots,
+            "combination": 2 * w + (of_combination * layer or of_all),
+            "store": w + last + total,
+        }
+
     def _pass(self, mode: int) -> None:
         """Enqueue a pass of Gram-Schmidt."""
-        together = self._together(len(self.bits))
-        for runs in together:
+        self._dots(mode)
+        self._sum_dots(mode)
+        self._combine(mode, len(self.bits))
+
+    def _dots(self, mode: int) -> None:
+        for runs in self._together(len(self.bits)):
             self._of("dots", runs[0], mode, self._blocks_of_dots).on(runs, len(self.bits))
+
+    def _sum_dots(self, mode: int) -> None:
         if ("parts", mode) not in self._launches:
             blocks = -(-32 * (self._rows + 1) // THREADS)
             self._launches["parts", mode] = _Launch(ARNOLDI_PARTS, blocks, self._with(mode=mode))
-        self._launches["parts", mode].on(together[0], len(self.bits))
-        self._combine(mode, len(self.bits))
+        self._launches["parts", mode].on(self._together(len(self.bits))[0], len(self.bits))
 
     def _together(self, count: int) -> list[list[Run]]:
         """Return the runs of the first ``count`` vectors by launches: one run each, or all layers in one launch."""
         runs = [run for run in self._basis.runs if run.first < count]
         return [[run] for run in runs] if self._layer is None else [runs]
 
-    def _combine(self, mode: int, count: int) -> None:
+    def _combine(self, mode: int, count: int, *, rotates: bool = True) -> None:
         together = self._together(count)
         for runs in together:
-            last = int(mode != _ANY and runs is together[-1])
+            last = int(rotates and mode != _ANY and runs is together[-1])
             self._of("combine", runs[0], mode, self._blocks, last).on(runs, count)
 
     def _store(self, mode: int) -> None:
+        self._next(mode)()
+
+    def _next(self, mode: int) -> Callable[[], None]:
+        """Allocate the next vector, and return the launch that stores it."""
         rho = self._residual / self._size
         if self._layer is None:
             chosen = self._cycle.stored_as(rho)
@@ -249,7 +310,7 @@ class CudaArnoldi(ArnoldiSteps):
             packed = self._with(mode=mode, sum=0 if self._layer is None else current().address(self._sum))
             variant = arnoldi_pass("store", chosen.storage, chosen.segments or 1)
             self._launches[key] = _Launch(variant, self._blocks, packed)
-        self._launches[key].into(places)
+        return partial(self._launches[key].into, places)
 
     def _of(self, name: str, run: Run, mode: int, blocks: int, last: int = 0) -> _Launch:
         key = name, run.storage, run.segments, mode, last

@@ -90,11 +90,11 @@ class Run:
 class Basis:
     """The vectors of a cycle in their formats, at most ``most``.
 
-    ``bits`` holds the bits of a value of each vector.
+    ``length`` is that of each vector, and ``bits`` holds the bits of a value of each.
     """
 
     def __init__(self, length: int, most: int) -> None:
-        self._length, self._most = length, most
+        self.length, self._most = length, most
         self._free: dict[VectorFormat | None, list[Slab]] = {}
         self.runs: list[Run] = []
         self.bits: list[int] = []
@@ -110,9 +110,7 @@ class Basis:
         """Add a vector to a run, with a free slab or a new one where the last is full; return its address."""
         if run.count == SLAB_VECTORS * len(run.slabs):
             free = self._free.setdefault(run.storage, [])
-            run.use(
-                [*run.slabs, free.pop() if free else Slab(run.storage, self._length, min(SLAB_VECTORS, self._most))]
-            )
+            run.use([*run.slabs, free.pop() if free else Slab(run.storage, self.length, min(SLAB_VECTORS, self._most))])
         run.count += 1
         return run.address
 

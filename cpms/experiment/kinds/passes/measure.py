@@ -1,19 +1,22 @@
-"""Times of each pass of an iteration of conjugate gradients on a GPU, alone, with the bytes that it moves at least.
+"""Times of each pass of an iteration of conjugate gradients or GMRES on a GPU, alone, with the bytes that it moves.
 
-Passes of all ways alternate. They work on the vectors of a solve after eight iterations. Nothing is solved: a pass that
-is launched again and again adds the same step each time.
+Passes of all ways alternate. Those of conjugate gradients work on the vectors of a solve after eight iterations, and
+those of GMRES on the basis of fifty steps. Nothing is solved: a pass that is launched again and again adds the same
+step each time. Bytes are the least that a pass can move.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, model_validator
 
 from cpms.api import product_engines
 from cpms.api.linear.choice import chosen
 from cpms.api.linear.prepared_system import PreparedSystem, widened
+from cpms.backends.cuda.krylov.arnoldi import CudaArnoldi
 from cpms.backends.cuda.krylov.cg import RING, CudaCg
 from cpms.base import work_clock
 from cpms.base.errors import UnsupportedError
@@ -24,15 +27,30 @@ from cpms.experiment.config_types import MatrixStorageOrAuto
 from cpms.experiment.linear_systems import OnSystems, SystemsConfig
 from cpms.experiment.timers import Timer, copy_rates, in_turn, with_rate
 from cpms.problems.linear_system import LinearSystem
+from cpms.solvers.linear.gmres import RESTART, cycle_limits
 
-_ENGINE, _METHOD = "cuda", "cg"
+_ENGINE = "cuda"
+_STEPS, _TOL = 50, 1e-10
+"""Steps of a cycle of GMRES before its passes are timed, and the tolerance that decides the digits of its basis."""
 
 
 class Way(Strict):
-    """Formats of the matrix's values, and of r and p."""
+    """A method, and the formats of the matrix's values and of vectors: r and p, or the basis."""
 
+    method: Literal["cg", "gmres"] = "cg"
     storage: MatrixStorageOrAuto = "auto"
-    vectors: Literal["fp64", "fp32", "bfp16"] = "fp64"
+    vectors: Literal["fp64", "fp32", "bfp16", "bfp32", "bytes", "blocks"] = "fp64"
+
+    @model_validator(mode="after")
+    def fused(self) -> Self:
+        """Refuse formats in which the passes of a method are not fused."""
+        if self.method == "cg" and self.vectors not in _OF_CG:
+            raise ValueError(f"cg has fused passes for vectors in {', '.join(_OF_CG)}, not in {self.vectors}")
+        return self
+
+
+_OF_CG = ("fp64", "fp32", "bfp16")
+"""Formats of r and p for which the passes of conjugate gradients are fused."""
 
 
 class Config(SystemsConfig):
@@ -44,7 +62,8 @@ class Config(SystemsConfig):
 
     def cells(self) -> list[Cell]:
         """Return one cell a matrix and right-hand side: the passes of its ways take turns within it."""
-        return self.cells_by_system(ways=[way.model_dump() for way in self.ways], samples=self.samples)
+        ways = [way.model_dump(exclude={"method"} if way.method == "cg" else None) for way in self.ways]
+        return self.cells_by_system(ways=ways, samples=self.samples)
 
 
 class Context(OnSystems):
@@ -68,16 +87,36 @@ class Context(OnSystems):
         return {"rows": matrix.rows, "entries": matrix.entries, **rates, "contestants": lines}
 
 
-def _prepared(system: LinearSystem, b: Floats, way: dict[str, Any]) -> tuple[dict[str, Any], CudaCg]:
+def _prepared(system: LinearSystem, b: Floats, way: dict[str, Any]) -> tuple[dict[str, Any], CudaCg | CudaArnoldi]:
     """Return the columns of a way, and its vectors after iterations."""
-    choice = widened(system, chosen(system, _METHOD, way["storage"], way["vectors"], _ENGINE))
+    method = way.get("method", "cg")
+    choice = widened(system, chosen(system, method, way["storage"], way["vectors"], _ENGINE))
     prepared = PreparedSystem.of(system, choice, _ENGINE, None)
-    exact, recorder = prepared.exact, Recorder(RING, 1.0, None, work_clock.now)
-    task = SolveTask(exact, prepared.stored, exact.upload(b), 0.0, recorder, choice.vectors, prepared.read)
-    iterations = prepared.stored.conjugate_gradients(task, task.zeros())
+    exact, count = prepared.exact, RING if method == "cg" else _STEPS
+    goal, recorder = _TOL * float(np.linalg.norm(b)), Recorder(count, 1.0, None, work_clock.now)
+    task = SolveTask(exact, prepared.stored, exact.upload(b), goal, recorder, choice.vectors, prepared.read)
+    iterations, bits = _of_cg(task) if method == "cg" else _of_gmres(task)
+    stored = "pattern" if choice.storage is None else choice.storage.name
+    return {"engine": _ENGINE, **way, "method": method, "stored_as": stored, "bits": bits}, iterations
+
+
+def _of_cg(task: SolveTask) -> tuple[CudaCg, int]:
+    """Return iterations that have been done, and the bits of r and p."""
+    iterations = task.stored.conjugate_gradients(task, task.zeros())
     if not isinstance(iterations, CudaCg):
-        raise UnsupportedError(f"passes are not fused for vectors in {way['vectors']}")
+        raise UnsupportedError("passes of cg are not fused for these formats")
     iterations.replace_residual()
     iterations.run(RING)
-    stored = "pattern" if choice.storage is None else choice.storage.name
-    return {"engine": _ENGINE, "method": _METHOD, **way, "stored_as": stored, "bits": iterations.bits}, iterations
+    return iterations, iterations.bits
+
+
+def _of_gmres(task: SolveTask) -> tuple[CudaArnoldi, int]:
+    """Return steps that have been done, and the mean bits of a value of the basis."""
+    steps = task.stored.arnoldi(task, RESTART)
+    if not isinstance(steps, CudaArnoldi):
+        raise UnsupportedError("passes of gmres are not fused for these formats")
+    r, size = task.residual(task.zeros())
+    steps.begin(r, size, cycle_limits(task, size, RESTART))
+    while steps.run():
+        pass
+    return steps, round(sum(steps.bits) / len(steps.bits))

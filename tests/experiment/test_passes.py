@@ -1,4 +1,4 @@
-"""Passes of an iteration of conjugate gradients: which are timed, their bytes and rates, and what is shown of them."""
+"""Passes of an iteration of conjugate gradients or GMRES: which are timed, their bytes and rates, and what is shown."""
 
 import json
 from types import SimpleNamespace
@@ -61,6 +61,21 @@ def test_each_pass_launches_its_kernel_alone(measured):
         assert each["turns"] == 3
 
 
+@pytest.mark.parametrize("vectors", ["fp64", "blocks"])
+def test_each_pass_of_gmres_launches_its_kernel_alone(measured, vectors):
+    found = measured(cell("stencil:points=5,side=9", [{"method": "gmres", "vectors": vectors}]))["contestants"]
+    kernels = {each["stage"]: {*each["kernels"]} for each in found}
+    assert [*kernels] == ["product", "dots", "coefficients", "combination", "store"]
+    assert [*kernels.values()][1:] == [{f"arnoldi_{each}"} for each in ("dots", "parts", "combine", "store")]
+    assert {each["method"] for each in found} == {"gmres"}
+    assert all(each["bandwidth_gbps"] > 0 for each in found)
+
+
+def test_a_method_without_fused_passes_in_a_format_is_refused_at_once():
+    with pytest.raises(ValueError, match="cg has fused passes for vectors in fp64, fp32, bfp16, not in blocks"):
+        cell("stencil:points=5,side=9", [{"vectors": "blocks"}])
+
+
 def test_rates_are_bytes_over_median_times(measured):
     row = measured(cell("stencil:points=5,side=9"))
     assert (row["rows"], row["copy_gbps"]) == (81, 4000.0)
@@ -84,12 +99,14 @@ def test_without_a_gpu_the_reason_is_said(monkeypatch):
         passes.Context(None).measure(cell("stencil:points=5,side=9"))
 
 
-def test_the_configuration_has_the_ways_of_the_experiment_of_whole_solves():
-    kernels, solves = (config.read(experiments()[name]) for name in ("gpu_cg_kernels", "gpu_cg_time"))
+@pytest.mark.parametrize("method", ["cg", "gmres"])
+def test_the_configuration_has_the_ways_of_the_experiment_of_whole_solves(method):
+    kernels, solves = (config.read(experiments()[name]) for name in (f"gpu_{method}_kernels", f"gpu_{method}_time"))
     assert all(matrices.is_name(name) for name in kernels.matrices)
     assert set(kernels.matrices) <= set(solves.matrices)
-    asked = {(way.storage, *way.vectors) for way in solves.ways if (way.engine, way.method) == ("cuda", "cg")}
+    asked = {(way.storage, *way.vectors) for way in solves.ways if (way.engine, way.method) == ("cuda", method)}
     assert {(way.storage, way.vectors) for way in kernels.ways} == asked
+    assert {way.method for way in kernels.ways} == {method}
 
 
 @pytest.mark.gpu
@@ -174,8 +191,19 @@ def test_figures_of_any_experiment_compare_within_a_pass():
     assert set(found.problem) == {f"stage={stage}" for stage in OPERATOR}
 
 
+def test_numbers_of_gmres_are_of_its_passes(tmp_path):
+    passes = ("product", "dots", "coefficients", "combination", "store")
+    timed = [{"storage": "auto", "vectors": "blocks", "stage": each, "least_bytes": 10**6} for each in passes]
+    timed = [each | {"median_ms": 0.5, "bandwidth_gbps": 2.0} for each in timed]
+    row = {"cell": "x", "experiment": "gpu_gmres_kernels", "kind": "passes", "status": "ok", "graph": "stencil:"}
+    (tmp_path / "gpu_gmres_kernels.jsonl").write_text(json.dumps({**row, "copy_gbps": 4.0, "contestants": timed}))
+    found = {number.key: number for number in modules()["passes"].kernels_of_gmres(Rows(tmp_path))}
+    assert [*found] == [f"gmres.kernels.auto.blocks.{each}" for each in (*passes, "iteration")]
+    assert {number.value for number in found.values()} == {50.0}
+
+
 def test_numbers_are_means_over_matrices_and_there_are_none_without_rows(tmp_path):
-    kernels = modules()["linear"].kernels_of_cg
+    kernels = modules()["passes"].kernels_of_cg
     assert list(kernels(Rows(tmp_path))) == []
     rows = [row_of("stencil:points=7,side=9"), row_of("elasticity:side=9", PATTERNS, 4)]
     rows += [row_of("stencil:points=9,side=1500", PATTERNS)]
