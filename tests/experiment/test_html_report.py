@@ -73,6 +73,16 @@ def test_contestants_are_named_as_in_figures():
     assert page.lines[-1][:2] == ["spd.mtx", "cpu cg"]
 
 
+def test_a_solve_that_has_not_converged_is_not_called_ok():
+    row = {"experiment": "x", "graph": "g", "engine": "cpu", "solve_s": 1.0}
+    rows = [
+        {**row, "cell": str(number), "status": status, "converged": converged}
+        for number, (status, converged) in enumerate([("ok", True), ("ok", False), ("bad input", None)])
+    ]
+    page = Page(html_report(rows))
+    assert [line[2] for line in page.lines] == ["ok", "not converged", "bad input"]
+
+
 def test_numbers_of_the_page_are_those_of_the_rows():
     rows = rows_of("table2")
     page, table = Page(html_report(rows)), flatten(rows)

@@ -148,6 +148,13 @@ def test_means_count_the_matrices_that_both_solve():
     assert found["times faster than ours"].tolist() == pytest.approx([2.0, 8.0])
 
 
+def test_scipys_gmres_has_the_limit_of_iterations_in_whole_cycles():
+    ways = [{"method": "gmres", "engine": "scipy"}]
+    given = config(matrices=["stencil:points=5,side=99"], ways=ways, tol=1e-14, max_iterations=110)
+    (found,) = linear.Context(given).measure(given.cells()[0])["ways_found"]
+    assert (found["iterations"], found["status"]) == (200, "MAX_ITERATIONS")
+
+
 def test_our_answers_are_never_wrong(tmp_path):
     (tmp_path / "x.toml").write_text('name = "x"\nkind = "honesty"\nsystems = 24\nlargest = 60\nmax_iterations = 100\n')
     rows = read_rows(run(tmp_path / "x.toml", output=tmp_path))

@@ -28,7 +28,7 @@ from cpms.base.types import Floats
 from cpms.certify import linear_system as certify
 from cpms.experiment.config import Cell, Strict
 from cpms.experiment.config_types import AUTO, MatrixStorageOrAuto, one_of, or_plugin
-from cpms.experiment.library_solvers import LIBRARIES, of_device
+from cpms.experiment.library_solvers import LIBRARIES, RESTART, of_device
 from cpms.experiment.linear_systems import OnSystems, SystemsConfig
 from cpms.experiment.timers import copy_rates
 from cpms.problems.linear_system import LinearSystem
@@ -227,9 +227,12 @@ def _of_scipy(matrix: Matrix, b: Floats, known: Floats | None, way: dict[str, An
     def step(_: Any) -> None:
         count[0] += 1
 
-    options: dict[str, Any] = {"callback_type": "pr_norm", "restart": 100} if way["method"] == "gmres" else {}
+    options: dict[str, Any] = {"maxiter": cell["max_iterations"]}
+    if way["method"] == "gmres":  # Its limit is of cycles.
+        cycles = -(-cell["max_iterations"] // RESTART)
+        options = {"maxiter": cycles, "restart": RESTART, "callback_type": "pr_norm"}
     began = work_clock.now()
-    x, info = method(A, b, rtol=cell["tol"], maxiter=cell["max_iterations"], callback=step, **options)
+    x, info = method(A, b, rtol=cell["tol"], callback=step, **options)
     seconds = work_clock.now() - began
     residual = certify.certificate(LinearSystem(matrix), b, x).relative
     status = "CONVERGED" if info == 0 else "MAX_ITERATIONS"

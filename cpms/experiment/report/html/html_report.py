@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cpms.base.package_data import folder
@@ -21,6 +22,7 @@ from cpms.base.text import escape
 from cpms.base.text.counted import counted
 from cpms.base.text.progress import Bar
 from cpms.experiment.report import figures, templates
+from cpms.experiment.report.generic.flaws import flaw
 from cpms.experiment.report.generic.parts import named_baseline
 from cpms.experiment.report.html.inline_svg import InlineFigures
 from cpms.experiment.report.observations import Names, observations
@@ -28,6 +30,7 @@ from cpms.experiment.report.show import styled
 from cpms.experiment.rows.flat import flatten
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.schema import unit_of
+from cpms.experiment.rows.series import MEASURED
 from cpms.experiment.rows.standing import commit_text
 
 NUMBERS = (
@@ -191,9 +194,22 @@ def _table(name: str, table: pd.DataFrame, places: dict[str, int]) -> str:
 
 
 def _line(line: dict[Any, Any], numbers: list[str], places: dict[str, int]) -> str:
-    texts = "".join(f"<td>{escape.html(_text(line[column]))}" for column in TEXTS)
+    named = {**line, "status": _status(line)}
+    texts = "".join(f"<td>{escape.html(_text(named[column]))}" for column in TEXTS)
     cells = "".join(f"<td>{_number(line[column])}" for column in numbers)
     return f"<tr data-cell={places[_cell(line)]}>{texts}{cells}"
+
+
+def _status(line: dict[Any, Any]) -> object:
+    """Return why the time of a result must not be compared, or else its status.
+
+    Examples
+    --------
+    >>> [_status({"status": "ok", "converged": each}) for each in (True, False, float("nan"))]
+    ['ok', 'not converged', 'ok']
+    """
+    known = {name: value for name, value in line.items() if not (np.isscalar(value) and pd.isna(value))}
+    return (line["status"] in MEASURED and flaw([known])) or line["status"]
 
 
 def _text(value: object) -> str:
