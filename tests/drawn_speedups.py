@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpms.experiment.report.templates import drawings
+from one_drawing import drawn_alone
 
 
 def rows_of_ratios(ratios, storages=("cpms2",)):
@@ -16,7 +16,7 @@ def rows_of_ratios(ratios, storages=("cpms2",)):
 
 def of_speedups(rows):
     """Return a drawing of speed-ups, its lines with data by marker, and its number of intervals."""
-    made = next(each for each in drawings(rows) if each.name == "speedup")
+    made = drawn_alone(rows, "speedup")
     (axes,) = made.figure.axes
     lines = {line.get_marker(): line for line in axes.lines if line.get_marker() not in ("None", "")}
     return made, lines, sum(len(each.get_segments()) for each in axes.collections)

@@ -144,7 +144,8 @@ def misplaced_in_rows(figure, name, found):
 
 def unreadable(figure):
     """Yield what keeps the marks of a scatter from being read: marks outside of their panel, and texts on marks."""
-    figure.draw_without_rendering()
+    if figure.stale:
+        figure.draw_without_rendering()
     texts = [text for text in figure.findobj(Text) if shown(text) and text.get_text()]
     for axes in figure.axes:
         hidden = [text for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels(which="both")]

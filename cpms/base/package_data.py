@@ -8,7 +8,7 @@ once. This module needs nothing but Python, since the build of a wheel loads it,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 __version__ = "1.0.0"
@@ -111,8 +111,18 @@ def digest_of_blobs(blobs: Iterable[tuple[str, str]]) -> str:
     >>> digest_of_blobs(files) == digest_of_blobs(reversed(files)) != digest_of_blobs(files[:1])
     True
     """
-    lines = "".join(f"{content} {path}\n" for path, content in sorted(blobs))
-    return hashlib.blake2b(lines.encode(), digest_size=16).hexdigest()
+    return digest_of_lines({path: blob_line(path, content) for path, content in blobs})
+
+
+def blob_line(path: str, content: str) -> str:
+    """Return the part of a digest that one file has, given by its path and the `blob` of its content."""
+    return f"{content} {path}\n"
+
+
+def digest_of_lines(lines: Mapping[str, str]) -> str:
+    """Return the digest of files, given by the `blob_line` of each path."""
+    text = "".join([lines[path] for path in sorted(lines)])
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def blob(content: bytes) -> str:

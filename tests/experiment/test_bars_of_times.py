@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from one_drawing import drawn_alone
 
 from cpms.experiment.report import panels
 from cpms.experiment.report.generic.words import case_words, cases_in_words
 from cpms.experiment.report.show import styled
 from cpms.experiment.report.style import WIDTHS
-from cpms.experiment.report.templates import drawings
 
 ROW = {"experiment": "mine", "kind": "pagerank", "status": "ok", "engine": "cpu", "cpu": "a", "tol": 1e-6}
 BITS = {"fp64": {"64": 3}, "cpms2": {"32": 3}, "fp16": {"16": 2}}
@@ -31,7 +31,7 @@ def rows_of(times, prepared=0.0):
 
 
 def drawn(rows, name="time", width="single"):
-    return next(each for each in drawings(rows, width=width) if each.name == name)
+    return drawn_alone(rows, name, width=width)
 
 
 def test_an_axis_over_the_slowest_goes_beyond_1_which_has_a_number():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from one_drawing import drawn_alone
 
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.show import _matplotlib
@@ -14,7 +15,7 @@ ROW |= {"storage": "fp64", "tol": 1e-7, "solve_s": 2.0, "gpu": "H200"}
 
 
 def caption(rows, name="time"):
-    return next(each.caption for each in drawings(rows) if each.name == name)
+    return drawn_alone(rows, name).caption
 
 
 @pytest.mark.parametrize("storages", [["fp64"], ["fp64", "fp32"]])

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_drawing import drawn_alone
 
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page.case_labels import case_labels, graph_labels
 from cpms.experiment.report.show import styled
 from cpms.experiment.report.style import WIDTHS
-from cpms.experiment.report.templates import TEMPLATES, drawings
+from cpms.experiment.report.templates import TEMPLATES
 from cpms.experiment.rows import rows
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
@@ -52,7 +53,7 @@ def test_panels_of_files_have_titles_of_their_own(name, names):
         for graph in names
         for method in "abc"
     ]
-    drawn = next(each for each in drawings(rows_of_files) if each.name == name)
+    drawn = drawn_alone(rows_of_files, name)
     titles = [axes.get_title().replace("\n", "") for axes in drawn.figure.axes]
     assert len({*titles}) == len(titles) == len(names)
     assert not any("matrices" in title for title in titles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from one_drawing import drawn_alone
 
 from cpms.experiment.report.generic.flaws import fair
 from cpms.experiment.report.observations import observations
@@ -56,5 +57,5 @@ def test_captions_state_how_many_linear_solves_did_not_converge():
     ways = [{"storage": name, "status": "CONVERGED", "solve_s": 1.0} for name in ("fp64", "fp32")]
     ways += [{"storage": name, "status": "STAGNATED", "solve_s": 0.1} for name in ("fp16", "bf16")]
     row = {"cell": "0", "experiment": "mine", "kind": "linear", "status": "ok", "graph": "g", "ways_found": ways}
-    caption = next(each.caption for each in drawings([row]) if each.name == "time")
+    caption = drawn_alone([row], "time").caption
     assert "; not drawn: 2 of 4 solves, which did not converge" in caption

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse
+from one_drawing import drawn_alone
 from pydantic import ValidationError
 from recorded_rows import recorded
 
@@ -24,7 +25,6 @@ from cpms.experiment.report.generic.table import results
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.output import Output
 from cpms.experiment.report.solve_tables import means
-from cpms.experiment.report.templates import drawings
 from cpms.experiment.rows.flat import read_rows
 from cpms.experiment.runner import run
 from cpms.sources.fuzzed_systems import fuzzed
@@ -370,9 +370,9 @@ def test_figures_name_what_auto_took_on_all_systems_alike():
         "my.py:cg auto (A fp64, vectors fp64)",
     }
     assert baseline_of(found.iloc[::-1], None) == "cg A fp64 vectors fp64"
-    (drawing,) = (each for each in drawings(rows) if each.name == "speedup")
+    drawing = drawn_alone(rows, "speedup")
     assert "over the same 2 matrices and 2 right-hand sides for all" in drawing.caption
-    (drawing,) = (each for each in drawings(rows[:-1]) if each.name == "speedup")
+    drawing = drawn_alone(rows[:-1], "speedup")
     assert "over the same 3 systems for all" in drawing.caption
 
 

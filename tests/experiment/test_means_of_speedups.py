@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from drawn_speedups import of_speedups, rows_of_ratios
+from one_drawing import drawn_alone
 
 from cpms.experiment.report.observations import observations
-from cpms.experiment.report.templates import drawings, speedups
+from cpms.experiment.report.templates import speedups
 
 
 def at_tolerances(graphs, tolerances=(1e-2, 1e-4, 1e-6), faster=lambda *_: 2.0):
@@ -46,7 +47,7 @@ def test_means_over_few_graphs_at_many_tolerances_have_strokes_and_no_interval(g
 
 def test_speedups_that_are_all_below_one_are_those_of_the_baseline():
     rows = rows_of_ratios([0.25, 0.5], ("cpms2", "cpms4"))
-    found = [next(each for each in drawings(rows, baseline=base) if each.name == "speedup") for base in (None, "fp64")]
+    found = [drawn_alone(rows, "speedup", baseline=base) for base in (None, "fp64")]
     marks = [[line.get_xdata()[0] for line in each.figure.axes[0].lines if line.get_marker() == "o"] for each in found]
     assert marks == [[pytest.approx(8**0.5)] * 2, [pytest.approx(8**-0.5)] * 2]
     assert ["speed-up of fp64 over each" in each.caption for each in found] == [True, False]

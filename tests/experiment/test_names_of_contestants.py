@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from one_drawing import drawn_alone
 
 from cpms.experiment.report.generic.parts import marks_of
 from cpms.experiment.report.observations import observations
@@ -67,5 +68,5 @@ def test_a_name_that_another_contestant_would_have_keeps_its_usual_value():
 @pytest.mark.parametrize("name", ["cuda", "cuda batch=0"])
 def test_a_baseline_has_its_short_name_or_its_full_one(name):
     rows = products({"batch": 0}, {"batch": 0, "engine": "cuda"}, {"batch": 4})
-    (made,) = (each for each in drawings(rows, baseline=name) if each.name == "speedup")
+    made = drawn_alone(rows, "speedup", baseline=name)
     assert "speed-up over cuda, on 1 matrix" in made.caption

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from one_drawing import drawn_alone
 
 from cpms.experiment.report.generic.curves import number_of_problems
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.style import WIDTHS
-from cpms.experiment.report.templates import drawings
 
 NUMBERS = (5, 10, 32, 100)
 
@@ -26,7 +26,7 @@ def rows_of(patterns, sizes=(10**6, 10**7), names=("cpms", "other")):
 
 
 def drawn(rows, name, width):
-    return next(each for each in drawings(rows, width=width) if each.name == name)
+    return drawn_alone(rows, name, width=width)
 
 
 def marks(axes):

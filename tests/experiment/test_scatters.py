@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from one_drawing import drawn_alone
 from scatter_laws import UNITS, covered_marks, labels_of, points_of, unreadable
 
 from cpms.experiment.report import templates
@@ -151,9 +152,7 @@ def test_no_more_marks_lie_on_one_another_than_can_be_told_apart_and_the_baselin
         if row["storage"] in ("fp64", "fp32")
         for layout in SHAPES[:count]
     ]
-    (made,) = (
-        each for each in templates.drawings(rows, width="single", baseline=SHAPES[count - 1]) if each.name == "traffic"
-    )
+    made = drawn_alone(rows, "traffic", baseline=SHAPES[count - 1])
     assert all(len(points_of(axes)) == 2 * min(count, nested.MOST) for axes in made.figure.axes)
     assert f"filled: fp64/fp32 {SHAPES[count - 1]}" in made.caption
     left = f"left out, as over {nested.MOST} marks would lie on one another: fp64/fp32 {SHAPES[count - 2]}"
@@ -411,7 +410,7 @@ def test_captions_of_errors_name_results_that_have_not_converged():
     rows = [{**row, "converged": row["storage"] != "bf16"} for row in rows_of(3, 5.0)]
     for number, row in enumerate(rows):
         row["error_l1"] = 10.0 ** -(number % 4 + 3)
-    made = {each.name: each for each in templates.drawings(rows, width="single")}
+    made = {name: drawn_alone(rows, name) for name in ("error", "time")}
     assert "; struck through: bf16 (not converged)" in made["error"].caption
     assert made["error"].alt.endswith(" Struck through are 3 of these, which did not converge.")
     assert "; results left out: bf16 (not converged)" in made["time"].caption

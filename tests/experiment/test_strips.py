@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from one_drawing import drawn_alone
 from scatter_laws import crowded_marks, is_rows, misplaced
 
-from cpms.experiment.report import figures, templates
+from cpms.experiment.report import figures
 from cpms.experiment.report.generic.scatters import quantities
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.page import nested
@@ -36,7 +37,7 @@ def rows_of(graphs, layouts, *, apart=1.003, tolerances=(1e-9,)):
 
 
 def made(rows, name, width="single", baseline=None):
-    (drawing,) = (each for each in templates.drawings(rows, width=width, baseline=baseline) if each.name == name)
+    drawing = drawn_alone(rows, name, width=width, baseline=baseline)
     with styled():
         figures._escape(drawing.figure)
         drawing.figure.draw_without_rendering()

@@ -10,6 +10,7 @@ import pytest
 from drawn_speedups import of_speedups, rows_of_ratios
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_drawing import drawn_alone
 
 from cpms.base.errors import InputError
 from cpms.cli.main import main
@@ -64,8 +65,8 @@ def test_figures_have_their_width_and_legible_text(rows, width):
 
 
 def test_bars_are_the_medians_of_the_rows_in_the_colours_of_bits(rows):
-    found = {drawing.name: drawing.figure for drawing in drawings(rows)}
-    bars = [bar for bar in found["time"].axes[0].patches if bar.get_fill() and bar.get_width() > 0]
+    figure = drawn_alone(rows, "time").figure
+    bars = [bar for bar in figure.axes[0].patches if bar.get_fill() and bar.get_width() > 0]
     assert {matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in bars} <= {*PALETTE.values(), "#000000"}
     seconds = [row["solve_s"] for row in rows if row["storage"] == "fp64" and row["graph"] == rows[0]["graph"]]
     assert np.median(seconds) in observations(rows).seconds.tolist()
@@ -133,8 +134,7 @@ def test_figures_without_the_baseline_are_drawn_and_a_wrong_one_is_refused_with_
 
 
 def test_baselines_are_named(rows):
-    found = {drawing.name: drawing for drawing in drawings(rows, baseline="cpms2")}
-    assert "over cpms2" in found["speedup"].caption
+    assert "over cpms2" in drawn_alone(rows, "speedup", baseline="cpms2").caption
     with pytest.raises(InputError, match="there is fp64, cpms2"):
         list(drawings(rows, baseline="posit"))
     with pytest.raises(InputError, match="single or double"):
@@ -381,13 +381,13 @@ def rows_on(cases):
 def test_means_of_speedups_are_over_the_graphs_that_all_have_and_the_caption_says_who_is_left_out():
     rows = rows_on({"fp64": "abcd", "fp32": "abcd", "cpms2": "abc", "cpms4": "a"})
     assert {line["called"]: line["speedup"] for line in speedups(observations(rows))} == {"fp32": 2.0, "cpms2": 4.0}
-    (drawing,) = (each for each in drawings(rows) if each.name == "speedup")
+    drawing = drawn_alone(rows, "speedup")
     assert "over the same 3 graphs for all" in drawing.caption
     assert "; 3 of 4 graphs; not ranked, since not measured on all of these graphs: cpms4" in drawing.caption
 
 
 def caption_of_speedup(rows):
-    return next(each.caption for each in drawings(rows) if each.name == "speedup")
+    return drawn_alone(rows, "speedup").caption
 
 
 @pytest.mark.parametrize("graphs", ["a", "abc"])
@@ -422,7 +422,7 @@ def test_contestants_with_wrong_ranks_are_not_ranked():
 
 
 def test_captions_promise_an_interval_where_one_is_drawn_alone():
-    one = next(each for each in drawings(rows_on({"fp64": "a", "fp32": "a"})) if each.name == "speedup")
+    one = drawn_alone(rows_on({"fp64": "a", "fp32": "a"}), "speedup")
     assert "interval;" in one.caption
     assert "95 %" not in one.caption
 
@@ -433,7 +433,7 @@ def test_errors_that_differ_are_stated_beside_speedups(column, noun):
         {**row, column: 1e-9 if row["storage"] == "fp64" else 1e-3}
         for row in rows_on(dict.fromkeys(["fp64", "fp32"], "a"))
     ]
-    one = next(each for each in drawings(rows) if each.name == "speedup")
+    one = drawn_alone(rows, "speedup")
     assert f"not at equal {noun}: they are 1 to 1e+06 times" in one.caption
 
 

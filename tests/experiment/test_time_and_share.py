@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_drawing import drawn_alone
 
 from cpms.experiment import timers
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.show import _matplotlib
 from cpms.experiment.report.style import WIDTHS
-from cpms.experiment.report.templates import drawings
 
 _matplotlib()
 HIGHEST_IN = 4.5
@@ -24,7 +24,7 @@ BITS = {"fp64": {"iterations_by_bits": {"64": 3}}, "cpms2": {"iterations_by_bits
 
 
 def drawn(rows, name, width="single"):
-    return next((each for each in drawings(rows, width=width) if each.name == name), None)
+    return drawn_alone(rows, name, width=width)
 
 
 def marks(axes):
@@ -266,7 +266,7 @@ def test_rows_of_single_solves_have_the_bytes_of_their_iterations_by_bits():
 
 
 def roofline(rows, beside):
-    return next((each for each in drawings(rows, beside=beside) if each.name == "roofline"), None)
+    return drawn_alone(rows, "roofline", beside=beside)
 
 
 def test_a_gpu_without_a_rate_is_compared_with_the_median_of_other_rows():

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-from cpms.base.package_data import digest_of_blobs, is_code
+from cpms.base.package_data import blob_line, digest_of_lines, is_code
 
 _LOG = (
     *("-c", "core.quotePath=false", "log", "--all", "--topo-order", "--reverse", "--format=commit %H %P"),
@@ -61,27 +61,36 @@ def configurations(repository: Path) -> list[bytes]:
 
 
 def _read(log: Iterable[str]) -> dict[str, str]:
-    """Return digests from a log: the files of a commit are those of its first parent with its own changes."""
+    """Return digests from a log: the files of a commit are those of its first parent with its own changes.
+
+    A commit without changes of code has the digest of its first parent.
+    """
     found: dict[str, str] = {}
     trees: dict[str, dict[str, str]] = {}
-    commit = ""
+    is_known_code = cache(is_code)
+    commit, has_changes = "", True
     for line in log:
         if line.startswith("commit "):
+            if has_changes:
+                _record(found, trees, commit)
             _, following, *parents = line.split(" ")
-            _record(found, trees, commit)
-            commit, trees[following] = following, dict(trees.get(parents[0], {})) if parents and parents[0] else {}
+            first = trees.get(parents[0]) if parents and parents[0] else None
+            commit, trees[following], has_changes = following, {} if first is None else first, first is None
         elif line.startswith(":"):
             change, _, path = line.partition("\t")
-            if is_code(path):
+            if is_known_code(path):
+                if not has_changes:
+                    trees[commit], has_changes = dict(trees[commit]), True
                 content, kind = change.split(" ")[3:5]
                 if kind == _GONE:
                     trees[commit].pop(path, None)
                 else:
-                    trees[commit][path] = content
-    _record(found, trees, commit)
+                    trees[commit][path] = blob_line(path, content)
+    if has_changes:
+        _record(found, trees, commit)
     return found
 
 
 def _record(found: dict[str, str], trees: dict[str, dict[str, str]], commit: str) -> None:
     if commit:
-        found.setdefault(digest_of_blobs(trees[commit].items()), commit)
+        found.setdefault(digest_of_lines(trees[commit]), commit)

@@ -53,9 +53,19 @@ def ring(axes: Axes, at: tuple[float, float], shade: str) -> None:
     axes.plot(*at, "o", markersize=_RING_PT, markerfacecolor="none", color=shade, clip_on=False)
 
 
+def lay_out(figure: Figure) -> None:
+    """Give the panels of a figure their places, which takes most of its time, unless nothing has changed since then."""
+    layout: Any = figure.get_layout_engine()
+    if figure.stale and layout is None:
+        figure.draw_without_rendering()
+    elif figure.stale:
+        layout.execute(figure)
+        figure.stale = False
+
+
 def nest(figure: Figure) -> bool:
     """Give the marks of a figure sizes at which none hides another, and return whether some differ."""
-    figure.draw_without_rendering()
+    lay_out(figure)
     levels = list[int]()
     for axes in figure.axes:
         held, places = _ordered(axes)
@@ -77,7 +87,7 @@ def nest(figure: Figure) -> bool:
 
 def crowding(figure: Figure) -> float:
     """Return the share of the marks of a figure that are nearer than `CROWD_PT` to another one of their panel."""
-    figure.draw_without_rendering()
+    lay_out(figure)
     near = list[bool]()
     for axes in figure.axes:
         _, places = _ordered(axes)
@@ -90,7 +100,7 @@ def crowded(figure: Figure, staying: Collection[str]) -> list[str]:
 
     Of the marks that lie on one another, the last ones drawn are left out.
     """
-    figure.draw_without_rendering()
+    lay_out(figure)
     panels = [_ordered(axes) for axes in figure.axes]
     order = list(dict.fromkeys(str(each.get_label()) for axes in figure.axes for each in _marks(axes)))
     left = list[str]()

@@ -65,11 +65,21 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
     class Few(Locator):
         """Labelled ticks, for the length that the axis has when the figure is drawn."""
 
+        def __init__(self) -> None:
+            self._found = dict[tuple[float, ...], Any]()
+
         def __call__(self) -> Any:
             return self.tick_values(*axis.get_view_interval())
 
         def tick_values(self, vmin: float, vmax: float) -> Any:
+            """Return the ticks, which Matplotlib asks for many times while it draws."""
             low, high = min(vmin, vmax), max(vmin, vmax)
+            key = (low, high, *axis.get_view_interval(), *_inches())
+            if key not in self._found:
+                self._found[key] = self._ticks(low, high)
+            return self._found[key]
+
+        def _ticks(self, low: float, high: float) -> Any:
             allowed = most
             while allowed > LEAST_TICKS and not _fit(ticks := chosen_ticks(low, high, most=allowed)):
                 allowed = max(LEAST_TICKS, min(allowed, len(ticks)) - 1)
@@ -79,8 +89,7 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
     class Fine(Few):
         """Unlabelled ticks, fewer if they would be too near."""
 
-        def tick_values(self, vmin: float, vmax: float) -> Any:
-            low, high = min(vmin, vmax), max(vmin, vmax)
+        def _ticks(self, low: float, high: float) -> Any:
             ticks = between_ticks(low, high)
             near = len(ticks) > 1 and min(_apart(ticks)) < _BETWEEN_IN
             return between_ticks(low, high, tenths=False) if near else ticks
@@ -94,13 +103,15 @@ def logarithmic(axes: Axes, which: str = "x", *, most: int = 6) -> None:
         def format_ticks(self, values: Sequence[float]) -> list[str]:
             return numbers(values)
 
+    def _inches() -> Any:
+        figure: Any = axes.figure
+        return axes.get_window_extent().size / figure.dpi
+
     def _apart(ticks: Sequence[float]) -> Any:
         """Return the distances of neighbouring ticks at the present length of the axis, in inches."""
-        figure: Any = axes.figure
-        inches = axes.get_window_extent().size / figure.dpi
         places = axis.get_transform().transform(np.asarray(ticks))
         low, high = sorted(axis.get_transform().transform(np.asarray(axis.get_view_interval())))
-        return np.diff(places) / (high - low) * inches[int(which == "y")]
+        return np.diff(places) / (high - low) * _inches()[int(which == "y")]
 
     def _fit(ticks: Sequence[float]) -> bool:
         """Return whether the labels of ticks do not touch at the present length of the axis."""

@@ -196,7 +196,7 @@ def keep_on_page(figure: Figure) -> None:
     """Narrow the panels of a figure whose last numbers are too near its right edge."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure.draw_without_rendering()
+    nested.lay_out(figure)
     ends = [
         label.get_window_extent().x1
         for axes in figure.axes
@@ -206,3 +206,4 @@ def keep_on_page(figure: Figure) -> None:
     beyond, layout = max(ends) / figure.dpi - (figure.get_figwidth() - _EDGE_IN), figure.get_layout_engine()
     if beyond > 0 and isinstance(layout, ConstrainedLayoutEngine):
         layout.set(rect=(0, 0, 0.98 - beyond / figure.get_figwidth(), 1))
+        figure.stale = True
