@@ -27,6 +27,7 @@ myst_enable_extensions = ["colon_fence"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+autodoc_type_aliases = {"npt.ArrayLike": "ArrayLike"}
 autosummary_generate = False
 napoleon_google_docstring = False
 napoleon_use_param = napoleon_use_rtype = False
@@ -41,6 +42,7 @@ html_css_files = ["tables.css"]
 
 _LITERAL = re.compile(r"(``.*?``)")
 _BAR = re.compile(r"(?<!\\)\|")
+_NO_VALUE = re.compile(r"<factory>|<function <lambda>( at 0x\w+)?>")
 
 
 def escape_bars(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
@@ -58,7 +60,15 @@ def keep_colons(_app: Any, what: str, _name: str, _obj: Any, _options: Any, line
         lines[:0] = ["..", ""]
 
 
+def shorten_defaults(
+    _app: Any, _what: str, _name: str, _obj: Any, _options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Write dots for defaults that Python shows as no value; summaries cut such signatures at the wrong place."""
+    return (None if signature is None else _NO_VALUE.sub("...", signature)), returns
+
+
 def setup(app: Any) -> None:
     """Connect the hooks; the second one before napoleon."""
+    app.connect("autodoc-process-signature", shorten_defaults)
     app.connect("autodoc-process-docstring", escape_bars)
     app.connect("autodoc-process-docstring", keep_colons, priority=400)

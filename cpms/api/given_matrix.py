@@ -108,7 +108,7 @@ def _read_npz(path: Path) -> Matrix:
     arrays = arrays_of(path)
     try:
         if "cpms_graph" in arrays:
-            raise InputError("it holds a graph; give the matrix of cpms.load")
+            raise InputError("it holds a graph; give cpms.load of the file, for its transition matrix")
         shape = integers(arrays, "shape")
         if len(shape) != 2:
             raise InputError(f"the matrix has shape {shape.tolist()}; give two dimensions")

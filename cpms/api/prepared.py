@@ -56,7 +56,7 @@ class PageRank:
 
     Parameters
     ----------
-    graph : Graph, or pair of arrays
+    graph : Graph or object
         As in `cpms.pagerank`. Its arrays must not be written while the object is in use.
     method, storage, layout, engine, damping, controller, certify
         As in `cpms.pagerank`.

@@ -6,6 +6,7 @@ import sys
 
 PAGES = {
     "cpms.api": "docs/functions.md#functions",
+    "cpms.api.given_matrix": "docs/functions.md#a-matrix-of-ones-own",
     "cpms.api.linear": "docs/solve.md",
     "cpms.api.matrix": "docs/functions.md#a-matrix-of-ones-own",
     "cpms.base.plugins": "docs/howto/plugins.md",
@@ -14,6 +15,7 @@ PAGES = {
     "cpms.experiment.artifact": "docs/papers.md#the-artifact-of-a-paper",
     "cpms.experiment.config": "docs/configs.md",
     "cpms.experiment.report": "docs/papers.md#figures-of-any-experiment",
+    "cpms.experiment.report.compare": "docs/papers.md#compare-two-runs",
     "cpms.experiment.runner": "docs/configs.md",
     "cpms.formats": "docs/concepts/formats.md",
     "cpms.formats.protocol": "docs/own_format.md",
@@ -25,6 +27,7 @@ PAGES = {
     "cpms.sources": "docs/graphs.md",
     "cpms.sources.generators": "docs/graphs.md#generators",
     "cpms.sources.in_memory": "docs/graphs.md#objects-in-memory",
+    "cpms.sources.matrices": "docs/solve.md",
     "cpms.sources.readers": "docs/graphs.md#files",
     "cpms.sources.readers.edge_lists": "docs/graphs.md#the-form-of-an-edge-list",
     "cpms.storage": "docs/concepts/formats.md#arrays",

@@ -197,7 +197,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError(f"damping is {arguments.damping}; it must lie strictly between 0 and 1")
     if arguments.output:
         if arguments.output.suffix not in _OUTPUTS:
-            raise InputError(f"{arguments.output}: cannot write {arguments.output.suffix!r}; end in {_OUTPUTS}")
+            kinds = f"{', '.join(_OUTPUTS[:-1])} or {_OUTPUTS[-1]}"
+            raise InputError(f"{arguments.output}: cannot write {arguments.output.suffix!r}; end in {kinds}")
         check_writable(arguments.output)
     if arguments.trace:
         if arguments.trace.suffix != ".csv":

@@ -85,7 +85,9 @@ def add(parsers: Any) -> None:
     parser.add_argument("--restart", type=int, default=100, metavar="N", help="basis vectors of a cycle of gmres (100)")
     parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, sell, coo (default: auto)")
     parser.add_argument("--read", type=int, metavar="N", help="segments of the matrix's values that iterations read")
-    parser.add_argument("--engine", default="auto", metavar="NAME", help="reference, cpu, cuda (default: auto)")
+    parser.add_argument(
+        "--engine", default="auto", metavar="NAME", help="cpu, cuda, cusparse, reference (default: auto)"
+    )
     parser.add_argument(
         "--start", type=Path, metavar="FILE", help="x to begin at, as RHS, such as what --output wrote (default: zeros)"
     )

@@ -60,10 +60,9 @@ class Engine(ABC):
         if not isinstance(layout, str) or layout not in self.layouts:
             near = nearest(layout, self.layouts)
             it = f"did you mean {near}? It" if near else "it"
-            return (
-                f"engine {self.name} has no layout {described(layout)}; {it} has "
-                f"{', '.join(self.layouts)}; 'cpms engines' lists those of others"
-            )
+            is_own = not isinstance(layout, str) or ":" in layout
+            others = "cpu_composed takes layouts of your own" if is_own else "'cpms engines' lists those of others"
+            return f"engine {self.name} has no layout {described(layout)}; {it} has {', '.join(self.layouts)}; {others}"
         if layout == "pattern" and problem.graph.weights is not None:
             return f"layout 'pattern' stores no values, but {problem.graph.name} has weights; use csr, or ignore them"
         if has_own_codec(storage) and storage.group > 1 and layout == "ell":

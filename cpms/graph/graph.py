@@ -376,8 +376,8 @@ def require_graph(graph: Any) -> None:
     """
     if not isinstance(graph, Graph):
         raise InputError(
-            f"graph is a {type(graph).__name__}; give a cpms.Graph, which cpms.load makes of files and names, "
-            "and Graph.from_networkx, from_scipy and from_edges of data in memory"
+            f"graph is a {type(graph).__name__}; give a cpms.Graph, which cpms.load makes of files, names, data "
+            "frames, tuples (sources, targets) and graphs of SciPy and NetworkX"
         )
 
 

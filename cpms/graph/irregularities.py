@@ -20,7 +20,7 @@ def irregularities(graph: Graph) -> str:
     Examples
     --------
     >>> irregularities(Graph.from_edges([1, 1, 2], [2, 2, 2]))
-    '1 repeated edge and 1 self-loop kept; 1 id without an edge'
+    '1 repeated edge and 1 self-loop kept; 1 id without an edge, which --ids compact leaves out'
     >>> irregularities(Graph.from_edges([0, 1], [1, 0]))
     ''
     """
@@ -32,6 +32,5 @@ def irregularities(graph: Graph) -> str:
     kept = " and ".join(
         counted(count, noun) for count, noun in ((repeated, "repeated edge"), (loops, "self-loop")) if count
     )
-    return "; ".join(
-        filter(None, [f"{kept} kept" if kept else "", f"{counted(alone, 'id')} without an edge" if alone else ""])
-    )
+    without = f"{counted(alone, 'id')} without an edge, which --ids compact leaves out" if alone else ""
+    return "; ".join(filter(None, [f"{kept} kept" if kept else "", without]))

@@ -64,7 +64,9 @@ def test_what_a_file_repeats_is_counted_but_not_in_json(capsys, tmp_path):
     path = tmp_path / "ids.csv"
     path.write_text("src,dst\n1,2\n1,2\n1,2\n3,3\n2,3\n3,1\n3,4\n5,1\n")
     _, out, _ = run(capsys, "rank", path)
-    assert out.splitlines()[2] == "2 repeated edges and 1 self-loop kept; 1 id without an edge"
+    assert out.splitlines()[2] == (
+        "2 repeated edges and 1 self-loop kept; 1 id without an edge, which --ids compact leaves out"
+    )
     _, out, _ = run(capsys, "rank", path, "--duplicates", "drop", "--self-loops", "drop", "--ids", "compact")
     assert "kept" not in out
     assert "without an edge" not in out

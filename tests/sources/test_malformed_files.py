@@ -288,8 +288,8 @@ def test_one_wrong_bit_is_noticed_or_changes_nothing(tmp_path_factory, ending, d
 
 ENDS = {"source": [0, 1], "target": [1, 0]}
 TABLES = {
-    "one column": ({"source": [0]}, "1 columns"),
-    "four columns": ({**ENDS, "kg": [1, 2], "m": [1, 2]}, "4 columns"),
+    "one column": ({"source": [0]}, "1 column "),
+    "four columns": ({**ENDS, "kg": [1, 2], "m": [1, 2]}, "4 columns.*cpms.load"),
     "no rows": ({"source": [], "target": []}, "empty"),
     "swapped": ({"target": [0], "source": [1]}, "must come first"),
     "times": ({**ENDS, "timestamp": [1, 2]}, "may be no weights"),

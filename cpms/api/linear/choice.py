@@ -116,6 +116,29 @@ def require_method(given: object, known: Sequence[str], what: str = "method") ->
         raise InputError(unknown(what, given, [*known, *plugins.offered("solvers")], ", or file.py:function"))
 
 
+def require_inner(given: object, is_preconditioned: bool) -> None:
+    """Refuse what is not the name of a method inside ``refine``, or one that does not apply the given preconditioner.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> require_inner("cg", True)
+    """
+    require_method(given, (*INNER, "auto"), "inner method")
+    _refuse_preconditioner(given, is_preconditioned, "inner")
+
+
+def _refuse_preconditioner(method: object, is_preconditioned: bool, what: str) -> None:
+    if is_preconditioned and method in DIAGONAL:
+        raise InputError(
+            f"{what}={method!r} takes no preconditioner: it divides by the diagonal; leave the preconditioner out, or "
+            f"give {what}='cg', 'gmres' or 'auto'"
+        )
+
+
 def checked_method(own: OwnMethod) -> OwnMethod:
     """Return a user's function as a method; its errors, and answers that are no status, are reported with its name.
 
@@ -148,8 +171,14 @@ def chosen(
     vectors: Any,
     engine: str,
     layout: str | Layout = "auto",
+    is_preconditioned: bool = False,
 ) -> Choice:
-    """Return what a solve uses, resolving ``auto``.
+    """Return what a solve uses, resolving ``auto``, which takes a method with preconditioners if one is given.
+
+    Raises
+    ------
+    InputError
+        If an argument is not known, or a preconditioner is given for a method that divides by the diagonal.
 
     Examples
     --------
@@ -165,8 +194,9 @@ def chosen(
     assert isinstance(method, str)  # noqa: S101  # Just refused, if not.
     reasons: list[str] = []
     if method == "auto":
-        method, why = _method(system)
+        method, why = _method(system, is_preconditioned)
         reasons.append(why)
+    _refuse_preconditioner(method, is_preconditioned, "method")
     if own is not None and isinstance(vectors, str) and vectors == "auto":
         vectors = None
     of_vectors: list[str] = []
@@ -182,19 +212,21 @@ def chosen(
     return Choice(method, values, formats, reason, own, exact, narrow, layout)
 
 
-def _method(system: LinearSystem) -> tuple[str, str]:
+def _method(system: LinearSystem, is_preconditioned: bool) -> tuple[str, str]:
     if system.is_symmetric and system.has_positive_diagonal:
-        if system.diagonal_spread >= _SPREAD and system.jacobi_rate <= _DOMINANT:
+        if not is_preconditioned and system.diagonal_spread >= _SPREAD and system.jacobi_rate <= _DOMINANT:
             return "jacobi", f"jacobi: the diagonal dominates (estimated rate {system.jacobi_rate:.2g})"
         return "cg", "cg: A is symmetric with a positive diagonal, so it may be positive definite"
-    if (interval := spectrum_of(system)) and interval.most - 1.0 <= _SLOW:
-        return "chebyshev", (
-            f"chebyshev: a diagonal similarity makes A symmetric, with eigenvalues of D^-1 A from {interval.least:.2g}"
-        )
-    if system.dominance <= _DOMINANT:
-        return "jacobi", f"jacobi: rows are dominated by the diagonal (ratio {system.dominance:.2g})"
-    if system.jacobi_rate <= _FAST:
-        return "jacobi", f"jacobi: its estimated rate is {system.jacobi_rate:.2g}"
+    if not is_preconditioned:
+        if (interval := spectrum_of(system)) and interval.most - 1.0 <= _SLOW:
+            return "chebyshev", (
+                "chebyshev: a diagonal similarity makes A symmetric, "
+                f"with eigenvalues of D^-1 A from {interval.least:.2g}"
+            )
+        if system.dominance <= _DOMINANT:
+            return "jacobi", f"jacobi: rows are dominated by the diagonal (ratio {system.dominance:.2g})"
+        if system.jacobi_rate <= _FAST:
+            return "jacobi", f"jacobi: its estimated rate is {system.jacobi_rate:.2g}"
     if not system.is_symmetric and system.has_positive_diagonal and system.asymmetry <= _NEARLY:
         return "cg", f"cg on trial: A is nearly symmetric (A - A^T is {system.asymmetry:.2g} of A + A^T)"
     why = "not symmetric" if not system.is_symmetric else "not positive definite: a diagonal entry is 0 or negative"

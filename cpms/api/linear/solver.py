@@ -21,7 +21,6 @@ from cpms.api.linear.advice import findings
 from cpms.api.linear.arguments import most_iterations, positive, right_hand_sides, step_function, vector
 from cpms.api.linear.choice import (
     DIAGONAL,
-    INNER,
     Choice,
     OwnMethod,
     checked_method,
@@ -30,7 +29,7 @@ from cpms.api.linear.choice import (
     own_method,
     own_name,
     preconditioner_format,
-    require_method,
+    require_inner,
     spectrum_of,
     with_preconditioner,
 )
@@ -98,7 +97,8 @@ class Solver:
     read : int, optional
         Segments of the matrix's values that iterations read.
     preconditioner : {"jacobi", "block_jacobi", "chebyshev"}, callable or None
-        A callable gets a residual in the engine's memory and returns an array of the same shape.
+        Of ``cg`` and ``gmres``, one of which ``auto`` then takes, also inside ``refine``. A callable gets a residual in
+        the engine's memory and returns an array of the same shape.
     preconditioner_storage : format or str
         Format of what the preconditioner reads: the inverse diagonal of ``jacobi``, the inverses of ``block_jacobi``,
         or A in ``chebyshev``. With ``auto``, ``jacobi`` reads fp64, ``block_jacobi`` takes as few bits as a block's
@@ -156,7 +156,8 @@ class Solver:
         began = work_clock.now()
         self.system = LinearSystem(A.source if isinstance(A, StoredMatrix) else given_matrix(A, None))
         self.engine = product_engines.chosen(engine)
-        self.choice: Choice = widened(self.system, chosen(self.system, method, storage, vectors, self.engine, layout))
+        choice = chosen(self.system, method, storage, vectors, self.engine, layout, preconditioner is not None)
+        self.choice: Choice = widened(self.system, choice)
         self._chosen_by_auto, self._vectors = isinstance(method, str) and method == "auto", vectors
         divides = self._chosen_by_auto and self.system.has_inverse_diagonal
         if self._chosen_by_auto and self.choice.method in DIAGONAL and not divides:
@@ -166,14 +167,12 @@ class Solver:
         if self._smallest is not None:
             certify.require_lower_bound(self._smallest, self.system)
         self._restart = at_least(1, "restart", restart)
-        self._inner = self._inner_of(inner)
+        self._inner = self._inner_of(inner, preconditioner is not None)
         segments = None if read is None else at_least(1, "read", read)
         self._prepared = PreparedSystem.of(self.system, self.choice, self.engine, segments)
         held_in = preconditioner_format(preconditioner_storage)
         if preconditioner is None and divides:
             preconditioner, self.choice = with_preconditioner(self.system, self.choice)
-        if preconditioner is not None and self.choice.method in DIAGONAL:
-            raise InputError(f"method={self.choice.method!r} takes no preconditioner: it divides by the diagonal")
         self._preconditioner = self._prepared.preconditioner(preconditioner, held_in, at_least(1, "block", block))
         if self._preconditioner is not None and self._preconditioner.note:
             self.choice = replace(self.choice, reason=f"{self.choice.reason}; {self._preconditioner.note}")
@@ -386,15 +385,15 @@ class Solver:
         """Whether ``auto`` chose conjugate gradients for a matrix that is not symmetric."""
         return self._chosen_by_auto and is_on_trial(self.system, self.choice.method)
 
-    def _inner_of(self, inner: str | OwnMethod) -> str:
+    def _inner_of(self, inner: str | OwnMethod, is_preconditioned: bool) -> str:
         if self.choice.method != "refine":
             return ""
         if inner == "auto":
-            found = chosen(self.system, "auto", "fp64", "fp64", self.engine).method
+            found = chosen(self.system, "auto", "fp64", "fp64", self.engine, "auto", is_preconditioned).method
             # Nothing in refine would go on where a trial fails.
             return "gmres" if is_on_trial(self.system, found) else found
         if (own := own_method(inner)) is not None:
             self._own[own_name(inner)] = own
             return own_name(inner)
-        require_method(inner, (*INNER, "auto"), "inner method")
+        require_inner(inner, is_preconditioned)
         return str(inner)

@@ -76,7 +76,8 @@ def read_edges(path: Path | str, options: ReadOptions | None = None) -> Read:
             return _read_pipe(path, options)
         module = module_for(path)
         if module is None:
-            raise InputError(f"{path}: unknown kind of file; its name can end in {ENDINGS}")
+            own = "; a generator of your own is named file.py:function" if path.suffix == ".py" else ""
+            raise InputError(f"{path}: unknown kind of file; its name can end in {ENDINGS}{own}")
         if not is_file(path):
             raise InputError(f"{path}: there is no such file")
         if module not in HAVE_COLUMNS:

@@ -171,7 +171,9 @@ def fault(line: str, form: LineForm) -> str | None:
     if misfit := _misfit(found, form):
         return misfit
     source, target, *value = (found[place] for place in form.places)
-    for node in (source, target):
+    for end, node in (("source", source), ("target", target)):
+        if not node:
+            return f"the {end} is missing; give both nodes of the edge, or remove the line"
         if not _INTEGER.fullmatch(node):
             return f"{quoted(node)} is not a node id; ids are integers from {form.low} to {form.high}"
         if node.startswith("-"):

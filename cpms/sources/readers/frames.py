@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cpms.base.errors import CpmsError, InputError
 from cpms.base.host_memory import graph_bytes, require_memory
 from cpms.base.real_arrays import plain_array
+from cpms.base.text.counted import counted
 from cpms.base.text.phases import phase
 from cpms.base.types import Floats
 from cpms.base.validation import require_real
@@ -145,15 +146,15 @@ def _places(titles: list[str], options: ReadOptions, where: str) -> tuple[int, .
     if other:
         raise InputError(f"{where}: {', '.join(other)} can be chosen of edge lists in text alone")
     if options.columns is not None:
-        places = given_columns(options, titles, where)
+        places = given_columns(options, titles, where, "it has")
         if max(places) >= len(titles):
             raise InputError(f"{where}: there is no column {max(places) + 1}; it has {len(titles)}")
         return places[:2] if options.weights == "ignore" else places
     if len(titles) not in (2, 3):
         held = ", ".join(map(quoted, titles[:20]))
         raise InputError(
-            f"{where}: {len(titles)} columns ({held}) where 2 or 3 belong (source, target, perhaps weight); name them "
-            "(columns=…, --columns from,to)"
+            f"{where}: {counted(len(titles), 'column')} ({held}) where 2 or 3 belong (source, target, perhaps weight); "
+            "name those of the edges by cpms.load(…, columns=['from', 'to']), or --columns from,to"
         )
     if not all(_NO_TITLE.fullmatch(title) for title in titles):
         refuse_header(titles, len(titles), where)

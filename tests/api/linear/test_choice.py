@@ -199,3 +199,23 @@ def test_diagonal_similarities_are_found(size, seed, spoilt):
         A[cycles[0][0], cycles[0][1]] *= 2.0
     found = LinearSystem(Matrix.from_scipy(scipy.sparse.csr_array(A))).is_symmetrizable
     assert found == (not (spoilt and cycles))
+
+
+@pytest.mark.parametrize("preconditioner", ["jacobi", "block_jacobi", lambda r: 0.25 * r])
+@pytest.mark.parametrize(
+    ("A", "without", "taken"),
+    [
+        (scipy.sparse.diags_array([4.0, 2.0], offsets=[0, 1], shape=(300, 300)), "jacobi", "gmres"),
+        (matrices.generate("convection:side=12,peclet=2"), "chebyshev", "cg"),
+        (matrices.generate("diffusion:side=12,contrast=1e4"), "cg", "cg"),
+    ],
+)
+def test_a_preconditioner_is_applied_by_the_method_that_auto_takes(A, without, taken, preconditioner):
+    b = np.ones(A.shape[0])
+    assert cpms.Solver(A, engine="cpu").choice.method == without
+    found = cpms.solve(A, b, preconditioner=preconditioner, engine="cpu")
+    assert found.converged
+    assert found.method == taken
+    inside = cpms.solve(A, b, method="refine", preconditioner=preconditioner, engine="cpu")
+    assert inside.converged
+    assert inside.method in ("refine with cg", "refine with gmres")

@@ -33,8 +33,10 @@ _FEWEST_RUNNING = 8
 """Lines from which on third fields that count them are taken for numbers of edges rather than for weights."""
 
 
-def given_columns(options: ReadOptions, titles: list[str], where: str) -> tuple[int, ...]:
-    """Return the columns that ``options`` name, from 0.
+def given_columns(
+    options: ReadOptions, titles: list[str], where: str, holder: str = "the first line holds"
+) -> tuple[int, ...]:
+    """Return the columns that ``options`` name, from 0; ``holder`` precedes the titles in errors.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def given_columns(options: ReadOptions, titles: list[str], where: str) -> tuple[
             if titles.count(column) != 1:
                 found = "two columns are" if column in titles else "no column is"
                 held = ", ".join(map(quoted, titles[:20]))
-                raise InputError(f"{where}: {found} called {quoted(column)}; the first line holds {held}")
+                raise InputError(f"{where}: {found} called {quoted(column)}; {holder} {held}")
             column = titles.index(column) + 1
         places.append(column - 1)
     return tuple(places)
