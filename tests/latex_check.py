@@ -64,6 +64,17 @@ def alike(text: str) -> list[str]:
     return found
 
 
+def check_latex(files: list[Path], folder: Path) -> None:
+    """Check that tables compile, fit their page and have lines that differ; without pdflatex, by the checker alone."""
+    found = {file.name: [*faults(text), *alike(text)] for file in files for text in [file.read_text()]}
+    assert {name: each for name, each in found.items() if each} == {}
+    if files and shutil.which("pdflatex"):
+        log = compile_all(files, folder)
+        assert log.count("\nFILE ") == len(files)
+        assert "Overfull" not in log
+        assert "too large" not in log
+
+
 def compile_all(files: list[Path], folder: Path) -> str:
     """Compile tables with pdflatex in one document and return its log; the test is skipped without pdflatex."""
     if shutil.which("pdflatex") is None:

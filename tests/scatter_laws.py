@@ -9,6 +9,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.text import Text
 
 from cpms.experiment.report.generic.bandwidth import of_one_quantity
+from cpms.experiment.report.page.nested import lay_out
 
 UNITS = {"ms": 1e-3, "\u00b5s": 1e-6, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 """Units of bytes and seconds."""
@@ -144,8 +145,7 @@ def misplaced_in_rows(figure, name, found):
 
 def unreadable(figure):
     """Yield what keeps the marks of a scatter from being read: marks outside of their panel, and texts on marks."""
-    if figure.stale:
-        figure.draw_without_rendering()
+    lay_out(figure)
     texts = [text for text in figure.findobj(Text) if shown(text) and text.get_text()]
     for axes in figure.axes:
         hidden = [text for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels(which="both")]

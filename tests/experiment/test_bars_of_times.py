@@ -41,6 +41,8 @@ def test_an_axis_over_the_slowest_goes_beyond_1_which_has_a_number():
     assert max(bar.get_width() for bar in second.patches) == 1.0
 
 
+@pytest.mark.representatives(width=("single",))
+@pytest.mark.representatives(width=("double",), ratio=("25.0",))
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("longest", [1.0, 3.0])
 @pytest.mark.parametrize("ratio", [2.0, 12.0, 25.0, 40.0])

@@ -5,25 +5,21 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import shutil
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from alternative_texts import OWN, check_texts, panels_of
-from latex_check import compile_all
+from figure_laws import faults, hidden, marks, shown, undrawn
+from latex_check import check_latex
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.lines import Line2D
-from matplotlib.text import Text
 from recorded_rows import RECORDED, recorded
-from scatter_laws import covered_marks, crowded_marks, misplaced, unreadable
+from table_laws import table_faults
 
 from cpms.base.package_data import show_programs
-from cpms.experiment.report import figures, output, panels, show, solve_tables, templates
-from cpms.experiment.report.captions import provenance, three_digits
-from cpms.experiment.report.observations import observations
-from cpms.experiment.report.palette import NEUTRAL
+from cpms.experiment.report import figures, output, panels, show, solve_tables
+from cpms.experiment.report.captions import provenance
 from cpms.experiment.report.speedup_figures import mean_rows
 from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS
@@ -31,15 +27,8 @@ from cpms.experiment.rows.standing import earlier
 
 PICTURES = {"fig1", "fig2"}
 """Drawn from layouts and formats, without rows."""
-SLOW = [name for name in show_programs() if name not in {"road", "tolerance"}]
+ALL = itertools.product(show_programs(), WIDTHS)
 QUICK = [("road", "single"), ("tolerance", "double")]
-AREAS = {*Line2D.filled_markers} - {"."}
-"""Markers that can hide others; dots are those of a curve."""
-EXPERIMENTS = sorted(path.stem for path in RECORDED.glob("*.jsonl"))
-WITHOUT_PROGRAM = [("gpu_coo", "single"), ("linear_gpu", "double"), ("cg_bits", "single"), ("gpu_ppr", "single")]
-"""Recorded experiments whose figures without a program are drawn in each run of the tests."""
-HIGHEST_IN = 4.5
-"""Most height in inches of a figure without a program, which leaves room for its caption and for text."""
 MOST_OF_CAPTION = 920
 """Characters of the caption of a shipped figure, with machine, commit, repetitions and spread."""
 SCATTERED = {"roofline", "gmres_bits", "scaling"}
@@ -69,164 +58,21 @@ def drawn(monkeypatch, kept):
     return found
 
 
-def faults(figure):
-    """Yield what keeps a figure from being printed."""
-    figure.draw_without_rendering()
-    renderer, page = FigureCanvasAgg(figure).get_renderer(), figure.bbox
-    ticks = {id(axis): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
-    labels = [[tick.label1 for tick in axis._update_ticks() if shown(tick.label1)] for axis in ticks.values()]
-    texts = [text for text in figure.findobj(Text) if shown(text)]
-    if min(text.get_fontsize() for text in texts) < 7:
-        yield "text below 7 points"
-    if figure.get_figwidth() not in WIDTHS.values():
-        yield f"{figure.get_figwidth()} inches wide"
-    if figure.get_figheight() > 9.3:
-        yield f"{figure.get_figheight()} inches high"
-    for axis, names in zip(ticks.values(), labels, strict=True):
-        count = len([name for name in names if shown(name)])
-        if axis.get_scale() == "log" and 0 < count < 3:  # Inner panels of a row have none of their own.
-            yield f"{count} labelled ticks from {axis.get_view_interval()}"
-    heads = [axes.title for axes in figure.axes] + [axis.label for axis in ticks.values()] + figure.texts
-    entries = [text for legend in figure.legends for text in legend.get_texts()]
-    for legend in figure.legends:
-        looks = [look(handle) for handle in legend.legend_handles if str(handle.get_label()).strip()]
-        if len(set(looks)) < len(looks):
-            yield f"entries look alike: {looks}"
-    for text in [*filter(shown, heads), *entries, *itertools.chain(*labels)]:
-        box = text.get_window_extent(renderer)
-        if box.x0 < -2 or box.y0 < -2 or box.x1 > page.x1 + 2 or box.y1 > page.y1 + 2:
-            yield f"{text.get_text()!r} is cut off"
-    for legend, text in itertools.product(figure.legends, filter(shown, [*heads, *itertools.chain(*labels)])):
-        if covers(legend.get_window_extent(renderer), text.get_window_extent(renderer)):
-            yield f"a legend is on {text.get_text()!r}"
-    for group in (*labels, [text for text in heads if shown(text)]):
-        for one, other in itertools.combinations(group, 2):
-            if covers(one.get_window_extent(renderer), other.get_window_extent(renderer)):
-                yield f"{one.get_text()!r} is on {other.get_text()!r}"
-
-    labelled = [axes for axes in figure.axes if axes.axison and not axes.get_xlabel() and not is_scatter(axes)]
-    if figure.get_supxlabel() and len({axes.get_xlim() for axes in labelled}) > 1:
-        yield f"{figure.get_supxlabel()!r} is below axes with ends of their own"
-    for axes in figure.axes:
-        yield from covered(axes, renderer)
-
-
-def is_scatter(axes):
-    """Return whether a panel has logarithmic axes with numbers of its own, and no bars to compare with others."""
-    axis = axes.xaxis
-    return axes.get_xscale() == axes.get_yscale() == "log" and any(shown(each) for each in axis.get_ticklabels())
-
-
-def covered(axes, renderer):
-    """Yield the texts and the legend of a panel that lie on each other, on marks, or across the edge of a bar."""
-    legend = axes.get_legend()
-    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in axes.texts if shown(text)]
-    boxes += [] if legend is None else [("the legend", legend.get_window_extent(renderer))]
-    for (one, first), (other, second) in itertools.combinations(boxes, 2):
-        if covers(first, second):
-            yield f"{one!r} is on {other!r}"
-    inner = axes.get_window_extent(renderer)
-    if any(
-        (np.maximum([inner.x0, inner.y0] - place, place - [inner.x1, inner.y1]) > 1).any() for place, *_ in marks(axes)
-    ):
-        yield "marks lie beyond the ends of an axis"
-    for (text, box), (place, radius, _) in itertools.product(boxes, marks(axes)):
-        if (np.maximum([box.x0, box.y0] - place, place - [box.x1, box.y1]) < radius - 1).all():
-            yield f"{text!r} is on a mark"
-    named = [line for line in axes.lines if (line.get_linewidth(), line.get_color()) == (0.5, NEUTRAL)]
-    leaders = [line.get_transform().transform(line.get_xydata()) for line in named]
-    if any(cross(one, other) for one, other in itertools.combinations(leaders, 2) if len(one) == len(other) == 2):
-        yield "leaders of names cross"
-    for (text, box), bar in itertools.product(boxes, axes.patches):
-        edge = bar.get_window_extent(renderer)
-        inside = edge.x0 - 1 <= box.x0 and box.x1 <= edge.x1 + 1 and edge.y0 - 1 <= box.y0 and box.y1 <= edge.y1 + 1
-        if covers(box, edge) and not inside:
-            yield f"{text!r} is on the edge of a bar"
-
-
-def cross(one, other):
-    """Return whether two straight lines between two points each meet."""
-
-    def sides(line, points):
-        across = line[1] - line[0]
-        return [np.sign(across[0] * (y - line[0][1]) - across[1] * (x - line[0][0])) for x, y in points]
-
-    return np.prod(sides(one, other)) < 0 > np.prod(sides(other, one))
-
-
-def marks(axes):
-    """Return the place in pixels, the radius and the look of each opaque mark of a panel that has an area."""
-    lines = [line for line in axes.lines if line.get_marker() in AREAS and line.get_alpha() is None]
-    return [
-        (place, line.get_markersize() / 2 * axes.figure.dpi / 72, (*look(line)[:3], line.get_markersize()))
-        for line in lines
-        for place in axes.transData.transform(np.asarray(line.get_xydata(), float))
-        if np.isfinite(place).all()
-    ]
-
-
-def hidden(figure):
-    """Yield the panels in which marks that look different lie more than half on each other."""
-    for axes in figure.axes:
-        pairs = [
-            (one[2], other[2])
-            for one, other in itertools.combinations(marks(axes), 2)
-            if one[2] != other[2] and np.hypot(*(one[0] - other[0])) < min(one[1], other[1])
-        ]
-        if pairs:
-            yield f"in panel {axes.get_title()!r} {len(pairs)} marks hide another, as {pairs[0]}"
-
-
-def undrawn(figure):
-    """Yield the extremes that an alternative text states, and that no mark, curve or bar of the figure has."""
-    stated = re.findall(r"from (\d[\d.e+-]*)[^()]*\([^()]*\) to (\d[\d.e+-]*)", str(figure.get_label()))
-    texts = {three_digits(value) for axes in figure.axes for value in values(axes)}
-    for number in itertools.chain(*stated):
-        if three_digits(float(number)) not in texts:
-            yield f"{number} of the alternative text is not drawn"
-
-
-def values(axes):
-    """Yield the coordinates of the marks and curves of a panel, and the ends of its bars and the lengths of these."""
-    for line in axes.lines:
-        yield from np.asarray(line.get_xydata(), float).ravel()
-    for bar in axes.patches:
-        box = bar.get_extents().transformed(axes.transData.inverted())
-        yield from (*box.extents, box.width, box.height)
-
-
-def look(handle):
-    """Return what tells an entry of a legend from others."""
-    if not isinstance(handle, Line2D):
-        return handle.get_facecolor(), getattr(handle, "get_hatch", str)()
-    return handle.get_marker(), str(handle.get_color()), str(handle.get_markerfacecolor()), handle.get_linestyle()
-
-
-def shown(text):
-    return text.get_visible() and bool(text.get_text().strip()) and text.figure is not None
-
-
-def covers(one, other):
-    """Return whether two texts overlap by more than a pixel each way."""
-    across = min(one.x1, other.x1) - max(one.x0, other.x0)
-    return across > 1 and min(one.y1, other.y1) - max(one.y0, other.y0) > 1
-
-
 @pytest.mark.parametrize(
     ("name", "width"),
-    [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product(SLOW, WIDTHS))],
+    [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in ALL if each not in QUICK)],
 )
 def test_figures_are_printable_and_described(tmp_path, drawn, kept, name, width):
     needs = show._program(show_programs()[name]).NEEDS
     if not any((RECORDED / f"{need}.jsonl").exists() for need in needs):
         pytest.skip(f"no rows of {needs} are recorded")
-    show.show(name, results=recorded(), output=tmp_path, width=width)
+    written = show.show(name, results=recorded(), output=tmp_path, width=width)
     assert {stem: found for stem, found in drawn.items() if found} == {}
+    assert list(table_faults(written)) == []
     if width == "single" and name not in OWN:
         check_texts(kept, tmp_path)
-    tables = sorted(tmp_path.glob("*.tex"))
-    if width == "single" and tables and shutil.which("pdflatex"):
-        assert "Overfull" not in compile_all(tables, tmp_path)
+    if width == "single":
+        check_latex([path for path in written if path.suffix == ".tex"], tmp_path)
     for stem in drawn:
         described = json.loads((tmp_path / f"{stem}.json").read_text())
         assert len(described["alt"]) > 30
@@ -239,30 +85,6 @@ def test_figures_are_printable_and_described(tmp_path, drawn, kept, name, width)
         assert described["cells"]
         counted = len(described["cells_without_commit"])
         assert not counted or f"{counted} of {len(described['cells'])} rows by code" in described["caption"]
-
-
-@pytest.mark.parametrize(
-    ("name", "width"),
-    [
-        *WITHOUT_PROGRAM,
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product(EXPERIMENTS, WIDTHS)),
-    ],
-)
-def test_figures_without_a_program_are_printable(name, width):
-    rows = recorded().chosen([name]).rows
-    with show.styled():
-        for drawing in templates.drawings(rows, width=width, beside=recorded().rows):
-            figure = drawing.figure
-            figures._escape(figure)
-            figures._centre(figure)
-            found = [*faults(figure), *(hidden(figure) if drawing.name in {"time", "roofline"} else [])]
-            if drawing.name == "traffic" or drawing.name.endswith("_by_bits"):
-                found += [*unreadable(figure), *covered_marks(figure), *crowded_marks(figure)]
-                found += misplaced(figure, drawing.name, observations(rows))
-            assert found == [], drawing.name
-            assert figure.get_figheight() <= HIGHEST_IN, drawing.name
-            assert len(drawing.alt) > 30
-            plt.close(figure)
 
 
 def test_the_files_embed_their_fonts_and_hold_the_alternative_text(tmp_path):

@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 import subprocess
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -62,6 +63,12 @@ def rows_of(name):
     return read_rows(name)
 
 
+@cache
+def page_of(name):
+    """Return the page of a recorded experiment."""
+    return html_report(rows_of(name))
+
+
 def test_contestants_are_named_as_in_figures():
     row = {"experiment": "x", "status": "ok", "graph": "spd.mtx", "engine": "cpu", "solve_s": 1.0}
     rows = [
@@ -85,7 +92,7 @@ def test_a_solve_that_has_not_converged_is_not_called_ok():
 
 def test_numbers_of_the_page_are_those_of_the_rows():
     rows = rows_of("table2")
-    page, table = Page(html_report(rows)), flatten(rows)
+    page, table = Page(page_of("table2")), flatten(rows)
     numbers = [name for name in NUMBERS if name in table and table[name].notna().any()]
     assert [head.split(" [")[0] for head in page.heads[0]][3:] == numbers
     assert len(page.lines) == len(table)
@@ -96,7 +103,7 @@ def test_numbers_of_the_page_are_those_of_the_rows():
 
 def test_the_provenance_of_each_line_is_on_the_page():
     rows = rows_of("table2")
-    page = Page(html_report(rows))
+    page = Page(page_of("table2"))
     recorded = provenance_of(page)
     for row in rows:
         found = recorded[f"table2/{row['cell']}"]
@@ -111,7 +118,7 @@ def provenance_of(page):
 
 
 def test_the_page_needs_no_network():
-    text = html_report(rows_of("gpu_conversion"))
+    text = page_of("gpu_conversion")
     assert not re.search(r"(?:https?:)?//[\w.-]+\.\w", text)
     for name, value in Page(text).attributes:
         if name in ("src", "href", "xlink:href", "action", "data"):
@@ -139,7 +146,7 @@ def test_hostile_texts_stay_texts():
 
 
 def test_names_within_the_page_are_unique():
-    ids = [value for name, value in Page(html_report(rows_of("gpu_conversion"))).attributes if name == "id"]
+    ids = [value for name, value in Page(page_of("gpu_conversion")).attributes if name == "id"]
     assert len(ids) == len(set(ids))
 
 

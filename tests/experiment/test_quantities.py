@@ -33,7 +33,7 @@ def made_of(rows, name):
         return TEMPLATES[name](observations(rows), WIDTHS["double"], None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(BYTES, min_size=3, max_size=18))
 def test_all_marks_of_traffic_are_of_the_quantity_that_the_label_names(held):
     rows = [row_of(place, columns) for place, columns in enumerate(held)]

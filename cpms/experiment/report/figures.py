@@ -12,6 +12,7 @@ import numpy as np
 
 from cpms.base.atomic_files import replacing
 from cpms.base.text import escape
+from cpms.experiment.report.page.nested import lay_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +107,7 @@ def _centre(figure: Figure) -> None:
     label = next((text for text in figure.texts if text.get_text() and text.get_text() == figure.get_supxlabel()), None)
     if label is None:
         return
-    figure.draw_without_rendering()
+    lay_out(figure)
     ends = [axes.get_position() for axes in figure.axes if axes.axison]
     middle = (min(each.x0 for each in ends) + max(each.x1 for each in ends)) / 2
     half = label.get_window_extent().width / figure.bbox.width / 2 + 0.01

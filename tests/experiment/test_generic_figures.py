@@ -1,37 +1,40 @@
-"""Laws of the captions of figures without a program, in recorded rows: counts and spreads are of what is drawn."""
+"""Laws of the figures without a program, in recorded rows: they are printable, and captions count what is drawn."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
-from functools import cache
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from figure_laws import faults, hidden
+from one_drawing import drawn_alone
 from recorded_rows import RECORDED, recorded
-from scatter_laws import is_rows, points_of
+from scatter_laws import covered_marks, crowded_marks, is_rows, misplaced, points_of, unreadable
 
-from cpms.experiment.report import templates
+from cpms.experiment.report import figures, templates
 from cpms.experiment.report.generic.scatters.marks import STRUCK
 from cpms.experiment.report.observations import observations
+from cpms.experiment.report.page.nested import lay_out
 from cpms.experiment.report.show import styled
+from cpms.experiment.report.style import WIDTHS
 
-QUICK = ("cg_time", "cpu_product", "gpu_gmres_time", "gpu_speedup_ell", "ppr_half")
-SLOW = sorted({path.stem for path in RECORDED.glob("*.jsonl")} - {*QUICK})
-EXPERIMENTS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+QUICK = [
+    *((name, "single") for name in ("cpu_product", "gpu_gmres_time", "gpu_speedup_ell", "ppr_half")),
+    ("linear_gpu", "double"),
+]
+"""Recorded experiments whose figures are drawn in each run of the tests, and their width."""
+ALL = itertools.product(sorted(path.stem for path in RECORDED.glob("*.jsonl")), WIDTHS)
+HIGHEST_IN = 4.5
+"""Most height of a figure in inches, which leaves room for its caption and for text."""
 OF_TIMES = ("time", "speed-up", "bandwidth")
 """Words in the labels of axes of times."""
 SPREADS = ("Samples of each result", "Runs of each result", "Repetitions", "range")
 """Words for the repetitions of times and their spread."""
 COPY_AT = 100.0
 """The rate of a copy in percent."""
-
-
-@cache
-def drawn(name):
-    """Return the figures of an experiment."""
-    with styled():
-        return list(templates.drawings(recorded().chosen([name]).rows, beside=recorded().rows))
 
 
 def labels(figure):
@@ -43,40 +46,31 @@ def labels(figure):
     ]
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_spreads_are_of_times_and_stand_where_times_are_drawn(name):
-    for made in drawn(name):
+def spreads_are_of_times_and_stand_where_times_are_drawn(drawn, _):
+    for made in drawn:
         is_of_times = any(word in text for text in labels(made.figure) for word in OF_TIMES)
         _, _, said = made.caption.rpartition("Commit")
         assert any(word in said for word in SPREADS) is is_of_times, made.caption
         assert ("without a spread" in said) is not is_of_times
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_stand_ins_are_counted_among_the_graphs_of_the_mean(name):
-    for made in drawn(name):
+def stand_ins_are_counted_among_the_graphs_of_the_mean(drawn, _):
+    for made in drawn:
         counted = re.search(r"(\d+) of (\d+) graphs? made in place", made.caption)
         assert not counted or made.name == "speedup"
         if counted and (of_mean := re.search(r"over the same (\d+) graphs?", made.caption)):
             assert counted[2] == of_mean[1]
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_no_number_of_a_bar_crosses_the_line_of_a_copy(name):
-    for made in drawn(name):
+def no_number_of_a_bar_crosses_the_line_of_a_copy(drawn, _):
+    for made in drawn:
         if made.name != "roofline":
             continue
-        made.figure.draw_without_rendering()
+        lay_out(made.figure)
         for axes in made.figure.axes:
             line = axes.transData.transform((COPY_AT, 0.0))[0]
             boxes = {each.get_text(): each.get_window_extent() for each in axes.texts}
             assert [text for text, box in boxes.items() if box.x0 < line < box.x1] == []
-
-
-def test_residuals_of_linear_systems_have_one_name_in_all_figures():
-    found = {made.name: made for made in drawn("gpu_gmres_time")}
-    assert "relative residual, 2-norm" in found["residual_by_bits"].caption
-    assert "not at equal errors" not in found["speedup"].caption
 
 
 def marks_of(figure):
@@ -92,13 +86,11 @@ def marks_of(figure):
     return marks, strokes
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_strokes_are_through_the_results_that_did_not_converge_and_no_others(name):
-    found = observations(recorded().chosen([name]).rows)
+def strokes_are_through_the_results_that_did_not_converge_and_no_others(drawn, found):
     states = defaultdict(set)
     for line in found[found.error > 0].itertuples():
         states[round(np.log(line.error), 9)].add(line.flaw.endswith("converged"))
-    for made in drawn(name):
+    for made in drawn:
         if made.name not in ("error", "residual_by_bits"):
             continue
         last, across = len(made.figure.axes) - 1, is_rows(made.figure)
@@ -112,10 +104,8 @@ def test_strokes_are_through_the_results_that_did_not_converge_and_no_others(nam
         assert ("Struck through" in made.alt) == bool(strokes)
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_contestants_without_an_error_are_counted_in_the_panels(name):
-    found = observations(recorded().chosen([name]).rows)
-    for made in drawn(name):
+def contestants_without_an_error_are_counted_in_the_panels(drawn, found):
+    for made in drawn:
         stated = re.search(r"; error 0(?:, on (.*?))?: (.*?)(?:;|\. )", made.caption)
         if made.name != "error" or not (found.kind == "product").all():
             assert stated is None
@@ -131,3 +121,51 @@ def test_contestants_without_an_error_are_counted_in_the_panels(name):
         elif stated:
             names = [name if count == 1 and not stated[1] else f"{name} ({count})" for name, count in lacking.items()]
             assert sorted(stated[2].split(", ")) == sorted(names)
+
+
+def figures_are_printable(drawn, found):
+    for made in drawn:
+        figure = made.figure
+        figures._escape(figure)
+        figures._centre(figure)
+        seen = [*faults(figure), *(hidden(figure) if made.name in {"time", "roofline"} else [])]
+        if made.name == "traffic" or made.name.endswith("_by_bits"):
+            seen += [*unreadable(figure), *covered_marks(figure), *crowded_marks(figure)]
+            seen += misplaced(figure, made.name, found)
+        assert not seen, (made.name, seen)
+        assert figure.get_figheight() <= HIGHEST_IN, made.name
+        assert len(made.alt) > 30
+
+
+LAWS = [
+    spreads_are_of_times_and_stand_where_times_are_drawn,
+    stand_ins_are_counted_among_the_graphs_of_the_mean,
+    strokes_are_through_the_results_that_did_not_converge_and_no_others,
+    contestants_without_an_error_are_counted_in_the_panels,
+    figures_are_printable,
+    no_number_of_a_bar_crosses_the_line_of_a_copy,
+]
+"""The one before the last escapes the texts of the figures, and lays them out for the last one."""
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in ALL if each not in QUICK)],
+)
+def test_figures_of_an_experiment_keep_all_laws(name, width):
+    rows = recorded().chosen([name]).rows
+    with styled():
+        drawn = list(templates.drawings(rows, width=width, beside=recorded().rows))
+        found = observations(rows)
+        for law in LAWS:
+            law(drawn, found)
+    for made in drawn:
+        plt.close(made.figure)
+
+
+def test_residuals_of_linear_systems_have_one_name_in_all_figures():
+    rows = recorded().chosen(["gpu_gmres_time"]).rows
+    with styled():
+        found = {name: drawn_alone(rows, name) for name in ("residual_by_bits", "speedup")}
+    assert "relative residual, 2-norm" in found["residual_by_bits"].caption
+    assert "not at equal errors" not in found["speedup"].caption
