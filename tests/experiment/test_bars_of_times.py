@@ -70,13 +70,13 @@ def test_panels_are_named_by_what_they_differ_in():
         columns=["graph", "problem", "case"],
     )
     assert case_words(found) == ["graph", "format"]
-    assert cases_in_words(found) == "graphs and formats"
+    assert cases_in_words(found) == "pairs of graph and format"
     assert cases_in_words(found[:2].assign(kind="rounding")) == "formats"
     assert case_words(found[1:3]) == ["graph"]
     rows = [{**row, "tol": tol} for tol in (1e-3, 1e-6) for row in rows_of([4.0, 3.0, 2.0])]
     made = drawn([{**row, "cell": f"{row['cell']} {row['tol']}"} for row in rows])
     assert "; a panel for each graph and tolerance" in made.caption
-    assert made.figure.get_supxlabel() == "time over the slowest of the panel"
+    assert made.figure.get_supxlabel() == "time of a solve over the slowest of the panel"
 
 
 def test_alternative_texts_have_the_labels_of_graphs():

@@ -376,7 +376,7 @@ def test_times_of_graphs_that_are_far_apart_are_those_over_the_slowest(ratio, ap
     made = drawn(rows, "time")
     ends = {axes.get_title(): max(bar.get_width() for bar in axes.patches) for axes in made.figure.axes}
     assert ends == ({"path": 1.0, "ring": 1.0} if apart else {"path": 2.0, "ring": 2.0 * ratio})
-    assert (made.figure.get_supxlabel() == "time over the slowest of the graph") == apart
+    assert (made.figure.get_supxlabel() == "time of a solve over the slowest of the graph") == apart
 
 
 @pytest.mark.parametrize("graphs", [1, 2])

@@ -56,7 +56,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         Missing numbers are NaN. The columns are:
 
         - ``graph``; ``contestant``, the parameters that differ within the rows; and ``case``, within which times are
-          comparable: the graph with the ``problem`` on it, such as a tolerance; ``label``, that of the graph.
+          comparable: the graph with the ``problem`` on it, such as a tolerance; ``label``, that of the graph;
+          ``purpose`` of a run, which ``graph`` has in it; and ``in_all``, the cases with those without a result.
         - ``called``, the contestant without its problem and without parameters that are chosen for each graph;
           ``short``, its name in figures, without usual values; ``named_by``, the names of the parameters in it, with
           the usual values that ``short`` omits in parentheses; and ``named``, a name where there is no other.
@@ -80,7 +81,9 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     """
     given = [{**row, "cell_layout": row["layout"]} if row.get("layout") else row for row in rows]
     table = flatten(map(bandwidth.with_least_bytes, given))
+    graphs = {*table.graph.dropna()} if "graph" in table else set()
     table = table[table.status.isin(MEASURED)]
+    unmeasured = len(graphs.difference(table.graph)) if graphs else 0
     if "values" in table:  # Arrays are for conversions and top-k what graphs are for solves.
         table = table.assign(graph=[f"{count} values" for count in table["values"]])
     if "purpose" in table:  # Runs for different purposes, or over parts of a graph, solve different problems.
@@ -127,6 +130,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
         found.append(
             {
                 "graph": graph,
+                "purpose": str(lines[0].get("purpose", "")),
                 "parameters": str(parameters),
                 "contestant": contestant,
                 "called": called[own_key] or own_name(lines[0]) or str(parameters),
@@ -140,7 +144,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
             }
         )
     labels_of = graph_labels(line["graph"] for line in found)
-    return pd.DataFrame([{**line, "label": labels_of[line["graph"]]} for line in found])
+    in_all = len({line["case"] for line in found}) + unmeasured
+    return pd.DataFrame([{**line, "label": labels_of[line["graph"]], "in_all": in_all} for line in found])
 
 
 class Names:

@@ -28,7 +28,14 @@ from cpms.experiment.report.generic.parts import (
     range_of,
     unit,
 )
-from cpms.experiment.report.generic.words import GROWS, bits_in_words, case_in_words, case_words
+from cpms.experiment.report.generic.words import (
+    GROWS,
+    bits_in_words,
+    case_in_words,
+    case_words,
+    time_in_full,
+    time_in_words,
+)
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.stand_ins import STARRED
@@ -91,11 +98,12 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
     else:
         few_ticks(made.panels[0].axes, inches, unit=relative)
     of = "panel" if len(made.panels) > 1 and case_words(found) != [case_in_words(found)] else case_in_words(found)
-    label(made, (f"time over the slowest of the {of}" if relative else f"time in {unit_of}") + below, width)
+    time = time_in_words(found)
+    label(made, (f"{time} over the slowest of the {of}" if relative else f"{time} in {unit_of}") + below, width)
     if not is_plain:
         explain_bits(made.figure, found, marked=False, swept=swept, others=entries, below=len(made.panels) == 1)
     texts = [
-        "median time",
+        f"median {time_in_full(found)}",
         f", over the slowest time of the {of}" if relative else "",
         of_one_colour(found, swept) if is_plain else coloured,
         what,
@@ -122,10 +130,10 @@ def _by_number(found: pd.DataFrame, width: float, name: str) -> Made:
     time = unit(found.seconds.max(), SECONDS)
     scaled = {"y": found.seconds, "low": found.least, "high": found.most}
     points = with_number(found, name).assign(**{key: each / SECONDS[time] for key, each in scaled.items()})
-    figure, _, found, some = against_number(points, width, name, f"time in {time}")
+    figure, _, found, some = against_number(points, width, name, f"{time_in_words(found)} in {time}")
     shades = {*map(colour, found.fewest_bits)}
     texts = [
-        f"median time, against {name}",
+        f"median {time_in_full(found)}, against {name}",
         fewest(found) if len(shades) > 1 else of_one_colour(found, found.fewest_bits),
         "; vertical lines: from least to most of the samples" if (found.least < found.most).any() else "",
         some,

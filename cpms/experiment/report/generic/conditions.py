@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cpms.experiment.report import captions
-from cpms.experiment.report.generic.words import case_in_words, of_systems
+from cpms.experiment.report.generic.contestants import is_tuned
+from cpms.experiment.report.generic.words import all_or_count, case_in_words, of_systems
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import results_of
 
@@ -45,12 +46,22 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: b
                 f"{case_in_words(found).capitalize()}: {label}." if len(graphs) == 1 and (label := graphs[0]) else "",
                 "Times are of conversions from float64 to the format." if set(found.kind) == {"conversion"} else "",
                 _stored(found),
-                f"Tolerance{of_solves}: {tolerances.pop():g}."
+                _of_bound(rows, found)
+                if is_tuned(found)
+                else f"Tolerance{of_solves}: {tolerances.pop():g}."
                 if len(tolerances) == 1 and None not in tolerances
                 else "",
             ],
         )
     )
+
+
+def _of_bound(rows: Sequence[Row], found: pd.DataFrame) -> str:
+    """Return the bound of the errors of results, each with the loosest tolerance that keeps it, as a sentence."""
+    bounds = " or ".join(f"{each:g}" for each in sorted({float(row["error"]) for row in rows if "error" in row}))
+    without = all_or_count(dict.fromkeys(found.called[found.tol == 0]))
+    least = f"; {without} takes none" if without else ""
+    return f"Tolerance of each result: the loosest tried whose error is at most {bounds}{least}." if bounds else ""
 
 
 def at_one_tolerance(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -62,7 +73,8 @@ def at_one_tolerance(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     cases = [", ".join(filter(None, each)) for each in zip(kept.graph.astype(str), kept.besides, strict=True)]
     alike = len(set(kept.tol)) == 1
     text = f"tolerance {kept.tol.max():g}, the smallest of {found.tol.nunique()}"
-    return kept.assign(problem=kept.besides, case=cases), f"; {text if alike else 'smallest tolerance of each graph'}"
+    kept = kept.drop(columns="in_all", errors="ignore").assign(problem=kept.besides, case=cases)
+    return kept, f"; {text if alike else 'smallest tolerance of each graph'}"
 
 
 def _stored(found: pd.DataFrame) -> str:

@@ -23,6 +23,8 @@ since a looser tolerance is not a speed-up.
 """
 _OF_PROBLEMS_OF = {"rounding": "storage", "spmv": "stage", "passes": "stage"}
 """Parameters that belong to the problem in a kind of experiment: the format of a conversion, the stage of the work."""
+_TUNED = {"peers": "tol"}
+"""Parameters that a kind sets for each contestant and graph, so that all errors are within one bound."""
 _CHOSEN = {"method": ("used", ""), "storage": ("stored_as", "A "), "vectors_json": ("vectors_as_json", "vectors ")}
 """Parameters of linear solves, each with the column of the choice of ``auto``, and a word before it in labels."""
 _AUTO = ("auto", '["auto"]')
@@ -50,11 +52,17 @@ def split_parameters(lines: list[tuple[Any, dict[str, Any]]], differing: list[st
             others = tuple(str(line.get(other)) for other in differing if other != name)
             on_graph.setdefault((graph, () if name == "tol" else others), set()).add(str(line.get(name)))
             anywhere.setdefault(others, set()).add(str(line.get(name)))
-        if any(len(values) > 1 for values in on_graph.values()):
+        tuned = all(_TUNED.get(str(line.get("kind"))) == name for _, line in lines)
+        if not tuned and any(len(values) > 1 for values in on_graph.values()):
             of_problems.append(name)
-        elif any(len(values) > 1 for values in anywhere.values()):
+        elif tuned or any(len(values) > 1 for values in anywhere.values()):
             of_graphs.append(name)
     return of_problems, of_graphs
+
+
+def is_tuned(found: pd.DataFrame) -> bool:
+    """Return whether each result has a tolerance of its own, so that its error is within one bound of all."""
+    return {_TUNED.get(kind) for kind in found.kind} == {"tol"}
 
 
 def labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[str]]) -> dict[tuple[str, ...], str]:

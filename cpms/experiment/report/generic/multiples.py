@@ -18,7 +18,7 @@ import numpy as np
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import panels
 from cpms.experiment.report.generic.parts import lines_of_names
-from cpms.experiment.report.generic.words import all_of, case_words, cases_in_words
+from cpms.experiment.report.generic.words import all_of, case_words, cases_in_all, cases_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.case_labels import case_labels
 from cpms.experiment.report.palette import NEUTRAL
@@ -308,7 +308,7 @@ def _counts(cases: int, columns: int) -> Iterator[int]:
 def _left_out(found: pd.DataFrame, cases: Sequence[str], kept: Sequence[str], order: str, drawn: int) -> Iterator[str]:
     """Yield texts about the panels, and about the graphs, contestants and results that are not drawn."""
     yield f"; a panel for each {' and '.join(case_words(found))}"
-    of_cases = found.case.nunique()
+    of_cases = cases_in_all(found)
     if len(cases) < of_cases:
         yield f"; {len(cases)} of {of_cases} {cases_in_words(found)}, evenly chosen by {order}"
     if drawn < len(cases) * len(kept):

@@ -30,11 +30,14 @@ from cpms.experiment.report.generic.words import (
     GROWS,
     all_or_count,
     case_in_words,
+    cases_in_all,
     cases_in_words,
     noun_of_errors,
     of_systems,
     plural,
     problem_in_words,
+    time_in_full,
+    time_in_words,
 )
 from cpms.experiment.report.intervals import FEWEST, bootstrap_or_range, ratios_of
 from cpms.experiment.report.page.case_labels import case_label
@@ -88,7 +91,8 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     if turned:
         ours, theirs = base, ours or "each"
     of = f" of {abbreviate(ours, 40)}" if ours else ""
-    panels.label_below(axes, f"speed-up{of} over {abbreviate(theirs, 80)}", width, names)
+    time = f" ({time_in_words(kept)})" if time_in_words(kept) != "time" else ""
+    panels.label_below(axes, f"speed-up{of} over {abbreviate(theirs, 80)}{time}", width, names)
     kind, unit, stroke = _kind(kept), _unit(kept), _stroke(kept)
     looks = {
         "median": (means, _MEDIAN),
@@ -110,7 +114,8 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         f"; a row for each {unit if len(set(kept.graph)) == 1 else kind}, and their geometric mean" if alone else mean
     )
     what = f"speed-up of {base} over {theirs if alone else 'each'}" if turned else f"speed-up{of} over {base}"
-    text = f"{what}{mean}{_lines(table, kept)}; at the right: the values of the marks{coloured}"
+    of_time = f" in {time_in_full(kept)}" if time else ""
+    text = f"{what}{of_time}{mean}{_lines(table, kept)}; at the right: the values of the marks{coloured}"
     text += f"{_stored(kept)}{_errors(kept, base)}"
     text += f"{left}{some}{among(kept.graph)}"
     return figure, text, range_of(table, "speedup", f"Points of the {what}", "times")
@@ -172,6 +177,8 @@ def _stroke(found: pd.DataFrame) -> str:
 
 def _counted(found: pd.DataFrame) -> str:
     """Return how many graphs there are, or matrices, and how many problems on each, in words."""
+    if "purpose" in found and any(found.purpose):
+        return f"{found.case.nunique()} {cases_in_words(found)}"
     graphs, problems = found.graph.nunique(), found.problem.nunique() if any(found.problem) else 0
     one = case_in_words(found)
     many = plural(one)
@@ -354,12 +361,14 @@ def in_common(found: pd.DataFrame, base: str, word: str = "not ranked") -> tuple
     while ranked and 2 * len(set.intersection(*ranked.values())) < most:
         del ranked[max(ranked, key=lambda name: (_left(ranked, name), -len(ranked[name]), name))]
     cases = set.intersection(*ranked.values()) if ranked else set[str]()
-    count, fewer = len(set().union(*held.values())), [name for name in others if name not in ranked]
+    count, fewer = cases_in_all(found) - grown, [name for name in others if name not in ranked]
     what = cases_in_words(found)
+    rule = "that all contestants here solve" if of_systems(found) else "with results of all contestants here"
+    these = "these" if len(cases) < count else f"these {what}"
     texts = [
-        f"; {len(cases)} of {count} {what}" if len(cases) < count else "",
+        f"; {len(cases)} of {count} {what}: those {rule}" if len(cases) < count else "",
         f"; {grown} {'graphs grow' if grown > 1 else 'graph grows'} with the ranks: no speed-up" if grown else "",
-        f"; {word}, since not measured on all of these {what}: {all_or_count(fewer)}" if fewer else "",
+        f"; {word}, since not measured on all of {these}: {all_or_count(fewer)}" if fewer else "",
     ]
     return measured[measured.case.isin(cases) & measured.called.isin([base, *ranked])], "".join(texts)
 

@@ -27,6 +27,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
     unit,
 )
+from cpms.experiment.report.generic.words import time_in_full, time_in_words
 from cpms.experiment.report.intervals import FEWEST, median_ends
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.case_labels import case_labels
@@ -58,9 +59,9 @@ _ABOVE_IN, _BELOW_IN = 0.3, 0.65
 
 def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     """Draw the time of each contestant against the tolerance, with an interval of each median."""
-    points, what = _of_solves(found), "time of a solve to a tolerance"
+    points, what, up = _of_solves(found), f"{time_in_full(found)} to a tolerance", time_in_words(found)
     if points.empty:
-        points, what = _of_iterations(found), _REACHED
+        points, what, up = _of_iterations(found), _REACHED, "time"
     if points.empty:
         return None
     wide = width > 5
@@ -84,7 +85,7 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
         panel.set_title(title)
         panels.logarithmic(panel, "y", most=5)
         if number % columns == 0:
-            panel.set_ylabel(f"time in {time}")
+            panel.set_ylabel(f"{up} in {time}")
         if number + columns >= len(parts):
             panel.set_xlabel("tolerance")
             panel.tick_params(labelbottom=True)
@@ -214,6 +215,7 @@ def _of_solves(found: pd.DataFrame) -> pd.DataFrame:
         return found
     problem = found.besides
     case = [", ".join(filter(None, each)) for each in zip(found.graph.astype(str), problem, strict=True)]
+    found = found.drop(columns="in_all", errors="ignore")
     return _several(found.assign(problem=problem, case=case, is_bound=False))
 
 

@@ -32,6 +32,14 @@ _ERRORS = {
     ("linear", "residual"): "relative residual, 2-norm",
 }
 """Kinds whose column of errors has a measure of its own."""
+_WORK = {
+    **dict.fromkeys(("contest", "linear", "pagerank", "peers", "quoted"), "solve"),
+    "opencl": "run",
+    "ppr": "query",
+    "product": "product",
+    "sweeps": "sweep",
+}
+"""Kinds of experiments, and the work of which a time is."""
 _PROBLEMS = {"tol": "tolerance", "rhs": "right-hand side", "storage": "format", "stage": "stage"}
 """Words for parameters of problems."""
 
@@ -92,8 +100,43 @@ def plural(word: str) -> str:
     return "matrices" if word == "matrix" else f"{word}s"
 
 
+def time_in_words(found: pd.DataFrame) -> str:
+    """Return the words for the times of observations: of what work they are, if the kind of experiment says so.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> time_in_words(pd.DataFrame({"kind": ["ppr"]})), time_in_words(pd.DataFrame({"kind": [""]}))
+    ('time of a query', 'time')
+    """
+    kinds = set(found.kind) if "kind" in found else set()
+    work = _WORK.get(kinds.pop()) if len(kinds) == 1 else None
+    return f"time of a {work}" if work else "time"
+
+
+def time_in_full(found: pd.DataFrame) -> str:
+    """Return the words for the times of observations, with the iterations of a run or what a query of a batch is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> time_in_full(pd.DataFrame({"kind": ["opencl"] * 2, "iterations": [10.0, 20.0], "called": ["a", "b"]}))
+    'time of a run of 10 or 20 iterations'
+    """
+    text = time_in_words(found)
+    if text.endswith("run") and (counts := sorted({*found.iterations.dropna()})):
+        return f"{text} of {' or '.join(f'{each:g}' for each in counts)} iterations"
+    has_batches = text.endswith("query") and found.called.str.contains("batch=").any()
+    return f"{text} (of a batch: the mean)" if has_batches else text
+
+
+def cases_in_all(found: pd.DataFrame) -> int:
+    """Return the number of cases of an experiment, with those that no contestant has a result of."""
+    return int(found.in_all.iloc[0]) if "in_all" in found and len(found) else int(found.case.nunique())
+
+
 def case_words(found: pd.DataFrame) -> list[str]:
-    """Return the words for what cases differ in: graphs, problems on one graph, or both.
+    """Return the words for what cases differ in: graphs, problems or purposes on one graph, or both.
 
     Examples
     --------
@@ -103,6 +146,8 @@ def case_words(found: pd.DataFrame) -> list[str]:
     (['graph', 'tolerance'], ['tolerance'], ['graph'])
     """
     one = case_in_words(found)
+    if "purpose" in found and any(found.purpose):
+        return [one, "purpose"]
     if not any(found.problem) or found.case.nunique() == found.graph.nunique():
         return [one]
     problem = problem_in_words(found.problem)
@@ -110,8 +155,19 @@ def case_words(found: pd.DataFrame) -> list[str]:
 
 
 def cases_in_words(found: pd.DataFrame) -> str:
-    """Return the words for several cases of observations: linear systems, or what they differ in."""
-    return "systems" if of_systems(found) else " and ".join(map(plural, case_words(found)))
+    """Return the words for several cases of observations: linear systems, or what they differ in.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> found = pd.DataFrame({"graph": ["a", "a", "b"], "problem": ["tol=0.1", "tol=0.2", "tol=0.1"], "case": [*"123"]})
+    >>> cases_in_words(found), cases_in_words(found[:2])
+    ('pairs of graph and tolerance', 'tolerances')
+    """
+    if of_systems(found):
+        return "systems"
+    one, *problem = case_words(found)
+    return f"pairs of {one} and {problem[0]}" if problem else plural(one)
 
 
 def problem_in_words(problems: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from cpms.base.text.escape import abbreviate, drawn
 from cpms.experiment.report import captions
-from cpms.experiment.report.generic.words import cases_in_words
+from cpms.experiment.report.generic.words import cases_in_all, cases_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +170,7 @@ def sample(
             nearest = min(free, key=lambda place: abs(names.index(kept[place]) - names.index(name)))
             kept[nearest] = name
     chosen = found[found.case.isin(shown) & found.called.isin(kept)]
-    drawn, count, of_names = chosen.called.nunique(), found.case.nunique(), len(names)
+    drawn, count, of_names = chosen.called.nunique(), cases_in_all(found), len(names)
     evenly_chosen = ", evenly chosen" if len(kept) < of_names else ""
     texts = [
         f"; {chosen.case.nunique()} of {count} {cases_in_words(found)}" if chosen.case.nunique() < count else "",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.report.generic.words import all_of, case_words, cases_in_words
+from cpms.experiment.report.generic.words import all_of, case_words, cases_in_all, cases_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.series import chosen_series
 
@@ -62,7 +62,7 @@ def spread(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 def _left_out(found: pd.DataFrame, shown: pd.DataFrame, order: str) -> Iterator[str]:
     """Yield texts about the panels, and about the graphs and contestants that are not drawn."""
-    cases, of_cases = shown.case.nunique(), found.case.nunique()
+    cases, of_cases = shown.case.nunique(), cases_in_all(found)
     names, of_names = shown.called.nunique(), found.called.nunique()
     if cases > 1:
         yield f"; a panel for each {' and '.join(case_words(found))}, with axes of its own"

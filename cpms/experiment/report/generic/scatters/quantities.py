@@ -31,6 +31,8 @@ from cpms.experiment.report.generic.words import (
     all_or_count,
     bits_in_words,
     error_in_words,
+    time_in_full,
+    time_in_words,
 )
 from cpms.experiment.report.page import nested, room
 from cpms.experiment.report.page.series import series_of
@@ -68,13 +70,11 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     if not _relates(found[spread].traffic):
         return None
     names, shown = captions.in_words(found.traffic_name), found.assign(x=found.traffic, y=found.seconds)
-    of_queries = {*found.kind} == {"ppr"}
-    axes = Quantities("bytes", "time", names, "time of a query" if of_queries else "time")
+    axes = Quantities("bytes", "time", names, time_in_words(found))
     figure, shown, more = _fitting(shown, spread, width, baseline_of(found, baseline), axes)
     lacking_names = all_or_count(map(str, unknown.index[unknown])) if unknown.any() else ""
     without = f"; not drawn: {lacking_names}, of which rows do not hold these bytes" if lacking_names else ""
-    time = "time of a query (of a batch: its time over its queries)" if of_queries else "time"
-    text = f"median {time} against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
+    text = f"median {time_in_full(found)} against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
     return figure, text, range_of(shown, "seconds", "Points of the time", "s")
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from cpms.base.text.escape import abbreviate
 from cpms.experiment.report import panels
+from cpms.experiment.report.generic.contestants import is_tuned
 from cpms.experiment.report.generic.flaws import is_unconverged, is_wrong
 from cpms.experiment.report.generic.multiples import panel_inches
 from cpms.experiment.report.generic.parts import explain, fewest, lines_of_names, of_one_colour
@@ -28,7 +29,7 @@ from cpms.experiment.report.generic.scatters.marks import (
     strike,
 )
 from cpms.experiment.report.generic.speedup import in_common
-from cpms.experiment.report.generic.words import all_of, case_words, cases_in_words
+from cpms.experiment.report.generic.words import all_of, case_words, cases_in_all, cases_in_words
 from cpms.experiment.report.page import nested, room
 from cpms.experiment.report.page.series import chosen_series
 from cpms.experiment.report.palette import NEUTRAL, colour
@@ -49,6 +50,8 @@ _MEDIAN: dict[str, Any] = {
 """Look of the median of a row."""
 _SHAPES = "osD^v"
 """Markers of tolerances."""
+_MOST_SHAPED = 12
+"""Most marks of a row by whose markers a reader finds tolerances; more lie on one another."""
 _MEAN_BITS, _BITS_SHARE = "mean bits", 0.35
 """Label of a panel of bits, and its part of the width of both panels."""
 _LEAST_LINE = 10
@@ -87,10 +90,11 @@ def strips(
     table = table.assign(case="", label="", problem="")
     figure, _, places, table, some = lines_of_names(table, width, base, columns=1 + both)
     shown = shown[shown.called.isin(table.called)]
-    shapes = _shapes(shown)
+    shapes = {} if is_ratio else _shapes(shown)
     counts = shown.groupby("called").case.nunique()
     alike = bool((counts == shown.case.nunique()).all())
-    medians_too = alike and not shapes and shown.case.nunique() >= _FEWEST
+    comparable = is_ratio or len(_tolerances(shown)) < 2
+    medians_too = alike and comparable and shown.case.nunique() >= _FEWEST
     drawn = {"x": axes.xlabel if is_ratio else _MEAN_BITS, "y": axes.ylabel} if both else {"y": axes.ylabel}
     for panel, column in zip(figure.axes, drawn, strict=True):
         for place, name in zip(places, table.called, strict=True):
@@ -137,23 +141,45 @@ def _of_most(found: pd.DataFrame, drawable: pd.Series[bool], base: str | None) -
     names = chosen_series(found[drawable], {base, *room.own_names(found)}, room.MOST_LINES)
     shown = spread(found[drawable], names)
     counts = shown.groupby("case").size()
-    shown = shown[shown.case.isin(counts.index[2 * counts >= counts.max()])]
+    full = counts.index[2 * counts >= counts.max()]
+    shown = shown[shown.case.isin(full)]
     left = [name for name in dict.fromkeys(found.called) if name not in {*shown.called}]
     named = all_of(left)
-    cases, of_cases = shown.case.nunique(), found.case.nunique()
+    cases, of_cases = shown.case.nunique(), cases_in_all(found)
+    least = f" {-(-int(counts.max()) // 2)} or more of these contestants have results, and"
+    rule = f"those on which{least if len(full) < len(counts) else ''} mean bits differ"
     texts = [
-        f"; {cases} of {of_cases} {cases_in_words(found)}" if cases < of_cases else "",
         f"; {shown.called.nunique()} of {found.called.nunique()} contestants, in whole series" if left else "",
         f"; left out: {named}" if named else "",
+        f"; {cases} of {of_cases} {cases_in_words(found)}{_named(shown)}: {rule}" if cases < of_cases else "",
     ]
     return shown, "".join(texts)
 
 
+def _named(shown: pd.DataFrame) -> str:
+    """Return the names of graphs in parentheses, if they are few."""
+    cases = shown.drop_duplicates("case")
+    names = [", ".join(filter(None, each)) for each in zip(cases.label, cases.problem, strict=True)]
+    return f" ({'; '.join(names)})" if len(names) < _FEWEST and all(names) else ""
+
+
 def _shapes(found: pd.DataFrame) -> dict[float, str]:
-    """Return the marker of each tolerance on the only graph, from the loosest; none if there is one alone or many."""
-    tolerances = sorted({*found.tol.dropna()}, reverse=True)
-    few = 1 < len(tolerances) <= len(_SHAPES) and len({*found.graph}) == 1
+    """Return the marker of each tolerance, from the loosest; none if there is one alone, or if marks are too many."""
+    tolerances = _tolerances(found)
+    few = 1 < len(tolerances) <= len(_SHAPES) and found.groupby("called").size().max() <= _MOST_SHAPED
     return dict(zip(tolerances, _SHAPES, strict=False)) if few else {}
+
+
+def _tolerances(found: pd.DataFrame) -> list[float]:
+    """Return the tolerances of results, from the loosest; none if each result has one of its own."""
+    return [] if is_tuned(found) else sorted({*found.tol.dropna()}, reverse=True)
+
+
+def _of_tolerances(found: pd.DataFrame) -> str:
+    """Return a text about the tolerances of dots that have one marker."""
+    held = [f"{each:g}" for each in _tolerances(found)]
+    several = ", ".join(held) if len(held) <= len(_SHAPES) else f"{held[0]} to {held[-1]}"
+    return f" (tolerances: {several})" if len(held) > 1 else ""
 
 
 def _row(
@@ -206,6 +232,6 @@ def _of_looks(found: pd.DataFrame, shades: set[str], alike: bool, has_shapes: bo
     yield "; a row for each contestant"
     if count > 1:
         each = f"each of the same {count} {cases_in_words(found)}" if alike else f"each {what}"
-        yield f", with a {'mark' if has_shapes else 'dot'} for {each}"
+        yield f", with a {'mark' if has_shapes else 'dot'} for {each}{'' if has_shapes else _of_tolerances(found)}"
     if shades:
         yield fewest(found) if len(shades) > 1 else of_one_colour(found, found.fewest_bits)
