@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType, SimpleNamespace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,6 +20,7 @@ from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.experiment import kinds
 from cpms.experiment.graph_files import GraphFile, named
+from cpms.precision.controller_specs import parameter_of_plugin
 
 Cell = dict[str, Any]
 _GROUP = "experiment_kinds"
@@ -191,15 +192,36 @@ def parsed(content: bytes, path: Path) -> Experiment:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc']))}: {_fault_text(fault, model)}" for fault in error.errors()]
+        faults = [f"{'.'.join(map(str, fault['loc']))}: {_fault_text(fault, model, given)}" for fault in error.errors()]
         raise InputError(f"{path}: {'; '.join(faults)}") from None
 
 
-def _fault_text(fault: Any, model: type[Experiment]) -> str:
-    """Return the fault of a key; for an unknown key, the keys of the kind."""
-    if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
-        near = difflib.get_close_matches(fault["loc"][0], model.model_fields, n=1)
-        meant = f"did you mean {near[0]}? It" if near else "it"
-        return f"is no key of this kind; {meant} has {', '.join(model.model_fields)}"
-    message: str = fault["msg"]
-    return message.removeprefix("Value error, ")
+def _fault_text(fault: Any, model: type[Experiment], given: dict[str, Any]) -> str:
+    """Return the fault of a key; for an unknown key, the keys of the kind or of its table."""
+    if fault["type"] != "extra_forbidden":
+        message: str = fault["msg"]
+        return message.removeprefix("Value error, ")
+    *path, key = fault["loc"]
+    if not path:
+        return f"is no key of this kind; {_meant(key, model.model_fields)}"
+    table: Any = given
+    for step in path:
+        is_in = isinstance(table, list) if isinstance(step, int) else isinstance(table, dict) and step in table
+        table = table[step] if is_in else None
+    if isinstance(table, dict) and "plugin" in table:
+        return parameter_of_plugin(str(table["plugin"]), key)
+    models = _models(model.model_fields[path[0]].annotation)
+    return f"is no key of this table{f'; {_meant(key, models[0].model_fields)}' if len(models) == 1 else ''}"
+
+
+def _meant(key: str, fields: Iterable[str]) -> str:
+    """Return the keys that there are, the nearest first: one that is spelled alike, or that begins so."""
+    near = difflib.get_close_matches(key, fields, n=1) or [field for field in fields if field.startswith(key)]
+    return f"{f'did you mean {near[0]}? It' if near else 'it'} has {', '.join(fields)}"
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """Return the tables of an annotation, such as that of ``list[Way]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for argument in get_args(annotation) for found in _models(argument)]

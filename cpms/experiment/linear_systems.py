@@ -6,6 +6,7 @@ answer is known up to the rounding of that product, which the condition number o
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -28,11 +29,11 @@ class SystemsConfig(Repeated):
     @field_validator("matrices")
     @classmethod
     def known_matrices(cls, names: list[str]) -> list[str]:
-        """Refuse names that are neither of a generator or data set nor of a file."""
+        """Refuse names of no generator. Files are read by runs alone, since rows can be shown where no file is."""
         for name in names:
             if matrices.is_name(name):
                 matrices.checked(name)
-            else:
+            elif ":" in name and not Path(name).exists():
                 given_matrix(name, None)
         return names
 

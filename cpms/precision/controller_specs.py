@@ -71,12 +71,29 @@ def controller_of(given: PrecisionGiven) -> Precision:
     if isinstance(given, str):
         name, _, text = given.partition(":")
         return _ruled(name, _parameters(given, name, text)) if name in _RULES else _plugin(given)
-    if isinstance(given, Mapping) and isinstance(given.get("plugin"), str) and len(given) == 1:
+    if isinstance(given, Mapping) and isinstance(given.get("plugin"), str):
+        for parameter in given.keys() - {"plugin"}:
+            raise InputError(parameter_of_plugin(given["plugin"], parameter))
         return _plugin(given["plugin"])
     if not isinstance(given, Mapping) or not isinstance(given.get("rule"), str):
         raise InputError(f"controller is {described(given)}; give a name, or a table with the key rule or plugin")
     parameters = {key: value for key, value in given.items() if key != "rule"}
     return _ruled(given["rule"], parameters)
+
+
+def parameter_of_plugin(plugin: str, parameter: str) -> str:
+    """Return an error's text for a parameter beside the name of a plug-in, which says where parameters belong.
+
+    Examples
+    --------
+    >>> parameter_of_plugin("a.py:A", "wait")
+    "plug-in 'a.py:A' takes no wait here; make an instance in its file, such as mine = A(wait=…), and name a.py:mine"
+    """
+    file, _, name = plugin.rpartition(":")
+    return (
+        f"plug-in {plugin!r} takes no {parameter} here; make an instance in its file, such as "
+        f"mine = {name}({parameter}=…), and name {f'{file}:mine' if file else 'that'}"
+    )
 
 
 def given_precision(given: Any) -> Any:

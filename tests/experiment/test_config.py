@@ -52,6 +52,25 @@ def test_what_a_kind_does_not_read_is_refused(tmp_path, kind):
 def test_of_a_mistyped_key_the_nearest_is_named_and_all_others(tmp_path):
     with pytest.raises(InputError, match=r"storage: .* did you mean storages\? It has .*engines, "):
         read(tmp_path, GOOD + 'storage = ["fp64"]\n')
+    with pytest.raises(InputError, match=r"tol: .* did you mean tolerances\? It has"):
+        read(tmp_path, GOOD + "tol = 1e-8\n")
+    ways = (
+        'name = "x"\nkind = "linear"\nmatrices = ["stencil:points=5,side=3"]\nways = [{ method = "cg", restrt = 3 }]\n'
+    )
+    with pytest.raises(
+        InputError, match=r"ways\.0\.restrt: is no key of this table; did you mean restart\? It has method"
+    ):
+        read(tmp_path, ways)
+
+
+@pytest.mark.parametrize(
+    "given", ['{ plugin = "a.py:A", wait = 2 }', '{ rule = "at_most", inner = { plugin = "a.py:A", wait = 2 } }']
+)
+def test_parameters_of_a_plugin_belong_to_an_instance(tmp_path, monkeypatch, given):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text("import cpms\n\n\nclass A(cpms.Fixed):\n    pass\n")
+    with pytest.raises(InputError, match=r"such as mine = A\(wait=…\), and name a\.py:mine"):
+        read(tmp_path, GOOD + f"policies = [{given}]\n")
 
 
 @pytest.mark.parametrize("axis", ["graphs", "methods", "storages", "layouts", "engines", "tolerances", "policies"])

@@ -334,7 +334,7 @@ def test_names_of_nothing_are_refused():
             name="x", kind="vector_bits", method="cg", matrices=["stencil:points=5,side=3"], vectors=[["float7"]]
         )
     with pytest.raises((ValidationError, InputError), match="no such file"):
-        config(matrices=["nothing.mtx"])
+        config(matrices=["stencl:points=5,side=3"])
 
 
 def row_of(graph, rhs, ways):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+import scipy.io
+import scipy.sparse
 
 from cpms.base.errors import InputError
 from cpms.cli.main import main
@@ -98,3 +100,19 @@ def test_an_experiment_and_its_configuration_name_its_rows_in_out(here, capsys):
     for source in ("x", "x.toml"):
         assert main(["rows", source]) == 0
         assert capsys.readouterr().out.startswith("1 result\n")
+
+
+def test_rows_of_a_matrix_are_shown_where_its_file_is_not(here, capsys):
+    path = here / "lin.toml"
+    path.write_text('name = "lin"\nkind = "linear"\nmatrices = ["a.mtx"]\nways = [{ method = "cg" }]\n')
+    with pytest.raises(InputError, match=rf"a\.mtx: there is no such file in {here}, the folder that paths"):
+        run(path, output=here / "out")
+    scipy.io.mmwrite(here / "a.mtx", scipy.sparse.diags_array([2.0, 3.0, 4.0]))
+    run(path, output=here / "out")
+    (here / "a.mtx").unlink()
+    assert main(["show", "lin.toml"]) == 0
+    assert "a.mtx" in capsys.readouterr().out
+    path.write_text(path.read_text().replace('"a.mtx"', '"b.mtx", "stencil:points=5,side=3"'))
+    with pytest.raises(InputError, match=r"could not run: .*b\.mtx: there is no such file"):
+        run(path, output=here / "out")
+    assert sorted(row["status"] for row in rows.read(here / "out" / "lin.jsonl")) == ["bad input"] * 2 + ["ok"] * 4

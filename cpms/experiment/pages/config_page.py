@@ -136,10 +136,10 @@ name of a cell is a hash of its parameters, so rows remain valid while a configu
 `ways` take turns, they share a cell: a new one measures all of them again.
 
 Paths in a configuration, of graphs, matrices and plug-ins, are relative to the folder in which `cpms run` is called,
-not to the folder of the configuration. If no graph is found, nothing runs and no row is written. If some graphs are
-found, the others get rows with the status `bad input`. The error at the end names the graphs that were not found, and
-the next run tries them again. `cpms rows NAME --prune` removes rows with this status, and rows of cells that the
-configuration no longer has.
+not to the folder of the configuration. If no graph or matrix is found, nothing runs and no row is written. If some are
+found, the others get rows with the status `bad input`. The error at the end names those that were not found, and the
+next run tries them again. `cpms rows NAME --prune` removes rows with this status, and rows of cells that the
+configuration no longer has. `cpms show` needs no file of a graph or matrix.
 
 ## Keys of every kind
 
