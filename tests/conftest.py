@@ -104,6 +104,14 @@ def _is_format(name: str) -> bool:
     return True
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _figures_are_closed() -> Iterator[None]:
+    """Forget the figures that the tests of a module have left open."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
+
+
 @pytest.fixture(scope="session")
 def cpms_data() -> Path:
     """Folder of the real graphs; the test is skipped where there is none."""

@@ -1,9 +1,11 @@
 """Captions say what would mislead if it were not said: threads, stand-ins, systems that nobody solves, wrong sums."""
 
 import re
+from functools import cache
 from pathlib import Path
 from statistics import median
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from recorded_rows import recorded
@@ -38,20 +40,24 @@ TERMS = ("product", "curvature", "update", "direction", "solution")
 """The kernels of an iteration of conjugate gradients."""
 
 
-@pytest.fixture
-def said(tmp_path, monkeypatch):
-    """Return a function that shows a program without figures, and returns the captions of these and the tables."""
-    captions = {}
-    monkeypatch.setattr(
-        output.Output, "figure", lambda *_, suffix="", caption, **__: captions.update({suffix: caption})
-    )
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """Return a function that shows a program without figures, once, and returns their captions, and its tables."""
 
+    @cache
     def of(program):
         if not show.has_rows(program, recorded()):
             pytest.skip("no rows are recorded")
-        captions.clear()
-        written = show.show(program, results=recorded(), output=tmp_path)
-        return dict(captions), {path.stem: path for path in written if path.suffix == ".md"}
+        captions = {}
+
+        def figure(_, drawn, suffix="", *, caption, **__):
+            captions[suffix] = caption
+            plt.close(drawn)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(output.Output, "figure", figure)
+            written = show.show(program, results=recorded(), output=tmp_path_factory.mktemp("shown"))
+        return captions, {path.stem: path for path in written if path.suffix == ".md"}
 
     return of
 
