@@ -36,8 +36,8 @@ def topk(values: npt.ArrayLike, k: int) -> Largest:
     Parameters
     ----------
     values : array_like of float64 or float32, shape (n,)
-        A NumPy array (one that is not contiguous is copied), or an array in device memory (CuPy's, or
-        any with ``__cuda_array_interface__`` or DLPack), which is not copied to the host.
+        A NumPy array (one that is not contiguous is copied), or an array in device memory (CuPy's, or any with
+        ``__cuda_array_interface__`` or DLPack), which is not copied to the host.
     k : int
         From 0 to n. On a device, the whole array is sorted if k is more than 1024.
 

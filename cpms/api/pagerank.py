@@ -55,15 +55,14 @@ def pagerank(
     method : {"power", "refine"}
         Power iteration, or mixed-precision iterative refinement; see `cpms.solvers.refine`.
     storage : str or Format
-        For ``power``, the format of the iterate and, in layouts that store them, of the matrix values;
-        ``auto`` is fp64. For ``refine``, that of the residual; ``auto`` is the fastest: fp16, but fp32 on engine
-        ``cpu`` below 2^17 nodes, and e5m2 with error feedback on a GPU. A segment format stands for its first
-        segment.
+        For ``power``, the format of the iterate and, in layouts that store them, of the matrix values; ``auto`` is
+        fp64. For ``refine``, that of the residual; ``auto`` is the fastest: fp16, but fp32 on engine ``cpu`` below 2^17
+        nodes, and e5m2 with error feedback on a GPU. A segment format stands for its first segment.
     layout : {"auto", "csr", "ell", "pattern", "coo"}
         ``auto`` is the pattern, or csr for weighted graphs; with an engine that has neither, its own.
     engine : str
-        One of `cpms.engines.names`, or ``auto``: a CUDA device where there is one with room for the
-        graph, else ``cpu``.
+        One of `cpms.engines.names`, or ``auto``: a CUDA device where there is one with room for the graph, else
+        ``cpu``.
     damping : float
         The probability of following an edge, above 0 and below 1.
     tol : float

@@ -128,8 +128,7 @@ def inlined_in_loops(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator for a helper that LLVM inlines into compiled loops, and that Python never calls.
 
     Numba would compile a helper on its own first, with wrappers by which Python and C call it. Its code is only linked
-    here, so that loops with large helpers compile faster. A helper may lie in another file than a
-    loop of `compiled`.
+    here, so that loops with large helpers compile faster. A helper may lie in another file than a loop of `compiled`.
 
     Parameters
     ----------

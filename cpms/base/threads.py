@@ -1,8 +1,8 @@
 """Work split over a pool of threads, by independent parts or by lanes that wait for each other.
 
 Numba's loops and NumPy's release the interpreter lock, so threads of Python suffice, and memory is shared without
-copies. A pool of each size is started once a process. Seconds of
-compilers are counted for the caller; see `cpms.base.work_clock`.
+copies. A pool of each size is started once a process. Seconds of compilers are counted for the caller; see
+`cpms.base.work_clock`.
 """
 
 from __future__ import annotations
@@ -116,14 +116,10 @@ def each_beside_caller(work: Callable[[Part], object], parts: Sequence[Part], *,
     >>> sorted(done)
     [1, 2, 3]
     """
-    places = deque(parts)  # Whose pops are thread-safe.
+    waiting = deque(parts)
 
     def take() -> None:
-        while places:
-            try:
-                part = places.popleft()
-            except IndexError:
-                return
+        for part in _taken(waiting):
             work(part)
 
     count = 0 if _in_pool() else min(helpers, available() - 1, len(parts) - 1)
@@ -161,15 +157,11 @@ def _on_own_processor(thread: int, of: int) -> Iterator[None]:
 def _in_turn(work: Callable[[Part], Answer], parts: Sequence[Part], count: int) -> list[Answer]:
     """Let each of ``count`` threads take the next part until none is there: a part costs no task of the pool."""
     answers: dict[int, Answer] = {}
-    places = deque(range(len(parts)))  # Whose pops are thread-safe.
+    places = deque(range(len(parts)))
 
     def take(thread: int) -> None:
         with _on_own_processor(thread, count):
-            while places:
-                try:
-                    place = places.popleft()
-                except IndexError:
-                    return
+            for place in _taken(places):
                 answers[place] = work(parts[place])
 
     futures = [_pool(count).submit(take, thread) for thread in range(count)]
@@ -179,6 +171,16 @@ def _in_turn(work: Callable[[Part], Answer], parts: Sequence[Part], count: int) 
     finally:
         wait(futures)
     return [answers[place] for place in range(len(parts))]
+
+
+def _taken(waiting: deque[Part]) -> Iterator[Part]:
+    """Yield what no other thread has taken yet, until nothing is left; each part goes to one thread."""
+    while waiting:
+        try:
+            part = waiting.popleft()
+        except IndexError:  # Another thread took the last one.
+            return
+        yield part
 
 
 def concatenated(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:

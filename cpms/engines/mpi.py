@@ -1,7 +1,7 @@
 """Engine ``mpi``: sweeps over the ranks of an MPI program; a program without ``mpiexec`` has one rank.
 
-Every rank calls the same functions with the same graph; of graphs that are too large for that, each
-rank reads its own rows with ``python -m cpms.mpi``.
+Every rank calls the same functions with the same graph; of graphs that are too large for that, each rank reads its own
+rows with ``python -m cpms.mpi``.
 """
 
 from __future__ import annotations

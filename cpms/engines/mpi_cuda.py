@@ -1,7 +1,7 @@
 """Engine ``mpi_cuda``: sweeps over the ranks of an MPI program, one GPU a rank; kernels or NCCL exchange vectors.
 
-Every rank calls the same functions with the same graph, or with its own rows of it; of graphs that are
-too large for one rank, each reads its own rows with ``python -m cpms.mpi GRAPH --local cuda``.
+Every rank calls the same functions with the same graph, or with its own rows of it; of graphs that are too large for
+one rank, each reads its own rows with ``python -m cpms.mpi GRAPH --local cuda``.
 """
 
 from __future__ import annotations

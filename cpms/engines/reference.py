@@ -162,54 +162,54 @@ class ReferenceRefinement(Refinement):
         damping, w, v = self.problem.damping, self.problem.sink_or_scalar, self.problem.teleport_or_scalar
         x = np.maximum(self._x + self._c, 0.0)
         x /= x.sum()
-        share = self._share(x)
-        y = damping * (self._gathered(share) + x[self._degree == 0].sum() * w) + (1 - damping) * v
+        contributions = self._contributions(x)
+        y = damping * (self._gathered(contributions) + x[self._degree == 0].sum() * w) + (1 - damping) * v
         r = y - x
         self._x, self._c = y, np.zeros(len(y))
         found = Sweep(float(np.abs(r).sum()), float(np.sqrt((r**2).sum())), float(np.abs(r).max()), float(y.sum()))
-        low: list[float] = []
+        inner_l1: list[float] = []
         sums, seconds = [float(r.sum())], [time.perf_counter() - began]
         if storage is None or not tol <= found.of(norm) < np.inf:
-            return OuterStep(found, low, sums, seconds)
+            return OuterStep(found, inner_l1, sums, seconds)
         until, most = (
             inner_tolerance(inner_reduction, tol, damping, found.l1, found.of(norm)),
             inner_max_iterations(inner_reduction, damping),
         )
         size, largest = found.l1, self._largest(r)
-        while size > until and len(low) < min(max_inner, most):
+        while size > until and len(inner_l1) < min(max_inner, most):
             z = self._quantised(r, storage, largest)
             lost = (r - self._degree * z).sum()
             largest = self._largest(r)
             r = damping * (self._gathered(z) + lost * w)
             self._c += r
             size = float(np.abs(r).sum())
-            low.append(size)
+            inner_l1.append(size)
             sums.append(float(r.sum()))
             seconds.append(time.perf_counter() - began)
-        return OuterStep(found, low, sums, seconds)
+        return OuterStep(found, inner_l1, sums, seconds)
 
     def read(self) -> Floats:
         """Return x."""
         return self._x.copy()
 
-    def _gathered(self, share: Floats) -> Floats:
+    def _gathered(self, contributions: Floats) -> Floats:
         graph = self.problem.graph
-        return np.bincount(graph.targets, weights=self._weights * share[graph.sources], minlength=graph.nodes).astype(
-            np.float64
-        )
+        return np.bincount(
+            graph.targets, weights=self._weights * contributions[graph.sources], minlength=graph.nodes
+        ).astype(np.float64)
 
-    def _share(self, r: Floats) -> Floats:
+    def _contributions(self, r: Floats) -> Floats:
         return np.where(self._degree > 0, r / np.where(self._degree > 0, self._degree, 1.0), 0.0)
 
     def _largest(self, r: Floats) -> float:
-        return float(np.abs(self._share(r)).max())
+        return float(np.abs(self._contributions(r)).max())
 
     def _quantised(self, r: Floats, storage: Format, largest: float) -> Floats:
         if not isinstance(storage, FloatFormat):
             exponent = codec_scale(storage, self._largest(r))
-            return np.ldexp(encode(np.ldexp(self._share(r), exponent), storage).decode(1), -exponent)
+            return np.ldexp(encode(np.ldexp(self._contributions(r), exponent), storage).decode(1), -exponent)
         scale = 2.0 ** shared_scale(storage, largest)
-        fitting = np.clip(self._share(r) * scale, -storage.max_finite, storage.max_finite)
+        fitting = np.clip(self._contributions(r) * scale, -storage.max_finite, storage.max_finite)
         return round_to_float(fitting, storage) / scale
 
 

@@ -177,11 +177,11 @@ def format_of(given: Format | str | np.dtype[Any] | type) -> Format:
 def format_named(name: str | np.dtype[Any] | type) -> Format:
     """Return the format that the command line and configurations call ``name``.
 
-    A name is one that ``cpms formats`` lists, ``seg16-16-32`` (128-byte blocks of 16 bits) or ``e6m9``.
-    Any of ``-planes``, ``-nearest``, ``-zero``, ``-stochastic`` and ``-scaled`` may follow it.
+    A name is one that ``cpms formats`` lists, ``seg16-16-32`` (128-byte blocks of 16 bits) or ``e6m9``. Any of
+    ``-planes``, ``-nearest``, ``-zero``, ``-stochastic`` and ``-scaled`` may follow it.
 
-    ``module:attribute`` and ``file.py:attribute`` name formats of one's own, and run their code. Names of
-    data types of NumPy and ml_dtypes are those of the formats with the same bits.
+    ``module:attribute`` and ``file.py:attribute`` name formats of one's own, and run their code. Names of data types of
+    NumPy and ml_dtypes are those of the formats with the same bits.
 
     Raises
     ------

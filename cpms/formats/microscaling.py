@@ -102,8 +102,8 @@ class MicroscalingFormat(Format):
         with np.errstate(invalid="ignore"):
             shifted = np.ldexp(np.where(sound[:, None], values, 0.0), -exponent[:, None])
         most = float(self.element.max_finite)
-        least = -most  # OCP leaves the lowest integer of INT8 unused, so that ranges are symmetric.
-        codes = self.element.encode(np.clip(shifted, least, most).ravel()).reshape(values.shape)
+        # OCP leaves the lowest integer of INT8 unused, so that ranges are symmetric.
+        codes = self.element.encode(np.clip(shifted, -most, most).ravel()).reshape(values.shape)
         scale = np.where(sound, exponent + _SCALE_BIAS, _NAN_SCALE).astype(np.uint8)
         width = self.element.bits()
         fields = np.unpackbits(codes[..., None], axis=-1, count=width, bitorder="little")

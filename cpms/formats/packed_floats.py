@@ -15,8 +15,8 @@ from cpms.formats.segments import DOUBLE_BITS, DOUBLE_EXPONENT_BITS
 class FloatFormat(Format, compiled=True):
     """A packed binary float of 8, 16 or 32 bits: sign, exponent, mantissa, as IEEE 754 reads them.
 
-    Subnormals are gradual; the largest exponent means infinity and NaN (OCP's E4M3 spends it on
-    numbers instead, so its largest value is 448 and that of ``e4m3`` here 240).
+    Subnormals are gradual; the largest exponent means infinity and NaN (OCP's E4M3 spends it on numbers instead, so its
+    largest value is 448 and that of ``e4m3`` here 240).
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class FloatFormat(Format, compiled=True):
     rounding : {"nearest", "zero", "stochastic"}
         To the nearest (ties to even), cut, or up with the probability of the part cut off.
     scaled : bool
-        Multiply an array by one shared power of two, so that its largest value is near the
-        largest of the format and small values keep their bits. Not with 11 exponent bits.
+        Multiply an array by one shared power of two, so that its largest value is near the largest of the format and
+        small values keep their bits. Not with 11 exponent bits.
     seed : int
-        Of stochastic rounding; the bits depend on it and on the index alone. Parts below 2^-10 of the
-        smallest subnormal number never round up.
+        Of stochastic rounding; the bits depend on it and on the index alone. Parts below 2^-10 of the smallest
+        subnormal number never round up.
 
     Examples
     --------

@@ -22,9 +22,9 @@ DOUBLE_HEAD_BITS = 12
 class SegmentFormat(Format, compiled=True):
     """A float64 cut into segments, most significant bits first (CPMS).
 
-    The k-th segments of ``block`` values lie side by side, followed by their (k+1)-th segments;
-    a last block of fewer values is laid out the same way, so an array of any length occupies 8
-    bytes a value. Reading the first segments alone gives the float64 with its low bits cleared.
+    The k-th segments of ``block`` values lie side by side, followed by their (k+1)-th segments; a last block of fewer
+    values is laid out the same way, so an array of any length occupies 8 bytes a value. Reading the first segments
+    alone gives the float64 with its low bits cleared.
 
     Parameters
     ----------
@@ -35,9 +35,8 @@ class SegmentFormat(Format, compiled=True):
     block : int or None
         Values in a block; None puts each segment into a plane of its own.
     rounding : {"zero", "nearest"}
-        How writing fewer than all segments treats the remaining bits: it cuts them, as the paper
-        does, or rounds to the nearest (ties to even). Writes of fewer than 12 bits, which hold no
-        mantissa, always cut.
+        How writing fewer than all segments treats the remaining bits: it cuts them, as the paper does, or rounds to the
+        nearest (ties to even). Writes of fewer than 12 bits, which hold no mantissa, always cut.
 
     Notes
     -----

@@ -320,8 +320,8 @@ class Graph:
     def from_networkx(cls, graph: nx.Graph[Any], *, weight: str | None = "weight", **options: Any) -> Graph:
         """Build a graph from a NetworkX one; undirected edges count in both directions.
 
-        Edge attribute ``weight`` is used where any edge has it, with 1 for the others. Nodes keep
-        their ids if all are integers; else their texts are their ids, which must differ.
+        Edge attribute ``weight`` is used where any edge has it, with 1 for the others. Nodes keep their ids if all are
+        integers; else their texts are their ids, which must differ.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """``mpiexec -n MOST python -m cpms.mpi.scaling TASK``: time solves on 1, 2, 4, … of the ranks, a GPU each.
 
-TASK is a JSON object; see `cpms.experiment.kinds.scaling_gpu`, which starts this. All counts of
-ranks use the same processes, the others wait at a barrier. Rank 0 prints the results as JSON.
+TASK is a JSON object; see `cpms.experiment.kinds.scaling_gpu`, which starts this. All counts of ranks use the same
+processes, the others wait at a barrier. Rank 0 prints the results as JSON.
 """
 
 from __future__ import annotations

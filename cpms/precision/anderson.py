@@ -26,7 +26,7 @@ DEPTH = 8
 HISTORY_VECTORS = DEPTH + 1
 """Vectors z in the history of a combination."""
 PRODUCTS = DEPTH * (DEPTH + 3) // 2 + 1
-"""Inner products of the differences with each other (lower triangle by rows) and with the last z, and its square."""
+"""Inner products of the differences with each other (lower triangle by rows) and with the last z; z.z comes last."""
 LEAST_EXPONENT_BITS = 5
 """Formats with fewer exponent bits lack the range for the values of nodes whose column is zero.
 

@@ -46,11 +46,8 @@ def inner_tolerance(inner_reduction: float, tol: float, contraction: float, l1: 
     """
     if size == 0.0:  # The iterate is exact.
         return math.inf
-    below_tol = (
-        _TOLERANCE_FRACTION * tol / contraction - _ROUNDING_FRACTION * inner_reduction / contraction * l1
-        if size == l1
-        else 0.0
-    )
+    a, b = inner_coefficients(inner_reduction, tol, contraction)
+    below_tol = a - b * l1 if size == l1 else 0.0
     return max(inner_reduction * l1, 0.5 * tol * l1 / size, below_tol)
 
 

@@ -41,7 +41,7 @@ class InnerPlan:
         None for an outer step without inner sweeps, a residual sweep alone. Of a format of segments, the first segment
         is meant.
     inner_reduction : float
-        Above 0 and below 1.
+        Above 0 and at most 1.
 
     Raises
     ------

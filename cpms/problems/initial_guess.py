@@ -43,8 +43,8 @@ def initial_guess(graph: Graph, start: Any | None) -> Floats:
 def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
     """Return an initial guess with less mass on nodes without in-edges.
 
-    Their weight is ``penalty``, that of all others 1 - ``penalty``; equation 3 of Belotti and Izzo,
-    "Personalized Page Rank GPU acceleration", who use 0.1.
+    Their weight is ``penalty``, that of all others 1 - ``penalty``; equation 3 of Belotti and Izzo, "Personalized Page
+    Rank GPU acceleration", who use 0.1.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A system of linear equations, and the facts of its matrix that decide which method may solve it.
 
-Symmetry compares every value with the one across the diagonal, and dominance adds up whole rows. They
-cost one transposition and a few passes over the values, once a matrix.
+Symmetry compares every value with the one across the diagonal, and dominance adds up whole rows. These facts cost one
+transposition and a few passes over the values, once a matrix.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ _LEAST_SUM = float(np.finfo(np.float64).smallest_normal)
 class Problem:
     """x = damping (P x + w s) + (1 - damping) v, with s the mass of x on dangling nodes.
 
-    P is the transposed adjacency matrix with each column divided by its sum, v the teleport
-    distribution, and w either v, uniform, or any other distribution.
+    P is the transposed adjacency matrix with each column divided by its sum, v the teleport distribution, and w either
+    v, uniform, or any other distribution.
 
     Parameters
     ----------

@@ -87,13 +87,13 @@ def refine_all(
         if not any(goals):
             continue
         inner_began_s = work_clock.now() - began - step_began_s
-        low = batch.inner_sweeps(goals)
+        inner = batch.inner_sweeps(goals)
         inner_steps = {
             # This solver uses no sums of r; mass is that of x.
             position: OuterStep(
                 found[position], norms, [], [residual_s, *(inner_began_s + second for second in seconds)]
             )
-            for position, (norms, seconds) in enumerate(low)
+            for position, (norms, seconds) in enumerate(inner)
             if goals[position]
         }
         remaining = remove(record(inner_steps, step_began_s))

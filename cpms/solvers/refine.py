@@ -1,8 +1,8 @@
 """PageRank by mixed-precision iterative refinement: inner sweeps on the residual read few bits, float64 certifies.
 
 The method is classical iterative refinement (Wilkinson, 1963; Higham, Accuracy and Stability of Numerical Algorithms,
-chapter 12) for x = G(x), with Richardson sweeps as inner solver. It lies here because it needs no more than the
-contract `Refinement`. An outer step costs one float64 sweep, and inner sweeps that each read 8, 16 or 32 bits an edge.
+chapter 12) for x = G(x), with Richardson sweeps as inner solver. It needs the contract `Refinement` alone. An outer
+step costs one float64 sweep, and inner sweeps that each read 8, 16 or 32 bits an edge.
 
 An outer step begins with a residual sweep in float64, ``r = G(x) - x; x = G(x); c = 0``. Inner sweeps follow:
 

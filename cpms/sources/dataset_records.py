@@ -18,20 +18,19 @@ class Dataset:
     kind : str
         What sort of network it is.
     nodes, edges, empty_rows : int
-        Counts of the stored matrix: for symmetric files of the stored lower triangle. Empty rows
-        are dangling nodes.
+        Counts of the stored matrix: for symmetric files of the stored lower triangle. Empty rows are dangling nodes.
     self_loops : int, optional
         Edges from a node to itself, where known.
     iterations : int
-        Power iterations in float64 from the uniform vector, damping 0.85, until the L1
-        difference is below 1e-10, the dangling mass spread evenly.
+        Power iterations in float64 from the uniform vector, damping 0.85, until the L1 difference is below 1e-10, the
+        dangling mass spread evenly.
     origin : str
         Who made it.
     collection : str, optional
         ``GROUP/NAME`` in the SuiteSparse Matrix Collection; None if it is not there.
     sha256 : str, optional
-        Checksum of the ``NAME.tar.gz`` that the project's data folder holds. Archives of the
-        collection are packed differently and have no known checksum: they are proved by counts.
+        Checksum of the ``NAME.tar.gz`` that the project's data folder holds. Archives of the collection are packed
+        differently and have no known checksum: they are proved by counts.
     paper : bool
         Whether it is one of the ten test graphs of the CPMS paper.
     note : str

@@ -79,10 +79,9 @@ def fetch(name: str, *, base_url: str | None = None, progress: bool = True) -> P
     name : str
         A name of the catalogue.
     base_url : str, optional
-        A folder on a server that holds copies of the project's own ``NAME.tar.gz`` files, which
-        are checked against their checksums. By default the SuiteSparse Matrix Collection, whose
-        archives have no known checksum: they are read as graphs and their counts compared with the
-        catalogue before they are kept.
+        A folder on a server that holds copies of the project's own ``NAME.tar.gz`` files, which are checked against
+        their checksums. By default the SuiteSparse Matrix Collection, whose archives have no known checksum: they are
+        read as graphs and their counts compared with the catalogue before they are kept.
     progress : bool
         Show a progress bar on standard error.
 

@@ -47,9 +47,9 @@ def load(
         this order. Or an object in memory, as `cpms.sources.in_memory.graph_of` takes it: a data frame of pandas or
         Polars, a tuple of sources, targets and perhaps weights, a sparse matrix of SciPy, a graph of NetworkX.
     symmetric : {"lower", "expand"}
-        Matrix Market files that declare themselves symmetric: the stored lower triangle alone, as in
-        the CPMS paper, or both directions of every entry, the diagonal once. Edge lists: edges as they
-        are, or both directions of each, self-loops once.
+        Matrix Market files that declare themselves symmetric: the stored lower triangle alone, as in the CPMS paper, or
+        both directions of every entry, the diagonal once. Edge lists: edges as they are, or both directions of each,
+        self-loops once.
     duplicates : {"keep", "drop", "sum"}
         Repeated edges: keep each, keep the first, or add up their weights.
     self_loops : {"keep", "drop"}
@@ -59,20 +59,20 @@ def load(
     zero_weights : {"refuse", "drop"}
         Entries of weight 0: an error, or no edges.
     ids : {"keep", "compact"}
-        Nodes are all ids up to the largest, or only those that an edge touches, which keep their
-        ids as names; ids below 2**63 are possible then.
+        Nodes are all ids up to the largest, or only those that an edge touches, which keep their ids as names; ids
+        below 2**63 are possible then.
     columns : str or sequence of str and int, optional
-        Columns of an edge list or a frame that hold source, target and perhaps weight, by title or by number
-        from 1: ``"source,target"``, ``"1,3"`` or ``["from", "to", "kg"]``. Others are not read. By
-        default the first two, and a third as weights.
+        Columns of an edge list or a frame that hold source, target and perhaps weight, by title or by number from 1:
+        ``"source,target"``, ``"1,3"`` or ``["from", "to", "kg"]``. Others are not read. By default the first two, and a
+        third as weights.
     header : {"auto", "yes", "no"}
         Whether the first line of an edge list holds titles.
     comments : str
-        Mark with which comment lines of an edge list begin, or ``"none"``. By default ``#``, ``%`` and
-        ``//`` mark comments, unless the line may be an edge.
+        Mark with which comment lines of an edge list begin, or ``"none"``. By default ``#``, ``%`` and ``//`` mark
+        comments, unless the line may be an edge.
     delimiter : str
-        What separates the fields of an edge list: ``"tab"``, ``"comma"``, ``"space"`` (any run of
-        blanks and tabs), ``"semicolon"`` or another character.
+        What separates the fields of an edge list: ``"tab"``, ``"comma"``, ``"space"`` (any run of blanks and tabs),
+        ``"semicolon"`` or another character.
     progress : bool
         From two seconds on, show on standard error, if that is a terminal, what is being read, generated or built, and
         the time that is left.
@@ -80,14 +80,14 @@ def load(
     Returns
     -------
     Graph
-        Its node ids are those of the file: from 1 for Matrix Market, from 0 for numbered edge
-        lists, names where the file has names. Its ``read`` is a record of what was read.
+        Its node ids are those of the file: from 1 for Matrix Market, from 0 for numbered edge lists, names where the
+        file has names. Its ``read`` is a record of what was read.
 
     Raises
     ------
     InputError
-        If there is no such source, or the file is wrong or can be understood in more than one way; with
-        file and line or byte, and the option that settles it.
+        If there is no such source, or the file is wrong or can be understood in more than one way; with file and line
+        or byte, and the option that settles it.
 
     Notes
     -----

@@ -1,8 +1,8 @@
 """Stable sorting of rows by length within blocks, and of entries in layouts that interleave rows.
 
-The blocks are the sorting windows of SELL-C-sigma (Kreutzer et al., SIAM J. Sci. Comput. 36, 2014).
-Sorting within blocks rather than globally keeps the locality of the numbering. Lengths of 16 bits are radix-sorted by
-NumPy, in threads.
+The blocks are the sorting windows of SELL-C-sigma (Kreutzer et al., SIAM J. Sci. Comput. 36, 2014). Sorting within
+blocks rather than globally keeps the locality of the numbering. Lengths of 16 bits are radix-sorted by NumPy, in
+threads.
 """
 
 from __future__ import annotations

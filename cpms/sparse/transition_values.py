@@ -1,7 +1,7 @@
 """Values of the transition matrix P of the random walk on a graph, one a stored edge, or one a node.
 
-An entry is the edge's weight over the total weight of the edges of its source (Lovász, Random Walks on
-Graphs: A Survey, 1993). It costs a division a node and a gather an edge.
+An entry is the edge's weight over the total weight of the edges of its source (Lovász, Random Walks on Graphs: A
+Survey, 1993). It costs a division a node and a gather an edge.
 
 Without weights, all entries of a column of P are 1 / out-degree. So P x is the sum of contributions z = x / ``divisor``
 over the in-edges, as in the pull kernels of the GAP benchmark suite (Beamer, Asanović and Patterson, arXiv:1508.03619).

@@ -18,6 +18,7 @@ from cpms.base.errors import CpmsError, InputError
 from cpms.base.types import Floats
 from cpms.base.validation import described, shortened
 from cpms.formats.protocol import Format, ask, described_format, require_facts
+from cpms.storage.segment_layout import times_power_of_two
 
 _PART_VALUES = 1 << 14
 _COMPILED_FORMATS = 64
@@ -54,9 +55,7 @@ def encode_values(values: Floats, format: Format, memory: npt.NDArray[np.uint8],
         raise InputError(f"{shortened(format.name)} has no NaN, and value {int(np.argmax(np.isnan(values)))} is one")
     if format.group > 1 and not format.has_nan and np.isinf(values).any():
         raise InputError(f"{shortened(format.name)} has no infinity; all values must be finite")
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # Infinities and NaN are values like others.
-        scaled = np.ldexp(values, exponent) if exponent else values
-    given, codes = _grouped(scaled, format), _codes(memory, format)
+    given, codes = _grouped(times_power_of_two(values, exponent), format), _codes(memory, format)
     loops = compiled_loops(format)
     if loops is None:
         codes[...] = _checked(format, "encode", (given,), codes.shape, codes.dtype)
@@ -82,9 +81,7 @@ def decode_values(
     else:
         values = np.empty(shape)
         _each(format, lambda part: loops.decode(codes, values, level, *part), len(codes))
-    found: Floats = values.reshape(-1)[:length]
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return np.ldexp(found, -exponent) if exponent else found
+    return times_power_of_two(values.reshape(-1)[:length], -exponent)
 
 
 def decode_range(

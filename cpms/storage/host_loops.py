@@ -141,8 +141,8 @@ def decode_range(stored, bits, segment_units, read, begin, size, first, last):  
 def permute_chunks(memory, chunk, segment_units, blocks, inverse):  # type: ignore[no-untyped-def]
     """Permute ``blocks`` equal blocks into planes in place, along the cycles of the permutation; or back (``inverse``).
 
-    Memory is ``blocks * units`` chunks of ``chunk`` units; segment k of block b is the chunks
-    from ``b * units + offset[k]`` on, and its target is ``blocks * offset[k] + b * segment_units[k]``.
+    Memory is ``blocks * units`` chunks of ``chunk`` units; segment k of block b is the chunks from
+    ``b * units + offset[k]`` on, and its target is ``blocks * offset[k] + b * segment_units[k]``.
     """
     units = 8 // memory.itemsize
     target = np.empty(blocks * units, np.int64)

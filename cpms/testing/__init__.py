@@ -1,8 +1,8 @@
 """Hypothesis strategies: bit patterns, formats, graphs, matrices and systems, to test cpms and what plugs into it.
 
-They need Hypothesis, which the extra ``test`` installs. Each strategy leans towards what breaks
-things: NaN payloads that lie in one segment only, infinities, both zeros, subnormals, powers of two, mantissas of
-ones; arrays that end within a block; graphs with hubs and without edges.
+They need Hypothesis, which the extra ``test`` installs. Each strategy leans towards what breaks things: NaN payloads
+that lie in one segment only, infinities, both zeros, subnormals, powers of two, mantissas of ones; arrays that end
+within a block; graphs with hubs and without edges.
 
 Examples
 --------
@@ -188,8 +188,8 @@ def float_formats(
 def graphs(*, max_nodes: int = 12, weighted: bool | None = None) -> st.SearchStrategy[Graph]:
     """Return a strategy of small graphs of every awkward shape.
 
-    Any edges at all, with empty rows, duplicates and self-loops; hubs (stars inwards and outwards);
-    isolated nodes; two components; chains; all nodes dangling; none dangling.
+    Any edges at all, with empty rows, duplicates and self-loops; hubs (stars inwards and outwards); isolated nodes; two
+    components; chains; all nodes dangling; none dangling.
 
     Parameters
     ----------

@@ -72,8 +72,8 @@ class Wrong(ReferenceRefinement):
 
 
 class Leaking(ReferenceRefinement):
-    def _gathered(self, share):
-        return super()._gathered(share) * (1 - 1e-9)
+    def _gathered(self, contributions):
+        return super()._gathered(contributions) * (1 - 1e-9)
 
 
 class Uncorrected(ReferenceRefinement):

@@ -21,12 +21,11 @@ class Choice:
     Parameters
     ----------
     device : str, optional
-        ``PLATFORM`` or ``PLATFORM:DEVICE``, each a part of a name in any case, or a number from 0. By
-        default what the environment variable ``PYOPENCL_CTX`` says in the same form; without it
-        the first GPU, or else the first device.
+        ``PLATFORM`` or ``PLATFORM:DEVICE``, each a part of a name in any case, or a number from 0. By default what the
+        environment variable ``PYOPENCL_CTX`` says in the same form; without it the first GPU, or else the first device.
     work_group : int, optional
-        Work-items in a work-group, for the kernels of the three stages. None lets the driver choose, of
-        the divisors of the number of nodes or edges: of a prime number that is 1, and slow.
+        Work-items in a work-group, for the kernels of the three stages. None lets the driver choose, of the divisors of
+        the number of nodes or edges: of a prime number that is 1, and slow.
     cores : int, optional
         Use so many compute units, by a sub-device. By default all, or of a processor as many as
         `cpms.base.threads` allows, where its driver makes sub-devices.

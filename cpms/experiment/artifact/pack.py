@@ -3,10 +3,10 @@
 An artifact is a folder with the rows and their configurations, plug-ins and data files
 (`cpms.experiment.artifact.inputs`), the figures, and a copy of this package. It has a manifest from each figure to its
 rows, commits, machines and SHA-256, the numbers as LaTeX macros, the text of an artifact appendix, a lock of the
-environment, a container file and an RO-Crate. ``rebuild.py`` draws the figures again and compares them, the numbers
-and the files (`cpms.experiment.artifact.changes`). Figures are
-those of show programs that need the rows, and those of `cpms.experiment.report.templates` for experiments without a
-program. Nothing is measured; the cost is that of the figures.
+environment, a container file and an RO-Crate. ``rebuild.py`` draws the figures again and compares them, the numbers and
+the files (`cpms.experiment.artifact.changes`). Figures are those of show programs that need the rows, and those of
+`cpms.experiment.report.templates` for experiments without a program. Nothing is measured; the cost is that of the
+figures.
 """
 
 from __future__ import annotations

@@ -44,10 +44,10 @@ def _own() -> tuple[str, ...]:
 def generate(spec: str) -> Graph:
     """Return the graph that ``NAME:KEY=VALUE,…`` describes.
 
-    Values are those of the generator's keyword arguments; a value in parentheses may be a
-    specification of its own, as in ``copies:of=(rmat:scale=8),count=3``. A first value without a
-    key belongs to the generator's first argument, as in ``standin:adaptive``. NAME can be that of a plug-in:
-    an entry point of the group ``cpms.generators``, ``module:function`` or ``file.py:function``.
+    Values are those of the generator's keyword arguments; a value in parentheses may be a specification of its own, as
+    in ``copies:of=(rmat:scale=8),count=3``. A first value without a key belongs to the generator's first argument, as
+    in ``standin:adaptive``. NAME can be that of a plug-in: an entry point of the group ``cpms.generators``,
+    ``module:function`` or ``file.py:function``.
 
     Parameters
     ----------

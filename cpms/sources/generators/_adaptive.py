@@ -23,9 +23,9 @@ _AROUND = ((0, 0), (0, 1), (1, 1), (1, 0))
 def adaptive(refinements: int, *, name: str, stand_in_for: str | None) -> Graph:
     """Return the graph of 26 coarse cells (a channel of 9 x 3 less an inner one), refined uniformly.
 
-    The children of cell c are numbered 4 c to 4 c + 3. Child 0 touches the centre of c's own parent and
-    the others follow once around, so that just one cell of every sixteen has no smaller neighbour.
-    The edge of two cells goes from the larger to the smaller number.
+    The children of cell c are numbered 4 c to 4 c + 3. Child 0 touches the centre of c's own parent and the others
+    follow once around, so that just one cell of every sixteen has no smaller neighbour. The edge of two cells goes from
+    the larger to the smaller number.
 
     Examples
     --------

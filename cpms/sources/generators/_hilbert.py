@@ -16,8 +16,8 @@ _LEAST_ROUND = 16
 def insertion_order(points: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return a biased randomised insertion order of points that are already in random order.
 
-    Rounds [n/4, n), [n/16, n/4), … keep their places; within a round points follow a Hilbert curve
-    whose cells are split at medians, down to leaves of 4 points, which stay in their random order.
+    Rounds [n/4, n), [n/16, n/4), … keep their places; within a round points follow a Hilbert curve whose cells are
+    split at medians, down to leaves of 4 points, which stay in their random order.
 
     Parameters
     ----------

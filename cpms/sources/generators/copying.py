@@ -29,8 +29,8 @@ _LEAST_LINKS = 1 << 20
 def copying(*, nodes: int, degree: int = 10, seed: int = 1) -> Graph:
     """Return a graph of near links, links to the first pages by a power law, and links anywhere.
 
-    Out-degrees are Poisson. Of the links, 65 % have Laplace distances of scale 200, 25 % lead to page
-    floor(nodes u^4) with u uniform, and 10 % to any page. Repeated links and self-loops are kept.
+    Out-degrees are Poisson. Of the links, 65 % have Laplace distances of scale 200, 25 % lead to page floor(nodes u^4)
+    with u uniform, and 10 % to any page. Repeated links and self-loops are kept.
 
     Parameters
     ----------

@@ -17,8 +17,8 @@ _QHULL_BYTES_A_POINT = 2000
 def delaunay(*, scale: int | None = None, nodes: int | None = None, seed: int = 1) -> Graph:
     """Return the triangulation of uniform points in the unit square.
 
-    Points are numbered in biased randomised insertion order along a Hilbert curve, as they come out
-    of the collection's generator; the edge of two goes from the larger to the smaller number.
+    Points are numbered in biased randomised insertion order along a Hilbert curve, as they come out of the collection's
+    generator; the edge of two goes from the larger to the smaller number.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ DIMACS10_FACTOR = 0.55
 def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | None = None, seed: int = 1) -> Graph:
     """Return uniform points in the unit square, joined where they are nearer than ``radius``.
 
-    Points are numbered by their x coordinate; the edge of two goes from the larger to the smaller
-    number, which is the strictly lower triangle of the symmetric matrix.
+    Points are numbered by their x coordinate; the edge of two goes from the larger to the smaller number, which is the
+    strictly lower triangle of the symmetric matrix.
 
     Parameters
     ----------

@@ -29,9 +29,8 @@ def rmat(
 ) -> Graph:
     """Return an R-MAT graph of 2**scale nodes and edge_factor * 2**scale edges, repeats kept.
 
-    Each edge chooses a quadrant of the adjacency matrix ``scale`` times, with probabilities a, b, c
-    and 1 - a - b - c; ``permute=0`` leaves the nodes in the order that this gives, where small
-    numbers have high degrees.
+    Each edge chooses a quadrant of the adjacency matrix ``scale`` times, with probabilities a, b, c and 1 - a - b - c;
+    ``permute=0`` leaves the nodes in the order that this gives, where small numbers have high degrees.
 
     Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: A recursive model for graph mining", 2004, with the
     probabilities of the Graph500 benchmark.

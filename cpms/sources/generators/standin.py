@@ -38,8 +38,8 @@ def standin(*, name: str, size: int | None = None) -> Graph:
     name : str
         The paper graph's name, such as ``adaptive``.
     size : int, optional
-        Full size by default; what it counts depends on the graph (see `STAND_INS`): the exponent of
-        two, refinements, copies, or rows.
+        Full size by default; what it counts depends on the graph (see `STAND_INS`): the exponent of two, refinements,
+        copies, or rows.
 
     Examples
     --------

@@ -29,8 +29,8 @@ def uniform(
 ) -> Graph:
     """Return a graph whose edges join two nodes drawn uniformly.
 
-    Give ``nodes`` and ``edges``, or ``scale`` and ``edge_factor`` for 2**scale nodes with that many
-    edges each. ``simple=1`` drops repeated edges and self-loops, so that a few fewer remain.
+    Give ``nodes`` and ``edges``, or ``scale`` and ``edge_factor`` for 2**scale nodes with that many edges each.
+    ``simple=1`` drops repeated edges and self-loops, so that a few fewer remain.
 
     Examples
     --------
@@ -78,8 +78,8 @@ def drawn_ends(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Draw the sources and targets of all edges, and return one part's share of them.
 
-    Parts draw the same edges if their generators are in the same state; together, in order within each
-    `_CHUNK`, their shares are all edges.
+    Parts draw the same edges if their generators are in the same state; together, in order within each `_CHUNK`, their
+    shares are all edges.
 
     Examples
     --------

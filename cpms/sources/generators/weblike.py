@@ -33,11 +33,10 @@ def weblike(
 ) -> Graph:
     """Return a graph with the locality, the hubs and the slow modes of a crawled web.
 
-    Pages are numbered site by site. A link goes, with probability ``hubs``, to a page drawn with a
-    power law over all pages (popular pages are the first of their sites), else to a near page of the
-    same site or its neighbours, at a distance with heavy tails of width ``reach``. Out-degrees are
-    log-normal. The many nearly closed sites make the power iteration converge as slowly as on real
-    webs.
+    Pages are numbered site by site. A link goes, with probability ``hubs``, to a page drawn with a power law over all
+    pages (popular pages are the first of their sites), else to a near page of the same site or its neighbours, at a
+    distance with heavy tails of width ``reach``. Out-degrees are log-normal. The many nearly closed sites make the
+    power iteration converge as slowly as on real webs.
 
     Parameters
     ----------

@@ -65,9 +65,8 @@ def read_edges(path: Path | str, options: ReadOptions | None = None) -> Read:
     Raises
     ------
     InputError
-        If the ending is unknown, or the file is unreadable, wrong or too large for the memory at
-        hand, or ``options`` describe the form of an edge list where the file is none; the text names
-        the file and the line or byte.
+        If the ending is unknown, or the file is unreadable, wrong or too large for the memory at hand, or ``options``
+        describe the form of an edge list where the file is none; the text names the file and the line or byte.
     """
     path = Path(path)
     options = options or ReadOptions()

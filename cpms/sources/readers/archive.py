@@ -39,8 +39,8 @@ def read(path: Path, options: ReadOptions) -> Read:
     Raises
     ------
     InputError
-        If the archive is truncated or corrupt, has a member that points outside or is a link, has
-        no matrix or more than one, or the matrix is wrong.
+        If the archive is truncated or corrupt, has a member that points outside or is a link, has no matrix or more
+        than one, or the matrix is wrong.
     """
     own_name = path.name[: path.name.lower().rindex(".t")]
 

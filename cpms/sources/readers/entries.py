@@ -2,8 +2,8 @@
 
 Parsers of libraries are fast but accept too much: they read ``2.5`` as the id 2, skip surplus fields and may crash on
 control characters. So a compiled loop checks the form of each line of a block, and reads ids and short numbers in the
-same pass. `fault` checks one line slowly, and its text says what is wrong with it. Blocks
-are read by all threads, and yielded in their order, so that the number of threads changes neither a graph nor an error.
+same pass. `fault` checks one line slowly, and its text says what is wrong with it. Blocks are read by all threads, and
+yielded in their order, so that the number of threads changes neither a graph nor an error.
 """
 
 from __future__ import annotations

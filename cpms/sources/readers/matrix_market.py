@@ -1,7 +1,7 @@
 """Matrix Market coordinate files, ``.mtx``: entry (i, j) is the edge i -> j.
 
-Format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
-Design", NISTIR 5935, 1996.
+Format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial Design", NISTIR 5935,
+1996.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> EdgeList:
     Raises
     ------
     InputError
-        If the file is no square sparse matrix of positive numbers, is truncated or corrupt, holds
-        more or fewer entries than it declares, or would not fit in memory.
+        If the file is no square sparse matrix of positive numbers, is truncated or corrupt, holds more or fewer entries
+        than it declares, or would not fit in memory.
     """
     header = _read_header(stream)
     count = header.entries * (2 if header.symmetric and options.symmetric == "expand" else 1)

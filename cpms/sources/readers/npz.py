@@ -1,7 +1,7 @@
 """Graphs as ``.npz`` files: our own, written by `save_npz`, and those of SciPy's ``save_npz``.
 
-Only plain arrays are read and written, nothing is unpickled, and no array is made before its
-declared size is compared with the bytes that are stored.
+Only plain arrays are read and written, nothing is unpickled, and no array is made before its declared size is compared
+with the bytes that are stored.
 """
 
 from __future__ import annotations

@@ -41,9 +41,9 @@ class ReadOptions:
     Parameters
     ----------
     symmetric : {"lower", "expand"}
-        A file that declares itself symmetric: its stored lower triangle alone, as the CPMS paper
-        does, or both directions of every entry, the diagonal once. An edge list: its edges as they
-        are, or both directions of each, self-loops once.
+        A file that declares itself symmetric: its stored lower triangle alone, as the CPMS paper does, or both
+        directions of every entry, the diagonal once. An edge list: its edges as they are, or both directions of each,
+        self-loops once.
     duplicates, self_loops
         As in `cpms.Graph.from_edges`.
     weights : {"auto", "ignore"}

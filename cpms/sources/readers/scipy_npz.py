@@ -29,8 +29,7 @@ def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> EdgeLi
     Raises
     ------
     InputError
-        If the matrix is not square, is stored otherwise than CSR, CSC or COO, or has wrong
-        indices or values.
+        If the matrix is not square, is stored otherwise than CSR, CSC or COO, or has wrong indices or values.
     KeyError
         If an array is missing.
     """

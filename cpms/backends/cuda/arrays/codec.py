@@ -91,8 +91,8 @@ def decode(stored: SegmentedArray, read: int | None = None) -> Any:
 def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
     """Re-order the segments of a device array within its own memory; see `cpms.convert_inplace`.
 
-    Blocks of up to 4096 values are converted in shared memory. Larger ones, and planes, need up to
-    64 MiB of device memory besides, for any length.
+    Blocks of up to 4096 values are converted in shared memory. Larger ones, and planes, need up to 64 MiB of device
+    memory besides, for any length.
 
     Parameters
     ----------

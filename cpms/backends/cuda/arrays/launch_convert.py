@@ -61,8 +61,8 @@ def decode(memory: Any, values: Any, storage: Format, *, length: int, read: int,
 def convert_tiles(bits: Any, storage: SegmentFormat, *, to_segments: bool) -> int:
     """Convert whole tiles in place, from the start; return how many values they have.
 
-    ``bits`` is a device array of uint64; none are converted where the format has no tiles or the
-    array does not begin at a multiple of 16 bytes.
+    ``bits`` is a device array of uint64; none are converted where the format has no tiles or the array does not begin
+    at a multiple of 16 bytes.
     """
     _check_bits(bits)
     backend = current()

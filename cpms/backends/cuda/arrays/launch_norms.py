@@ -49,8 +49,8 @@ def difference(
 ) -> None:
     """Put L1 norm, sum of squares, mass of ``fresh`` and largest change into ``result``, shape (4,).
 
-    ``fresh`` is read in ``write`` segments, ``old`` in ``read``; with a ``divisor``, shape (length,)
-    of uint32, both are multiplied by it first.
+    ``fresh`` is read in ``write`` segments, ``old`` in ``read``; with a ``divisor``, shape (length,) of uint32, both
+    are multiplied by it first.
 
     Raises
     ------

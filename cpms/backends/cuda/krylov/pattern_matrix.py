@@ -84,9 +84,9 @@ class PatternMatrix:
 def row_stride(found: RowPatterns) -> int:
     """Return a distance at which rows mostly have equal patterns, for the rows of a thread: as a rule a grid's plane.
 
-    Distances of the most frequent pattern are tried, and multiples of small ones. Among those whose
-    share of equal rows is nearly the largest, small ones are left out, since a block finds near values of the vector in
-    its cache anyway. Where no distance will do, it is one of more rows than there are.
+    Distances of the most frequent pattern are tried, and multiples of small ones. Among those whose share of equal rows
+    is nearly the largest, small ones are left out, since a block finds near values of the vector in its cache anyway.
+    Where no distance will do, it is one of more rows than there are.
 
     Examples
     --------

@@ -13,8 +13,8 @@ from cpms.base.errors import UnavailableError
 def take(communicator: Any) -> None:
     """Make a device of this host current that no other rank uses; collective.
 
-    Ranks take devices in turn, so that a launcher may as well show each rank one of its own. Nothing
-    happens where kernels run on the processor.
+    Ranks take devices in turn, so that a launcher may as well show each rank one of its own. Nothing happens where
+    kernels run on the processor.
 
     Raises
     ------

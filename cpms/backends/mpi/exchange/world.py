@@ -39,8 +39,8 @@ def missing() -> str | None:
 def world() -> Any:
     """Return the communicator of all ranks: one, where the program was not started by ``mpiexec``.
 
-    From now on an exception that nothing catches ends the program on every rank; the others would
-    wait for the failed one for ever.
+    From now on an exception that nothing catches ends the program on every rank; the others would wait for the failed
+    one for ever.
     """
     from mpi4py import MPI
 

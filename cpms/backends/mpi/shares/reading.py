@@ -25,10 +25,10 @@ def read(source: str, communicator: Any, *, whole: bool = False, **options: Any)
     Parameters
     ----------
     source : str
-        An edge list (``.txt``, ``.el``, ``.csv``, ``.tsv``) of numbered nodes, of which each rank reads a
-        range of bytes; an ``.npz`` file of `cpms.sources.readers.npz.save_npz`, of which it maps a range of edges; or
-        ``uniform:…``, of which it keeps a range of the edges drawn; or ``weblike-parts:…``, of which it makes its
-        own parts. What they hold then goes to the ranks whose rows it is in.
+        An edge list (``.txt``, ``.el``, ``.csv``, ``.tsv``) of numbered nodes, of which each rank reads a range of
+        bytes; an ``.npz`` file of `cpms.sources.readers.npz.save_npz`, of which it maps a range of edges; or
+        ``uniform:…``, of which it keeps a range of the edges drawn; or ``weblike-parts:…``, of which it makes its own
+        parts. What they hold then goes to the ranks whose rows it is in.
     communicator : mpi4py communicator
     whole : bool
         Let every rank load all of the graph, which may be anything that `cpms.load` takes.

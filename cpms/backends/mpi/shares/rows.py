@@ -97,8 +97,8 @@ def of_graph(graph: Graph, rank: int, ranks: int) -> GraphRows:
 def cut(block_edges: Ints, nodes: int, ranks: int) -> Bounds:
     """Return the first row of each rank, given the edges into each block of `BLOCK_ROWS` rows.
 
-    Ranks begin at blocks, so that rows and sums over blocks are the same for any number of ranks; a
-    rank may be left without rows.
+    Ranks begin at blocks, so that rows and sums over blocks are the same for any number of ranks; a rank may be left
+    without rows.
 
     Examples
     --------

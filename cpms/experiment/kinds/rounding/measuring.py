@@ -1,10 +1,9 @@
 """Rounding of arrays to a format: `cpms.quantize` against pychop, gfloat and casts of NumPy and ml_dtypes.
 
 All contestants round the same float64 values in turn, after a warm-up, and a copy of the array is the lower bound.
-Answers are compared with those of cpms, value by value. pychop (Carson and Chen, 2024) and gfloat
-run on one thread of NumPy; cpms runs on all that the process has. Contestants that lack a format, or are not installed,
-are left out. On a GPU, cpms and casts of CuPy round arrays in device memory, and cpms's answer is compared with that in
-main memory.
+Answers are compared with those of cpms, value by value. pychop (Carson and Chen, 2024) and gfloat run on one thread of
+NumPy; cpms runs on all that the process has. Contestants that lack a format, or are not installed, are left out. On a
+GPU, cpms and casts of CuPy round arrays in device memory, and cpms's answer is compared with that in main memory.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptio
     Raises
     ------
     InputError
-        If a line does not have the fields of the others, a weight is not positive and finite, the
-        text is not UTF-8 or holds control characters, or the first line may hold titles; with file and line.
+        If a line does not have the fields of the others, a weight is not positive and finite, the text is not UTF-8 or
+        holds control characters, or the first line may hold titles; with file and line.
     """
     index: dict[str, int] = {}
     ends: list[npt.NDArray[np.int64]] = []

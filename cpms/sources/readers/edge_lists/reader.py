@@ -1,8 +1,8 @@
 """Edge lists, ``.txt``, ``.el``, ``.csv``, ``.tsv``, ``.edges``, ``.edgelist``: ``source target [weight]`` a line.
 
-Blanks, tabs, commas or semicolons separate the fields; lines that begin with ``#``, ``%`` or ``//`` are
-comments. Ids are integers from 0, or names of any kind, such as those of web sites. The options
-``columns``, ``header``, ``comments`` and ``delimiter`` decide what a file leaves open.
+Blanks, tabs, commas or semicolons separate the fields; lines that begin with ``#``, ``%`` or ``//`` are comments. Ids
+are integers from 0, or names of any kind, such as those of web sites. The options ``columns``, ``header``, ``comments``
+and ``delimiter`` decide what a file leaves open.
 """
 
 from __future__ import annotations
