@@ -139,7 +139,7 @@ def vector(name: str, values: Any) -> Floats:
     return given
 
 
-def rounded_to_odd(name: str, values: Any, *, overflows: bool) -> Floats:
+def rounded_to_odd(values: Any, *, overflows: bool) -> Floats:
     """Return ``values``, of one dimension, as float64 rounded to odd: a second rounding equals a single one.
 
     A number between two float64 values becomes the one of them whose last bit is 1. A later rounding that drops two
@@ -158,10 +158,10 @@ def rounded_to_odd(name: str, values: Any, *, overflows: bool) -> Floats:
 
     Examples
     --------
-    >>> rounded_to_odd("values", [2**60 + 1, 2**60], overflows=True).astype(int) - 2**60
+    >>> rounded_to_odd([2**60 + 1, 2**60], overflows=True).astype(int) - 2**60
     array([256,   0])
     """
-    array, nearest = real_array(name, values), vector(name, values)
+    array, nearest = real_array("values", values), vector("values", values)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
         # Two halves, each exact in float64, and the rounding error of their sum, which is exact, too.
         high, low = ((array // _HALF_WORD).astype(np.float64) * _HALF_WORD, (array % _HALF_WORD).astype(np.float64))

@@ -113,12 +113,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
             raise InputError(f"{arguments.output}: ranks are written as .npy; end in that")
         check_writable(arguments.output)
     began = time.perf_counter()
-    options = {option: getattr(arguments, option) for option in reading.OF_WHOLE}
-    given_options = [f"--{option} {given}" for option, given in options.items() if given != POSSIBLE[option][0]]
-    if given_options and not arguments.whole:
-        raise InputError(f"{', '.join(given_options)}: ranks that read shares take files as they are; add --whole")
-    options |= {option: getattr(arguments, option) for option in (*FORM, "zero_weights")}
-    rows = reading.read(arguments.graph, communicator, whole=arguments.whole, **options)
+    rows = _rows(arguments, communicator)
     load_s = time.perf_counter() - began
     nodes = arguments.personalize
     teleport = None if nodes is None else teleport_distribution(rows, nodes_named(nodes))
@@ -151,6 +146,16 @@ def _ranked(arguments: argparse.Namespace) -> int:
             say(*_readable(report, rows))
     communicator.Barrier()
     return 0 if solved[-1].status is Status.CONVERGED else 1
+
+
+def _rows(arguments: argparse.Namespace, communicator: Any) -> GraphRows:
+    """Read this rank's rows of the graph."""
+    options = {option: getattr(arguments, option) for option in reading.OF_WHOLE}
+    given_options = [f"--{option} {given}" for option, given in options.items() if given != POSSIBLE[option][0]]
+    if given_options and not arguments.whole:
+        raise InputError(f"{', '.join(given_options)}: ranks that read shares take files as they are; add --whole")
+    options |= {option: getattr(arguments, option) for option in (*FORM, "zero_weights")}
+    return reading.read(arguments.graph, communicator, whole=arguments.whole, **options)
 
 
 def _storage(arguments: argparse.Namespace) -> Format:

@@ -3,7 +3,8 @@
 In mixed-precision iterative refinement inner sweeps end when the predicted residual is below a forcing term times the
 residual at the start (Eisenstat and Walker, SIAM J. Sci. Comput. 17, 1996), or when the next residual sweep will find
 less than the tolerance of the solve. The latter bound accounts for the contraction of one sweep and for the rounding
-errors of the format. Kernels evaluate it from two coefficients.
+errors of the format. Kernels evaluate it from two coefficients. `cpms.backends.cpu.refine_loops` compiles
+`inner_tolerance`, which therefore calls no other function of this module.
 """
 
 from __future__ import annotations
@@ -46,8 +47,11 @@ def inner_tolerance(inner_reduction: float, tol: float, contraction: float, l1: 
     """
     if size == 0.0:  # The iterate is exact.
         return math.inf
-    a, b = inner_coefficients(inner_reduction, tol, contraction)
-    below_tol = a - b * l1 if size == l1 else 0.0
+    below_tol = (
+        _TOLERANCE_FRACTION * tol / contraction - _ROUNDING_FRACTION * inner_reduction / contraction * l1
+        if size == l1
+        else 0.0
+    )
     return max(inner_reduction * l1, 0.5 * tol * l1 / size, below_tol)
 
 

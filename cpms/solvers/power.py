@@ -14,13 +14,13 @@ from cpms.base import plugins, work_clock
 from cpms.base.errors import InputError
 from cpms.base.text.counted import counted
 from cpms.base.types import Floats
-from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.operator import Operator, Sweep, Sweeps
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import STALLED_ITERATIONS, Stopping
 from cpms.formats.formats import Format
 from cpms.precision.controllers import FLOAT64, Controller, Level, first_level, next_level
 
-_SURE, _FALLS = 0.9, 0.5
+_SURE, _FALL = 0.9, 0.5
 """Safety factor of a predicted change, and the predicted ratio of the second change to the first."""
 
 
@@ -65,11 +65,7 @@ def power(
             ahead = operator.queue(out, x, level, len(history) + 1, stopping.norm) if continues else None
             found, ends_s = [queued()], [0.0]
         else:
-            remaining = (stopping.iterations or stopping.max_iterations) - len(history) if controller.constant else 1
-            tol = 0.0 if stopping.iterations else stopping.tol
-            found, ends_s = operator.sweeps(  # Lines 5 to 7.
-                x, out, level, len(history), norm=stopping.norm, tol=tol, most=remaining
-            )
+            found, ends_s = _sweeps(operator, x, out, level, controller, len(history), stopping)  # Lines 5 to 7.
         # Sweeps are timed by a clock of their own, which leaves out their launch.
         began_s = work_clock.now() - began - ends_s[-1]
         if len(found) % 2:
@@ -93,9 +89,8 @@ def power(
         following, state = next_level(controller, state, change)
         if status is Status.CONVERGED:
             ranks = answer(operator, x, written)
-            rises = following != level or controller.rises_later(state)
-            falls = l1[-1] > 0.0 and (len(l1) < 2 or l1[-1] < l1[-2])
-            if confirmed is None or confirmed(ranks) or not (rises or falls) or len(history) >= stopping.max_iterations:
+            may_improve = following != level or controller.rises_later(state) or _falls(l1)
+            if confirmed is None or confirmed(ranks) or not may_improve or len(history) >= stopping.max_iterations:
                 return ranks, status, history
         _check_level(following, written, controller, storage)
         if following is level or following == level:
@@ -110,6 +105,20 @@ def power(
         level = following
 
 
+def _sweeps(
+    operator: Operator[Any], x: Any, out: Any, level: Level, controller: Controller, done: int, stopping: Stopping
+) -> Sweeps:
+    """Sweep as often as the operator does in one call, but once where the next level depends on this sweep."""
+    most = (stopping.iterations or stopping.max_iterations) - done if controller.constant else 1
+    tol = 0.0 if stopping.iterations else stopping.tol
+    return operator.sweeps(x, out, level, done, norm=stopping.norm, tol=tol, most=most)
+
+
+def _falls(l1: list[float]) -> bool:
+    """Return whether the last change is smaller than the one before it, and not 0."""
+    return l1[-1] > 0.0 and (len(l1) < 2 or l1[-1] < l1[-2])
+
+
 def _continues(history: list[Step], controller: Controller, state: Any, level: Level, stopping: Stopping) -> bool:
     """Return whether the queued sweep is probably not the last at its level, by the rate of recent changes.
 
@@ -119,7 +128,7 @@ def _continues(history: list[Step], controller: Controller, state: Any, level: L
         return False
     # Before two changes are known, a large one is assumed.
     last = history[-1].residual if history else 1.0
-    falls = last / history[-2].residual if len(history) > 1 and history[-2].residual > 0.0 else _FALLS
+    falls = last / history[-2].residual if len(history) > 1 and history[-2].residual > 0.0 else _FALL
     expected = _SURE * last * min(1.0, falls)
     ends = not stopping.iterations and expected < stopping.tol
     if ends or controller.constant:

@@ -205,14 +205,14 @@ def to_be_rounded(values: Any, format: Format, written: int) -> Floats:
     Long doubles and 64-bit integers are rounded to odd, so that the second rounding does no harm.
     """
     if isinstance(format, FloatFormat):
-        return rounded_to_odd("values", values, overflows=format.rounding != "zero")
+        return rounded_to_odd(values, overflows=format.rounding != "zero")
     if not isinstance(format, SegmentFormat):
-        return rounded_to_odd("values", values, overflows=True)
+        return rounded_to_odd(values, overflows=True)
     written_bits = format.bits(written)
     if written_bits == DOUBLE_BITS:
         return vector("values", values)
     nearest = format.rounding == "nearest" and written_bits >= DOUBLE_HEAD_BITS
-    return rounded_to_odd("values", values, overflows=nearest)
+    return rounded_to_odd(values, overflows=nearest)
 
 
 def flat(values: Any, shape: tuple[int, ...]) -> Any:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cpms.base.errors import InputError
 from cpms.cli.main import main
-from cpms.experiment.report.compare import compare, mean_ratio, significant
+from cpms.experiment.report.compare import compare, mean_ratio, significantly_slower
 from cpms.experiment.rows.series import Series, series_of
 
 OPPOSITE = {"slower": "faster", "faster": "slower"}
@@ -91,7 +91,7 @@ def test_correction_keeps_false_alarms_of_many_series_rare():
     runs = [[series(simulated(random, 1.0), str(k)) for k in range(400)] for _ in range(2)]
     found = compare(*runs, alpha=ALPHA)
     assert any(each.conclusion == "slower" for each in found)
-    assert len(significant(found, "slower", alpha=ALPHA)) <= 1
+    assert len(significantly_slower(found, alpha=ALPHA)) <= 1
 
 
 def test_the_mean_ratio_lies_within_its_interval():

@@ -95,7 +95,7 @@ def test_rounding_twice_would_have_been_seen():
 
 def test_what_float64_holds_stays_as_it_is():
     for values in ([0.1, -0.0, math.inf, math.nan], np.array([1, 2**53], np.int64), np.ones(3, np.float16)):
-        assert same(rounded_to_odd("values", values, overflows=True), np.asarray(values, np.float64))
+        assert same(rounded_to_odd(values, overflows=True), np.asarray(values, np.float64))
 
 
 @needs_long_double

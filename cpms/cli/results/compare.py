@@ -50,7 +50,7 @@ def add(parsers: Any) -> None:
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from cpms.experiment.report.compare import compare, courses, mean_ratio, significant
+    from cpms.experiment.report.compare import compare, courses, mean_ratio, significantly_slower
     from cpms.experiment.report.observations import Names
 
     runs = [_rows(path, arguments.experiment) for path in (arguments.before, arguments.after)]
@@ -58,7 +58,7 @@ def call(arguments: argparse.Namespace) -> int:
     before, after = (_series(path, rows, arguments.quantity) for path, rows in zip(paths, runs, strict=True))
     (machine, other), loads = map(_machines, runs), [_median(rows, "load_average_before") for rows in runs]
     found = compare(before, after, alpha=arguments.alpha, margin=arguments.margin)
-    slower = significant(found, "slower", alpha=arguments.alpha)
+    slower = significantly_slower(found, alpha=arguments.alpha)
     first, second = map(courses, runs)
     common = [key for key in first if key in second]
     changed = {key: (first[key], second[key]) for key in common if first[key] != second[key]}
@@ -68,13 +68,8 @@ def call(arguments: argparse.Namespace) -> int:
             "loads": loads,
             "comparisons": [_as_json(each) for each in found],
             "courses": [
-                {
-                    "experiment": key[0],
-                    "graph": key[1],
-                    "contestant": key[2],
-                    "before": one._asdict(),
-                    "after": two._asdict(),
-                }
+                dict(zip(("experiment", "graph", "contestant"), key, strict=True))
+                | {"before": one._asdict(), "after": two._asdict()}
                 for key, (one, two) in changed.items()
             ],
         }

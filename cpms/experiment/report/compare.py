@@ -145,8 +145,8 @@ def _kept_logs(samples: Sequence[float]) -> Floats:
     return logs
 
 
-def significant(found: Sequence[Comparison], conclusion: Conclusion, *, alpha: float = ALPHA) -> list[Comparison]:
-    """Return the comparisons with a conclusion that remain after Holm's correction for the number of tests.
+def significantly_slower(found: Sequence[Comparison], *, alpha: float = ALPHA) -> list[Comparison]:
+    """Return the series that are slower after Holm's correction for the number of tests.
 
     The probability of any false rejection is then at most ``alpha`` for any number of series.
     """
@@ -156,7 +156,7 @@ def significant(found: Sequence[Comparison], conclusion: Conclusion, *, alpha: f
         if each.p_value * (len(tested) - place) > alpha:
             break
         kept.append(each)
-    return [each for each in kept if each.conclusion == conclusion]
+    return [each for each in kept if each.conclusion == "slower"]
 
 
 def mean_ratio(found: Sequence[Comparison]) -> tuple[float, float, float]:

@@ -79,33 +79,10 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     >>> found[["contestant", "seconds", "bits"]].values.tolist()
     [['cpms2', 2.0, 64.0], ['fp64', 3.0, 64.0]]
     """
-    given = [{**row, "cell_layout": row["layout"]} if row.get("layout") else row for row in rows]
-    table = flatten(map(bandwidth.with_least_bytes, given))
-    graphs = {*table.graph.dropna()} if "graph" in table else set()
-    table = table[table.status.isin(MEASURED)]
-    unmeasured = len(graphs.difference(table.graph)) if graphs else 0
-    if "values" in table:  # Arrays are for conversions and top-k what graphs are for solves.
-        table = table.assign(graph=[f"{count} values" for count in table["values"]])
-    if "purpose" in table:  # Runs for different purposes, or over parts of a graph, solve different problems.
-        table = table.assign(graph=[_of_purpose(line) for line in table.to_dict("records")])
-    if "gpu" in table and len(table.gpu.dropna().unique()) > 1:  # Times of one device are compared.
-        table = table.assign(
-            graph=[f"{line['graph']}, {str(line['gpu']).removeprefix('NVIDIA ')}" for line in table.to_dict("records")]
-        )
-    differing = without_needless(
-        table,
-        [
-            name
-            for name in _columns_of_parameters(table)
-            if name != "values" and len(table[name].astype(str).drop_duplicates()) > 1
-        ],
-    )
+    table, unmeasured = _measured_results(rows)
+    differing = _differing_parameters(table)
     chosen = {name: chosen_by_default(table[name]) for name in differing if name.endswith("_json")}
-    groups: dict[tuple[Any, Any, Any], list[dict[str, Any]]] = {}
-    for line in table.to_dict("records"):
-        held = {str(name): value for name, value in line.items() if _is_held(value)}
-        key = (held.get("graph", np.nan), held.get("parameters", np.nan), held.get("algorithm", ""))
-        groups.setdefault(key, []).append(held)
+    groups = _repetitions(table)
     of_problems, of_graphs = split_parameters([(graph, lines[0]) for (graph, *_), lines in groups.items()], differing)
     named = [name for name in differing if name not in of_problems + of_graphs]
     held_names = [name for name in named if any(name in line for (line, *_) in groups.values())]
@@ -115,12 +92,7 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     named_by = [f"{spaced(name)} ({omitted[name]})" if name in omitted else spaced(name) for name in held_names]
     found = []
     for (graph, parameters, _), lines in groups.items():
-        stated = {name: lines[0][name] for name in of_problems if name in lines[0]}
-        values_alone = len(stated) > 2  # A label has no room for the names of three.
-        words = {
-            name: value if values_alone and isinstance(value, str) else f"{spaced(name)}={value}"
-            for name, value in stated.items()
-        }
+        words = _words_of_problem({name: lines[0][name] for name in of_problems if name in lines[0]})
         problem = " ".join(words.values())
         contestant = contestants[key_of(lines[0], differing)]
         if not contestant:
@@ -183,6 +155,27 @@ class Names:
         return ", ".join(filter(None, [graph, problem])), called
 
 
+def _measured_results(rows: Iterable[Row]) -> tuple[pd.DataFrame, int]:
+    """Return the measured results of rows, and the number of graphs without any.
+
+    ``graph`` also names what keeps times of one graph from being compared.
+    """
+    given = [{**row, "cell_layout": row["layout"]} if row.get("layout") else row for row in rows]
+    table = flatten(map(bandwidth.with_least_bytes, given))
+    graphs = {*table.graph.dropna()} if "graph" in table else set()
+    table = table[table.status.isin(MEASURED)]
+    unmeasured = len(graphs.difference(table.graph)) if graphs else 0
+    if "values" in table:  # Arrays are for conversions and top-k what graphs are for solves.
+        table = table.assign(graph=[f"{count} values" for count in table["values"]])
+    if "purpose" in table:  # Runs for different purposes, or over parts of a graph, solve different problems.
+        table = table.assign(graph=[_of_purpose(line) for line in table.to_dict("records")])
+    if "gpu" in table and len(table.gpu.dropna().unique()) > 1:  # Times of one device are compared.
+        table = table.assign(
+            graph=[f"{line['graph']}, {str(line['gpu']).removeprefix('NVIDIA ')}" for line in table.to_dict("records")]
+        )
+    return table, unmeasured
+
+
 def _of_purpose(line: dict[Any, Any]) -> str:
     if not isinstance(line["purpose"], str):
         return str(line["graph"])
@@ -199,6 +192,31 @@ def _columns_of_parameters(table: pd.DataFrame) -> list[str]:
             f"{each}_json" in table and not (lists and each in table)
         )
     return named if "algorithm" not in table else [*named, "algorithm"]
+
+
+def _differing_parameters(table: pd.DataFrame) -> list[str]:
+    """Return the columns of parameters that have several values, without those that others determine."""
+    several = [name for name in _columns_of_parameters(table) if len(table[name].astype(str).drop_duplicates()) > 1]
+    return without_needless(table, [name for name in several if name != "values"])
+
+
+def _repetitions(table: pd.DataFrame) -> dict[tuple[Any, Any, Any], list[dict[str, Any]]]:
+    """Return the results of each contestant on each graph, by graph, parameters and algorithm."""
+    groups: dict[tuple[Any, Any, Any], list[dict[str, Any]]] = {}
+    for line in table.to_dict("records"):
+        held = {str(name): value for name, value in line.items() if _is_held(value)}
+        key = (held.get("graph", np.nan), held.get("parameters", np.nan), held.get("algorithm", ""))
+        groups.setdefault(key, []).append(held)
+    return groups
+
+
+def _words_of_problem(stated: dict[str, Any]) -> dict[str, str]:
+    """Return the words for each parameter of a problem; a label has no room for the names of three."""
+    values_alone = len(stated) > 2
+    return {
+        name: value if values_alone and isinstance(value, str) else f"{spaced(name)}={value}"
+        for name, value in stated.items()
+    }
 
 
 def _is_held(value: object) -> bool:

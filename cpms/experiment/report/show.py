@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -102,34 +102,21 @@ def show(
             if not recorded.empty:
                 echo(f"left out: {program}: {lacks}")
             continue
-        beside = [table_of(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
-        found = of_folder.chosen([*dict.fromkeys([*module.NEEDS, *getattr(module, "BESIDE", [])])])
+        read = [*module.NEEDS, *getattr(module, "BESIDE", [])]
+        found = of_folder.chosen([*dict.fromkeys(read)])
         target = Output(
             output, program, echo, found.note, rows=found.rows, apart=found.apart, width=width, endings=endings
         )
         try:
             with common_style():
                 if hasattr(module, "show"):
+                    beside = [table_of(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
                     with plugins.running(module):
                         module.show(recorded, target, *beside)
-                    target.origin(plugins.origins_of(module), [*module.NEEDS, *getattr(module, "BESIDE", [])])
+                    target.origin(plugins.origins_of(module), read)
                 else:
-                    for drawing in templates.drawings(
-                        found.rows, width=width, baseline=baseline, beside=of_folder.rows
-                    ):
-                        target.drawing(drawing)
-                        echo(drawing.caption)
-                    table, caption = templates.table(found.rows)
-                    if not table.empty:
-                        target.table(table, suffix="_table", caption=caption, of=())
-                    lacking = [reason for row in found.rows if measured(row) for reason in refusals(row)]
-                    if lacking:
-                        echo(f"not measured: {counted(len(lacking), 'result')}: {outcome.some(lacking)}")
-                    if not target.written:
-                        raise InputError(
-                            "no figure for any experiment can be drawn, since its rows have neither a time (solve_s), "
-                            "a history, an error nor bytes_read; name a program of your own by show"
-                        )
+                    drawings = templates.drawings(found.rows, width=width, baseline=baseline, beside=of_folder.rows)
+                    _draw_templates(drawings, found.rows, target, echo)
         except _WRONG_ROWS as error:
             own = isinstance(error, CpmsError)
             lacks = str(error) if own else f"these rows cannot be drawn, which may be half-made: {error!r}"
@@ -142,13 +129,33 @@ def show(
         for text in found.left_out:
             echo(text)
         written += target.written
-        drawn += [*module.NEEDS, *getattr(module, "BESIDE", [])]
+        drawn += read
     if drawn:
         echo(of_folder.unexplained(drawn))
         echo(of_folder.counts(drawn))
     else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
+
+
+def _draw_templates(
+    drawings: Iterable[templates.Drawing], found: Sequence[rows.Row], target: Output, echo: Callable[[str], None]
+) -> None:
+    """Write the figures and the table of an experiment without a program, and print what they leave out."""
+    for drawing in drawings:
+        target.drawing(drawing)
+        echo(drawing.caption)
+    table, caption = templates.table(found)
+    if not table.empty:
+        target.table(table, suffix="_table", caption=caption, of=())
+    lacking = [reason for row in found if measured(row) for reason in refusals(row)]
+    if lacking:
+        echo(f"not measured: {counted(len(lacking), 'result')}: {outcome.some(lacking)}")
+    if not target.written:
+        raise InputError(
+            "no figure for any experiment can be drawn, since its rows have neither a time (solve_s), a history, an "
+            "error nor bytes_read; name a program of your own by show"
+        )
 
 
 def _above(bar: Bar, echo: Callable[[str], None]) -> Callable[[str], None]:

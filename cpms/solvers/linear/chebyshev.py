@@ -32,6 +32,8 @@ _ABOVE, _BELOW = 1.05, 0.9
 """Factors of the largest and the smallest Ritz value, which lie inside the spectrum, for the ends of the interval."""
 _SMOOTHED = 30.0
 """Upper over lower end of the preconditioner's interval, at most: eigenvalues below it are hardly reduced."""
+_DEGREE = 4
+"""Iterations of an application of the preconditioner, and so the degree of its polynomial."""
 
 
 class Spectrum(NamedTuple):
@@ -125,7 +127,7 @@ class Chebyshev(Preconditioner):
     """A few iterations of Chebyshev's method from 0, which is a polynomial in D^-1 A times the residual.
 
     Its interval is the upper part of the spectrum, where a polynomial of low degree suffices; the outer method reduces
-    the rest. An application costs ``degree`` products with the stored matrix, or with the same matrix in a format of
+    the rest. An application costs `_DEGREE` products with the stored matrix, or with the same matrix in a format of
     the preconditioner's own. The polynomial is then of the rounded matrix, and so is the interval. Applications share
     their vectors, so those of several threads wait for one another.
 
@@ -133,8 +135,6 @@ class Chebyshev(Preconditioner):
     ----------
     task : SolveTask
     system : LinearSystem
-    degree : int
-        Iterations of an application.
     rounded : callable, optional
         Returns the `LinearOperator` of A in the preconditioner's own format, or raises `InputError` where the format
         is too small. If that happens, or rounding makes A indefinite, ``task.stored`` is used, and ``note`` says so.
@@ -143,11 +143,7 @@ class Chebyshev(Preconditioner):
     name = "chebyshev"
 
     def __init__(
-        self,
-        task: SolveTask,
-        system: LinearSystem,
-        degree: int = 4,
-        rounded: Callable[[], LinearOperator] | None = None,
+        self, task: SolveTask, system: LinearSystem, rounded: Callable[[], LinearOperator] | None = None
     ) -> None:
         self._inverse = task.exact.upload(inverse_diagonal(system))
         of_own_format = None if rounded is None else self._rounded(task, rounded)
@@ -155,10 +151,10 @@ class Chebyshev(Preconditioner):
         if found is None:
             raise InputError("preconditioner 'chebyshev' needs a symmetric positive definite matrix; leave it out")
         upper = Spectrum(max(found.least, found.most / _SMOOTHED), found.most)
-        self._pairs = list(islice(_coefficients(upper), degree))
+        self._pairs = list(islice(_coefficients(upper), _DEGREE))
         self._sweeps: Sweeps | None = None
         self._applying = threading.Lock()
-        self.nbytes = degree * (self._task.stored.bytes_read(self._task.read) + 40 * task.size)
+        self.nbytes = _DEGREE * (self._task.stored.bytes_read(self._task.read) + 40 * task.size)
         held = self._task.stored.request.storage
         self.storage = "pattern" if held is None else held.name
 
@@ -178,7 +174,7 @@ class Chebyshev(Preconditioner):
         return None
 
     def apply(self, r: Any) -> Any:
-        """Return the correction after ``degree`` iterations from 0."""
+        """Return the correction after `_DEGREE` iterations from 0."""
         with self._applying:
             if self._sweeps is None:
                 self._rest, self._correction = self._task.zeros(), self._task.zeros()
