@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cpms.base.errors import InputError, UnavailableError
 
-_NODE_BYTES = 32  # two row-start arrays and two cursors of int64 while `from_edges` runs
+_NODE_BYTES = 32  # Two arrays of row starts and two of cursors, all int64, while `from_edges` runs.
 _MIB = 2**20
 _MOST_BLAS_THREADS = 64
 """Largest number of threads of OpenBLAS in NumPy's and SciPy's wheels."""

@@ -1,4 +1,4 @@
-"""Validation of scalar arguments: numbers of any type as Python's own, and their texts in errors and reports.
+"""Validation of arguments: numbers of any type as Python's own, their texts in errors, and SciPy's matrices.
 
 Numbers of NumPy, fractions and decimals are accepted; booleans, text and complex numbers are not numbers here.
 """

@@ -14,8 +14,8 @@ from cpms.base.jit import compiled, numba
 inlined: Any = numba.njit(inline="always")
 _SPLITTER = 134217729.0  # 2**27 + 1
 _UNIT = 2.0**-53
-_UNDERFLOW = 2.0**-1060  # more than what products below the normal range lose
-_WIDE = 2.0**400  # values from its inverse up to it have squares whose sum neither overflows nor vanishes
+_UNDERFLOW = 2.0**-1060  # More than products below the normal range lose.
+_WIDE = 2.0**400  # The sum of squares of values from its inverse up to it neither overflows nor vanishes.
 _SCALE_EXPONENT = 600
 _SCALE_DOWN = 2.0**-600
 

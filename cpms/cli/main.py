@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _call(arguments: Sequence[str]) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names that a terminal's encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")  # A terminal's encoding may lack some names.
     if sys.stderr is None:  # It was closed: no file that is opened from now on may take its place.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     require_address_space(*_NUMPY_MIB, "NumPy")

@@ -95,9 +95,9 @@ class OneQuery:
         return self._engine.prepare(problem, self._storage, self._cell["layout"])
 
     def _device_teleport(self) -> tuple[Any, Any | None] | None:
-        """Return the teleport distribution in device memory, and the node at each position, None if not reordered.
+        """Return the teleport distribution in device memory, and the node at each position where nodes are reordered.
 
-        None is returned where there is no such vector.
+        There may be no such vector: the result is then None.
         """
         if self._cell["dangling"] != "uniform" or not self._engine.takes_device_arrays:
             return None

@@ -38,7 +38,7 @@ def catalogue() -> tuple[Dataset, ...]:
 
 def cache_folder() -> Path:
     """Return the folder that downloads are kept in, the user's cache folder of this program."""
-    import platformdirs  # as Pooch does, whose own import takes longer than a small solve
+    import platformdirs  # As Pooch does, whose own import takes longer than a small solve.
 
     return Path(platformdirs.user_cache_dir("cpms"))
 

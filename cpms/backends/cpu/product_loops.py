@@ -18,7 +18,7 @@ from cpms.storage.host_loops import widened_float
 
 u64 = np.uint64
 inlined: Any = inlined_in_loops()
-TILE: Any = 1024  # values that are decoded at a time: 8 KiB of float64
+TILE: Any = 1024  # Values decoded at a time: 8 KiB of float64.
 ONES, NATIVE, SEGMENTS, PACKED, CODES, BLOCKS = range(6)
 """Storage of values: none, as all are 1; float64 or float32; segments; packed floats; codes; block floats."""
 PLAIN: tuple[tuple[int, ...], tuple[int, ...]] = (NATIVE, 0, 0, 0), (1,)

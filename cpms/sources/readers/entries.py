@@ -308,7 +308,7 @@ def declared_entries(
     check: Callable[[Block], None] | None = None,
     **cleaning: Any,
 ) -> tuple[Ints, Ints, Floats | None]:
-    """Return sources, targets and weights of the rest of a stream, whose number its last line read, ``line``, declares.
+    """Return sources, targets and weights of the rest of a stream: ``count`` entries, as its ``line`` declares.
 
     ``numbers`` returns those of a block, of which some may take a parser of any digits; ``check`` gets each block after
     its weights were checked; errors call the entries ``what``; ``cleaning`` is that of `checked_blocks`.

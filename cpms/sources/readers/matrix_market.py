@@ -141,7 +141,7 @@ def _read_header(stream: Stream) -> _Header:
 def _read_banner(stream: Stream) -> tuple[bool, bool]:
     stream.skip_byte_order_mark()
     banner = stream.readline().decode("latin-1")
-    found = banner.lower().split()[: len(_BANNER)]  # what follows the five words says nothing of the matrix
+    found = banner.lower().split()[: len(_BANNER)]  # Further words say nothing of the matrix.
     where = f"{stream.label}, line 1"
     if len(found) < len(_BANNER) or found[0] != _BANNER[0]:
         raise InputError(

@@ -130,7 +130,7 @@ def arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
     except MemoryError:
         raise
     except Exception as error:
-        # zipfile, its decompressors and the header parser raise errors of many kinds on broken bytes
+        # On broken bytes, zipfile, its decompressors and the header parser raise errors of many kinds.
         raise InputError(f"{path}: corrupt .npz file ({' '.join(str(error).split())})") from error
 
 

@@ -119,7 +119,7 @@ class InnerSweeps:
         arrays, problem = current().arrays, sent_history.graph.problem
         self._history, self._columns, self._correction = sent_history, query_columns, correction
         self._accelerates = anderson and len(sent_history) == HISTORY_VECTORS
-        self._sent_place = self._sweeps_since = 0  # the vector that the next sweep reads; sweeps since the last update
+        self._sent_place = self._sweeps_since = 0  # What the next sweep reads; sweeps since an update.
         options, begins = self._initial_options(largest, limits), limits > 0
         lost_mass = self._quantise(options)
         self._uniform_share = 1.0 / problem.graph.nodes if problem.dangling == "uniform" else 0.0

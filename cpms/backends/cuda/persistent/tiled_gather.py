@@ -165,7 +165,7 @@ def _panel_begins(sources: Any, block_begins: Integers, capacity: int) -> Intege
     nonempty = block_begins < ends
     begins, ends = block_begins[nonempty], ends[nonempty]
     done: list[Integers] = []
-    max_groups = capacity - 3  # lists are filled up to a multiple of 4
+    max_groups = capacity - 3  # Lists are filled up to a multiple of 4.
     while len(begins):
         counts = np.concatenate([_count_groups(keys, panels) for keys, _, panels in _keys(sources, begins, ends)])
         fits = (counts <= max_groups) | (ends - begins <= 1)

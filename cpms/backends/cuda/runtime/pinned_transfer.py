@@ -23,7 +23,7 @@ _BUFFER_BYTES, _BUFFERS = 1 << 22, 16
 _SMALL_BUFFERS = 2
 """Transfers of fewer than so many buffers are the caller's alone."""
 _PARTS_OF_BUFFER = 8
-"""Parts of a buffer's size that the caller alone sends, so that the bus begins early and little is left at the end."""
+"""The caller alone sends parts of this fraction of a buffer: the bus begins early, and little is left at the end."""
 _STREAM_PER_THREAD = 2
 """``cudaStreamPerThread``, which is another stream in each thread."""
 

@@ -35,7 +35,7 @@ class Transport(ABC):
         self.received_bytes = 0
         """The bytes that this rank has received so far."""
         self.repeated: WeakSet[Repeated] = WeakSet()
-        """Whatever may hold graphs of these exchanges."""
+        """Objects that may hold CUDA graphs of these exchanges."""
 
     @cached_property
     def windows(self) -> Windows | None:

@@ -49,7 +49,7 @@ def _arrays(path: Path) -> _Arrays:
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        # zipfile and the header parser raise errors of many kinds on broken bytes
+        # On broken bytes, zipfile and the header parser raise errors of many kinds.
         raise InputError(f"corrupt .npz file ({' '.join(str(error).split())})") from error
     if "cpms_graph" not in arrays or arrays["cpms_graph"].tolist() != [VERSION]:
         raise InputError("cpms.sources.readers.npz.save_npz did not write it; load it and save it so, or use --whole")

@@ -45,7 +45,7 @@ class DevicePower(Operator[Gathered]):
         self._sweep_kernel = multi_gpu.rank_residual_sweep(rows.shape, refines=False, personal=rows.personal)
         self._repeated = Repeated(rows.transport)
         self._pool = VectorPool(rows.exchange.vector)
-        self._pool.pair()  # Vectors are made collectively: the pool has two, whenever each rank drops its own.
+        self._pool.pair()  # Ranks make vectors together, but drop theirs at any time.
         self._correct = multi_gpu.rank_correct(rows.shape)
         rows.exchange.compile(64, self._correct, self._sweep_kernel, *template.CONTRIBUTIONS)
 

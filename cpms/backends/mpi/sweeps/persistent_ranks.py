@@ -42,7 +42,7 @@ class RankPower(power.FusedOperator):
 
     @classmethod
     def of(cls, problem: Problem, rows: DeviceRows) -> RankPower:
-        """Prepare the kernel, and two vectors: they are made collectively, whenever each rank drops its own."""
+        """Prepare the kernel, and the pool's two vectors: ranks make vectors together, but drop theirs at any time."""
         operator = cls(problem, rows.graph, power.report(), rows=rows)
         operator._pool.pair()
         current().compile([operator.kernel, *template.CONTRIBUTIONS])

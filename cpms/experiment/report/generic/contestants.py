@@ -82,7 +82,7 @@ def labels(lines: list[dict[str, Any]], names: list[str], chosen: dict[str, set[
             taken.setdefault(key, {}).setdefault(name, set()).add(text)
         alike = ", ".join(text for texts in taken[key].values() if len(texts) == 1 for text in texts if text)
         asked = _words(line, [name for name in names if name not in free], chosen)
-        word = "" if alike or len(free) != 1 else _CHOSEN[free[0]][1]  # of which parameter ``auto`` is
+        word = "" if alike or len(free) != 1 else _CHOSEN[free[0]][1]  # The parameter that is ``auto``.
         found[key] = " ".join(filter(None, [asked, word + "auto" if free else "", f"({alike})" if alike else ""]))
     chosen_labels = found if len(set(found.values())) == len(set(plain.values())) else plain
     counts = Counter(chosen_labels.values())

@@ -86,7 +86,7 @@ def refuse_shapes(rows: Rows, where: str) -> None:
 def refuse_header(titles: list[str], fields: int, where: str) -> None:
     """Raise `InputError` if titles say that source and target lie elsewhere than in the first two columns."""
     if len(titles) > fields:
-        return  # a sentence rather than titles, which header='yes' passes over
+        return  # It is a sentence, which header='yes' passes over.
     if len(titles) < fields:
         raise InputError(
             f"{where}: {len(titles)} titles above lines of {fields} fields; name the columns by number "

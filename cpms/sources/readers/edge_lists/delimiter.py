@@ -46,7 +46,7 @@ def separator_of(lines: list[tuple[int, str]], options: ReadOptions, label: str)
         winners = list(filter(preferred, winners)) or winners
     if winners == [None] and _has_empty_fields([text for _, text in lines]):
         winners = ["\t", None]
-    if len(winners) == 1 or best < len(splits[winners[0]]):  # of lines with other fields, the first will be refused
+    if len(winners) == 1 or best < len(splits[winners[0]]):  # The reader refuses lines with other fields.
         return winners[0]
     names = [next(name for name, separator in DELIMITERS.items() if separator == winner) for winner in winners]
     raise InputError(
@@ -79,7 +79,7 @@ def _score(rows: Rows, options: ReadOptions) -> int:
         return sum(len(row) == len(rows[0]) for row in rows)
     if options.columns:
         places = [column - 1 for column in options.columns if isinstance(column, int)] or [0, 1]
-        return sum(len(row) > max(places) for row in rows)  # an empty field will be refused
+        return sum(len(row) > max(places) for row in rows)  # The reader refuses empty fields.
     usual = usual_fields(rows)
     return sum(len(row) == usual and _fits(row) for row in rows)
 

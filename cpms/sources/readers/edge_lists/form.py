@@ -242,7 +242,7 @@ def _check_columns(
     """Refuse lists that may have source, target or weights in other columns than the first ones."""
     body, titles = (rows[1:], rows[0]) if titled else (rows, None)
     if titles and len(titles) != len(body[0]) and not all(map(is_word, titles)):
-        titles = None  # counts of nodes and edges, which an option passes over
+        titles = None  # They are counts of nodes and edges, which an option passes over.
     if titles:
         columns_of.refuse_header(titles, len(body[0]), where)
     columns_of.refuse_shapes(body, where)

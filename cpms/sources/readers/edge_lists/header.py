@@ -92,7 +92,7 @@ def first_is(rows: list[list[str]], columns: tuple[int, ...], *, numbered: bool,
     if words and body and third:
         return FirstLine.TITLES
     if third and all(map(is_word, ends)):
-        return FirstLine.EDGE  # its weight is a number, which no title is
+        return FirstLine.EDGE  # Its weight is a number, which no title is.
     if not words or not known_titles(ends):
         return FirstLine.DOUBTFUL
     below = {_shape(row[place]) for row in body for place in columns[:2] if len(row) > place and row != first}

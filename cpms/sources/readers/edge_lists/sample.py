@@ -67,7 +67,7 @@ def sample_of(stream: Stream, marks: tuple[str, ...]) -> Sample:
     number = 0
     while len(sample.lines) < _SAMPLE_LINES and (line := stream.readline()):
         number += 1
-        line = line.removeprefix(BYTE_ORDER_MARK)  # of a file that was joined to another
+        line = line.removeprefix(BYTE_ORDER_MARK)  # Of a file that was joined to another.
         if number == 1:
             _refuse_other_bytes(line, stream.label)
         text = line.decode("utf-8", "replace").strip(" \r\n")
