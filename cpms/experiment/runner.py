@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -96,21 +96,12 @@ def _run(
         chosen, is_named = _chosen(experiment, only)
     target = output / f"{experiment.name}.jsonl"
     if dry_run:
-        for name, cell in chosen.items():
-            reason = _never_runs(cell)
-            echo(f"{name}: " + ", ".join(f"{key}={value}" for key, value in cell.items()))
-            if reason:
-                echo(f"  unsupported: {reason}")
+        _list_cells(chosen, echo)
         return target
     if not target.exists():
         _require_graphs(path, experiment, chosen.values())
-    by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen.values())]
-    required = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
-    required |= {"outliers": experiment.outliers}
-    if experiment.affinity is not None:
-        required["affinity"] = ranges(experiment.affinity)
     with (
-        rows.opened(target, required, experiment=experiment.name) as file,
+        rows.opened(target, _conditions(experiment, chosen.values()), experiment=experiment.name) as file,
         threads.limited(experiment.threads),
         pinned(experiment.affinity),
     ):
@@ -137,6 +128,24 @@ def _run(
     has_others = len(chosen) > len(waiting) or any(map(outcome.measured, found))
     _raise_failures(path, found, target if has_others else None)
     return target
+
+
+def _list_cells(chosen: dict[str, config.Cell], echo: Callable[[str], None]) -> None:
+    """Report the cells by name, and of those that never run the reason."""
+    for name, cell in chosen.items():
+        echo(f"{name}: " + ", ".join(f"{key}={value}" for key, value in cell.items()))
+        if reason := _never_runs(cell):
+            echo(f"  unsupported: {reason}")
+
+
+def _conditions(experiment: config.Experiment, cells: Collection[config.Cell]) -> dict[str, Any]:
+    """Return the columns besides its cell in which a row must agree with the configuration to be up to date."""
+    by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in cells)]
+    conditions = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
+    conditions["outliers"] = experiment.outliers
+    if experiment.affinity is not None:
+        conditions["affinity"] = ranges(experiment.affinity)
+    return conditions
 
 
 def _never_runs(cell: config.Cell) -> str | None:

@@ -114,13 +114,8 @@ def _fill(
     paper: Path | None,
     echo: Callable[[str], None],
 ) -> None:
-    for name in ("rows", "programs"):
-        (target / name).mkdir(parents=True)
-    for name, own in by_experiment(rows).items():
-        _write(target / "rows" / f"{name}.jsonl", "".join(json.dumps(row, allow_nan=False) + "\n" for row in own))
-        for copied in (f"{name}.config.toml", f"{name}.toml"):
-            if (source / copied).is_file():
-                shutil.copy(source / copied, target / "rows")
+    _copy_rows(target / "rows", rows, source)
+    (target / "programs").mkdir()
     for program in programs:
         shutil.copy(program, target / "programs")
     held = [path.read_bytes() for path in sorted((target / "rows").glob("*.toml"))]
@@ -161,6 +156,16 @@ def _fill(
     _write(target / "manifest.json", json.dumps(manifest, indent=1) + "\n")
     files = sorted(path for path in target.rglob("*") if path.is_file())
     _write(target / "ro-crate-metadata.json", texts.crate(rows, target, files))
+
+
+def _copy_rows(folder: Path, rows: list[Row], source: Path) -> None:
+    """Write rows into a new folder, a file for each experiment, and the configurations that lie beside them."""
+    folder.mkdir(parents=True)
+    for name, own in by_experiment(rows).items():
+        _write(folder / f"{name}.jsonl", "".join(json.dumps(row, allow_nan=False) + "\n" for row in own))
+        for copied in (f"{name}.config.toml", f"{name}.toml"):
+            if (source / copied).is_file():
+                shutil.copy(source / copied, folder)
 
 
 def _commands(target: Path, rows: Sequence[Row]) -> list[str]:

@@ -1,9 +1,9 @@
 """Estimate of the convergence rate of power iteration, from its first few sweeps on the device.
 
 The ratio of successive residual norms tends to the modulus of the second eigenvalue, which is the rate of convergence;
-extrapolation of the ratios so far gives the number of sweeps that a solve takes. Trimming and lumping weigh their cost against it, and error feedback is
-worthwhile where convergence is fast. The estimate costs one persistent launch of at most 24 float64 sweeps. See
-``preprocess/convergence_estimate.cu``.
+extrapolation of the ratios so far gives the number of sweeps that a solve takes. Trimming and lumping weigh their cost
+against it, and error feedback is worthwhile where convergence is fast. The estimate costs one persistent launch of at
+most 24 float64 sweeps. See ``preprocess/convergence_estimate.cu``.
 """
 
 from __future__ import annotations

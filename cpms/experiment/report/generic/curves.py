@@ -135,9 +135,7 @@ def against_number(
         for each in names:
             own = part[part.called == each].sort_values("number")
             across = panels.abreast(own.number.map(place_of).to_numpy(float), beside[each], count, factor)
-            for x, line in zip(across, each_line(own), strict=True):
-                ends = (line.low, line.high) if line.low < line.high else None
-                panels.point(panel, x, line.y, line.fewest_bits, marks[each], ends=ends, across=False, size=size)
+            _points(panel, across, own, marks[each], size)
         panel.set_title(case_label(part.label.iloc[0], rest.rpartition("=")[2]), fontsize=7)
         panels.logarithmic(panel, "y", most=4)
         panel.set_xscale("log")
@@ -146,14 +144,21 @@ def against_number(
             panel.set_xlabel(name)
             panel.tick_params(labelbottom=True)
     figure.supylabel(label, fontsize=8)
-    entries, _ = key_of_contestants(found, marks)
-    explain(figure, [*panels.key({*found.fewest_bits} if len({*map(colour, found.fewest_bits)}) > 1 else ()), *entries])
+    several_shades = len({*map(colour, found.fewest_bits)}) > 1
+    explain(figure, [*panels.key({*found.fewest_bits} if several_shades else ()), *key_of_contestants(found, marks)[0]])
     what = [
         f"; {len(shown)} of {len(graphs)} {_plural(points)}" if len(shown) < len(graphs) else "",
         f"; {len(kept)} of {len(rests)} {_others(rests)}" if len(kept) < len(rests) else "",
         f"; marks of one {name} lie side by side, between two vertical lines" if count > 1 else "",
     ]
     return figure, axes, found, "".join(what)
+
+
+def _points(axes: Any, across: Sequence[float], found: pd.DataFrame, marker: str, size: float) -> None:
+    """Draw the points of a contestant at places across, each with its interval if it has one."""
+    for x, line in zip(across, each_line(found), strict=True):
+        ends = (line.low, line.high) if line.low < line.high else None
+        panels.point(axes, x, line.y, line.fewest_bits, marker, ends=ends, across=False, size=size)
 
 
 def _others(rests: Sequence[str]) -> str:
@@ -179,23 +184,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     figure, (axes,) = panels.grid(width, 1, 2.4)
     marks = marks_of(found)
     for place, (line, marked) in enumerate(zip(each_line(found), _marked(found), strict=True)):
-        iterations, values, bits = (np.array(each) for each in zip(*line.history, strict=True))
-        ends = [0, *(np.flatnonzero(np.diff(bits)) + 1), len(bits)]
-        for start, end in itertools.pairwise(ends):
-            at = slice(max(start - 1, 0), end)
-            axes.plot(iterations[at], values[at], color=colour(bits[start]), linewidth=widths[place], zorder=1)
-        shades = [colour(each) for each in bits[marked]]
-        axes.scatter(
-            iterations[marked],
-            values[marked],
-            s=18,
-            c=shades,
-            marker=marks[line.called],
-            zorder=2,
-            linewidths=0.3,
-            edgecolors="white",
-            clip_on=False,
-        )
+        _curve(axes, line.history, widths[place], marked, marks[line.called])
     panels.logarithmic(axes, "y")
     named_norm = _NORMS.get(found.norm.iloc[0], "residual")
     norm = "relative residual, 2-norm" if of_systems(found) else named_norm
@@ -213,6 +202,18 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         _estimates(found, swept),
     ]
     return figure, "".join(texts), f"{len(found)} falling curves; the least ends at {last:.1e}."
+
+
+def _curve(axes: Any, history: Any, width_pt: float, marked: Any, marker: str) -> None:
+    """Draw a history of residuals, each part in the colour of its bits, with marks at some iterations."""
+    iterations, values, bits = (np.array(each) for each in zip(*history, strict=True))
+    for start, end in itertools.pairwise([0, *(np.flatnonzero(np.diff(bits)) + 1), len(bits)]):
+        at = slice(max(start - 1, 0), end)
+        axes.plot(iterations[at], values[at], color=colour(bits[start]), linewidth=width_pt, zorder=1)
+    axes.scatter(
+        iterations[marked], values[marked], s=18, c=[colour(each) for each in bits[marked]], marker=marker, zorder=2,
+        linewidths=0.3, edgecolors="white", clip_on=False,
+    )  # fmt: skip
 
 
 def _marked(found: pd.DataFrame) -> list[Any]:

@@ -17,7 +17,7 @@ import pandas as pd
 from cpms.experiment.report import captions, panels
 from cpms.experiment.report.generic import bandwidth
 from cpms.experiment.report.generic.conditions import at_one_tolerance
-from cpms.experiment.report.generic.multiples import label, multiples, panel_inches
+from cpms.experiment.report.generic.multiples import Multiples, label, multiples, panel_inches
 from cpms.experiment.report.generic.parts import (
     BAR_IN,
     Made,
@@ -62,21 +62,10 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
     times = {"share": "seconds", "least_share": "most", "most_share": "least"}
     found = found.assign(**{share: 1e-7 * found.moved / found[time] / found.copy_gbps for share, time in times.items()})
     found, tolerance = at_one_tolerance(found)
-    names = list(dict.fromkeys(found.called))
-    found = found.assign(order=found.called.map(names.index)).sort_values(["size", "case", "order"], kind="stable")
-    counts = found.groupby("case", sort=False).size()
-    cases = list(counts.index[2 * counts >= counts.max()])
-    base, order = baseline_of(found, baseline), "size"
-    made = multiples(found, width, base, names=names, cases=cases, order=order)
-    if len(made.panels) < len(cases) // 2:
-        order = "size among the larger half"
-        made = multiples(found, width, base, names=names, cases=cases[len(cases) // 2 :], order=order)
+    made = _by_size(found, width, baseline)
     found = made.found
     inches = panel_inches(made.names, made.columns, width)
-    longest = float(found[["share", "most_share"]].max().max())
-    end = _end(longest, inches)
-    if any(_place(line, end / inches) == _COPY_AT for line in each_line(found)):
-        end = _end(max(_COPY_AT, longest), inches)
+    end = _end_for(found, inches)
     for panel in made.panels:
         _draw(panel.axes, panel.places, panel.found, end / inches)
     step = next((step for step in _STEPS if step / end * inches >= _TICK_IN), _STEPS[-1])
@@ -107,6 +96,23 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
     return made.figure, "".join(texts), range_of(found, "share", "Bars of the share of a copy", "%")
 
 
+def _by_size(found: pd.DataFrame, width: float, baseline: str | None) -> Multiples:
+    """Return panels of the graphs that at least half as many contestants have as the fullest, by size.
+
+    Where fewer than half of these graphs have space, they are of the larger half.
+    """
+    names = list(dict.fromkeys(found.called))
+    found = found.assign(order=found.called.map(names.index)).sort_values(["size", "case", "order"], kind="stable")
+    counts = found.groupby("case", sort=False).size()
+    cases = list(counts.index[2 * counts >= counts.max()])
+    base = baseline_of(found, baseline)
+    made = multiples(found, width, base, names=names, cases=cases, order="size")
+    if len(made.panels) >= len(cases) // 2:
+        return made
+    larger = cases[len(cases) // 2 :]
+    return multiples(found, width, base, names=names, cases=larger, order="size among the larger half")
+
+
 def _of_colours(found: pd.DataFrame) -> str:
     return "; colour: the fewest bits read" if bits_in_words(found) == "read" else fewest(found)
 
@@ -120,6 +126,14 @@ def _percent(share: float) -> str:
     ['117', '122', '102', '10', '0.52']
     """
     return f"{share:.0f}" if share >= _WHOLE else f"{share:.2g}"
+
+
+def _end_for(found: pd.DataFrame, inches: float) -> float:
+    """Return the end of an axis of some inches with room for all bars and the numbers beside them."""
+    longest = float(found[["share", "most_share"]].max().max())
+    end = _end(longest, inches)
+    at_copy = any(_place(line, end / inches) == _COPY_AT for line in each_line(found))
+    return _end(max(_COPY_AT, longest), inches) if at_copy else end
 
 
 def _end(longest: float, inches: float) -> float:

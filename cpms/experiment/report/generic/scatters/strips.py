@@ -100,23 +100,15 @@ def strips(
         for place, name in zip(places, table.called, strict=True):
             part = shown[shown.called == name]
             _row(panel, part, column, place, shapes if column == "y" else {}, coloured=axes.coloured)
-            wrong = part[is_wrong(part)] if axes.up == "error" and column == "y" else part[:0]
-            for each in wrong.y:
-                nested.ring(panel, (each, place), NEUTRAL)
-            for each in part.y[is_unconverged(part)] if column == "y" else ():
-                strike(panel, (each, place))
+            if column == "y":
+                _mark_failures(panel, part, place, of_errors=axes.up == "error")
             if medians_too:
                 panel.plot(part[column].median(), place, **_MEDIAN)
         panel.grid(axis="y")
     names = [each.get_text() for each in figure.axes[0].get_yticklabels()]
     _axes(figure, shown, [*drawn.values()], panel_inches(names, 1, width), base if is_ratio else None)
     shades = {*map(colour, shown.fewest_bits)} if axes.coloured else set()
-    looks: dict[str, dict[str, Any]] = {
-        f"tol={tol:g}": {**_MARK, "marker": shape, "color": NEUTRAL, "markerfacecolor": "none"}
-        for tol, shape in shapes.items()
-    }
-    looks |= {"median": _MEDIAN} if medians_too else {}
-    looks |= key_of_struck(shown)
+    looks = {**_key_of_shapes(shapes), **({"median": _MEDIAN} if medians_too else {}), **key_of_struck(shown)}
     entries = panels.key(shown.fewest_bits if len(shades) > 1 else (), lines=looks)
     if entries:
         explain(figure, entries, below=not both)
@@ -182,6 +174,12 @@ def _of_tolerances(found: pd.DataFrame) -> str:
     return f" (tolerances: {several})" if len(held) > 1 else ""
 
 
+def _key_of_shapes(shapes: dict[float, str]) -> dict[str, dict[str, Any]]:
+    """Return the looks of the markers of tolerances, by their words in the legend."""
+    look = {**_MARK, "color": NEUTRAL, "markerfacecolor": "none"}
+    return {f"tol={tol:g}": {**look, "marker": shape} for tol, shape in shapes.items()}
+
+
 def _row(
     axes: Axes, found: pd.DataFrame, column: str, place: float, shapes: dict[float, str], *, coloured: bool
 ) -> None:
@@ -192,6 +190,14 @@ def _row(
         part = held[(held.fewest_bits == bits) & (held.tol == tol)]
         shade, marker = colour(bits) if coloured else NEUTRAL, shapes.get(tol, "o")
         axes.plot(part[column], [place] * len(part), marker, color=shade, clip_on=False, **style)
+
+
+def _mark_failures(axes: Axes, found: pd.DataFrame, place: float, *, of_errors: bool) -> None:
+    """Ring the wrong errors in a contestant's row, and strike out what did not converge."""
+    for each in found.y[is_wrong(found)] if of_errors else ():
+        nested.ring(axes, (each, place), NEUTRAL)
+    for each in found.y[is_unconverged(found)]:
+        strike(axes, (each, place))
 
 
 def _axes(figure: Figure, found: pd.DataFrame, labels: Sequence[str], inches: float, base: str | None) -> None:
