@@ -71,7 +71,17 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     several = len(set(panels.kinds(table))) < len(table)  # Else each line is named by its engine.
     marker = panels.markers(table) if several else "o" * len(table)
     names = [each.get_text() for each in axes.get_yticklabels()]
-    _draw_lines(axes, places, table, marker)
+    few, means = (table.graphs > 1) & ~table.resampled, table.resampled
+    for number, (place, line) in enumerate(zip(places, each_line(table), strict=True)):
+        ends = None if few.iloc[number] else (line.low, line.high)
+        at, below = place - (_ABOVE_IN if line.graphs > 1 else 0.0), place + _BELOW_IN
+        panels.point(axes, line.speedup, at, line.fewest_bits, marker[number], ends=ends)
+        if line.resampled:
+            axes.plot(line.median, below, **_MEDIAN)
+        elif line.graphs > 1:
+            style = {**_RATIO, "color": colour(line.fewest_bits)}
+            axes.plot(line.ratios, [below] * line.graphs, **style)
+        axes.text(1.02, place, _three_digits(line.speedup), **_NUMBER, transform=axes.get_yaxis_transform())
     if table.graphs.iloc[-1] > 1:
         axes.set_ylim(axes.get_ylim()[0] + _BELOW_LAST_IN, 0.0)
         figure.set_figheight(figure.get_figheight() + _BELOW_LAST_IN)
@@ -84,7 +94,6 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     time = f" ({time_in_words(kept)})" if time_in_words(kept) != "time" else ""
     panels.label_below(axes, f"speed-up{of} over {abbreviate(theirs, 80)}{time}", width, names)
     kind, unit, stroke = _kind(kept), _unit(kept), _stroke(kept)
-    few, means = (table.graphs > 1) & ~table.resampled, table.resampled
     looks = {
         "median": (means, _MEDIAN),
         f"{'an' if stroke == 'array' else 'a'} {stroke}": (few, _RATIO),
@@ -110,21 +119,6 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     text += f"{_stored(kept)}{_errors(kept, base)}"
     text += f"{left}{some}{among(kept.graph)}"
     return figure, text, range_of(table, "speedup", f"Points of the {what}", "times")
-
-
-def _draw_lines(axes: Any, places: Sequence[float], table: pd.DataFrame, marker: Sequence[str]) -> None:
-    """Draw each speed-up with its interval, and below a mean the median of its ratios, or each of few ratios."""
-    for place, mark, line in zip(places, marker, each_line(table), strict=True):
-        is_mean_of_few = line.graphs > 1 and not line.resampled
-        ends = None if is_mean_of_few else (line.low, line.high)
-        at, below = place - (_ABOVE_IN if line.graphs > 1 else 0.0), place + _BELOW_IN
-        panels.point(axes, line.speedup, at, line.fewest_bits, mark, ends=ends)
-        if line.resampled:
-            axes.plot(line.median, below, **_MEDIAN)
-        elif is_mean_of_few:
-            style = {**_RATIO, "color": colour(line.fewest_bits)}
-            axes.plot(line.ratios, [below] * line.graphs, **style)
-        axes.text(1.02, place, _three_digits(line.speedup), **_NUMBER, transform=axes.get_yaxis_transform())
 
 
 def _by_number(
