@@ -9,12 +9,12 @@ JavaScript the page has all its content, but does not sort or filter. The cost i
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from cpms.base.package_data import folder
@@ -208,7 +208,7 @@ def _status(line: dict[Any, Any]) -> object:
     >>> [_status({"status": "ok", "converged": each}) for each in (True, False, float("nan"))]
     ['ok', 'not converged', 'ok']
     """
-    known = {name: value for name, value in line.items() if not (np.isscalar(value) and pd.isna(value))}
+    known = {name: value for name, value in line.items() if not (isinstance(value, float) and math.isnan(value))}
     return (line["status"] in MEASURED and flaw([known])) or line["status"]
 
 
