@@ -107,7 +107,7 @@ def test_the_format_of_the_matrix_is_stated_beside_the_bits_of_vectors(formats):
     alike = len(set(formats)) == 1
     names = {f"vectors {each} (A e4m3)" if alike else f"vectors {each}" for each in ("fp64", "fp32")}
     assert set(observations(rows).called) == names
-    stated = "A is stored as e4m3." if alike else "A is stored as e4m3 (2), fp64 (2)."
+    stated = "A is stored as e4m3." if alike else "Formats of the matrix A in all 4 results: e4m3 (2), fp64 (2)."
     assert stated in caption(rows)
 
 

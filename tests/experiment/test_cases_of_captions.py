@@ -8,6 +8,7 @@ import pytest
 from recorded_rows import recorded
 
 from cpms.experiment.report import templates
+from cpms.experiment.report.generic import contestants
 from cpms.experiment.report.generic.scatters import strips
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.show import styled
@@ -114,3 +115,31 @@ def test_runs_for_several_purposes_are_no_graphs(name):
     caption = drawn(rows, name).caption
     assert "graph and purpose" in caption
     assert not re.search(r"\d graphs", caption)
+
+
+def test_a_mean_over_graphs_with_different_numbers_of_problems_is_called_so():
+    """Each graph has one ratio in it, so that it is no mean over the pairs."""
+    rows = [
+        *rows_of(2, layouts=3, tolerances=TOLERANCES),
+        *({**row, "graph": "graph-2", "cell": f"alone {row['cell']}"} for row in rows_of(1, layouts=3)),
+    ]
+    for row in rows:
+        row["solve_s"] *= 4.0 if (row["graph"], row["storage"]) == ("graph-2", "fp32") else 1.0
+    made = drawn(rows, "speedup")
+    said = "over the same 3 graphs for all, of each the mean over its tolerances (5 pairs of graph and tolerance)"
+    assert said in made.caption
+    means = [float(text.get_text()) for text in made.figure.axes[0].texts]
+    assert pytest.approx(2.0 / 1.003 / 4.0 ** (1 / 3), rel=0.01) in means
+
+
+def test_the_graphs_of_times_to_tolerances_are_those_with_several():
+    rows = rows_of(3, layouts=3, tolerances=(1e-2, 1e-4, 1e-8))
+    made = drawn([row for row in rows if row["graph"] != "graph-1" or row["tol"] == 1e-8], "tolerance")
+    assert "; 2 of 3 graphs: those on which a contestant has 3 tolerances or more" in made.caption
+    assert "; 3 of 3" not in drawn(rows, "tolerance").caption
+
+
+def test_contestants_not_drawn_are_counted_by_whose_marks_they_have():
+    alike = {f"drawn-{each}": [f"other-{each}-{number}" for number in range(3)] for each in range(9)}
+    text = contestants.alike_in_words({**alike, "left": ["one", "two"]}, [*alike])
+    assert text == "; not drawn, with the marks of others: 27 contestants; of those left out: 2 contestants"

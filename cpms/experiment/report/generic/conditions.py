@@ -82,5 +82,7 @@ def _stored(found: pd.DataFrame) -> str:
     if not of_systems(found):
         return ""
     counts = found.stored.value_counts()
-    each = [f"{stored} ({count})" if len(counts) > 1 else str(stored) for stored, count in counts.items()]
-    return f"The matrix A is stored as {captions.some(each)}."
+    if len(counts) == 1:
+        return f"The matrix A is stored as {counts.index[0]}."
+    each = [f"{stored} ({count})" for stored, count in counts.items()]
+    return f"Formats of the matrix A in all {counts.sum()} results: {captions.some(each)}."

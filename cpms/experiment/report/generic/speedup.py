@@ -32,6 +32,8 @@ from cpms.experiment.report.generic.words import (
     case_in_words,
     cases_in_all,
     cases_in_words,
+    counted_graphs,
+    mean_of_each,
     noun_of_errors,
     of_systems,
     plural,
@@ -109,7 +111,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     count = kept.case.nunique()
     first = case_label(*kept[["label", "problem"]].iloc[0])
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
-    mean = f", geometric mean over the same {_counted(kept)} for all" if count > 1 else one
+    mean = f", geometric mean over the same {counted_graphs(kept)} for all{mean_of_each(kept)}" if count > 1 else one
     mean = (
         f"; a row for each {unit if len(set(kept.graph)) == 1 else kind}, and their geometric mean" if alone else mean
     )
@@ -136,7 +138,8 @@ def _by_number(
     coloured = fewest(kept) if len(shades) > 1 else of_one_colour(kept, table.fewest_bits)
     lines = _interval(kept).replace(", with 95", "; lines: 95").replace("; lines:", "; vertical lines:")
     drawn = lines if (table.low < table.high).any() else ""
-    text = f"{what}, against {name}; geometric mean {mean.speedup:.3g} over the same {_counted(kept)}{drawn}{coloured}"
+    of_graphs = f"over the same {counted_graphs(kept)}{mean_of_each(kept)}"
+    text = f"{what}, against {name}; geometric mean {mean.speedup:.3g} {of_graphs}{drawn}{coloured}"
     text += f"{_errors(kept, both[1])}{left}{some}{among(kept.graph)}"
     return figure, text, range_of(table.assign(called=both[0]), "speedup", f"Points of the {what}", "times")
 
@@ -173,23 +176,6 @@ def _stroke(found: pd.DataFrame) -> str:
     """Return the word for what a ratio of a mean of few is of: of several matrices, each has one for its systems."""
     means = len(set(found.graph)) > 1 and found.case.nunique() > found.graph.nunique()
     return case_in_words(found) if means else _unit(found)
-
-
-def _counted(found: pd.DataFrame) -> str:
-    """Return how many graphs there are, or matrices, and how many problems on each, in words."""
-    if "purpose" in found and any(found.purpose):
-        return f"{found.case.nunique()} {cases_in_words(found)}"
-    graphs, problems = found.graph.nunique(), found.problem.nunique() if any(found.problem) else 0
-    one = case_in_words(found)
-    many = plural(one)
-    if not problems:
-        return f"{graphs} {one if graphs == 1 else many}"
-    if graphs * problems != found.case.nunique():
-        return f"{found.case.nunique()} {cases_in_words(found)}"
-    counted = f"{graphs} {one if graphs == 1 else many}"
-    if problems == 1:
-        return f"{counted}, {found.problem.iloc[0]}"
-    return f"{counted} and {problems} {problem_in_words(found.problem)}s"
 
 
 _SPEED = ("speedup", "low", "high")

@@ -27,7 +27,7 @@ from cpms.experiment.report.generic.parts import (
     range_of,
     unit,
 )
-from cpms.experiment.report.generic.words import time_in_full, time_in_words
+from cpms.experiment.report.generic.words import case_in_words, plural, time_in_full, time_in_words
 from cpms.experiment.report.intervals import FEWEST, median_ends
 from cpms.experiment.report.page import room
 from cpms.experiment.report.page.case_labels import case_labels
@@ -64,7 +64,7 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
         points, what, up = _of_iterations(found), _REACHED, "time"
     if points.empty:
         return None
-    wide = width > 5
+    wide, left = width > 5, _without(points, found)
     points, some = room.sample(points, baseline_of(points, baseline), *_MOST[wide])
     time = unit(points.seconds.max(), SECONDS)
     marks, names = marks_of(points), list(dict.fromkeys(points.called))
@@ -103,7 +103,8 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
         "; open marks of the legend have several colours" if several else "",
         "; hollow: at most this time, as no residual in float64 is known earlier" if bounds else "",
         _interval(points),
-        "; marks of one tolerance lie side by side, between two vertical lines" if count > 1 else "",
+        "; marks of one tolerance lie side by side, between two grey lines" if count > 1 else "",
+        left,
         some,
         f"; {STARRED}" if any(map(captions.stands_in, points.graph)) else "",
     ]
@@ -246,6 +247,13 @@ def _several(points: pd.DataFrame) -> pd.DataFrame:
         return points
     counts = points.groupby(["case", "called"]).tol.transform("nunique")
     return points[counts >= _LEAST_TOLERANCES]
+
+
+def _without(points: pd.DataFrame, found: pd.DataFrame) -> str:
+    """Return a text about the graphs on which no contestant has enough tolerances."""
+    count, every = points.graph.nunique(), found.graph.nunique()
+    what = f"those on which a contestant has {_LEAST_TOLERANCES} tolerances or more"
+    return f"; {count} of {every} {plural(case_in_words(found))}: {what}" if count < every else ""
 
 
 def _interval(points: pd.DataFrame) -> str:

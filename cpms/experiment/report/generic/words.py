@@ -182,6 +182,38 @@ def problem_in_words(problems: Iterable[str]) -> str:
     return _PROBLEMS.get(" ".join(*found), "problem") if len(found) == 1 else "problem"
 
 
+def counted_graphs(found: pd.DataFrame) -> str:
+    """Return how many graphs there are, or matrices, and how many problems on each, in words."""
+    if "purpose" in found and any(found.purpose):
+        return f"{found.case.nunique()} {cases_in_words(found)}"
+    graphs, problems = found.graph.nunique(), found.problem.nunique() if any(found.problem) else 0
+    one = case_in_words(found)
+    many = plural(one)
+    counted = f"{graphs} {one if graphs == 1 else many}"
+    if graphs * problems != found.case.nunique():
+        return counted
+    if problems == 1:
+        return f"{counted}, {found.problem.iloc[0]}"
+    return f"{counted} and {problems} {problem_in_words(found.problem)}s"
+
+
+def mean_of_each(found: pd.DataFrame) -> str:
+    """Return a text about graphs that have different numbers of problems: each has one ratio in a mean over graphs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> found = pd.DataFrame({"graph": ["a", "a", "b"], "problem": ["tol=0.1", "tol=0.2", "tol=0.1"], "case": [*"123"]})
+    >>> mean_of_each(found), mean_of_each(found[:2])
+    (', of each the mean over its tolerances (3 pairs of graph and tolerance)', '')
+    """
+    purposes = "purpose" in found and any(found.purpose)
+    if purposes or found.case.nunique() in (found.graph.nunique(), found.graph.nunique() * found.problem.nunique()):
+        return ""
+    problems = f"{problem_in_words(found.problem)}s"
+    return f", of each the mean over its {problems} ({found.case.nunique()} {cases_in_words(found)})"
+
+
 def all_of(names: Iterable[str]) -> str:
     """Return names with commas between them; nothing if there are many or long ones.
 
