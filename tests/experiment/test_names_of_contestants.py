@@ -69,4 +69,4 @@ def test_a_name_that_another_contestant_would_have_keeps_its_usual_value():
 def test_a_baseline_has_its_short_name_or_its_full_one(name):
     rows = products({"batch": 0}, {"batch": 0, "engine": "cuda"}, {"batch": 4})
     made = drawn_alone(rows, "speedup", baseline=name)
-    assert "speed-up over cuda, on 1 matrix" in made.caption
+    assert "speed-up over cuda in time of a product, on 1 matrix" in made.caption
