@@ -221,7 +221,8 @@ class CudaArnoldi(ArnoldiSteps):
         """Return a launch of each part of the step after the last one alone, in their order.
 
         Launches read the vectors that the steps of a cycle have left in memory, and change none but w and the last of
-        them. The combination is without the rotation that its last block does in a step. There is no preconditioner.
+        them. In a step, the last block of the combination also rotates the new column; here it does not. The task has
+        no preconditioner.
         """
         backend, count = current(), self._done + 1
         self._waiting.clear()

@@ -146,12 +146,17 @@ def case_words(found: pd.DataFrame) -> list[str]:
     (['graph', 'tolerance'], ['tolerance'], ['graph'])
     """
     one = case_in_words(found)
-    if "purpose" in found and any(found.purpose):
+    if _has_purposes(found):
         return [one, "purpose"]
     if not any(found.problem) or found.case.nunique() == found.graph.nunique():
         return [one]
     problem = problem_in_words(found.problem)
     return [one, problem] if len(set(found.graph)) > 1 else [problem]
+
+
+def _has_purposes(found: pd.DataFrame) -> bool:
+    """Return whether observations are of runs for several purposes, which differ as problems on a graph do."""
+    return "purpose" in found and any(found.purpose)
 
 
 def cases_in_words(found: pd.DataFrame) -> str:
@@ -184,7 +189,7 @@ def problem_in_words(problems: Iterable[str]) -> str:
 
 def counted_graphs(found: pd.DataFrame) -> str:
     """Return how many graphs there are, or matrices, and how many problems on each, in words."""
-    if "purpose" in found and any(found.purpose):
+    if _has_purposes(found):
         return f"{found.case.nunique()} {cases_in_words(found)}"
     graphs, problems = found.graph.nunique(), found.problem.nunique() if any(found.problem) else 0
     one = case_in_words(found)
@@ -207,11 +212,10 @@ def mean_of_each(found: pd.DataFrame) -> str:
     >>> mean_of_each(found), mean_of_each(found[:2])
     (', of each the mean over its tolerances (3 pairs of graph and tolerance)', '')
     """
-    purposes = "purpose" in found and any(found.purpose)
-    if purposes or found.case.nunique() in (found.graph.nunique(), found.graph.nunique() * found.problem.nunique()):
+    cases, graphs = found.case.nunique(), found.graph.nunique()
+    if _has_purposes(found) or cases in (graphs, graphs * found.problem.nunique()):
         return ""
-    problems = f"{problem_in_words(found.problem)}s"
-    return f", of each the mean over its {problems} ({found.case.nunique()} {cases_in_words(found)})"
+    return f", of each the mean over its {plural(problem_in_words(found.problem))} ({cases} {cases_in_words(found)})"
 
 
 def all_of(names: Iterable[str]) -> str:
