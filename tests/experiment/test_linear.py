@@ -373,7 +373,7 @@ def test_figures_name_what_auto_took_on_all_systems_alike():
     drawing = drawn_alone(rows, "speedup")
     assert "over the same 2 matrices and 2 right-hand sides for all" in drawing.caption
     drawing = drawn_alone(rows[:-1], "speedup")
-    assert "over the same 3 systems for all" in drawing.caption
+    assert "same 2 matrices for all, of each the mean over its right-hand sides (3 systems)" in drawing.caption
 
 
 def test_labels_tell_apart_what_was_asked_for_the_matrix_and_for_vectors():

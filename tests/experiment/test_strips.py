@@ -116,7 +116,7 @@ def test_contestants_without_a_graph_of_the_others_are_left_out_of_ratios_and_na
         row for row in rows_of(4, 9) if row["storage"] != "fp16" or row["layout"] != "layout-2" or row["edges"] < 11
     ]
     drawing = made(rows, "traffic")
-    assert "; left out, since not measured on all of these graphs: fp16 layout-2" in drawing.caption
+    assert "; left out, since without results on some of these graphs: fp16 layout-2" in drawing.caption
     assert "fp16 layout-2" not in [text.get_text() for text in drawing.figure.axes[0].get_yticklabels()]
 
 

@@ -384,7 +384,7 @@ def test_means_of_speedups_are_over_the_graphs_that_all_have_and_the_caption_say
     drawing = drawn_alone(rows, "speedup")
     assert "over the same 3 graphs for all" in drawing.caption
     assert "; 3 of 4 graphs: those with results of all contestants here; not ranked" in drawing.caption
-    assert "; not ranked, since not measured on all of these: cpms4" in drawing.caption
+    assert "; not ranked, since without results on some of these: cpms4" in drawing.caption
 
 
 def caption_of_speedup(rows):

@@ -354,7 +354,7 @@ def in_common(found: pd.DataFrame, base: str, word: str = "not ranked") -> tuple
     texts = [
         f"; {len(cases)} of {count} {what}: those {rule}" if len(cases) < count else "",
         f"; {grown} {'graphs grow' if grown > 1 else 'graph grows'} with the ranks: no speed-up" if grown else "",
-        f"; {word}, since not measured on all of {these}: {all_or_count(fewer)}" if fewer else "",
+        f"; {word}, since without results on some of {these}: {all_or_count(fewer)}" if fewer else "",
     ]
     return measured[measured.case.isin(cases) & measured.called.isin([base, *ranked])], "".join(texts)
 
