@@ -108,22 +108,28 @@ def solves_held_out(rows):
     yield ratio("refine.fp64.held", what, pairs, [row for row, _ in refine.values()], SHOW)
 
 
-def updates(rows):
+def updates(rows, experiment="gpu_updates", prefix="updates"):
     """Yield times of updates that exchange one edge in 10,000, and their ratios to whole calls in the same run."""
-    found = _solved(rows, "gpu_updates")
+    found = _solved(rows, experiment)
     for row, result in found.values():
-        name, key = _name(row), _name(row).replace(", ", "-").split(" ")[0]
+        name, key = _name(row), f"{prefix}.{_name(row).replace(', ', '-').split(' ')[0]}"
         what = f"{name}: 1e-4 of the edges exchanged and solved again, ranks in main memory"
-        yield median(f"updates.{key}", what, "ms", result["update_samples_s"], [row], SHOW, 1e3)
-        what = f"{name}: the same with graph and ranks on the device"
-        yield median(f"updates.{key}.device", what, "ms", result["device_update_samples_s"], [row], SHOW, 1e3)
+        yield median(key, what, "ms", result["update_samples_s"], [row], SHOW, 1e3)
+        if "device_update_samples_s" in result:
+            what = f"{name}: the same with graph and ranks on the device"
+            yield median(f"{key}.device", what, "ms", result["device_update_samples_s"], [row], SHOW, 1e3)
         called = {"road": "edges to ranks", "call": "a call on a ready graph"}
         for way, named in called.items():
             pair = (result[f"{way}_samples_s"], result["update_samples_s"])
-            yield ratio(f"updates.{key}.over_{way}", f"{name}: {named} over an update", [pair], [row], SHOW)
+            yield ratio(f"{key}.over_{way}", f"{name}: {named} over an update", [pair], [row], SHOW)
         sweeps = sum(result["iterations_by_bits"].values())
         what = f"{name}: sweeps of an update, where a whole solve takes {sweeps}"
-        yield counted(f"updates.{key}.sweeps", what, "sweeps", result["update_iterations"], [row], SHOW)
+        yield counted(f"{key}.sweeps", what, "sweeps", result["update_iterations"], [row], SHOW)
 
 
-NUMBERS = [times, over_processors, over_cugraph, over_own_float64, solves_held_out, updates]
+def updates_on_processors(rows):
+    """Yield the same of engine ``cpu``."""
+    yield from updates(rows, "updates_cpu", "updates.cpu")
+
+
+NUMBERS = [times, over_processors, over_cugraph, over_own_float64, solves_held_out, updates, updates_on_processors]
