@@ -31,8 +31,9 @@ CPMS_DEVICE void add_combination(double* contributions, u32 i, const Run<4 * Tog
     sum.store(contributions + i);
 }
 
-// Adds the combination to the correction, or with all that was sent to the iterate, and stores the next quantised
-// residual. `work` holds the products; prepare_scales has run.
+// Adds the combination to the correction, which contains the vectors 1 to 8 already, or the combination and these
+// vectors to the iterate, and stores the next quantised residual as vector 0. `work` holds the products;
+// prepare_scales has run.
 template <class Q, bool Core, class History, class Target>
 CPMS_NOINLINE InnerState combine_history(Nodes nodes, QuantiserSettings settings, History sent_history,
                                          AndersonHistory& history, Target* target,
@@ -63,8 +64,8 @@ CPMS_NOINLINE InnerState combine_history(Nodes nodes, QuantiserSettings settings
     __syncthreads();
     const Real scale = (Real)(power_of_two(history.exponent[0]) * largest), largest_value = (Real)largest;
     const double unscale = power_of_two(-history.exponent[0]) * WideningLoad<Q>::unit();
-    GridReduce<1, 0> lost{{0.0}};
-    // In reverse order: the data read last are most likely in caches.
+    GridReduce<1, 0> carried{{0.0}};  // mass that edges carry of the next residual
+    // In reverse order: the data read last are most likely in caches. Below `first`, i wraps, and the loop ends.
     const u32 last = first < nodes.count ? first + (nodes.count - 1 - first) / stride * stride : nodes.count;
     for (u32 i = last; i < nodes.count; i -= stride) {
         const Values values(sent_history, i);
@@ -88,13 +89,13 @@ CPMS_NOINLINE InnerState combine_history(Nodes nodes, QuantiserSettings settings
             update[node] *= largest_value;
             const u32 word = Stored::packed(next[node] * scale, seed, i + node);
             stored.template put<width>(node, word);
-            lost.value[0] += exactly(internal_degree.word[node]) * WideningLoad<Q>::value(word) * unscale;
+            carried.value[0] += exactly(internal_degree.word[node]) * WideningLoad<Q>::value(word) * unscale;
         }
         add_combination(target, i, degree, update);
         store_run_bytes(sent_history.at(0) + (u64)i * Q::bytes, stored);
     }
-    lost.all_reduce(grid);
-    return InnerState{history.largest[0], history.sum[0] - lost.value[0], history.exponent[0]};
+    carried.all_reduce(grid);
+    return InnerState{history.largest[0], history.sum[0] - carried.value[0], history.exponent[0]};
 }
 
 // Products and combination. `over_ranks` adds up the products of several devices.

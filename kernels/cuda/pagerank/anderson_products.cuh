@@ -21,17 +21,17 @@ static_assert(early_product_count <= late_product_count, "no halves");
 // The quantised residuals of inner sweeps, one vector after another. `vectors` of them take part in a combination;
 // with two vectors there is no acceleration, and accumulating sweeps use them in turn.
 struct SentHistory {
-    u8* stored;
-    u64 bytes;
-    u32 vectors;
+    u8* stored;   // zeros follow the nodes of each vector
+    u64 bytes;    // of one vector
+    u32 vectors;  // 2 or history_length
 
     CPMS_DEVICE u8* at(u32 place) const { return stored + place * bytes; }
 };
 
 // What a block knows of the history vectors. One thread writes it.
 struct AndersonHistory {
-    double largest[history_length], sum[history_length];  // of r / degree; of r
-    int exponent[history_length];                         // by which the vector is stored
+    double largest[history_length], sum[history_length];  // of |r / degree|; of r
+    int exponent[history_length];                         // the vector is stored times 2^exponent
     bool worthwhile;                                      // whether the last combination reduced the residual enough
 
     CPMS_DEVICE void record(u32 place, const InnerState& state, double total) {
@@ -80,8 +80,9 @@ CPMS_DEVICE double next_weight(const double* g, int k) {
     return (k ? g[k - 1] : 0.0) + (k == anderson_depth ? 1.0 : -g[k]);
 }
 
-// Least-squares weights g from the products, by Gauss-Jordan elimination; each lane of the first warp holds a column.
-// The reference is cpms/precision/anderson.py, up to the order of additions.
+// Least-squares weights g from the products, by Gauss-Jordan elimination with a slightly larger diagonal; one warp does
+// it, a lane a column, and the next lane has the right-hand side. Without positive pivots, or with very large weights,
+// all weights are 0. The reference is cpms/precision/anderson.py, up to the order of additions.
 CPMS_DEVICE void solve_least_squares(const double* products_found, double* g) {
     const u32 lane = threadIdx.x % 32, column = smaller(lane, anderson_depth);
     double of[anderson_depth];
@@ -142,9 +143,10 @@ struct HistoryValues<PackedFloat<E, M, rounding>> {
     static CPMS_DEVICE Real to_real(int exponent, double largest) {
         return (Real)(power_of_two(-exponent) * (in_float32 ? 1.0 : WideningLoad<Q>::unit()) / largest);
     }
-    // The value as stored, without scale.
-    CPMS_DEVICE Real value(int place, int node) const {
-        const u32 word = (u32)run[place].template field<width>(node);
+    // A node's value as stored, without scale: of a vector, and of a run of its adjacent values.
+    CPMS_DEVICE Real value(int place, int node) const { return value_of_run(run[place], node); }
+    static CPMS_DEVICE Real value_of_run(const Run<8>& values, int node) {
+        const u32 word = (u32)values.template field<width>(node);
         if constexpr (in_float32) return Float32View<Q>::value(word);
         return (Real)WideningLoad<Q>::value(word);
     }
@@ -251,8 +253,8 @@ CPMS_DEVICE void accumulate_products(u32 count, const History& sent, const Real*
 }
 
 // Products of the history vectors, in `work.products_found` of each block. sent.at(place) is the address of a vector.
-// With `halves`, threads have registers to spare and process more nodes at a time. Arguments that lie in no memory
-// are passed by value, since the function is not inlined.
+// With `halves`, a thread accumulates about half of the products. Arguments that lie in no memory are passed by value,
+// since the function is not inlined.
 template <class Q, bool halves, class History>
 CPMS_NOINLINE void compute_products(u32 count, History sent, AndersonHistory& history,
                                     AndersonWorkspace<typename HistoryValues<Q>::Real>& work, Grid grid) {

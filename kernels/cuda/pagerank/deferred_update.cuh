@@ -24,18 +24,9 @@ struct DeferredUpdate {
         if (threadIdx.x == 0) last = last_place;
         const u32 k = threadIdx.x;
         if (k <= last_place) weight[k] = (double)HistoryValues<Q>::to_real(exponent[k], 1.0);
-        __syncwarp();
-        __syncthreads();
+        sync_block();
     }
 };
-
-// One of a few adjacent values, as stored.
-template <class Q>
-CPMS_DEVICE double stored_value(const Run<8>& values, int node) {
-    const u32 word = (u32)values.template field<HistoryValues<Q>::width>(node);
-    if constexpr (HistoryValues<Q>::in_float32) return (double)Float32View<Q>::value(word);
-    return WideningLoad<Q>::value(word);
-}
 
 // Adds the sent vectors to x, and, at the end of an outer step, the rounding errors that nodes keep. At that end it
 // returns this thread's part of the mass of x, and of the mass that no edge carries; the caller sums both over the
@@ -53,7 +44,7 @@ CPMS_NOINLINE GridReduce<2, 0> apply_deferred(Nodes nodes, SentHistory history, 
         Run<8> sent[strips]{};
 #pragma unroll
         for (u32 s = 0; s < strips; ++s) {
-            at[s] = base + s * stride < nodes.count ? base + s * stride : base;
+            at[s] = base + s * stride < nodes.count ? base + s * stride : base;  // past the end, the first strip again
             contribution[s] = DoubleRun<together>(contributions + at[s]);
         }
         if (is_final && rounding_error) {
@@ -74,7 +65,8 @@ CPMS_NOINLINE GridReduce<2, 0> apply_deferred(Nodes nodes, SentHistory history, 
             for (u32 s = 0; s < strips; ++s) {
 #pragma unroll
                 for (int node = 0; node < together; ++node) {
-                    contribution[s].of[node] = fma(weight, stored_value<Q>(sent[s], node), contribution[s].of[node]);
+                    const double value = HistoryValues<Q>::value_of_run(sent[s], node);
+                    contribution[s].of[node] = fma(weight, value, contribution[s].of[node]);
                 }
             }
         }

@@ -44,7 +44,8 @@ struct Degree<true> {
     }
 };
 
-// The inflow of lost or dangling mass to one node; the uniform inflow unless Personal.
+// The inflow of lost or dangling mass to one node. Personal means that sink or teleport differ from node to node;
+// otherwise the inflow is that of every node.
 template <bool Personal>
 struct NodeSink {
     CPMS_DEVICE NodeSink() {}
@@ -127,7 +128,8 @@ struct UniformInflow {
     }
 };
 
-// Calls work(i, loaded) for every node, several a thread at a time, with load(i) for all of these first.
+// Calls work(i, loaded) for every node, several a thread at a time, with load(i) for all of these first. Nodes are so
+// few below 2^32 that no index wraps (require_countable of cpms/backends/cuda/spmv/padded_csr.py, and memory).
 template <class Load, class Work>
 CPMS_DEVICE void for_each_node(u32 count, Load load, Work work) {
     constexpr u32 together = 4;
@@ -148,7 +150,7 @@ CPMS_DEVICE void for_each_node(u32 count, Load load, Work work) {
 template <bool Core>
 struct NodeState {
     u32 degree;
-    float correction;
+    float correction;  // 0 where the pass has none
     double contribution;
     ExternalFlow<Core> external;
 };

@@ -1,34 +1,34 @@
 // Power iteration in float64 by one persistent kernel: many sweeps a launch. It is the baseline of mixed-precision
 // refinement. A sweep costs the gathers, and a read and a write of x.
 #include "pagerank/node_passes.cuh"
-#include "pagerank/sweep_epilogues.cuh"
-#include "persistent/instantiate.cuh"
 #include "pagerank/ranks.cuh"
+#include "pagerank/sweep_epilogues.cuh"
+#include "pagerank/sweep_log.cuh"
+#include "persistent/instantiate.cuh"
 
 namespace cpms {
 
 struct PowerRequest {
-    double tolerance;
-    u32 norm;  // 0, 1, 2: l1, l2, linf
+    double tolerance;  // of the change of x in `norm`
+    u32 norm;          // 0, 1, 2: l1, l2, linf
     u32 max_sweeps;
 };
 
-// report: number of sweeps and time of the begin, in ns; then of each sweep l1, squares, mass, linf, and time of its
-// end.
+// All threads of the grid call it with equal arguments. report_to is the buffer of SweepLog, where the sum is 0, and
+// `ranks` is OneDevice or Ranks.
 template <bool Personal, class Strategy, class RanksOrOne>
 CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const PowerRequest& request,
-                                  double* contributions, double* next_contributions, const Grid& grid, double* report,
-                                  const RanksOrOne& ranks) {
+                                  double* contributions, double* next_contributions, const Grid& grid,
+                                  double* report_to, const RanksOrOne& ranks) {
+    ranks.begin();
     const auto prefetch = [&] { strategy.template prefetch<double>(); };
     prefetch();
     __shared__ UniformInflow common;
     if (threadIdx.x == 0) common = UniformInflow::of(nodes);
-    const bool reports = blockIdx.x == 0 && threadIdx.x == 0;
-    if (reports) report[1] = nanoseconds();
+    SweepLog report(report_to);
     GridReduce<2, 0> whole = apply_correction(nodes, contributions, nullptr);
     ranks.template all_reduce<u64>(whole, contributions, grid, [] {});
     double dangling = whole.value[1], change;
-    u32 done = 0;
     do {
         const ResidualFactors by =
             in_uniform_registers<Strategy, double>(ResidualFactors::of(nodes, common, 1.0, dangling));
@@ -39,16 +39,13 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const 
         ranks.template all_reduce<u64>(totals, next_contributions, grid, prefetch);
         dangling = totals.value[3];
         change = norm_of(request.norm, totals.value[0], totals.value[1], totals.value[4]);
-        if (reports) {
-            const double row[5] = {totals.value[0], totals.value[1], totals.value[2], totals.value[4], nanoseconds()};
-            for (int q = 0; q < 5; ++q) report[2 + 5 * done + q] = row[q];
-        }
+        report.record(totals.value[0], totals.value[1], totals.value[2], 0.0, totals.value[4]);
         double* const swapped = contributions;
         contributions = next_contributions;
         next_contributions = swapped;
-        ++done;
-    } while (change >= request.tolerance && done < request.max_sweeps);
-    if (reports) report[0] = (double)done;
+    } while (change >= request.tolerance && report.count < request.max_sweeps);
+    ranks.end();
+    grid.end();
 }
 
 }  // namespace cpms
@@ -58,8 +55,7 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const 
         double *partials, unsigned *arrived, double *report
 #define CPMS_RUN_POWER(STRATEGY, UNUSED, ...)                                                                       \
     cpms::persistent_power<__VA_ARGS__>(STRATEGY, nodes, request, contributions, next_contributions, grid, report, \
-                                        cpms::OneDevice{});                                                \
-    grid.end();
+                                        cpms::OneDevice{});
 
 #define CPMS_PERSISTENT_POWER(...) CPMS_DIRECT_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
 #define CPMS_PERSISTENT_POWER_IN_CACHE(...) CPMS_IN_CACHE_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
@@ -69,10 +65,7 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const 
 // The same over the rows of one rank of several.
 #define CPMS_RANK_POWER_PARAMETERS CPMS_POWER_PARAMETERS, const __grid_constant__ cpms::Ranks ranks
 #define CPMS_RUN_RANK_POWER(STRATEGY, UNUSED, ...)                                                                 \
-    ranks.begin();                                                                                                 \
     cpms::persistent_power<__VA_ARGS__>(STRATEGY, nodes, request, contributions, next_contributions, grid, report, \
-                                        ranks);                                                                    \
-    ranks.end();                                                                                                   \
-    grid.end();
+                                        ranks);
 #define CPMS_RANK_POWER(...) CPMS_RANK_DIRECT_GATHER(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, __VA_ARGS__)
 #define CPMS_RANK_POWER_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, __VA_ARGS__)

@@ -40,15 +40,10 @@ struct PolicyEpilogue<Update::error_feedback, Q, Personal, Core, ByteDegrees> {
     static CPMS_DEVICE double* updates(const RefineVectors& vectors) { return vectors.residual; }
 };
 
-// A block barrier after a branch of one thread. ptxas 13 may let that thread arrive at the barrier alone and
-// continue alone, and lose the values that its warp holds in uniform registers; the warp barrier prevents it.
-CPMS_DEVICE void sync_block() {
-    __syncwarp();
-    __syncthreads();
-}
-
-// All threads of the grid call it with equal arguments. `start` is read with error feedback alone, report_to is the
-// buffer of SweepLog, and `ranks` is OneDevice or Ranks.
+// Outer steps of a launch. Q is the format of quantised residuals, Personal and Core are those of pagerank/nodes.cuh,
+// and Residual and Inner are the strategies of both kinds of sweeps. All threads of the grid call it with equal
+// arguments. `start` is read with error feedback alone, report_to is the buffer of SweepLog, and `ranks` is OneDevice
+// or Ranks.
 template <Update update, class Q, bool Personal, bool Core, class Residual, class Inner, class RanksOrOne>
 CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
                                    const RefineRequest& request, const RoundedStart& start, RefineVectors vectors,
@@ -69,13 +64,12 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
     __shared__ DeferredUpdate deferred;
     // The vector to which a combination is added.
     const auto target = [&] {
-        if constexpr (defers)
-            return vectors.contributions;
-        else
-            return vectors.correction;
+        if constexpr (defers) return vectors.contributions;
+        else return vectors.correction;
     };
-    // Seeds of stochastic rounding; no two vectors of a launch share their draws. The odd multiplier is 2^64 / 1.2207,
-    // as in step_seed of cpms/formats/quantization.py (1.2207 solves x^4 = x + 1; Roberts, 2018).
+    // Seeds of stochastic rounding; no two vectors of a launch share their draws: sweep k writes vector 2 k, and a pass
+    // before that sweep vector 2 k + 1. The odd multiplier is 2^64 / 1.2207, as in step_seed of
+    // cpms/formats/quantization.py (1.2207 solves x^4 = x + 1; Roberts, 2018).
     const auto seed_of = [&](u32 vector) { return request.settings.seed + vector * 0xD1B54A32D192ED03ull; };
     if constexpr (fixed_point_totals<Inner>) allreduce.begin(grid);
     // A sweep's prefetch runs in the last barrier before it. If both kinds of sweeps have one strategy, they share the
@@ -143,9 +137,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                                                    defers ? nullptr : vectors.correction, vectors.history.stored, grid);
             }
             if constexpr (several) ranks.template exchange_lost<Word>(inner, vectors.history.stored);
-            if constexpr (!feeds_back) {
-                anderson.record(0, inner, norms.value[3]);
-            }
+            if constexpr (!feeds_back) anderson.record(0, inner, norms.value[3]);
         }
         const double tolerance = inner_tolerance(request, l1, norm);
         if (writes) {
@@ -246,7 +238,8 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             deferred.prepare<Q>(report.count - outer.history_begin);
             masses =
                 apply_deferred<Q, Core, true>(nodes, vectors.history, deferred, vectors.contributions, rounding_error);
-            // The last step of a launch has no sweep after it that would read other ranks' values.
+            // The last step of a launch has no sweep after it that would read other ranks' values. One device saves
+            // only a barrier there, and has no branch.
             if (again || !several)
                 ranks.template all_reduce<u64>(masses, vectors.contributions, grid, prefetch_other);
         } else {
@@ -257,14 +250,17 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
     } while (again);
 }
 
-// The policy by the strategy and the format, and error feedback.
-template <class Q, bool Personal, bool Core, class Residual, class Inner, class... Given>
-CPMS_DEVICE void refine_by_default(Residual& residual_strategy, Inner& inner_strategy, const Given&... given) {
-    persistent_refine<update_for<Inner, Q>, Q, Personal, Core>(residual_strategy, inner_strategy, given...);
-}
-template <class Q, bool Personal, bool Core, class Residual, class Inner, class... Given>
-CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_strategy, const Given&... given) {
-    persistent_refine<Update::error_feedback, Q, Personal, Core>(residual_strategy, inner_strategy, given...);
+// A launch. Without error feedback, the strategy and the format decide the policy.
+template <bool feeds_back, class Q, bool Personal, bool Core, class Residual, class Inner, class RanksOrOne>
+CPMS_DEVICE void refine(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
+                        const RefineRequest& request, const RoundedStart& start, const RefineVectors& vectors,
+                        const Grid& grid, double* report, const RanksOrOne& ranks) {
+    constexpr Update update = feeds_back ? Update::error_feedback : update_for<Inner, Q>;
+    ranks.begin();
+    persistent_refine<update, Q, Personal, Core>(residual_strategy, inner_strategy, nodes, request, start, vectors,
+                                                 grid, report, ranks);
+    ranks.end();
+    grid.end();
 }
 
 }  // namespace cpms
@@ -273,14 +269,10 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
     const __grid_constant__ cpms::Nodes nodes, const __grid_constant__ cpms::RefineRequest request,            \
         const __grid_constant__ cpms::RoundedStart start, const __grid_constant__ cpms::RefineVectors vectors, \
         double *partials, unsigned *arrived, double *report
-#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                           \
-    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, \
-                                         cpms::OneDevice{});                                            \
-    grid.end();
-#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                            \
-    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, \
-                                            cpms::OneDevice{});                                            \
-    grid.end();
+#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...) \
+    cpms::refine<false, __VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, cpms::OneDevice{});
+#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...) \
+    cpms::refine<true, __VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, cpms::OneDevice{});
 
 #define CPMS_PERSISTENT_REFINE(...) CPMS_DIRECT_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
 #define CPMS_PERSISTENT_REFINE_IN_CACHE(...) CPMS_IN_CACHE_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
@@ -299,16 +291,10 @@ CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_
 
 // The same over the rows of one rank of several.
 #define CPMS_RANK_REFINE_PARAMETERS CPMS_REFINE_PARAMETERS, const __grid_constant__ cpms::Ranks ranks
-#define CPMS_RUN_RANK_REFINE(RESIDUAL, INNER, ...)                                                              \
-    ranks.begin();                                                                                              \
-    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks); \
-    ranks.end();                                                                                                \
-    grid.end();
-#define CPMS_RUN_RANK_FEEDBACK(RESIDUAL, INNER, ...)                                                               \
-    ranks.begin();                                                                                                 \
-    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks); \
-    ranks.end();                                                                                                   \
-    grid.end();
+#define CPMS_RUN_RANK_REFINE(RESIDUAL, INNER, ...) \
+    cpms::refine<false, __VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks);
+#define CPMS_RUN_RANK_FEEDBACK(RESIDUAL, INNER, ...) \
+    cpms::refine<true, __VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report, ranks);
 #define CPMS_RANK_REFINE(...) CPMS_RANK_DIRECT_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)
 #define CPMS_RANK_REFINE_TILED_GATHER(...) \
     CPMS_INNER_TILED_GATHER(CPMS_RANK_REFINE_PARAMETERS, CPMS_RUN_RANK_REFINE, __VA_ARGS__)

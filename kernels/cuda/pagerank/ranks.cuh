@@ -12,7 +12,8 @@
 
 namespace cpms {
 
-// A vector of this rank, and where other ranks hold its values.
+// A vector of this rank, and where other ranks hold its values: an address for each rank (see
+// PeerSignals::write_values).
 struct SharedVector {
     const u8* memory;
     const u64* values_to;
@@ -27,11 +28,11 @@ constexpr bool has_values<void> = false;
 struct Ranks {
     static constexpr bool several = true;
     PeerSignals peers;
-    SharedVector x[2], history;
-    double* received;       // totals of each rank, twice
-    const u64* totals_to;   // where each other rank receives those of this one
-    double* spent;          // nanoseconds in exchanges, with the waits for other ranks; exchanges of the history
-    u32 halo_begin, halo_end;  // places of others' values in a vector
+    SharedVector x[2], history;  // both arrays of contributions; the quantised residuals
+    double* received;            // totals of each rank, in two places of product_count numbers, used in turn
+    const u64* totals_to;        // where each other rank receives those of this one
+    double* spent;             // nanoseconds in exchanges, with the waits for other ranks; exchanges of the history
+    u32 halo_begin, halo_end;  // places of others' values in a vector, multiples of 64
 
     CPMS_DEVICE void begin() const {
         if (threadIdx.x == 0) state() = State{peers.counts[1], 0, 0.0};
@@ -80,12 +81,12 @@ struct Ranks {
             }
         }
     }
-    // The same where one total, the mass lost, is this rank's `whole` less its own losses.
+    // The same for the mass lost: `whole`, which is equal on all ranks, less a part of each rank, which ranks add up.
     template <class Word>
     CPMS_DEVICE void exchange_lost(InnerState& inner, const void* values, double whole = 0.0) const {
-        GridReduce<1, 0> lost{{whole - inner.lost}};
-        exchange<Word>(lost, values, [] {});
-        inner.lost = whole - lost.value[0];
+        GridReduce<1, 0> part{{whole - inner.lost}};
+        exchange<Word>(part, values, [] {});
+        inner.lost = whole - part.value[0];
     }
     // Sums of products over ranks, in a block's shared memory.
     CPMS_DEVICE void exchange_products(double* products) const {
@@ -127,7 +128,6 @@ struct Ranks {
         __shared__ State of_block;
         return of_block;
     }
-    // Two places are used in turn.
     static CPMS_DEVICE double* place(double* of_rank, u32 epoch) { return of_rank + epoch % 2 * product_count; }
     CPMS_DEVICE const double* received_of(u32 rank, u32 epoch) const {
         return place(received + 2 * product_count * rank, epoch);

@@ -54,9 +54,8 @@ struct CorrectionSum<false> {
 // reciprocal, too.
 template <class Q, bool Personal, bool Core = false, bool ByteDegrees = false, bool Accumulates = true>
 struct InnerEpilogue {
-    static constexpr u32 prefetch_rows = Personal                      ? 4
-                                         : ByteDegrees && !Accumulates ? 32
-                                                                       : 8;  // rows whose operands share a 32-byte sector
+    // Rows whose operands share a 32-byte sector.
+    static constexpr u32 prefetch_rows = Personal ? 4 : ByteDegrees && !Accumulates ? 32 : 8;
     struct Operands {
         Degree<ByteDegrees> degree;
         CorrectionSum<Accumulates> correction;
@@ -118,7 +117,8 @@ struct InnerEpilogue {
     }
 };
 
-// Scalars of a residual sweep.
+// Scalars of a residual sweep: 1 / mass of x; damping times that, the factor of row sums; the damped dangling mass;
+// 1 - damping, the mass that teleports; and the inflow of each node where both are uniform.
 struct ResidualFactors {
     double to_mass_one, factor, dangling_damped, rest, common;
 
@@ -130,8 +130,9 @@ struct ResidualFactors {
     }
 };
 
-// Residual sweep: y = G(x); r = y - x. Contributions are x / degree, or x itself on dangling nodes. `by` should lie
-// in shared memory where a kernel has much other state: float64 sweeps have few registers left.
+// Residual sweep: y = G(x); r = y - x. Contributions are x / degree, or x itself on dangling nodes. Refines is false
+// for power iteration, which does not store r; WithDangling makes the largest |r / degree| cover dangling nodes. `by`
+// should lie in shared memory where a kernel has much other state: float64 sweeps have few registers left.
 template <bool Refines, bool Personal, bool WithDangling = false, bool ByteDegrees = false>
 struct ResidualEpilogue {
     static constexpr u32 prefetch_rows = 4;
@@ -146,8 +147,9 @@ struct ResidualEpilogue {
     const double* contributions;
     double* next_contributions;
     double* residual;  // r / degree, where Refines
-    double l1 = 0.0, squares = 0.0, mass = 0.0, sum_or_dangling = 0.0, linf = 0.0,
-           largest = 0.0;  // the first is the sum of r, or the next dangling mass; the second belongs to r / degree
+    double l1 = 0.0, squares = 0.0, mass = 0.0;  // of r; mass of y
+    double sum_or_dangling = 0.0;                // the sum of r where Refines, else the dangling mass of y
+    double linf = 0.0, largest = 0.0;            // of |r|; of |r / degree|, where Refines
 
     CPMS_DEVICE Operands load(u32 row) const {
         return Operands{Degree<ByteDegrees>(nodes.degree, nodes.degree_bytes, row), contributions[row],

@@ -1,5 +1,5 @@
 // The log of a persistent launch: norms, totals and time of each sweep, written by one thread for the host to read
-// after the launch. It costs 48 bytes a sweep.
+// after the launch (report_buffer of cpms/backends/cuda/persistent/refinement.py). It costs 48 bytes a sweep.
 #pragma once
 #include "persistent/grid_sync.cuh"
 

@@ -36,11 +36,10 @@ CPMS_DEVICE int exponent_of(double number) {
     return exponent < -900 ? -900 : exponent > 900 ? 900 : exponent;
 }
 
-// Each number has three words, and each of them counts up to 255 blocks in its top byte.
-
 // A block's part of a sum of about 2^exponent, as multiples of 2^(exponent - 11), then of 2^(exponent - 58), then of
-// 2^(exponent - 105). `word` is the place of a word among the three. A part is at most 2^47 in size, so that 255 of
-// them stay below 2^55 and cannot overflow the 56 bits of a word.
+// 2^(exponent - 105), in three words, each of which counts up to 255 blocks in its top byte. `word` is the place of one
+// among the three. A part is at most 2^47 in size, so that 255 of them stay below 2^55 and cannot overflow the other 56
+// bits of a word.
 //
 // A part beyond 2^(exponent + 36) is clamped. The exponent is that of ||r||_1 one sweep before, so r must have grown
 // 2^36 times in a sweep. Then the totals are wrong, and no inner sweep detects that; the next residual sweep does,
@@ -72,11 +71,11 @@ struct FixedPointSum {
     }
 };
 
-// A block's part of a maximum: a histogram bucket. Near the expected value a bucket is an exponent with the first two
-// mantissa bits, so that its upper bound is at most 25 % above its values; buckets beyond are wider. A byte of a word
-// counts the blocks in a bucket.
+// A block's part of a maximum: one of 21 histogram buckets, seven a word. Near the expected value a bucket is an
+// exponent with the first two mantissa bits, a quarter of a power of two, so that its upper bound is at most 25 % above
+// its values; buckets beyond are wider. A byte of a word counts the blocks in a bucket, and the top byte all blocks.
 struct FixedPointMax {
-    int expected, word;
+    int expected, word;  // binary exponent of the expected value; place among the three words
     static constexpr u32 nothing = 0, below = 1, near = 2, above = 18, far_above = 19, beyond = 20;
 
     CPMS_DEVICE u64 encode(double part) const {
@@ -107,9 +106,10 @@ struct FixedPointMax {
 // three of these a word each. Words only grow, and two of each are used in turn, as in Grid.
 struct FixedPointAllReduce {
     static constexpr u32 total_count = 4, words = 3 * total_count;
-    u64 before[2][words];
+    u64 before[2][words];  // the words' numbers before the next reduction
     double warp_partials[total_count][persistent_warps], total[total_count];
 
+    // Once a launch, before a grid barrier that precedes the first reduction: no block may have added to a word yet.
     CPMS_DEVICE void begin(const Grid& grid) {
         const u32 half = threadIdx.x / words, at = threadIdx.x % words;
         if (half < 2) before[half][at] = load_relaxed(grid.words(half) + at);

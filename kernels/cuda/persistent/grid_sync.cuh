@@ -9,9 +9,9 @@
 
 namespace cpms {
 
-constexpr int persistent_threads = 512;  // at most
+constexpr int persistent_threads = 512;  // of a block, at most
 constexpr int persistent_warps = persistent_threads / 32, min_persistent_warps = 12;
-constexpr int max_reduced = 6, max_partials = 45;  // of one GridReduce; of any other reduction over the grid
+constexpr int max_reduced = 6, max_partials = 45;  // numbers of one GridReduce; of any other reduction over the grid
 constexpr u32 line_words = 32;                     // 4-byte words in a cache line
 
 #if defined(__CUDA_ARCH__)
@@ -41,12 +41,19 @@ CPMS_DEVICE u32 load_relaxed(const u32* word) {
 }
 #endif
 
-// The barrier. The counter only grows, from launch to launch, and a launch begins at the value at which the last one
-// ended. Two halves of `partials` are used in turn, so that a block that is ahead does not overwrite values that
-// another block still reads.
+// A block barrier after a branch of one thread. ptxas 13 may let that thread arrive at the barrier alone and
+// continue alone, and lose the values that its warp holds in uniform registers; the warp barrier prevents it.
+CPMS_DEVICE void sync_block() {
+    __syncwarp();
+    __syncthreads();
+}
+
+// The barrier. The counter only grows, modulo 2^32 and from launch to launch, and a launch begins at the value at which
+// the last one ended. Two halves of `partials` are used in turn, so that a block that is ahead does not overwrite
+// values that another block still reads.
 struct Grid {
     double* partials;  // two halves, of max_partials a block each
-    u32* arrived;      // arrivals so far; arrivals when the last launch ended
+    u32* arrived;      // three lines: arrivals so far, arrivals when the last launch ended; the words of either half
 
     CPMS_DEVICE Grid(double* workspace, u32* counters) : partials(workspace), arrived(counters) {
         if (threadIdx.x == 0) state() = BarrierState{arrived[1], 0};
@@ -124,8 +131,8 @@ CPMS_DEVICE double nanoseconds() {
 #endif
 }
 
-// All-reduce of K values over the grid: sums, and maxima for the last L of them. The order is fixed, so equal inputs
-// give equal bits.
+// All-reduce of K values over the grid: sums, and for the last L of them maxima of numbers that are not negative. The
+// order is fixed, so equal inputs give equal bits.
 template <int K, int L>
 struct GridReduce {
     double value[K];
@@ -190,6 +197,8 @@ struct GridReduce {
 struct OneDevice {
     static constexpr bool several = false;
 
+    CPMS_DEVICE void begin() const {}
+    CPMS_DEVICE void end() const {}
     template <class Word, class Totals, class Overlapped>
     CPMS_DEVICE void all_reduce(Totals& totals, const void*, const Grid& grid, Overlapped overlapped) const {
         totals.all_reduce(grid, overlapped);

@@ -10,6 +10,8 @@
 
 namespace cpms {
 
+// An octet is eight values that are moved together. Octets of the binning phase lie range by range of nodes; those of
+// `binned` lie bin by bin of rows.
 struct PropagationBlocking {
     const u16* local_indices;  // of each binned value: its node within the range
     const u32* octet_targets;  // octet of `binned` to which the first of each run of 2^log2_run octets goes
@@ -19,7 +21,7 @@ struct PropagationBlocking {
     u32 log2_run;             // see octet_targets
     u32 range, values;        // nodes in a range; values of all nodes, including the zeros past them
     SellSlices slices;
-    u8* binned;
+    u8* binned;  // the values of all bins
 };
 
 // The octets that a thread scatters at a time, or parts of them. The next ones are loaded while these are scattered.
@@ -64,6 +66,7 @@ struct BinningStep {
     }
 };
 
+// The binning phase: each block scatters its octets, one range of nodes after the other in shared memory.
 template <class Word>
 CPMS_DEVICE void bin_values(const PropagationBlocking& to, const u8* x) {
     const u32 stride = BinningStep<Word>::in_flight * blockDim.x;

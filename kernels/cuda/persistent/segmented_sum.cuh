@@ -9,7 +9,7 @@
 
 namespace cpms {
 
-// Finishes the row with which an earlier range began, if it still waits for others' partial sums.
+// Finishes the row with which the warp's previous range began, if it waits for others' partial sums.
 template <int InFlight, class Epilogue>
 CPMS_DEVICE void finish_pending(const Edges& edges, Workspace& workspace, Epilogue& epilogue) {
     const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, range = workspace.pending_range[in_block];
@@ -34,8 +34,8 @@ CPMS_DEVICE void sum_tile(u8* buffer,
 }
 
 // One sweep. IndexPrefetch::begin has run before, in the barrier before the sweep; `values` gives a node's value: an
-// address, or HubValues. InFlight bounds the loads of partial sums that are in flight at once, since
-// they take registers from the values gathered meanwhile.
+// address, or HubValues. InFlight bounds the loads of partial sums that are in flight at once, since they take
+// registers from the values gathered meanwhile.
 template <class F, int InFlight = 8, class Values, class Epilogue>
 CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Values values, Workspace& workspace,
                                Epilogue& epilogue) {
@@ -47,8 +47,8 @@ CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Valu
 
     Word word[lane_entries];
     u32 flags = upcoming.flags;
-    upcoming.sources.template gather<F>(edges, values, word);
-    upcoming.advance_to_second(edges);
+    upcoming.sources.template gather<F>(values, word);
+    upcoming.advance(edges);
     u32 range = first_range(edges.block_ranges);
     for (WarpRange now = upcoming.first;; now = WarpRange(edges, range)) {
         u32 remaining = now.end - now.begin;
@@ -59,8 +59,8 @@ CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Valu
             prefetched.load(flags, rows.row, edges.rows, epilogue);
             upcoming.load_flags(edges);
             flags = upcoming.flags;
-            upcoming.sources.template gather<F>(edges, values, word);
-            upcoming.advance_to_third(edges, range, remaining);
+            upcoming.sources.template gather<F>(values, word);
+            upcoming.advance(edges, range, remaining);
             sum_tile<F>(buffer, prefetched, rows, epilogue,
                         [&](double sum, const typename Epilogue::Operands&) { first_row_sum(buffer) = sum; });
         }

@@ -107,7 +107,7 @@ struct InCacheSegmentedSum {
         prefetched.template load<false>(upcoming.flags, rows.row, edges.rows, epilogue);
         if constexpr (!is_last) {
             upcoming.load_flags(edges);
-            upcoming.sources.template gather<F>(edges, values, word);
+            upcoming.sources.template gather<F>(values, word);
             upcoming.advance(edges, last);
         }
         sum_tile<F>(buffer, prefetched, rows, epilogue, [&](double sum, const typename Epilogue::Operands& operands) {
@@ -125,7 +125,7 @@ struct InCacheSegmentedSum {
         double sum = 0.0;
         if (!is_idle) {
             const u32 last = task.end - 1;
-            upcoming.sources.template gather<F>(edges, values, word);
+            upcoming.sources.template gather<F>(values, word);
             if (u32 remaining = last - task.begin) {
                 upcoming.advance(edges, last);
                 do process_tile<false>(rows, last, epilogue);

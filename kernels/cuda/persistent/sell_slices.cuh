@@ -124,6 +124,7 @@ struct SliceSums {
         for (u32 j = 0; j < loaded_groups; ++j) {
             if (j < column_groups) local_indices[j] = indices_of(of, column_group + j);
         }
+        // A line of 128 bytes holds half of a column group's indices, or the chunks of two slices.
         const u32 line = threadIdx.x % 32;
         if (line < 2 * column_groups)
             prefetch_l2(of.local_indices + ((u64)(column_group + prefetched) * 128 + line * 64));
@@ -143,19 +144,19 @@ struct SliceSums {
 };
 
 // State across windows where rows have several chunks: the partial sum of the open row, and that of the block's first
-// row if it began in an earlier block. It is volatile, since compilers would otherwise let threads read it that do
-// not need it, while the first warp writes it.
+// row if it began in an earlier block. The former is volatile, since compilers would otherwise let threads read it that
+// do not need it, while the first warp writes it.
 struct OpenRow {
     volatile double sum;
     double first_sum;
-    u32 first;  // or none
+    u32 first;  // the first row if it began in an earlier block, or none
 };
 
 // The rows that end in a window, several a thread. The operands of the first ones are loaded before their sums exist.
 template <class Word, class Epilogue>
 struct WindowRows {
     static constexpr u32 in_flight = sizeof(Word) == 8 ? 2 : 5;
-    u32 row, count;
+    u32 row, count;  // first row that ends in the window; rows that do
     typename Epilogue::Operands operands[in_flight];
 
     // 16 adjacent float64 operands share a cache line.
@@ -247,7 +248,7 @@ CPMS_DEVICE void sum_slices(const SellSlices& of, SliceSums& slice_sums, const u
             end = next_end;
             next_end = begin_of(bin + 3);
         }
-        const double* const before = workspace.sums + (~window & 1) * max_window_sums;
+        const double* const before = workspace.sums + (~window & 1) * max_window_sums;  // of the previous window
         rows.finish(of, before, open, epilogue);
         if (of.last_chunks && threadIdx.x < 32 && window > first) {
             rows.carry_open(of, of.chunk_begins[window] - of.chunk_begins[window - 1], before, open);

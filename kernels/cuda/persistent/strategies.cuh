@@ -1,6 +1,7 @@
 // Strategies of a sweep: how the values of a row's neighbours are gathered. Each has prefetch<F>(), which starts the
-// loads that do not depend on the vector and runs during the grid barrier, and sweep<F>(x, epilogue). The host
-// chooses one for a graph (cpms/backends/cuda/persistent/strategies.py).
+// loads that do not depend on the vector and runs during the grid barrier, and sweep<F>(x, epilogue), where F is the
+// format of x. byte_degrees says whether epilogues read degrees as bytes (see Nodes). The host chooses a strategy for a
+// graph (cpms/backends/cuda/persistent/strategies.py).
 #pragma once
 #include "persistent/tiled_gather.cuh"
 #include "persistent/segmented_sum_in_cache.cuh"

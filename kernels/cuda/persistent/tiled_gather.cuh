@@ -87,7 +87,8 @@ struct PanelPrefetch {
     }
 };
 
-// Finishes the rows that ended in a panel but began before the range in which they ended. One warp does it.
+// Finishes the rows that ended in a panel but began before the range in which they ended. One warp does it: lane 0 has
+// the row that was open when the panel began, and lane w + 1 the range of warp w, so a block has at most 31 warps.
 template <class Operands, class Epilogue>
 CPMS_DEVICE void finish_boundary_rows(BoundaryRows<Operands>& boundary, u32 parity, Epilogue& epilogue) {
     const u32 lane = threadIdx.x % 32, warps = blockDim.x / 32;
@@ -114,6 +115,8 @@ CPMS_DEVICE void finish_boundary_rows(BoundaryRows<Operands>& boundary, u32 pari
     __syncwarp();
 }
 
+// One sweep. PanelPrefetch::begin has run before, in the barrier before the sweep. Lists and values of panels lie in
+// two buffers each, by the parity of the panel.
 template <class F, class Epilogue>
 CPMS_DEVICE void tiled_gather(const Panels& panels, PanelPrefetch& upcoming, const u8* x, Workspace& workspace,
                               Epilogue& epilogue) {
@@ -141,7 +144,7 @@ CPMS_DEVICE void tiled_gather(const Panels& panels, PanelPrefetch& upcoming, con
         boundary.pending_row = none;
         boundary.outside = true;
     }
-    bool ready = true;  // whether `upcoming` holds the first tiles of the next range
+    bool ready = true;  // whether `upcoming` holds the first tiles of the next range: not after one tile, or none
     EpiloguePrefetch<Epilogue, early_rows<Word>> prefetched;
     prefetched.load(upcoming.flags[0], upcoming.range.word[2], panels.rows, epilogue);
     for (u32 panel = first; panel < last; ++panel) {

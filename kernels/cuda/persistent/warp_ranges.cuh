@@ -56,15 +56,6 @@ template <class Policy>
 struct IndexLoader {
     u32 source[lane_entries];
 
-    CPMS_DEVICE u32 second_tile(const Edges& edges, u32 tile) const { return smaller(tile + 1, edges.tiles - 1); }
-    // The tile after the next one (`tile`), with `remaining` tiles left in the range, the present one included: with
-    // two left, `tile` ends the range. Where warps have several ranges, every range but the last has at least two
-    // tiles, so the tile after the next is in this range or the next one.
-    CPMS_DEVICE u32 third_tile(const Edges& edges, u32 tile, u32 range, u32 remaining) const {
-        const u32 next = range + grid_warps();
-        if (remaining == 2 && next < edges.ranges) return edges.range_begins[next];
-        return second_tile(edges, tile);
-    }
     CPMS_DEVICE void load(const Edges& edges, u32 tile) {
         const Quad* const at = (const Quad*)edges.sources + (tile * (tile_entries / 4) + threadIdx.x % 32);
 #pragma unroll
@@ -75,14 +66,15 @@ struct IndexLoader {
         }
     }
     template <class F, class Values, class Word>
-    CPMS_DEVICE void gather(const Edges&, Values values, Word (&word)[lane_entries]) const {
+    CPMS_DEVICE void gather(Values values, Word (&word)[lane_entries]) const {
 #pragma unroll
         for (int k = 0; k < lane_entries; ++k) word[k] = value_at<F>(values, source[k]);
     }
 };
 
 // The software pipeline of a warp: the tile whose indices were loaded, its flags, and the warp's first range. The
-// first indices can be loaded before the vector is complete, during the grid barrier.
+// first indices can be loaded before the vector is complete, during the grid barrier. A sweep sums the present tile,
+// gathers for the next one, and then loads the indices of the third.
 struct IndexPrefetch {
     u32 tile, flags;
     IndexLoader<Streaming> sources;
@@ -95,12 +87,17 @@ struct IndexPrefetch {
         load_flags(edges);
         sources.load(edges, tile);
     }
-    CPMS_DEVICE void advance_to_second(const Edges& edges) {
-        tile = sources.second_tile(edges, tile);
+    CPMS_DEVICE void advance(const Edges& edges) {
+        tile = smaller(tile + 1, edges.tiles - 1);
         sources.load(edges, tile);
     }
-    CPMS_DEVICE void advance_to_third(const Edges& edges, u32 range, u32 remaining) {
-        tile = sources.third_tile(edges, tile, range, remaining);
+    // The same where `remaining` tiles are left in the range, the present one included: with two left, the next tile
+    // ends the range, and the third one is the first of the warp's next range. Where warps have several ranges, every
+    // range but the last has at least two tiles (Arrangement.range_tiles), so the third is never further away.
+    CPMS_DEVICE void advance(const Edges& edges, u32 range, u32 remaining) {
+        const u32 next = range + grid_warps();
+        const bool is_next_range = remaining == 2 && next < edges.ranges;
+        tile = is_next_range ? edges.range_begins[next] : smaller(tile + 1, edges.tiles - 1);
         sources.load(edges, tile);
     }
     CPMS_DEVICE void load_flags(const Edges& edges) {

@@ -13,7 +13,7 @@ from cpms.backends.cuda.kernels.persistent import persistent_power
 from cpms.backends.cuda.kernels.structs import POWER_REQUEST
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.persistent.device_graph import PersistentGraph
-from cpms.backends.cuda.persistent.refinement import NORMS
+from cpms.backends.cuda.persistent.refinement import MAX_SWEEPS, NORMS, report_buffer, sweep_records
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.device_clock import seconds_since
 from cpms.backends.cuda.runtime.kernel_arguments import Struct
@@ -23,11 +23,6 @@ from cpms.contracts.operator import Operator, Sweep, Sweeps
 from cpms.formats.formats import FP64, Format
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
-
-_SWEEP_NUMBERS = 5
-"""Numbers that a launch reports of each sweep, after the count of sweeps and the time of the launch."""
-_MOST_SWEEPS = 512
-"""Most sweeps of a launch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +53,9 @@ class FusedOperator(Operator[Any]):
 
     def sweeps(self, x: Any, out: Any, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:  # noqa: ARG002
         """Launch many sweeps at once."""
-        request = pack(POWER_REQUEST, tolerance=tol, norm=NORMS.index(norm), max_sweeps=min(most, _MOST_SWEEPS))
+        request = pack(POWER_REQUEST, tolerance=tol, norm=NORMS.index(norm), max_sweeps=min(most, MAX_SWEEPS))
         self.launch(request, x, out)
-        numbers = current().fetch_async(self.report)()
-        count, launched_ns = numbers[:2].tolist()
-        rows = numbers[2:][: _SWEEP_NUMBERS * int(count)].reshape(-1, _SWEEP_NUMBERS)
-        l1, squares, mass, linf, ended_ns = rows.T.tolist()
+        launched_ns, (l1, squares, mass, _, linf, ended_ns) = sweep_records(current().fetch_async(self.report)())
         found = list(map(Sweep, l1, np.sqrt(squares).tolist(), linf, mass))
         return Sweeps(found, seconds_since(launched_ns, ended_ns))
 
@@ -96,9 +88,4 @@ class FusedOperator(Operator[Any]):
 
 def operator(problem: Problem, graph: PersistentGraph) -> FusedOperator:
     """Return the operator of a problem whose graph is on the device, however that is arranged."""
-    return FusedOperator(problem, graph, report())
-
-
-def report() -> Any:
-    """Return the output buffer of a kernel of many sweeps."""
-    return current().arrays.zeros(2 + _SWEEP_NUMBERS * _MOST_SWEEPS, np.float64)
+    return FusedOperator(problem, graph, report_buffer())

@@ -323,14 +323,19 @@ def report_buffer() -> Any:
     return current().arrays.zeros(2 + _RECORD_WORDS * MAX_SWEEPS, np.float64)
 
 
-def _outer_steps(report: Floats) -> Iterator[OuterStep]:
-    """Split a launch's report into outer steps, at residual sweeps.
+def sweep_records(report: Floats) -> tuple[float, list[list[float]]]:
+    """Return when a launch began, in ns, and of its sweeps ||r||_1, squares, mass, sum of r, ||r||_inf and the end.
 
     Uses lists, because arrays of so few numbers are slower.
     """
     count, launched_ns = report[:2].tolist()
     numbers = report[2 : 2 + _RECORD_WORDS * int(count)].tolist()
-    l1, squares, mass, sums, linf, ended_ns = (numbers[place::_RECORD_WORDS] for place in range(_RECORD_WORDS))
+    return launched_ns, [numbers[place::_RECORD_WORDS] for place in range(_RECORD_WORDS)]
+
+
+def _outer_steps(report: Floats) -> Iterator[OuterStep]:
+    """Split a launch's report into outer steps, at residual sweeps."""
+    launched_ns, (l1, squares, mass, sums, linf, ended_ns) = sweep_records(report)
     ended_s, began_s = seconds_since(launched_ns, ended_ns), 0.0
     bounds = [place for place, square in enumerate(squares) if square != _INNER_MARK]
     for first, last in itertools.pairwise([*bounds, len(l1)]):

@@ -16,7 +16,7 @@ import numpy as np
 from cpms.backends.cuda.kernels import multi_gpu, template
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.persistent import power
-from cpms.backends.cuda.persistent.refinement import CudaRefinement, Launch, is_uniform
+from cpms.backends.cuda.persistent.refinement import CudaRefinement, Launch, is_uniform, report_buffer
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
@@ -43,7 +43,7 @@ class RankPower(power.FusedOperator):
     @classmethod
     def of(cls, problem: Problem, rows: DeviceRows) -> RankPower:
         """Prepare the kernel, and the pool's two vectors: ranks make vectors together, but drop theirs at any time."""
-        operator = cls(problem, rows.graph, power.report(), rows=rows)
+        operator = cls(problem, rows.graph, report_buffer(), rows=rows)
         operator._pool.pair()
         current().compile([operator.kernel, *template.CONTRIBUTIONS])
         return operator
