@@ -5,11 +5,11 @@
 namespace cpms {
 
 struct Rows {
-    const u32 *indptr, *sources, *degree;
+    const u32 *indptr, *sources, *degree;  // degree: out-degrees
     u32 nodes;
 };
 
-constexpr u32 sampled_entries = 2048;
+constexpr u32 sampled_entries = 2048;  // of a long row, at most
 
 // The row sum of a lane; the whole warp sums long rows, one after another. Of the longest rows it sums a sample of
 // evenly spaced entries and scales it up, so that no warp works much longer than others.

@@ -2,6 +2,7 @@
 // source; after a radix sort, binary search finds where each row begins. Equal keys are equal edges, so the result does
 // not depend on the order of a run. Each kernel is one pass over edges or nodes. Between the first and the second the
 // host sorts the keys (CUB's radix sort).
+#include "base/for_each_edge.cuh"
 #include "base/warp.cuh"
 
 namespace cpms {
@@ -26,20 +27,11 @@ CPMS_DEVICE void pack_edges(const Id* sources, const Id* targets, u64 edges, u64
 // begins[row] is the number of edges whose target is below `row`; of rows + 1 begins the last is the number of edges.
 CPMS_DEVICE void find_rows(const u64* keys, u32 edges, u32 rows, u32* begins) {
     const u32 threads = gridDim.x * blockDim.x;
-    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row <= rows; row += threads) {
-        u32 low = 0, high = edges;
-        while (low < high) {
-            const u32 middle = low + (high - low) / 2;
-            if (keys[middle] >> 32 < row) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        begins[row] = low;
-    }
+    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row <= rows; row += threads)
+        begins[row] = partition_point(0, edges, [&](u32 edge) { return keys[edge] >> 32 < row; });
 }
 
+// Narrows numbers below 2^32.
 CPMS_DEVICE void narrow(const u64* numbers, u64 count, u32* out) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < count; k += threads) out[k] = (u32)numbers[k];

@@ -1,26 +1,18 @@
-// A graph in CSR by target after some of its edges are removed and others added, by merging sorted lists (Knuth, The Art
-// of Computer Programming 3, section 5.2.4). Changes are few beside edges, so each warp takes a run of stored entries,
-// finds by binary search which changes lie in its run, and copies its entries by as many places as the changes before
-// them shift them. That reads and writes each stored entry once, with consecutive lanes at consecutive addresses.
+// A graph in CSR by target after some of its edges are removed and others added, by merging sorted lists (Knuth, The
+// Art of Computer Programming 3, section 5.2.4). Changes are few beside edges, so each warp takes a run of stored
+// entries, finds by binary search which changes lie in its run, and moves its entries by as many places as the changes
+// before them require. That reads and writes each stored entry once, with consecutive lanes at consecutive addresses.
+#include "base/for_each_edge.cuh"
 #include "base/warp.cuh"
 
 namespace cpms {
 
-constexpr u64 entries_of_a_warp = 1024;
+constexpr u64 entries_of_a_warp = 1024;  // in a run
 
 // Returns how many of an ascending list are below a value, or at most the value, if the number is from `low` to `high`.
 template <bool or_equal>
 CPMS_DEVICE u32 count_below(const u32* ascending, u32 low, u32 high, u64 value) {
-    while (low < high) {
-        const u32 middle = low + (high - low) / 2;
-        const bool is_below = or_equal ? ascending[middle] <= value : ascending[middle] < value;
-        if (is_below) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return partition_point(low, high, [&](u32 k) { return or_equal ? ascending[k] <= value : ascending[k] < value; });
 }
 
 // The entries of an ascending list from number `low` to before number `high`.
@@ -54,6 +46,7 @@ CPMS_DEVICE void find_edges(const u32* indptr, const u32* stored, const u32* sou
 }
 
 // Writes row pointers: a row begins later by each edge added to earlier rows, and earlier by each edge removed there.
+// `entries` is the number of row pointers; `added` and `removed` are the rows of the changes, ascending.
 CPMS_DEVICE void shift_rows(const u32* indptr, u64 entries, const u32* added, u32 added_count, const u32* removed,
                             u32 removed_count, u32* out) {
     for_each_run(entries, [&](u64 begin, u64 end) {

@@ -2,7 +2,8 @@
 // entry begin at their first edge plus the empty rows before them, a prefix sum by blocks; a warp then writes each tile
 // of 256 entries as lanes load it, with its row-end flags, so that no entry is written twice and no flag needs an
 // atomic. Shares end at quantiles of a prefix sum of costs, as in merge-based CSR products (Merrill and Garland, 2016).
-#include "base/warp.cuh"
+#include "base/for_each_edge.cuh"
+#include "spmv/carry_out.cuh"
 
 namespace cpms {
 
@@ -53,29 +54,21 @@ CPMS_DEVICE void place_row_starts(const u32* indptr, u32 rows, const u32* counts
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) starts[rows] = indptr[rows] + before;
 }
 
-// The row of an entry, which is `low` or later and before `high`.
-CPMS_DEVICE u32 row_of(const u32* starts, u32 low, u32 high, u32 entry) {
-    while (high - low > 1) {
-        const u32 middle = low + (high - low) / 2;
-        (starts[middle] <= entry ? low : high) = middle;
-    }
-    return low;
-}
-
+// CSR rows by target, the first entries that place_row_starts found, and the number of tiles of entries.
 struct PaddedRows {
     const u32 *indptr, *starts, *sources;
     u32 rows, tiles;
 };
 
 // One warp a tile. Entries that are no edges name node `rows`; tile_rows are the rows of tiles' first entries. Flags
-// and the order of entries are those of preprocess/padded_csr.cu and base/tile_layout.cuh.
+// and the order of entries are those of Edges in persistent/warp_ranges.cuh.
 CPMS_DEVICE void fill_tiles(const PaddedRows& of, u32* out_sources, u16* row_end_flags, u32* tile_rows) {
     const u32 warps = gridDim.x * block_warps, lane = threadIdx.x % 32, count = of.starts[of.rows];
     for (u32 tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32; tile < of.tiles; tile += warps) {
-        const u32 first_entry = tile * 256, left = count - first_entry;
+        const u32 first_entry = tile * tile_entries, left = count - first_entry;
         const u32 first = row_of(of.starts, 0, of.rows, first_entry);
-        const u32 last = row_of(of.starts, first, of.rows - first < 256 ? of.rows : first + 256,
-                                first_entry + (left < 256 ? left : 256) - 1);
+        const u32 last = row_of(of.starts, first, first + smaller(of.rows - first, tile_entries),
+                                first_entry + smaller(left, tile_entries) - 1);
         u32 ended = 0;
         for (u32 part = 0; part < 8; ++part) {
             const u32 entry = first_entry + part * 32 + lane;
@@ -89,31 +82,26 @@ CPMS_DEVICE void fill_tiles(const PaddedRows& of, u32* out_sources, u16* row_end
                 row_end_flags[tile * 32 + part * 4 + lane] = (u16)((ends >> 8 * lane & 0xFF) | before << 8);
             }
             ended += __popc(ends);
-            out_sources[(u64)first_entry + part / 4 * 128 + lane * 4 + part % 4] = is_edge ? of.sources[edge] : of.rows;
+            out_sources[first_entry + part / 4 * 128 + lane * 4 + part % 4] = is_edge ? of.sources[edge] : of.rows;
         }
         if (lane == 0) tile_rows[tile] = first;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) tile_rows[of.tiles] = of.rows;
 }
 
-// One block finds the first tile of each of `parts` parts, none empty: a tile costs `tile_cost`, and a row 1.
+// One block finds the first tile of each of `parts` parts, none empty: a tile costs `tile_cost`, and a row 1. A part
+// begins at its quantile of the cost, but at least one tile after the part before it. So tiles less part numbers must
+// not decrease: a running maximum, by a scan over the block.
 CPMS_DEVICE void split_tiles(const u32* tile_rows, u32 tiles, u32 parts, u32 tile_cost, u32* begins) {
     __shared__ int found[block_threads];
     const auto cost = [&](u32 tile) { return (u64)tile_cost * tile + tile_rows[tile]; };
     const u64 total = cost(tiles);
-    int largest = 0;  // of tiles less parts, which may not decrease
+    int largest = 0;  // the running maximum of the parts before
     for (u32 first = 0; first < parts; first += block_threads) {
         const u32 part = first + threadIdx.x;
-        u32 low = 0, high = part < parts ? tiles : 0;
-        while (low < high) {
-            const u32 middle = low + (high - low) / 2;
-            if (cost(middle) < total * part / parts) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        int mine = part < parts ? (int)low - (int)part : 0;
+        const u32 begin = partition_point(0, part < parts ? tiles : 0,
+                                          [&](u32 tile) { return cost(tile) < total * part / parts; });
+        int mine = part < parts ? (int)begin - (int)part : 0;
         for (u32 distance = 1; distance < block_threads; distance *= 2) {
             __syncthreads();
             found[threadIdx.x] = mine;
@@ -137,8 +125,8 @@ CPMS_DEVICE void describe_ranges(const u32* starts, const u32* tile_rows, const 
     for (u32 range = blockIdx.x * blockDim.x + threadIdx.x; range < ranges; range += threads) {
         const u32 row = tile_rows[begins[range]];
         first_rows[range] = row;
-        first_ranges[range] = row_of(begins, 0, range + 1, starts[row] / 256);
-        carry_out[range] = ~0ull;
+        first_ranges[range] = row_of(begins, 0, range + 1, starts[row] / tile_entries);
+        carry_out[range] = CarryOut::missing;
     }
 }
 

@@ -10,13 +10,14 @@
 namespace cpms {
 
 // Rows are positions: the core's first, then those of each level in sequence. `indptr` and `begins` count from the
-// first row outside the core.
+// first row outside the core; sources, degrees and teleport belong to positions.
 struct Levels {
     const u32 *indptr, *sources;
     const u32* begins;   // first row of each level, and the end of the last
     const u32* degrees;  // out-degrees
     const double* teleport;
-    u32 teleport_stride, core, count;
+    u32 teleport_stride;  // 0 where one number serves all
+    u32 core, count;      // rows of the core; levels
     double damping;
 
     CPMS_DEVICE double inflow(u32 row) const { return load_double(teleport + row * teleport_stride); }
@@ -72,16 +73,16 @@ CPMS_DEVICE double row_sum(const RowPrefetch& row, const u32* sources, const dou
         const u32 begin = __shfl_sync(all_lanes, row.begin, owner), end = __shfl_sync(all_lanes, row.end, owner);
         double part = 0.0;
         u32 source[together];
-        const auto prefetch_rows = [&](u32 k) {
+        const auto load_sources = [&](u32 k) {
 #pragma unroll
             for (u32 j = 0; j < together; ++j) source[j] = k + 32 * j < end ? sources[k + 32 * j] : 0;
         };
-        prefetch_rows(begin + lane);
+        load_sources(begin + lane);
         for (u32 k = begin + lane; k < end; k += 32 * together) {
             double value[together];
 #pragma unroll
             for (u32 j = 0; j < together; ++j) value[j] = k + 32 * j < end ? contributions[source[j]] : 0.0;
-            prefetch_rows(k + 32 * together);
+            load_sources(k + 32 * together);
             part += sum_of_eight(value);
         }
         part = warp_reduce(part, Add{});

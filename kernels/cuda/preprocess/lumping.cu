@@ -1,12 +1,12 @@
 // Exact lumping (ordinary lumpability; Kemeny and Snell, 1960): nodes with equal out-edges become one source. Equal
-// are nodes whose hashes of 64 bits are, which one pass over the edges computes; cpms/backends/cuda/reduction/lumping.py
-// builds the lumped graph.
+// are nodes whose hashes of 64 bits are, which one pass over the edges computes; a second pass moves the edges to the
+// lumped graph, which cpms/backends/cuda/reduction/lumping.py describes.
 #include "base/for_each_edge.cuh"
 #include "base/packed_float.cuh"
 
 namespace cpms {
 
-constexpr u32 absent = 0xFFFFFFFF;
+constexpr u32 absent = 0xFFFFFFFF;  // no position, or no second begin
 
 // Adds, for each edge, a random number of its target to its source's hash: a sum of integers, equal in any order, so
 // that nodes with equal targets have equal hashes.

@@ -15,7 +15,8 @@ CPMS_DEVICE void place_entries(const u32* starts, const u32* begins, const u32* 
     });
 }
 
-// Sets one bit an entry at the end of each row, in the low half of each word, in any order.
+// Sets one bit an entry at the end of each row, in the low byte of each 16-bit flag word (see Edges in
+// persistent/warp_ranges.cuh), in any order. row_entries[row] is the first entry of a row.
 CPMS_DEVICE void flag_row_ends(const u32* row_entries, u32 rows, u32* row_end_flags) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
@@ -25,7 +26,8 @@ CPMS_DEVICE void flag_row_ends(const u32* row_entries, u32 rows, u32* row_end_fl
     }
 }
 
-// Above the bits of each eight entries: the number of rows that ended before them in their tile.
+// Adds to each flag word, above the bits of its eight entries, the number of rows that ended before them in their tile.
+// There are at most 248. One thread a tile.
 CPMS_DEVICE void count_row_ends(u16* row_end_flags, u32 tiles) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u32 tile = blockIdx.x * blockDim.x + threadIdx.x; tile < tiles; tile += threads) {
@@ -47,7 +49,7 @@ CPMS_DEVICE void count_lines(const u32* sources, u32 tiles, u32 line_values, u16
 #pragma unroll
         for (u32 first = 0; first < 256; first += 32) {
             const u32 alike = __match_any_sync(all_lanes, sources[(u64)tile * 256 + first + lane] / line_values);
-            found += __popc(__ballot_sync(all_lanes, alike >> lane == 1));
+            found += __popc(__ballot_sync(all_lanes, alike >> lane == 1));  // the last lane counts for its line
         }
         if (lane == 0) touched[tile] = (u16)found;
     }

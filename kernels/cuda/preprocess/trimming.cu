@@ -17,7 +17,9 @@ struct TrimGraph {
     u32 nodes, max_entries;       // longer rows stay in the core
 };
 
-// The cost model of cpms/backends/cuda/reduction/trimming.py.
+// The cost model of cpms/backends/cuda/reduction/trimming.py, in microseconds. A level saves its rows and entries
+// `swept` each in each of `sweeps` sweeps, and costs `level` and `solved` for each of them. Up to `narrow` rows, which
+// one block solves alone, it costs narrow_level and solved_alone. `sweep` is the fixed cost of a sweep.
 struct TrimCost {
     double sweeps, sweep, level, narrow_level, swept, solved, solved_alone;
     u32 narrow;
@@ -38,7 +40,8 @@ CPMS_DEVICE void for_each_in_level(const TrimGraph& at, u32 level, Work work) {
 }
 
 // Assigns level_of(0), level_of(1), ... to the nodes for which joins(level, row, begin, end), after begins(number) of
-// each. found: number of levels, then nodes and entries of each.
+// each. It ends with an empty level, or once the gain lies below its best by more than the fixed cost of all sweeps,
+// which a solve saves only where no core is left. found: number of levels, then nodes and entries of each.
 template <class LevelOf, class Begin, class Joins>
 CPMS_DEVICE void assign_levels(const TrimGraph& at, const TrimCost& cost, u32 max_levels, double* found,
                                const Grid& grid, LevelOf level_of, Begin begins, Joins joins) {
