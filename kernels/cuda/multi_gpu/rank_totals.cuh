@@ -25,15 +25,19 @@ struct ReceivedTotals {
         }
         return all;
     }
+    // Whether the last inner sweep ended the outer step.
+    CPMS_DEVICE bool outer_step_ended() const { return !((*this)[RankTotals::l1] > (*this)[RankTotals::tolerance]); }
 };
 
+// Publishes a rank's totals, in the order of RankTotals. Norms that no sweep has found yet are infinite, so that the
+// next sweep has work.
 CPMS_DEVICE void publish_totals(double* to, const double (&totals)[RankTotals::count]) {
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         for (int q = 0; q < RankTotals::count; ++q) to[q] = totals[q];
     }
 }
 
-// A sweep without work passes that on to the next one.
+// A sweep without work passes that on to the next one: norms of 0.
 CPMS_DEVICE void publish_idle(double* to) { publish_totals(to, {}); }
 
 // A vector that ranks read of each other, and the totals that travel with it.
