@@ -7,13 +7,9 @@ namespace cpms {
 // Products of the history vectors, one lane a column. The kernel returns at once if no query of the launch continues
 // with acceleration.
 template <class Q>
-CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* tolerance, const BatchHistory& history,
+CPMS_DEVICE void batch_products(const BatchNodes& nodes, const BatchLimits& limits, const BatchHistory& history,
                                 const u8* sent, u64 vector_bytes, double* partials) {
-    const u32 stride = nodes.columns.stride;
-    if (!__syncthreads_or(threadIdx.x < nodes.columns.used && tolerance[threadIdx.x] < finished_mark() &&
-                          tolerance[2 * stride + threadIdx.x] > 0.0)) {
-        return;
-    }
+    if (!__syncthreads_or(threadIdx.x < nodes.columns.used && limits.combines(threadIdx.x))) return;
     const LaneColumns<1> mine(nodes.columns);
     const double largest = history.largest(0, mine.first);
     float factor[history_length], product[product_count] = {};
@@ -53,14 +49,15 @@ CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* tolerance
 
 // Weights of each query's history vectors in the correction and in the next residual, and the scale of the latter.
 // One warp a query. A query for which the combination is not worthwhile has none in the rest of the outer step.
-CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns& columns, int top, double* tolerance,
-                               float* options, const BatchHistory& history, double* weights) {
+CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns& columns, int top,
+                               const BatchLimits& limits, float* options, const BatchHistory& history,
+                               double* weights) {
     __shared__ double found_by[block_warps][product_count], g_by[block_warps][anderson_depth];
     const u32 column = blockIdx.x * block_warps + threadIdx.x / 32, lane = threadIdx.x % 32, stride = columns.stride;
     if (column >= columns.used) return;
     double* const products_found = found_by[threadIdx.x / 32];
     double* const g = g_by[threadIdx.x / 32];
-    bool combines = tolerance[column] < finished_mark() && tolerance[2 * stride + column] > 0.0;
+    bool combines = limits.combines(column);
     if (combines) {
         for (u32 q = 0; q < product_count; ++q) {
             const double total = reduce_partials(partials, q * columns.used + column, blocks, false);
@@ -87,7 +84,7 @@ CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns
         options[inner_scale * stride + column] = (float)power_of_two(exponent);
         options[inner_unscale * stride + column] = (float)unscale;
     } else {
-        tolerance[2 * stride + column] = 0.0;
+        limits.accelerates(column) = 0.0;
     }
     weights[2 * history_length * stride + column] = unscale > 0.0 ? 1.0 / unscale : 0.0;
     weights[(2 * history_length + 1) * stride + column] = unscale;
@@ -98,13 +95,13 @@ CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns
 
 // Adds the history vectors 1 to `last`, weighted, to the correction. Where Sends, vector 0 becomes the combined
 // residual, and its rounding loss is left for `batch_after_combine`. The weights are those of `batch_combine`, or the
-// inverse scales alone. The kernel returns at once if all queries are finished, unless `tolerance` is null.
+// inverse scales alone. The kernel returns at once if all sweeps have ended, unless there are no limits.
 template <class Q, int Each, bool Sends>
-CPMS_DEVICE void batch_apply_history(const BatchNodes& nodes, const double* tolerance, const double* weights, u32 last,
-                                     u8* sent, u64 vector_bytes, float* correction, double* partials) {
+CPMS_DEVICE void batch_apply_history(const BatchNodes& nodes, const BatchLimits& limits, const double* weights,
+                                     u32 last, u8* sent, u64 vector_bytes, float* correction, double* partials) {
     constexpr u32 columns = 32 * Each, rows = Sends ? 2 * history_length + 2 : history_length;
     constexpr int number = Float32View<Q>::width / 8;
-    if (tolerance && all_finished(tolerance, nodes.columns)) return;
+    if (limits.numbers && limits.all_ended(nodes.columns)) return;
     alignas(16) __shared__ float weights_here[rows][columns];
     for (u32 i = threadIdx.x; i < rows * columns; i += persistent_threads) {
         const u32 column = column_at<Each>(i % columns, nodes.columns);
@@ -165,10 +162,10 @@ CPMS_DEVICE void batch_apply_history(const BatchNodes& nodes, const double* tole
 
 // Sets each query's options for the sweep after a combination. One warp a query.
 CPMS_DEVICE void batch_after_combine(const double* partials, u32 blocks, const Columns& columns, double damping,
-                                     double spread, const double* tolerance, float* options,
+                                     double spread, const BatchLimits& limits, float* options,
                                      const BatchHistory& history) {
     const u32 column = blockIdx.x * block_warps + threadIdx.x / 32;
-    if (column >= columns.used || tolerance[column] >= finished_mark()) return;
+    if (column >= columns.used || limits.has_ended(column)) return;
     const double mass = history.mass(0, column) + reduce_partials(partials, column, blocks, false);
     if (threadIdx.x % 32) return;
     history.mass(0, column) = mass;
@@ -177,28 +174,30 @@ CPMS_DEVICE void batch_after_combine(const double* partials, u32 blocks, const C
 
 }  // namespace cpms
 
-#define CPMS_BATCH_PRODUCTS(NAME, ...)                                                                               \
-    CPMS_KERNEL(512, 1) NAME(const cpms::BatchNodes nodes, const double* tolerance, double* history,                 \
-                             const unsigned char* sent, unsigned long long vector_bytes, double* partials) {         \
-        cpms::batch_products<__VA_ARGS__>(nodes, tolerance, cpms::BatchHistory{history, nodes.columns.stride}, sent, \
-                                          vector_bytes, partials);                                                   \
+#define CPMS_BATCH_PRODUCTS(NAME, ...)                                                                       \
+    CPMS_KERNEL(512, 1) NAME(const cpms::BatchNodes nodes, double* limits, double* history,                  \
+                             const unsigned char* sent, unsigned long long vector_bytes, double* partials) { \
+        cpms::batch_products<__VA_ARGS__>(nodes, cpms::BatchLimits{limits, nodes.columns.stride},            \
+                                          cpms::BatchHistory{history, nodes.columns.stride}, sent,           \
+                                          vector_bytes, partials);                                           \
     }
 #define CPMS_BATCH_COMBINE(NAME)                                                                            \
     CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, int top, \
-                          double* tolerance, float* options, double* history, double* weights) {            \
-        cpms::batch_combine(partials, blocks, cpms::Columns{stride, used}, top, tolerance, options,         \
-                            cpms::BatchHistory{history, stride}, weights);                                  \
+                          double* limits, float* options, double* history, double* weights) {               \
+        cpms::batch_combine(partials, blocks, cpms::Columns{stride, used}, top,                             \
+                            cpms::BatchLimits{limits, stride}, options, cpms::BatchHistory{history, stride}, \
+                            weights);                                                                       \
     }
 #define CPMS_BATCH_APPLY_HISTORY(NAME, ...)                                                                          \
-    CPMS_KERNEL(512, 1) NAME(const cpms::BatchNodes nodes, const double* tolerance, const double* weights,           \
+    CPMS_KERNEL(512, 1) NAME(const cpms::BatchNodes nodes, double* limits, const double* weights,                    \
                              unsigned last, unsigned char* sent, unsigned long long vector_bytes, float* correction, \
                              double* partials) {                                                                     \
-        cpms::batch_apply_history<__VA_ARGS__>(nodes, tolerance, weights, last, sent, vector_bytes, correction,      \
-                                               partials);                                                            \
+        cpms::batch_apply_history<__VA_ARGS__>(nodes, cpms::BatchLimits{limits, nodes.columns.stride}, weights,      \
+                                               last, sent, vector_bytes, correction, partials);                      \
     }
 #define CPMS_BATCH_AFTER_COMBINE(NAME)                                                                                \
     CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping,    \
-                          double spread, const double* tolerance, float* options, double* history) {                  \
-        cpms::batch_after_combine(partials, blocks, cpms::Columns{stride, used}, damping, spread, tolerance, options, \
-                                  cpms::BatchHistory{history, stride});                                               \
+                          double spread, double* limits, float* options, double* history) {                           \
+        cpms::batch_after_combine(partials, blocks, cpms::Columns{stride, used}, damping, spread,                     \
+                                  cpms::BatchLimits{limits, stride}, options, cpms::BatchHistory{history, stride});   \
     }

@@ -1,18 +1,19 @@
 // Data layout of a batch of queries: the values of all queries of a node are adjacent, and lanes hold queries
 // (columns). An edge's index is read once for all queries.
 #pragma once
-#include "base/tile_layout.cuh"
 #include "persistent/grid_sync.cuh"
+#include "spmv/carry_out.cuh"
 
 namespace cpms {
 
+// A task is a run of `task_tiles` tiles, for one warp; a task group has the tasks of a block's warps.
 struct BatchEdges {
     const u32* sources;           // of each entry of padded CSR
-    const u16* row_end_flags;     // of each eight entries
+    const u16* row_end_flags;     // of each eight entries, as in Edges (persistent/warp_ranges.cuh)
     const u32* first_rows;        // row of each task's first entry
     const u32* first_tasks;       // task in which that row begins
     u32 tiles, task_tiles, rows;  // tiles of 256 entries, in all and of a task
-    volatile u64* carry_out;      // one a task group and column; CarryOut::missing where absent
+    CarryOut carry_out;           // [task group][column]
 };
 
 // The columns of a batch: `stride` numbers a node, of which a launch uses `used`; both are multiples of Each. A row
@@ -67,14 +68,16 @@ CPMS_DEVICE void add_teleport(const TeleportEntries& teleport, u32 row, u32 firs
     }
 }
 
-// Shared memory of the warps' numbers, two of each column.
+// Shared memory of the warps' numbers, two of each column. Sum is the type of row sums of the kernel, so that all its
+// uses share one array.
 template <int Each, class Sum = float>
 CPMS_DEVICE Sum* block_workspace() {
     alignas(16) __shared__ Sum workspace[2 * persistent_warps * 32 * Each];
     return workspace;
 }
 
-// Reduces a block's values of each column and stores them for `reduce_partials` at partials[column][block].
+// Reduces a block's values of each column and stores them for `reduce_partials` at partials[column][block]. Two numbers
+// of type Sum hold a float64.
 template <int Each, class Sum, class Combine>
 CPMS_DEVICE void publish_block(const double (&value)[Each], Combine combine, double* partials, const Columns& columns) {
     auto* const workspace = (double (*)[32 * Each]) block_workspace<Each, Sum>();
@@ -88,7 +91,7 @@ CPMS_DEVICE void publish_block(const double (&value)[Each], Combine combine, dou
     partials[(u64)threadIdx.x * gridDim.x + blockIdx.x] = total;
 }
 
-// Reduction over the grid for each query: `Sums` sums, then maxima.
+// Reduction over the grid for each query: `Sums` sums, then maxima of numbers that are not negative.
 template <int Each, int Count, int Sums>
 struct BatchReduce {
     double value[Count][Each] = {};

@@ -13,7 +13,7 @@ struct BatchInnerEpilogue {
     const BatchNodes& nodes;
     const float (*options)[32 * Each];  // of each lane's columns, in shared memory
     u8* out;
-    float l1[Each] = {}, lost[Each] = {}, largest[Each] = {};  // of scaled r, of z; sums since the last task group
+    float l1[Each] = {}, lost[Each] = {}, largest[Each] = {};  // of scaled r, of z; the sums are of one task group
     BatchReduce<Each, 2, 2> totals;
 
     CPMS_DEVICE Run<4 * Each> option(u32 which) const {
@@ -56,12 +56,12 @@ struct BatchInnerEpilogue {
     }
 };
 
-// Returns at once if all its queries are finished.
+// Returns at once if the inner sweeps of all its queries have ended.
 template <class Q, int Each>
-CPMS_DEVICE void batch_inner_sweep(const BatchEdges& edges, const BatchNodes& nodes, const double* tolerance,
+CPMS_DEVICE void batch_inner_sweep(const BatchEdges& edges, const BatchNodes& nodes, const BatchLimits& limits,
                                    const float* options, const u8* sent_in, u8* out, double* partials) {
     constexpr u32 columns = 32 * Each;
-    if (all_finished(tolerance, nodes.columns)) return;
+    if (limits.all_ended(nodes.columns)) return;
     alignas(16) __shared__ float options_here[inner_options][columns];
     for (u32 i = threadIdx.x; i < inner_options * columns; i += persistent_threads) {
         const u32 option = i / columns, column = column_at<Each>(i % columns, nodes.columns);
@@ -114,29 +114,30 @@ CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, f
         });
 }
 
-// Decides from an inner sweep's totals how each query continues. One warp a query. `tolerance` holds, of each query:
-// the ||r||_1 at which its inner sweeps end, the number of sweeps left, and whether acceleration is worthwhile.
+// Decides from an inner sweep's totals how each query continues, and makes the options of its next sweep. One warp a
+// query. `place` is that of the vector which the sweep wrote. `spread` is 1 / nodes where lost mass goes to all nodes,
+// and 0 where it follows the query's teleport.
 CPMS_DEVICE void batch_advance(const double* partials, u32 blocks, const Columns& columns, double damping,
-                               double spread, int top, double* tolerance, float* options, const BatchHistory& history,
-                               u32 place, double* report) {
+                               double spread, int top, const BatchLimits& limits, float* options,
+                               const BatchHistory& history, u32 place, double* report) {
     const u32 column = blockIdx.x * block_warps + threadIdx.x / 32, stride = columns.stride;
     if (column >= columns.used) return;
     const double l1 = reduce_partials(partials, column, blocks, false);
     const double lost = reduce_partials(partials, columns.used + column, blocks, false);
     const double largest = reduce_partials(partials, 2 * columns.used + column, blocks, true);
     if (threadIdx.x % 32) return;
-    const double remaining = tolerance[stride + column] - 1.0;
-    const bool continues = l1 > tolerance[column] && remaining > 0.0;
-    tolerance[stride + column] = remaining;
+    const double remaining = limits.sweeps_left(column) - 1.0;
+    const bool continues = l1 > limits.tolerance(column) && remaining > 0.0;
+    limits.sweeps_left(column) = remaining;
     const double unscale = options[inner_unscale * stride + column];
     const int exponent = float_exponent(top, largest * unscale);
     report[column] = l1;
-    if (tolerance[column] < finished_mark()) {  // else the place may hold the vector of an earlier sweep
+    if (!limits.has_ended(column)) {  // else the place may hold the vector of an earlier sweep
         history.unscale(place, column) = unscale;
         history.mass(place, column) = lost;
         history.largest(place, column) = largest * unscale;
     }
-    if (!continues) tolerance[column] = finished_mark();
+    if (!continues) limits.tolerance(column) = infinity();
     set_inner_options(options, stride, column, continues ? damping * unscale : 0.0, continues ? damping * lost : 0.0,
                       spread);
     options[inner_scale * stride + column] = (float)power_of_two(exponent);
@@ -145,11 +146,12 @@ CPMS_DEVICE void batch_advance(const double* partials, u32 blocks, const Columns
 
 }  // namespace cpms
 
-#define CPMS_BATCH_INNER_SWEEP(NAME, ...)                                                                         \
-    CPMS_KERNEL(512, 2) NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, const double* tolerance, \
-                             const float* options, const unsigned char* sent_in, unsigned char* out,              \
-                             double* partials) {                                                                  \
-        cpms::batch_inner_sweep<__VA_ARGS__>(edges, nodes, tolerance, options, sent_in, out, partials);           \
+#define CPMS_BATCH_INNER_SWEEP(NAME, ...)                                                                   \
+    CPMS_KERNEL(512, 2) NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, double* limits,    \
+                             const float* options, const unsigned char* sent_in, unsigned char* out,        \
+                             double* partials) {                                                            \
+        cpms::batch_inner_sweep<__VA_ARGS__>(edges, nodes, cpms::BatchLimits{limits, nodes.columns.stride}, \
+                                             options, sent_in, out, partials);                              \
     }
 #define CPMS_BATCH_QUANTISE(NAME, ...)                                                              \
     CPMS_KERNEL(512, 2) NAME(const cpms::BatchNodes nodes, const float* options, float* correction, \
@@ -158,8 +160,9 @@ CPMS_DEVICE void batch_advance(const double* partials, u32 blocks, const Columns
     }
 #define CPMS_BATCH_ADVANCE(NAME)                                                                                      \
     CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping,    \
-                          double spread, int top, double* tolerance, float* options, double* history, unsigned place, \
+                          double spread, int top, double* limits, float* options, double* history, unsigned place,    \
                           double* report) {                                                                           \
-        cpms::batch_advance(partials, blocks, cpms::Columns{stride, used}, damping, spread, top, tolerance, options,  \
-                            cpms::BatchHistory{history, stride}, place, report);                                      \
+        cpms::batch_advance(partials, blocks, cpms::Columns{stride, used}, damping, spread, top,                      \
+                            cpms::BatchLimits{limits, stride}, options, cpms::BatchHistory{history, stride}, place,   \
+                            report);                                                                                  \
     }

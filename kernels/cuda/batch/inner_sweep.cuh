@@ -5,13 +5,22 @@
 
 namespace cpms {
 
-// The tolerance of queries whose inner sweeps have ended: infinity.
-CPMS_DEVICE double finished_mark() { return value_of(0x7FF0000000000000ull); }
+// A query's limits of its inner sweeps, one row of all queries each: the ||r||_1 at which they end, infinity once they
+// have; the number of sweeps left; and whether acceleration is worthwhile.
+struct BatchLimits {
+    double* numbers;
+    u32 stride;
 
-// Whether all queries of a launch are finished. All threads of a block take part.
-CPMS_DEVICE bool all_finished(const double* tolerance, const Columns& columns) {
-    return !__syncthreads_or(threadIdx.x < columns.used && tolerance[threadIdx.x] < finished_mark());
-}
+    CPMS_DEVICE double& tolerance(u32 column) const { return numbers[column]; }
+    CPMS_DEVICE double& sweeps_left(u32 column) const { return numbers[stride + column]; }
+    CPMS_DEVICE double& accelerates(u32 column) const { return numbers[2 * stride + column]; }
+    CPMS_DEVICE bool has_ended(u32 column) const { return !(tolerance(column) < infinity()); }
+    CPMS_DEVICE bool combines(u32 column) const { return !has_ended(column) && accelerates(column) > 0.0; }
+    // Whether the sweeps of all queries of a launch have ended. All threads of a block take part.
+    CPMS_DEVICE bool all_ended(const Columns& columns) const {
+        return !__syncthreads_or(threadIdx.x < columns.used && !has_ended(threadIdx.x));
+    }
+};
 
 // A query's options of an inner sweep, one row of all queries each: factor of sums, inflow of all nodes, total of
 // teleport, scale of the stored values, and its inverse.

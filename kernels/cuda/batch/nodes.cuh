@@ -11,8 +11,7 @@ struct BatchNodes {
     const u32* internal_degree;
     TeleportEntries teleport;
     u32 count;
-    // divisor of dangling nodes' stored values, which no edge reads but the common scale must cover
-    u32 dangling_degree;
+    u32 dangling_degree;  // divisor of dangling nodes' stored values, which no edge reads but the scale must cover
     Columns columns;
 
     CPMS_DEVICE double inverse(u32 degree) const { return degree ? reciprocal(degree) : 1.0; }
@@ -52,7 +51,7 @@ CPMS_DEVICE Run<8 * Each> load_doubles(const double* numbers, u32 row, const Lan
     return load_run_bytes<8 * Each>(mine.template at<8>((const u8*)numbers, row), ReadOnly{});
 }
 
-// Calls work(row, lane) for all rows, one warp a row, and publishes its totals.
+// Calls work(row, lane's columns, totals) for all rows, one warp a row, and publishes the totals.
 template <int Each, int Count, int Sums, class Work>
 CPMS_DEVICE void for_each_row(const BatchNodes& nodes, double* partials, Work work) {
     const LaneColumns<Each> mine(nodes.columns);

@@ -7,9 +7,8 @@
 // tasks are joined in shared memory, and those that cross blocks by carry-out. An edge costs its index once, and its
 // values of all queries.
 #pragma once
-#include "batch/batch.cuh"
 #include "base/float32_view.cuh"
-#include "spmv/carry_out.cuh"
+#include "batch/batch.cuh"
 
 namespace cpms {
 
@@ -27,7 +26,7 @@ CPMS_DEVICE void gather_carry_out(const BatchEdges& edges, u32 from, u32 group, 
             for (int j = 0; j < in_flight; ++j) {
 #pragma unroll
                 for (int k = 0; k < Each; ++k) {
-                    partial[j][k] = edges.carry_out[(u64)smaller(base + j, group - 1) * used + mine.first + k];
+                    partial[j][k] = edges.carry_out.bits[smaller(base + j, group - 1) * used + mine.first + k];
                 }
             }
 #pragma unroll
@@ -46,12 +45,13 @@ CPMS_DEVICE void gather_carry_out(const BatchEdges& edges, u32 from, u32 group, 
     __syncwarp();
     for (u32 other = from; other < group && mine.writes; ++other) {
 #pragma unroll
-        for (int k = 0; k < Each; ++k) edges.carry_out[(u64)other * used + mine.first + k] = CarryOut::missing;
+        for (int k = 0; k < Each; ++k) edges.carry_out.bits[other * used + mine.first + k] = CarryOut::missing;
     }
 }
 
-// The end of a task group: `workspace` holds the partial sum of each task's last row, `head` that of the row which
-// was open when the task began.
+// The end of a task group: publishes the partial sum of the row that continues in the next group, and finishes the row
+// that was open when the task began, if it ended. `workspace` holds the partial sum of each task's last row, and `head`
+// that of the row that was open.
 template <int Each, class Sum, class Epilogue>
 CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 group, const Sum (*workspace)[32 * Each], u32 used,
                             const LaneColumns<Each>& mine, bool ended, const Sum* head, Epilogue& epilogue) {
@@ -59,20 +59,16 @@ CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 group, const Sum (*work
     const u32 tasks = (edges.tiles + edges.task_tiles - 1) / edges.task_tiles;
     if (task >= tasks) return;
     const u32 first_task_of_row = edges.first_tasks[task];
-    const bool continues_ = task + 1 < tasks && edges.first_tasks[task + 1] <= task;
-    if (continues_ && task == first_task + persistent_warps - 1) {
+    const bool last_open = task + 1 < tasks && edges.first_tasks[task + 1] <= task;
+    if (last_open && task == first_task + persistent_warps - 1) {
         const u32 since = ended ? task : first_task_of_row;
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
             double partial = 0.0;
-            for (u32 t = since > first_task ? since : first_task; t <= task; ++t) {
+            for (u32 t = larger(since, first_task); t <= task; ++t) {
                 partial += (double)workspace[t - first_task][lane * Each + k];
             }
-            const u64 published = bits_of(partial);
-            if (mine.writes) {
-                edges.carry_out[(u64)group * used + mine.first + k] =
-                    published == CarryOut::missing ? published << 1 : published;
-            }
+            if (mine.writes) edges.carry_out.publish(group * used + mine.first + k, partial);
         }
     }
     if (first_task_of_row == task || !ended) return;
@@ -82,7 +78,7 @@ CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 group, const Sum (*work
     Sum whole[Each];
 #pragma unroll
     for (int k = 0; k < Each; ++k) {
-        for (u32 t = first_task_of_row > first_task ? first_task_of_row : first_task; t < task; ++t) {
+        for (u32 t = larger(first_task_of_row, first_task); t < task; ++t) {
             sum[k] += (double)workspace[t - first_task][lane * Each + k];
         }
         whole[k] = (Sum)(sum[k] + (double)head[k]);

@@ -3,9 +3,9 @@
 
 namespace cub {
 
-// Every thread stores a value and reads any of them.
+// Shared memory where every thread stores a value and reads any of them.
 template <class Value, int Threads>
-struct Room {
+struct Stored {
     Value of[Threads];
 
     void put(const Value& value) {
@@ -18,35 +18,35 @@ enum BlockScanAlgorithm { BLOCK_SCAN_WARP_SCANS };
 
 template <class Value, int Threads, BlockScanAlgorithm>
 struct BlockScan {
-    using TempStorage = Room<Value, Threads>;
-    TempStorage& room;
+    using TempStorage = Stored<Value, Threads>;
+    TempStorage& stored;
 
-    explicit BlockScan(TempStorage& storage) : room(storage) {}
+    explicit BlockScan(TempStorage& storage) : stored(storage) {}
 
     template <class Operation>
     void ExclusiveScan(const Value& mine, Value& before, const Value& initial, Operation join, Value& whole) {
-        room.put(mine);
+        stored.put(mine);
         before = initial;
-        for (unsigned t = 0; t < threadIdx.x; ++t) before = join(before, room.of[t]);
-        whole = room.of[0];
-        for (unsigned t = 1; t < (unsigned)Threads; ++t) whole = join(whole, room.of[t]);
+        for (unsigned t = 0; t < threadIdx.x; ++t) before = join(before, stored.of[t]);
+        whole = stored.of[0];
+        for (unsigned t = 1; t < (unsigned)Threads; ++t) whole = join(whole, stored.of[t]);
         __syncthreads();
     }
 };
 
 template <class Value, int Threads>
 struct BlockReduce {
-    using TempStorage = Room<Value, Threads>;
-    TempStorage& room;
+    using TempStorage = Stored<Value, Threads>;
+    TempStorage& stored;
 
-    explicit BlockReduce(TempStorage& storage) : room(storage) {}
+    explicit BlockReduce(TempStorage& storage) : stored(storage) {}
 
     template <class Operation>
     Value Reduce(const Value& mine, Operation join) {
-        room.put(mine);
-        Value all = room.of[0];
+        stored.put(mine);
+        Value all = stored.of[0];
         if (threadIdx.x == 0) {
-            for (unsigned t = 1; t < (unsigned)Threads; ++t) all = join(all, room.of[t]);
+            for (unsigned t = 1; t < (unsigned)Threads; ++t) all = join(all, stored.of[t]);
         }
         return all;
     }
@@ -57,16 +57,16 @@ struct BlockExchange {
     struct TempStorage {
         Value of[Threads * Items];
     };
-    TempStorage& room;
+    TempStorage& stored;
 
-    explicit BlockExchange(TempStorage& storage) : room(storage) {}
+    explicit BlockExchange(TempStorage& storage) : stored(storage) {}
 
     // From items 32 apart within a warp's part to consecutive items.
     void WarpStripedToBlocked(const Value (&striped)[Items], Value (&blocked)[Items]) {
         const unsigned lane = threadIdx.x % 32, first = (threadIdx.x - lane) * Items;
-        for (int k = 0; k < Items; ++k) room.of[first + 32 * k + lane] = striped[k];
+        for (int k = 0; k < Items; ++k) stored.of[first + 32 * k + lane] = striped[k];
         __syncwarp();
-        for (int k = 0; k < Items; ++k) blocked[k] = room.of[first + lane * Items + k];
+        for (int k = 0; k < Items; ++k) blocked[k] = stored.of[first + lane * Items + k];
     }
 };
 

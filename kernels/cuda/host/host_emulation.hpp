@@ -1,6 +1,7 @@
 // Emulation of CUDA kernels by C++ on a processor, for tests without a GPU: each CUDA thread is a fiber (user-level
-// context), and one fiber runs at a time until it meets a barrier or a warp operation. It finds wrong indices, wrong
-// barriers and deadlocks, but no races. A context switch is a jump without a system call.
+// context), and one fiber runs at a time until it meets a barrier or a warp operation. Blocks run one after the other,
+// so a kernel with grid barriers has one block. It finds wrong indices, wrong barriers and deadlocks, but no races. A
+// context switch is a jump without a system call.
 #pragma once
 #include <sched.h>
 #include <setjmp.h>
