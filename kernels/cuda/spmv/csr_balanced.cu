@@ -10,8 +10,9 @@
 // values are adjacent, as many as fill a load of 16 bytes (`for_lanes` of cpms/backends/cuda/spmv/padded_csr.py).
 //
 // A row that crosses tasks is carried out by each; the task in which it ends waits for the others' partial sums. Tasks
-// wait only for earlier ones, which started before them. An entry costs its index, its value and one gather; the flags
-// and counts of row ends cost 2 bits an entry.
+// wait only for earlier ones, which started before them. All carry-outs are missing between launches, so that launches
+// with tasks of different lengths share their memory. An entry costs its index, its value and one gather; the flags and
+// counts of row ends cost 2 bits an entry.
 #include "spmv/carry_out.cuh"
 #include "spmv/epilogue.cuh"
 
@@ -20,20 +21,20 @@ namespace cpms {
 // Entries of a lane that are adjacent in memory: they fill a load of 16 bytes.
 CPMS_CONSTANT int run_entries(int bits) { return 128 / bits < lane_entries ? 128 / bits : lane_entries; }
 
-// The first index of the run that holds a lane's entries 32 * Run * group + 32 * j + lane.
-template <int Run>
+// The place in memory, within a tile, of a lane's run of entries 32 * Each * group + 32 * j + lane, for j below Each.
+template <int Each>
 CPMS_DEVICE u32 first_of_run(int group, u32 lane) {
-    return (32 * group + lane) * Run;
+    return (32 * group + lane) * Each;
 }
 
 CPMS_DEVICE void load_sources(const u32* sources, u32 tile, u32 lane, u32 (&source)[lane_entries]) {
-    constexpr int Run = run_entries(32);
+    constexpr int each = run_entries(32);
 #pragma unroll
-    for (int group = 0; group < lane_entries / Run; ++group) {
-        const u8* at = (const u8*)(sources + ((u64)tile * tile_entries + first_of_run<Run>(group, lane)));
-        const auto loaded = load_run_bytes<4 * Run>(at, LastUse{});
+    for (int group = 0; group < lane_entries / each; ++group) {
+        const u8* at = (const u8*)(sources + ((u64)tile * tile_entries + first_of_run<each>(group, lane)));
+        const auto loaded = load_run_bytes<4 * each>(at, LastUse{});
 #pragma unroll
-        for (int j = 0; j < Run; ++j) source[group * Run + j] = loaded.word[j];
+        for (int j = 0; j < each; ++j) source[group * each + j] = loaded.word[j];
     }
 }
 
@@ -89,7 +90,7 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
     if (tile >= all_tiles) return;  // the whole warp returns, and no barrier waits for it
     const u32 last = smaller(tile + task_tiles, all_tiles);
     double* const workspace = workspaces[threadIdx.x / 32];
-    constexpr int Run = run_entries(V::widest);
+    constexpr int each = run_entries(V::widest);
 
     u32 source[lane_entries];
     load_sources(sources, tile, lane, source);
@@ -102,11 +103,11 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
     bool last_row_open;
     do {
         const u32 flags = load_word(row_end_flags + tile * 32 + lane, LastUse{});
-        double term[lane_entries], factor[lane_entries / Run][Run];
+        double term[lane_entries], factor[lane_entries / each][each];
         if constexpr (!Pattern) {
 #pragma unroll
-            for (int group = 0; group < lane_entries / Run; ++group) {
-                const u32 first = tile * tile_entries + first_of_run<Run>(group, lane);
+            for (int group = 0; group < lane_entries / each; ++group) {
+                const u32 first = tile * tile_entries + first_of_run<each>(group, lane);
                 load_run<V, RV>(values, first, all_tiles * tile_entries, LastUse{}, factor[group]);
             }
         }
@@ -115,7 +116,7 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
         if (tile + 1 < last) load_sources(sources, tile + 1, lane, source);
         if constexpr (!Pattern) {
 #pragma unroll
-            for (int k = 0; k < lane_entries; ++k) term[k] *= factor[k / Run][k % Run];
+            for (int k = 0; k < lane_entries; ++k) term[k] *= factor[k / each][k % each];
         }
         transpose(term, workspace, lane);
         const u32 row_ends = flags & 0xFF;
@@ -148,8 +149,9 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
         open = open && rows_ended == 0;
         row += rows_ended;
     } while (++tile < last);
-    // A task publishes its own partial sum before it waits for others, so that waits do not chain.
-    if (last_row_open && lane == 0) carry_out.publish(task, carry);
+    // A task publishes its own partial sum before it waits for others, so that waits do not chain. What is open at the
+    // end of the last task is padding, whose sum no task would gather and mark missing again.
+    if (last_row_open && last < all_tiles && lane == 0) carry_out.publish(task, carry);
     if (first_task < task && !open) {
         const double sum = first_sum + carry_out.gather(first_task, task, lane);
         if (lane == 0) row_epilogue.write(first_row, row_epilogue.template value<true>(first_row, sum));

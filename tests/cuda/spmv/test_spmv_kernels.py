@@ -178,6 +178,20 @@ def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, tiles, cache_
         np.testing.assert_allclose(operator.read(out, 0), out_twin, rtol=1e-12)
 
 
+def test_no_partial_sum_is_left_for_tasks_of_another_length(backend, monkeypatch):
+    monkeypatch.setattr(current_module.current(), "cache_bytes", 0)
+    storage = format_named("cpms2")
+    for graph in GRAPHS.values():
+        matrix = matrices.BalancedCsr.build(graph, storage, tiles=2)
+        assert (matrix.tasks.tiles, matrix.wide_tasks.tiles) == (2, 1)
+        data = cuda.OperatorData.of(Problem(graph), pattern=False, reordering=None)
+        operator = cuda.CudaOperator.of(Problem(graph), storage, "spmv_csr_balanced", matrix, data)
+        x, out = operator.load(np.full(graph.nodes, 1 / graph.nodes)), operator.empty()
+        for read in (1, 2):
+            operator.sweep(x, out, Level(read, 2), 0)
+            assert (backend.to_host(matrix.carry_out) == 2**64 - 1).all()
+
+
 @pytest.mark.representatives(layout=("pattern",))
 @pytest.mark.parametrize("layout", ["csr", "pattern"])
 def test_nodes_may_lie_in_any_order(backend, monkeypatch, layout):
