@@ -1,5 +1,5 @@
-// The first kernel of a sweep in push direction: y = damping * (dangling mass) * w + (1 - damping) * v, to which the
-// edges then add. It writes y once, and in `exchange` also the contributions.
+// The first kernel of a sweep: y = damping * (dangling mass) * w + (1 - damping) * v, to which edges.cl or rows.cl then
+// adds. It writes y once. In layouts `coo_exchange` and `pattern` it is `exchange`, which also writes contributions.
 
 // v and w hold one value a node, or a single value, whose stride is 0.
 sum rest(size_t i, sum damping, global const sum *found, global const sum *v, uint v_step, global const sum *w,
@@ -15,7 +15,7 @@ kernel void begin(uint nodes, sum damping, global const sum *found, global const
     }
 }
 
-// The same, and each node's contribution damping * x / out-degree, which saves the division an edge. x is not changed.
+// The same, and each node's contribution damping * x / out-degree, which saves the division an edge.
 kernel void exchange(uint nodes, sum damping, global const sum *found, global const sum *v, uint v_step,
                      global const sum *w, uint w_step, global const real *x, global const uint *out_degree,
                      global real *contribution, global real *out) {

@@ -18,6 +18,25 @@ CPMS_DEVICE u64 random_bits(u64 seed, u64 index) {
     return z ^ (z >> 31);
 }
 
+// The mantissa of a float64 that is subnormal in a format: the implicit one becomes an explicit digit. A shift beyond
+// 62 leaves 0; stochastic rounding would round up with a probability below 2^-10.
+CPMS_DEVICE u64 subnormal_digits(u64 size, int& shift) {
+    const u64 digits = shift > 62 ? 0 : (size & 0x000FFFFFFFFFFFFFull) | 0x0010000000000000ull;
+    shift = shift > 62 ? 62 : shift;
+    return digits;
+}
+
+// digits / 2^shift as an integer. A carry out of the mantissa moves into the exponent above it.
+template <Rounding rounding>
+CPMS_DEVICE u64 rounded_shift(u64 digits, int shift, u64 random) {
+    if constexpr (rounding == Rounding::nearest) {
+        digits += (1ull << (shift - 1)) - 1 + (digits >> shift & 1);
+    } else if constexpr (rounding == Rounding::stochastic) {
+        digits += random & ((1ull << shift) - 1);
+    }
+    return digits >> shift;
+}
+
 template <int ExponentBits, int MantissaBits, Rounding rounding>
 CPMS_DEVICE u32 pack(u64 bits, u64 random) {
     constexpr int bias = (1 << (ExponentBits - 1)) - 1;
@@ -34,17 +53,11 @@ CPMS_DEVICE u32 pack(u64 bits, u64 random) {
     if (ExponentBits == 11 || exponent >= 1) {
         digits = size - ((u64)(1023 - bias) << 52);
         shift = 52 - MantissaBits;
-    } else {  // subnormal in the format: the implicit one becomes an explicit digit
+    } else {
         shift = 53 - MantissaBits - exponent;
-        digits = shift > 62 ? 0 : (size & 0x000FFFFFFFFFFFFFull) | 0x0010000000000000ull;
-        shift = shift > 62 ? 62 : shift;
+        digits = subnormal_digits(size, shift);
     }
-    if constexpr (rounding == Rounding::nearest) {
-        digits += (1ull << (shift - 1)) - 1 + (digits >> shift & 1);
-    } else if constexpr (rounding == Rounding::stochastic) {
-        digits += random & ((1ull << shift) - 1);
-    }
-    u64 packed = digits >> shift;
+    u64 packed = rounded_shift<rounding>(digits, shift, random);
     if (packed >= top) packed = rounding == Rounding::zero ? top - 1 : top;
     return (u32)(sign | packed);
 }

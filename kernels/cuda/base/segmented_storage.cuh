@@ -87,7 +87,7 @@ struct Segments {
 #pragma unroll
         for (int piece = 0; piece < S::width / 8 / S::aligned; ++piece) {
             const Run<S::aligned> run = load_run_bytes<S::aligned>(at + piece * S::aligned, Policy{});
-            segment |= run.template field<8 * S::aligned>(0) << (piece * 8 * S::aligned % 64);
+            segment |= run.template field<8 * S::aligned>(0) << (piece * 8 * S::aligned);
         }
         u64 bits = segment << S::shift;
         if constexpr (K + 1 < R) bits |= load_bits<R, Policy, K + 1>(array, i, n);
@@ -101,13 +101,13 @@ struct Segments {
 #pragma unroll
         for (int piece = 0; piece < S::width / 8 / S::aligned; ++piece) {
             Run<S::aligned> run{};
-            run.template put<8 * S::aligned>(0, bits >> S::shift >> (piece * 8 * S::aligned % 64));
+            run.template put<8 * S::aligned>(0, bits >> S::shift >> (piece * 8 * S::aligned));
             store_run_bytes<S::aligned>(at + piece * S::aligned, run);
         }
         if constexpr (K + 1 < Written) store_bits<Written, K + 1>(array, i, n, bits);
     }
 
-    // The bits of a value rounded to its first `Written` segments.
+    // The bits of a value rounded to its first `Written` segments: towards zero where these cut the exponent, too.
     template <int Written>
     static CPMS_DEVICE u64 rounded(u64 bits) {
         constexpr int dropped = 64 - W::before(Written);

@@ -5,7 +5,7 @@
 namespace cpms {
 
 constexpr u32 all_lanes = 0xFFFFFFFFu;
-constexpr int block_threads = 256;
+constexpr int block_threads = 256;  // of every kernel but the persistent ones
 constexpr int block_warps = block_threads / 32;
 
 // Pauses a thread in a loop that waits for another warp.

@@ -14,19 +14,6 @@ namespace cpms {
 template <class F>
 struct WideningLoad;
 
-template <int Width>
-struct WordOf {
-    using Type = u32;
-};
-template <>
-struct WordOf<16> {
-    using Type = u16;
-};
-template <>
-struct WordOf<8> {
-    using Type = u8;
-};
-
 template <int E, int M, Rounding rounding>
 struct WideningLoad<PackedFloat<E, M, rounding>> {
     static constexpr int width = 1 + E + M;

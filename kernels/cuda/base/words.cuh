@@ -23,6 +23,20 @@ using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
 
+// The unsigned integer of 8, 16 or 32 bits.
+template <int Bits>
+struct WordOf {
+    using Type = u32;
+};
+template <>
+struct WordOf<16> {
+    using Type = u16;
+};
+template <>
+struct WordOf<8> {
+    using Type = u8;
+};
+
 struct alignas(8) Pair {
     u32 word[2];
 };

@@ -110,7 +110,8 @@ struct LongRows {
     }
 };
 
-// found[0], 0 before, counts the rows of `shortest` edges or more; row, first edge and end of each follow, in any order.
+// found[0], which the host sets to 0, counts the rows of `shortest` edges or more; row, first edge and end of each
+// follow, in any order.
 CPMS_DEVICE void find_long_rows(const u32* indptr, u32 rows, u32 shortest, u32* found) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
@@ -137,9 +138,9 @@ CPMS_DEVICE void sum_pieces(const u32* begins, const u32* ends, u32 pieces, cons
 
 struct CertifiedRows {
     const u32 *indptr, *sources;
-    const double *sink, *teleport;  // one number for all nodes, unless `own` has their bits 0 and 1
+    const double *sink, *teleport;  // one value, or one a row
     double damping;
-    u32 nodes, own;
+    u32 nodes, sink_stride, teleport_stride;  // strides: 0 or 1
 };
 
 constexpr int squared_scale_exponent = 400;  // squares of changes down to 2^-911 are normal numbers, and sums finite
@@ -206,8 +207,8 @@ CPMS_DEVICE void residual_norms(const CertifiedRows& of, const LongRows& long_ro
                 sum.add(pieces[2 * p], pieces[2 * p + 1]);
             }
         }
-        const double inflow = sum.value() + dangling_mass * of.sink[of.own & 1 ? row : 0];
-        const double y = of.damping * inflow + (1.0 - of.damping) * of.teleport[of.own & 2 ? row : 0];
+        const double inflow = sum.value() + dangling_mass * of.sink[row * of.sink_stride];
+        const double y = of.damping * inflow + (1.0 - of.damping) * of.teleport[row * of.teleport_stride];
         norms.add(fabs(y - x[row]), x[row]);
     }
     norms.reduce();

@@ -2,7 +2,7 @@
 // the host.
 #include "base/words.cuh"
 
-#define CPMS_AFFINE(NAME, REAL)                                                                \
-    extern "C" __global__ void NAME(const double* x, double slope, double constant, REAL* y) { \
-        if (threadIdx.x == 0) *y = (REAL)(slope * *x + constant);                              \
+#define CPMS_AFFINE(NAME, REAL)                                                      \
+    CPMS_KERNEL(256) NAME(const double* x, double slope, double constant, REAL* y) { \
+        if (threadIdx.x == 0) *y = (REAL)(slope * *x + constant);                    \
     }

@@ -22,11 +22,10 @@ struct CodedFormat {
 
     template <int Written, class Index>
     static CPMS_DEVICE double store(u8* array, Index i, Index, double value, u64) {
-        const u64 code = Codec::store(value);
         Run<Bytes> run{};
-        run.template put<width>(0, code);
+        run.template put<width>(0, Codec::store(value));
         store_run_bytes<Bytes>(array + (u64)i * Bytes, run);
-        return Codec::load(code, Written);
+        return Codec::load(run.template field<width>(0), Written);
     }
 
     template <int Count>

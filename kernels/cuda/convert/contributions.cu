@@ -1,6 +1,6 @@
 // Conversion between values of nodes and contributions of positions, x / out-degree (x itself on dangling nodes), and
-// back. Persistent kernels iterate on contributions, since every edge of a node reads the same quotient. It costs one
-// pass.
+// back. Persistent kernels iterate on contributions, since every edge of a node reads the same quotient. Two more
+// kernels fill a uniform vector, and narrow degrees to bytes. Each costs one pass.
 #include "base/loads.cuh"
 
 namespace cpms {

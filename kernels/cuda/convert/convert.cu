@@ -1,5 +1,6 @@
 // Conversion between float64 and storage formats: out of place for any format, in place for segments. In-place
-// conversion moves each value once in each direction and needs no second array.
+// conversion needs no second array: a warp (`convert_tiles`) or a block (`convert_spans`) brings whole blocks of the
+// format on chip before it writes any of them. Each reads and writes every value once.
 #include "base/segmented_storage.cuh"
 #include "base/warp.cuh"
 

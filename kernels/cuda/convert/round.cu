@@ -10,8 +10,8 @@ struct RoundingRequest {
     const u8* values;  // float64 or float32, as the result
     u8* out;
     u64 length;
-    double factor, back;  // a power of two with which values are rounded, and its reciprocal
-    u64* counts;          // numbers that overflow, that become 0 and that are NaN, and ~index of the first that overflows
+    double factor, back;  // a power of two with which values are rounded, and its reciprocal; both 1 for groups
+    u64* counts;          // numbers that overflow, become 0, and are NaN, and ~index of the first that overflows
 };
 
 // Values of a thread that a format does not keep.
@@ -107,8 +107,9 @@ CPMS_DEVICE void round_values(const RoundingRequest& request, const RoundingRule
     if constexpr (Counted) lost.reduce_into(request.counts);
 }
 
-// Rounding of groups of 32 numbers to elements with a shared power of two (OCP Microscaling). A lane has 16 bytes, so
-// that a warp has two groups of float64 or four of float32.
+// Rounding of groups of 32 numbers to elements with a shared power of two (OCP Microscaling): it brings the largest
+// number of a group into the binade of the largest element. A lane has 16 bytes, so that a warp has two groups of
+// float64 or four of float32.
 template <class Rule, class Real, bool Counted>
 CPMS_DEVICE void round_groups(const RoundingRequest& request, const RoundingRule& rule) {
     constexpr int bytes = sizeof(Real), run = 16 / bytes;
@@ -117,10 +118,10 @@ CPMS_DEVICE void round_groups(const RoundingRequest& request, const RoundingRule
     const u64 threads = (u64)gridDim.x * block_threads;
     Lost lost;
     // Whole warps have a turn, or none of their lanes.
-    for (u64 first = ((u64)blockIdx.x * block_threads + threadIdx.x) * run; first - threadIdx.x % 32 * run < request.length;
-         first += threads * run) {
+    for (u64 first = ((u64)blockIdx.x * block_threads + threadIdx.x) * run;
+         first - threadIdx.x % 32 * run < request.length; first += threads * run) {
         u64 given[run];
-        u32 largest = 0;
+        u32 largest = 0;  // upper half of the largest size, whose exponent field decides
         const bool wide = aligned && first + run <= request.length;
         Run<16> read{};
         if (wide) read = load_run_bytes<16>(request.values + first * bytes, ReadOnly{});

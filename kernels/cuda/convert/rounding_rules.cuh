@@ -23,9 +23,9 @@ struct RoundingRule {
     double steps;  // 1 / step
     u32 dropped;   // bits of float64's mantissa after the last place of a normal number; of a posit without regime
     u32 least;     // exponent field, in float64, of the smallest normal number
-    u32 saturates;  // whether the format itself turns what lies beyond the largest number into it
-    u32 signless;   // whether zero and NaN have no sign
-    u32 exponent;   // of the largest number of a group's elements
+    u32 saturates;   // whether the format itself turns what lies beyond the largest number into it
+    u32 signless;    // whether zero and NaN have no sign
+    u32 exponent;    // of the largest number of a group's elements
     u32 nan_beyond;  // whether a number beyond the limit makes its group NaN
 };
 
@@ -49,17 +49,12 @@ struct FloatRule {
             const int below = (int)rule.least - (int)(size >> 52);
             int shift = (int)rule.dropped;
             u64 digits = size;
-            if (below > 0) {  // the implicit one becomes an explicit digit
+            if (below > 0) {
                 shift += below;
-                digits = shift > 62 ? 0 : (size & 0x000FFFFFFFFFFFFFull) | 0x0010000000000000ull;
-                shift = shift > 62 ? 62 : shift;
+                digits = subnormal_digits(size, shift);
             }
-            if constexpr (rounding == Rounding::nearest) {
-                digits += (1ull << (shift - 1)) - 1 + (digits >> shift & 1);
-            } else if constexpr (rounding == Rounding::stochastic) {
-                digits += random_bits(rule.seed, index) & ((1ull << shift) - 1);
-            }
-            const u64 count = digits >> shift;
+            const u64 random = rounding == Rounding::stochastic ? random_bits(rule.seed, index) : 0;
+            const u64 count = rounded_shift<rounding>(digits, shift, random);
             return below > 0 ? bits_of(exactly((u32)count) * rule.step) : count << shift;
         });
     }
@@ -74,7 +69,7 @@ struct PositRule {
             const int run = (field - 1023) >> 2;
             const int cut = (int)rule.dropped + (run >= 0 ? run + 2 : 1 - run);
             const u64 digits = size - (1023ull << 52);  // modulo 2^64: exponent, then fraction
-            // Of a code without digits after its regime, the last bit ends the regime.
+            // Ties to an even code. Of a code without digits after its regime, the last bit ends the regime.
             const u64 odd = cut == 54 ? (u64)(run < 0) : digits >> cut & 1;
             return ((digits + (1ull << (cut - 1)) - 1 + odd) >> cut << cut) + (1023ull << 52);
         });
@@ -85,6 +80,7 @@ struct FixedRule {
     static CPMS_DEVICE u64 round(u64 bits, const RoundingRule& rule, u64, bool& overflows) {
         const double most = value_of(rule.top), lowest = -value_of(rule.beyond), count = value_of(bits) * rule.steps;
         const double clamped = count > lowest ? count < most ? count : most : lowest;
+        // 1.5 * 2^52, where the last place of a float64 is 1: the sum is rounded to an integer, ties to even.
         const double whole = clamped + 6755399441055744.0 - 6755399441055744.0;
         // Two's complement may have a negative number more, to which what is half a step away is rounded.
         const double size = count < 0.0 ? -count : count, away = size + lowest;

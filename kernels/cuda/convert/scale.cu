@@ -1,4 +1,5 @@
-// Multiplies a vector by a factor, in its first S segments, four values a thread at a time.
+// Multiplies a vector by a factor, in its first S segments, four values a thread at a time; `length` is a multiple of
+// four. It costs one read and one write of these segments.
 #include "base/segmented_storage.cuh"
 
 namespace cpms {

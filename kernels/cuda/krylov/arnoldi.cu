@@ -211,14 +211,14 @@ CPMS_DEVICE void arnoldi_store(const Arnoldi& a) {
 
 }  // namespace cpms
 
-#define CPMS_ARNOLDI_FORMAT(NAME, PASS, BLOCKS, ...)                                           \
-    extern "C" __global__ void __launch_bounds__(256, BLOCKS) NAME(cpms::Arnoldi arguments) { \
-        cpms::PASS<__VA_ARGS__>(arguments);                                                    \
+#define CPMS_ARNOLDI_FORMAT(NAME, PASS, BLOCKS, ...)         \
+    CPMS_KERNEL(256, BLOCKS) NAME(cpms::Arnoldi arguments) { \
+        cpms::PASS<__VA_ARGS__>(arguments);                  \
     }
 #define CPMS_ARNOLDI_DOTS(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_dots, 2, __VA_ARGS__)
 #define CPMS_ARNOLDI_COMBINE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_combine, 3, __VA_ARGS__)
 #define CPMS_ARNOLDI_STORE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_store, 4, __VA_ARGS__)
-#define CPMS_ARNOLDI_PARTS(NAME)                                                      \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Arnoldi arguments) { \
-        cpms::arnoldi_parts(arguments);                                               \
+#define CPMS_ARNOLDI_PARTS(NAME)                     \
+    CPMS_KERNEL(256) NAME(cpms::Arnoldi arguments) { \
+        cpms::arnoldi_parts(arguments);              \
     }

@@ -39,11 +39,11 @@ struct Cg {
     u64 length;               // values
     u64 padded;               // to whole blocks of 32
     u64 count;                // directions that x takes; in `cg_load`, 0 if there is no direction yet
-    const u16* of_row;        // pattern of each row, in `cg_patterns`
+    const u16* of_row;        // pattern of each row; this and the next three are of `cg_patterns` alone
     const u32* starts;        // first entry of each pattern, a multiple of `pattern_batch`, and the end
     const u8* entries;        // `PatternEntry` of all patterns
-    u64 stride;               // from row to row of a thread in `cg_patterns`; at most 2^29
-    const u8* ring[cg_ring];
+    u64 stride;               // from row to row of a thread; at most 2^29
+    const u8* ring[cg_ring];  // directions of a part of a run, one an iteration
     const u8* z;              // the diagonal of M, or M r in float64; see NoPreconditioner
 };
 
@@ -52,7 +52,8 @@ constexpr int pattern_batch = 4;
 template <class Real>
 constexpr int pattern_rows = sizeof(Real) == 8 ? 2 : 4;
 
-// A value and its column less the row. Patterns are padded with zeros on the diagonal to whole batches.
+// A value and its column less the row. Patterns are padded with zeros on the diagonal to whole batches. Columns are
+// below 2^31, so that sums modulo 2^32 find them from negative distances, too.
 template <class Real>
 struct PatternEntry {
     static constexpr int size = 2 * sizeof(Real);
@@ -278,7 +279,7 @@ CPMS_DEVICE void cg_solution(const Cg& a) {
 #pragma unroll
             for (int k = 0; k < 4; ++k) sum[k] += alpha[j] * (double)p[k];
         }
-        if (i + 4 <= a.length) {
+        if (i + 4 <= a.length) {  // one test for load and store: with two, float64 takes 36 registers instead of 32
             double x[4];
             FourValues<double>::load((const u8*)a.x, i, a.length, x);
 #pragma unroll
@@ -316,9 +317,9 @@ CPMS_DEVICE void cg_load(const Cg& a) {
 
 }  // namespace cpms
 
-#define CPMS_CG_KERNEL(NAME, PASS, ...)                                                \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Cg arguments) {      \
-        cpms::PASS<__VA_ARGS__>(arguments);                                            \
+#define CPMS_CG_KERNEL(NAME, PASS, ...)         \
+    CPMS_KERNEL(256) NAME(cpms::Cg arguments) { \
+        cpms::PASS<__VA_ARGS__>(arguments);     \
     }
 #define CPMS_CG_CURVATURE(NAME, ...) CPMS_CG_KERNEL(NAME, cg_curvature, __VA_ARGS__)
 #define CPMS_CG_PATTERNS(NAME, ...) CPMS_CG_KERNEL(NAME, cg_patterns, __VA_ARGS__)

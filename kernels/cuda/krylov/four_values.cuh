@@ -3,7 +3,7 @@
 //
 // Arrays are padded with zeros to whole blocks of 32 values, so no pass tests for the end. The eight lanes of a block
 // encode block floats together: three shuffles find the largest absolute value. Arithmetic on block floats is float32
-// here, and a block whose absolute values are all below 2^-100 becomes 0.
+// here, and a block whose absolute values are all below 2^-101 becomes 0.
 #pragma once
 #include "base/stores.cuh"
 #include "base/warp.cuh"
@@ -13,7 +13,8 @@ namespace cpms {
 
 constexpr int least_block_exponent = -100;
 
-// Calls work(i) for the first of each four values; whole warps take part.
+// Calls work(i) for the first of each four values, also for some beyond `padded`, since whole warps take part. The loop is
+// that of `for_each_warp_values`, whose test would take these passes up to 8 registers more.
 template <class Work>
 CPMS_DEVICE void for_each_four(u64 padded, Work work) {
     const u64 threads = (u64)gridDim.x * blockDim.x, warps = (padded + 127) / 128;
@@ -30,7 +31,7 @@ struct FourValues<double> {
     using Real = double;
 
     static CPMS_DEVICE double one(const u8* array, u64 i, u64) {
-        return value_of(load_word((const u64*)array + i, ReadOnly{}));
+        return load_double((const double*)array + i);
     }
     static CPMS_DEVICE void load(const u8* array, u64 i, u64, double (&v)[4]) {
         const Run<32> run = load_run_bytes<32>(array + 8 * i, Default{});
@@ -74,7 +75,10 @@ struct FourValues<BlockFloat<16>> {
 
     static CPMS_DEVICE float one(const u8* array, u64 i, u64 length) {
         const u32 field = load_word((const u16*)words(array, i & ~(u64)1, length) + i % 2, ReadOnly{});
-        const float size = (float)(field & F::magnitude) * unit((short)load_word((const u16*)array + i / 32, ReadOnly{}));
+        return number(field, unit((short)load_word((const u16*)array + i / 32, ReadOnly{})));
+    }
+    static CPMS_DEVICE float number(u32 field, float step) {
+        const float size = (float)(field & F::magnitude) * step;
         return field & 0x8000u ? -size : size;
     }
     static CPMS_DEVICE float unit(int exponent) {
@@ -91,9 +95,7 @@ struct FourValues<BlockFloat<16>> {
         const float step = unit(exponent);
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-            const u32 field = word[k / 2] >> (16 * (k % 2)) & 0xFFFFu;
-            const float size = (float)(field & F::magnitude) * step;
-            v[k] = field & 0x8000u ? -size : size;
+            v[k] = number(word[k / 2] >> (16 * (k % 2)) & 0xFFFFu, step);
         }
     }
     // Values are replaced by their stored ones. All lanes of a warp must call this, also those that are not `inside`.
@@ -110,14 +112,14 @@ struct FourValues<BlockFloat<16>> {
         // No scaled vector has exponents near 112. Larger values, infinity and NaN become the largest number.
         exponent = exponent > 112 ? 112 : exponent;
         const float steps = small ? 0.0f : single_of((u32)(127 + 15 - exponent) << 23);
-        const float unit = small ? 0.0f : single_of((u32)(127 + exponent - 15) << 23);
+        const float step = unit(exponent);
         u32 word[2] = {};
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             const float count = fminf(rintf(fabsf(v[k]) * steps), 32767.0f);
             const u32 sign = bits_of_single(v[k]) >> 31;
             word[k / 2] |= ((u32)count | sign << 15) << (16 * (k % 2));
-            v[k] = sign ? -count * unit : count * unit;
+            v[k] = sign ? -count * step : count * step;
         }
         if (!inside) return;
         u32* const to = words(array, i, length);

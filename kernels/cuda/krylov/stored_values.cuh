@@ -95,8 +95,9 @@ struct FourStored<Segments<Widths<First, Second, More...>, Block, rounding, true
     }
 };
 
-// Block floats of absolute values up to 1. Let a float64 have the magnitude m as its low bits. Minus the same number
-// without m, it is exactly m units of the block: a subtraction decodes m, and is faster than a conversion of integers.
+// Block floats of absolute values up to 1, as those of unit vectors are. Let a float64 have the magnitude m as its low
+// bits. Minus the same number without m, it is exactly m units of the block: a subtraction decodes m, and is faster
+// than a conversion of integers.
 template <int Width>
 struct FourStored<BlockFloat<Width>, 1> : Neighbours {
     using F = BlockFloat<Width>;
@@ -104,7 +105,7 @@ struct FourStored<BlockFloat<Width>, 1> : Neighbours {
     static constexpr int words = (4 * Width + 31) / 32;
     static constexpr bool aligned = 4 * Width % 32 == 0;
     u32 word[aligned ? words : words + 1];
-    u32 exponent;
+    u32 exponent;  // without its upper bits, which the shift in `values` would push out
 
     static CPMS_DEVICE u32 first_bit() { return threadIdx.x % 8 * (4 * Width); }
 

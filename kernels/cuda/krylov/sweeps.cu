@@ -3,8 +3,9 @@
 //
 //     r -= q,   s = keep s + turn D^-1 r,   c += s
 //
-// with r, c and D^-1 in float64, and s as it is stored. The square of the 2-norm of r goes to a place of its own for each
-// sweep, so that the host fetches those of several sweeps at once. A pass moves 48 bytes a value besides those of s.
+// with r, c and D^-1 in float64, and s as it is stored. The square of the 2-norm of r goes to a place of its own for
+// each sweep, so that the host fetches those of several sweeps at once. A pass moves 48 bytes a value besides those of
+// s.
 #include "base/last_block_reduce.cuh"
 #include "krylov/four_values.cuh"
 
@@ -81,7 +82,7 @@ CPMS_DEVICE void sweep_pass(const Sweep& a) {
 
 }  // namespace cpms
 
-#define CPMS_SWEEP_PASS(NAME, ...)                                                  \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Sweep arguments) { \
-        cpms::sweep_pass<__VA_ARGS__>(arguments);                                   \
+#define CPMS_SWEEP_PASS(NAME, ...)                 \
+    CPMS_KERNEL(256) NAME(cpms::Sweep arguments) { \
+        cpms::sweep_pass<__VA_ARGS__>(arguments);  \
     }

@@ -12,10 +12,11 @@ template <int Width>
 struct BlockFloat {
     static constexpr u32 magnitude = Width == 32 ? 0x7FFFFFFFu : (1u << (Width - 1)) - 1;
 
+    // Bytes of the exponents of n values: those of two blocks fill a word.
     static CPMS_DEVICE u64 words_at(u64 n) { return (n + 63) / 64 * 4; }
 
     // 2^(exponent - Width + 1), a normal number since exponents are at least -900.
-    static CPMS_DEVICE double unit(int exponent) { return value_of((u64)(1023 + exponent - Width + 1) << 52); }
+    static CPMS_DEVICE double unit(int exponent) { return power_of_two(exponent - Width + 1); }
 };
 
 struct BlockField {

@@ -10,16 +10,6 @@
 
 namespace cpms {
 
-// What a product is made of: formats and levels of matrix and vector, the type of sums, that of columns, and vectors.
-template <class V_, int RV_, class X_, int RX_, class Real_, class Index_, int N_>
-struct ProductTypes {
-    using V = V_;
-    using X = X_;
-    using Real = Real_;
-    using Index = Index_;
-    static constexpr int RV = RV_, RX = RX_, N = N_;
-};
-
 // Columns of the group with which `left` columns begin.
 CPMS_CONSTANT int group_columns(int left, int group) {
     while (group > left) group /= 2;
@@ -38,7 +28,7 @@ template <int Bytes, int Count, int Group, int At = 0>
 CPMS_DEVICE void load_groups(const u8* columns, u32 lane, Run<Bytes * Count>& row) {
     constexpr int size = group_columns(Count - At, Group), begin = At * Bytes;
     const auto part = load_run_bytes<size * Bytes>(columns + (u32)(At * 32 + lane * size) * Bytes, Streaming{});
-    if constexpr (begin % 4 != 0) {
+    if constexpr (begin % 4 != 0) {  // groups only shrink: an earlier one has set the word's first bytes
         row.word[begin / 4] |= part.word[0] << (8 * (begin % 4));
     } else {
 #pragma unroll
@@ -75,7 +65,7 @@ CPMS_DEVICE void multiply_groups(const Product& p, const void* columns, const u3
     u32 base[Count] = {};
     if constexpr (OffsetBits != 0) load_bases<Fours>(bases, base);
     Run<(value_bytes ? value_bytes : 1) * Count> values;
-    decltype(Decode<V>::template raw<T::RV>(p.values, slot, p.slots, Streaming{})) apart[value_bytes ? 1 : Count];
+    typename T::RawV apart[value_bytes ? 1 : Count];
     if constexpr (value_bytes != 0) {
         const u8* const begin = p.values + InRuns<V>::first + slot * value_bytes;
         load_groups<value_bytes, Count, Group>(begin, lane, values);
@@ -83,26 +73,25 @@ CPMS_DEVICE void multiply_groups(const Product& p, const void* columns, const u3
 #pragma unroll
         for (int c = 0; c < Count; ++c) {
             const int begin = group_begin(c, Count, Group), size = group_columns(Count - begin, Group);
-            const u64 at = slot + begin * 32 + lane * size + (c - begin);
-            apart[c] = Decode<V>::template raw<T::RV>(p.values, at, p.slots, Streaming{});
+            apart[c] = T::load_value(p, slot + begin * 32 + lane * size + (c - begin));
         }
     }
 #pragma unroll
     for (int first = 0; first < Count; first += each) {
         const int used = least(each, Count - first);
         typename T::Index column[each];
-        decltype(Decode<V>::template raw<T::RV>(p.values, slot, p.slots, Streaming{})) raw[each];
+        typename T::RawV value[each];
 #pragma unroll
         for (int c = 0; c < each; ++c) {
             if (c >= used) continue;
             column[c] = (typename T::Index)numbers.template field<8 * bytes>(first + c) + base[first + c];
             if constexpr (value_bytes != 0) {
-                raw[c] = raw_in_run<V>(values, first + c);
+                value[c] = raw_in_run<V>(values, first + c);
             } else {
-                raw[c] = apart[first + c];
+                value[c] = apart[first + c];
             }
         }
-        add_products<V, typename T::X, T::RX>(p, column, raw, used, sum);
+        add_products<T>(p, column, value, used, sum);
     }
 }
 

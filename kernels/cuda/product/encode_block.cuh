@@ -17,7 +17,7 @@ CPMS_DEVICE double store_block(u8* array, u64 block, u64 n, double value, bool i
     const int found = (int)(bits_of(largest) >> 52) - 1022;
     const int exponent = found < -900 ? -900 : found;
     // Exact but for what rounds to 0 anyway; ties to even, as the default rounding has them.
-    const double steps = rint(value_of(size) * value_of((u64)(1023 + Width - 1 - exponent) << 52));
+    const double steps = rint(value_of(size) * power_of_two(Width - 1 - exponent));
     const u32 count = steps > (double)F::magnitude ? F::magnitude : (u32)steps;
     const u32 field = (bits >> 63 ? F::magnitude + 1 : 0) | count;
     if (lane == 0) ((u16*)array)[block] = (u16)(short)exponent;

@@ -2,10 +2,10 @@
 //
 // A block's entries lie without gaps, so its threads read values and columns in whole lines and put the terms into
 // shared memory, whatever the lengths of its rows; then groups of threads add up a row each, more threads where rows
-// are fewer. Where a row is far longer than the others of its block, a whole warp adds it up, so that the block does not
-// wait for one thread. A row that is longer than a block is cut into parts, a block each, of which the last to end adds
-// up the sums of all in a fixed order, as in base/last_block_reduce.cuh. Cost: each entry's value and column once, row
-// starts, and x.
+// are fewer. Where a row is far longer than the others of its block, a whole warp adds it up, so that the block does
+// not wait for one thread. A row that is longer than a block is cut into parts, a block each, of which the last to end
+// adds up the sums of all in a fixed order, as in base/last_block_reduce.cuh. Cost: each entry's value and column once,
+// row starts, and x.
 #include "product/row_end.cuh"
 
 namespace cpms {
@@ -17,29 +17,23 @@ constexpr int block_entries = entries_a_thread * block_threads;
 constexpr u32 terms_a_thread = 32;
 
 // Terms of the entries from `begin` to `end`, block_threads apart in each thread. Those beyond `end` repeat the last.
-template <class V, int RV, class X, int RX, class Real, class Index>
-CPMS_DEVICE void load_terms(const Product& p, Index begin, Index end, Real (&term)[entries_a_thread]) {
+template <class T, class Index = typename T::Index>
+CPMS_DEVICE void load_terms(const Product& p, Index begin, Index end, typename T::Real (&term)[entries_a_thread]) {
     constexpr int count = entries_a_thread;
-    using OfMatrix = Decode<V>;
-    using OfX = Decode<X>;
     Index column[count];
-    decltype(OfMatrix::template raw<RV>(p.values, 0, p.slots, Streaming{})) raw[count];
-    decltype(OfX::template raw<RX>(p.x, 0, p.length, ReadOnly{})) gathered[count];
+    typename T::RawV value[count];
+    typename T::RawX gathered[count];
 #pragma unroll
     for (int c = 0; c < count; ++c) {
         const Index mine = begin + c * block_threads + threadIdx.x;
         const Index entry = mine < end ? mine : end - 1;
         column[c] = load_word((const Index*)p.columns + entry, Streaming{});
-        raw[c] = OfMatrix::template raw<RV>(p.values, (u64)entry, p.slots, Streaming{});
+        value[c] = T::load_value(p, entry);
     }
 #pragma unroll
-    for (int c = 0; c < count; ++c) {
-        gathered[c] = OfX::template raw<RX>(p.x, (u64)column[c], p.length, ReadOnly{});
-    }
+    for (int c = 0; c < count; ++c) gathered[c] = T::load_x(p, column[c]);
 #pragma unroll
-    for (int c = 0; c < count; ++c) {
-        term[c] = matrix_number<V, Real>(p.values, raw[c]) * number_of<X, Real>(p.x, gathered[c]);
-    }
+    for (int c = 0; c < count; ++c) term[c] = T::times(p, value[c], gathered[c]);
 }
 
 // Where the terms of a row are in shared memory.
@@ -55,8 +49,8 @@ struct Terms {
     }
 };
 
-// Ends a block of even rows: as many threads a row as let all rows be summed at once, at most a warp. Returns a thread's
-// part of the dot product.
+// Ends a block of even rows: as many threads a row as let all rows be summed at once, at most a warp. Returns a
+// thread's part of the dot product.
 template <class Out, class Real, class Index>
 CPMS_DEVICE double finish_even_rows(const Product& p, const Real* terms, Index row, Index row_end, Index begin) {
     u32 threads = 1;
@@ -107,12 +101,12 @@ CPMS_DEVICE double finish_uneven_rows(const Product& p, const Real* terms, Index
 
 // Adds up a part of the long row with this number. The part that ends last adds up the sums of all parts and writes the
 // row; its part of the dot product stands where that of the row's first part would.
-template <class V, int RV, class X, int RX, class Real, class Index, class Out>
+template <class T, class Out, class Index = typename T::Index, class Real = typename T::Real>
 CPMS_DEVICE void finish_part(const Product& p, u64 number, Index begin, Index end) {
     double mine = 0.0;
     for (Index at = begin; at < end; at += block_entries) {
         Real term[entries_a_thread];
-        load_terms<V, RV, X, RX, Real, Index>(p, at, end, term);
+        load_terms<T>(p, at, end, term);
         Real sum = 0;
 #pragma unroll
         for (int c = 0; c < entries_a_thread; ++c) {
@@ -145,17 +139,18 @@ CPMS_DEVICE void finish_part(const Product& p, u64 number, Index begin, Index en
 }
 
 // The four indices of a block are its first row and the end of its rows, its first entry and the end of its entries. A
-// part of a long row has no row of its own: the first two are the number of the long row. Parts of long rows come first,
-// then blocks of uneven rows.
+// part of a long row has no row of its own: the first two are the number of the long row. Parts of long rows come
+// first, then blocks of uneven rows.
 template <class V, int RV, class X, int RX, class Real, class Index, class Out>
 CPMS_DEVICE void product_row_blocks(const Product& p) {
+    using Types = ProductTypes<V, RV, X, RX, Real, Index>;
     __shared__ Real terms[block_entries];
     const u64 at = 4 * (u64)blockIdx.x;
     const Index row = load_at<Index>(p.blocks, at), row_end = load_at<Index>(p.blocks, at + 1);
     const Index begin = load_at<Index>(p.blocks, at + 2), end = load_at<Index>(p.blocks, at + 3);
-    if (row == row_end) return finish_part<V, RV, X, RX, Real, Index, Out>(p, row, begin, end);
+    if (row == row_end) return finish_part<Types, Out>(p, row, begin, end);
     Real term[entries_a_thread];
-    if (begin < end) load_terms<V, RV, X, RX, Real, Index>(p, begin, end, term);
+    if (begin < end) load_terms<Types>(p, begin, end, term);
 #pragma unroll
     for (int c = 0; c < entries_a_thread; ++c) terms[c * block_threads + threadIdx.x] = term[c];
     __syncthreads();

@@ -8,31 +8,64 @@
 
 namespace cpms {
 
-// Fields of 8 bytes each; `PRODUCT` of cpms/backends/cuda/product/launch.py has the same in the same order.
+// Fields of 8 bytes each; `PRODUCT` of cpms/backends/cuda/product/launch.py has the same in the same order. A slot
+// holds an entry or padding. Indices in `void` arrays have 32 or 64 bits, as the kernel's Index; those of long rows 64.
 struct Product {
-    const void* starts;   // slot of each row or slice, and the end
-    const void* columns;  // of each slot
-    const u8* values;     // of each slot, as stored
-    const void* order;    // row at each place, or null where rows lie in order
-    const short* exponents;  // row's values are stored times so many powers of two; or null
+    const void* starts;       // first slot of each row or slice, and the end
+    const void* columns;      // of each slot
+    const u8* values;         // of each slot, as stored
+    const void* order;        // row at each place, or null where rows lie in order
+    const short* exponents;   // power of two with which each row's values are stored; or null
     const u8* x;
     u8* out;
-    const double* add;    // or null
-    const double* dot;    // or null
-    double* sums;         // of each block, where `dot` is not null
-    const void* blocks;   // of rows in CSR, four indices each; see row_blocks.cu
+    const double* add;        // one a row, or null
+    const double* dot;        // one a row, or null
+    double* sums;             // part of the dot product with `dot` of each block, where that is not null
+    const void* blocks;       // of rows in CSR, four indices each; see row_blocks.cu
     const void* long_rows;    // rows that are cut, or null
     const void* first_parts;  // block of the first part of each, and the end
-    double* parts;        // sum of each block that is such a part
-    const u32* bases;     // of compressed columns, where `columns` are offsets; see slices.cu
-    const u32* far;       // of each slice: 0, or where its columns begin in `far_columns`; or null
+    double* parts;            // sum of each block that is such a part
+    const u32* bases;         // of compressed columns, where `columns` are offsets; see slices.cu
+    const u32* far;           // of each slice: 0, or where its columns begin in `far_columns`; or null
     const u32* far_columns;
     double alpha, beta, factor;
     u64 slots, rows, slice_rows, length;  // length: values of x
-    u64 stride;           // from row to row in blocks of vectors
-    u32* ended;           // parts of each long row that have ended; 0 before and after a launch
-    u64 first_even;       // block in CSR behind those of uneven rows
-    u64 base_stride;      // from slice to slice in `bases`; 0 where a slice has a base for each of its columns
+    u64 stride;               // values from row to row in blocks of vectors
+    u32* ended;               // parts of each long row that have ended; 0 before and after a launch
+    u64 first_even;           // block in CSR behind those of uneven rows
+    u64 base_stride;          // from slice to slice in `bases`; 0 where a slice has a base for each of its columns
+};
+
+// What a product is made of: formats and levels of matrix and vector, the type of sums, that of column numbers, and how
+// many vectors are multiplied at a time.
+template <class V_, int RV_, class X_, int RX_, class Real_, class Index_, int N_ = 1>
+struct ProductTypes {
+    using V = V_;
+    using X = X_;
+    using Real = Real_;
+    using Index = Index_;
+    static constexpr int RV = RV_, RX = RX_, N = N_;
+    using RawV = decltype(Decode<V>::template raw<RV>((const u8*)nullptr, (u64)0, (u64)0, Streaming{}));
+    using RawX = decltype(Decode<X>::template raw<RX>((const u8*)nullptr, (u64)0, (u64)0, ReadOnly{}));
+
+    static CPMS_DEVICE RawV load_value(const Product& p, u64 slot) {
+        return Decode<V>::template raw<RV>(p.values, slot, p.slots, Streaming{});
+    }
+    static CPMS_DEVICE RawX load_x(const Product& p, u64 i) {
+        return Decode<X>::template raw<RX>(p.x, i, p.length, ReadOnly{});
+    }
+    static CPMS_DEVICE Real times(const Product& p, RawV value, RawX x) {
+        return matrix_number<V, Real>(p.values, value) * number_of<X, Real>(p.x, x);
+    }
+};
+
+// Column numbers as they are.
+template <class Index>
+struct PlainColumns {
+    const void* columns;
+    CPMS_DEVICE Index operator()(u64, u64 slot) const {
+        return load_word((const Index*)columns + slot, Streaming{});
+    }
 };
 
 template <class T>
@@ -56,7 +89,7 @@ CPMS_DEVICE double finish_row(const Product& p, u64 row, const double (&sum)[N])
     for (int j = 0; j < N; ++j) {
         Out* const to = (Out*)p.out + (N == 1 ? row : row * p.stride + j);
         double value = p.alpha * sum[j];
-        if (p.exponents) value *= value_of((u64)(1023 - p.exponents[row]) << 52);
+        if (p.exponents) value *= power_of_two(-p.exponents[row]);
         if (p.beta != 0.0) value += p.beta * (double)*to;
         if (p.add) value += p.factor * load_double(p.add + row);
         const Out stored = (Out)value;
@@ -68,39 +101,38 @@ CPMS_DEVICE double finish_row(const Product& p, u64 row, const double (&sum)[N])
 
 // Gathers x and adds the products of the first `used` values to the sums: all loads before what waits for them, so that
 // they overlap.
-template <class V, class X, int RX, class Real, class Index, int N, int Count, class Raw>
-CPMS_DEVICE void add_products(const Product& p, const Index (&column)[Count], const Raw (&raw)[Count], int used,
-                              Real (&sum)[N]) {
-    decltype(Decode<X>::template raw<RX>(p.x, 0, p.length, ReadOnly{})) gathered[Count][N];
+template <class T, int Count>
+CPMS_DEVICE void add_products(const Product& p, const typename T::Index (&column)[Count],
+                              const typename T::RawV (&value)[Count], int used, typename T::Real (&sum)[T::N]) {
+    typename T::RawX gathered[Count][T::N];
 #pragma unroll
     for (int c = 0; c < Count; ++c) {
 #pragma unroll
-        for (int j = 0; j < N; ++j) {
-            const u64 i = N == 1 ? (u64)column[c] : column[c] * p.stride + j;
-            if (c < used) gathered[c][j] = Decode<X>::template raw<RX>(p.x, i, p.length, ReadOnly{});
+        for (int j = 0; j < T::N; ++j) {
+            const u64 i = T::N == 1 ? (u64)column[c] : column[c] * p.stride + j;
+            if (c < used) gathered[c][j] = T::load_x(p, i);
         }
     }
 #pragma unroll
     for (int c = 0; c < Count; ++c) {
 #pragma unroll
-        for (int j = 0; j < N; ++j) {
-            if (c < used) sum[j] += matrix_number<V, Real>(p.values, raw[c]) * number_of<X, Real>(p.x, gathered[c][j]);
+        for (int j = 0; j < T::N; ++j) {
+            if (c < used) sum[j] += T::times(p, value[c], gathered[c][j]);
         }
     }
 }
 
-// `Count` slots of a row, `step` apart.
-template <class V, int RV, class X, int RX, class Real, class Index, int N, int Count, class Columns>
-CPMS_DEVICE void multiply(const Product& p, const Columns& columns, u64 k, u64 slot, u64 step, Real (&sum)[N]) {
-    Index column[Count];
-    decltype(Decode<V>::template raw<RV>(p.values, slot, p.slots, Streaming{})) raw[Count];
+// `Count` slots of a row from `slot` on, `step` apart; columns(k, slot) is the column of the row's k-th slot.
+template <class T, int Count, class Columns>
+CPMS_DEVICE void multiply(const Product& p, const Columns& columns, u64 k, u64 slot, u64 step,
+                          typename T::Real (&sum)[T::N]) {
+    typename T::Index column[Count];
+    typename T::RawV value[Count];
 #pragma unroll
     for (int c = 0; c < Count; ++c) column[c] = columns(k + c, slot + c * step);
 #pragma unroll
-    for (int c = 0; c < Count; ++c) {
-        raw[c] = Decode<V>::template raw<RV>(p.values, slot + c * step, p.slots, Streaming{});
-    }
-    add_products<V, X, RX>(p, column, raw, Count, sum);
+    for (int c = 0; c < Count; ++c) value[c] = T::load_value(p, slot + c * step);
+    add_products<T>(p, column, value, Count, sum);
 }
 
 template <class Real, int N>

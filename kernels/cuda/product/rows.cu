@@ -6,41 +6,32 @@
 
 namespace cpms {
 
-template <class Index>
-struct RowColumns {
-    const void* columns;
-    CPMS_DEVICE Index operator()(u64, u64 slot) const {
-        return load_word((const Index*)columns + slot, Streaming{});
-    }
-};
-
 // Every `step`-th slot from `slot` on.
-template <class V, int RV, class X, int RX, class Real, class Index, int N>
-CPMS_DEVICE void walk_row(const Product& p, u64 slot, u64 end, u64 step, Real (&sum)[N]) {
-    const RowColumns<Index> columns{p.columns};
+template <class T>
+CPMS_DEVICE void multiply_row(const Product& p, u64 slot, u64 end, u64 step, typename T::Real (&sum)[T::N]) {
+    const PlainColumns<typename T::Index> columns{p.columns};
 #pragma unroll 1
-    for (; slot + 3 * step < end; slot += 4 * step) {
-        multiply<V, RV, X, RX, Real, Index, N, 4>(p, columns, 0, slot, step, sum);
-    }
+    for (; slot + 3 * step < end; slot += 4 * step) multiply<T, 4>(p, columns, 0, slot, step, sum);
     if (slot + step < end) {
-        multiply<V, RV, X, RX, Real, Index, N, 2>(p, columns, 0, slot, step, sum);
+        multiply<T, 2>(p, columns, 0, slot, step, sum);
         slot += 2 * step;
     }
-    if (slot < end) multiply<V, RV, X, RX, Real, Index, N, 1>(p, columns, 0, slot, step, sum);
+    if (slot < end) multiply<T, 1>(p, columns, 0, slot, step, sum);
 }
 
+// A thread outside the matrix has no slots, but takes part in the warp's exchange.
 template <int Threads, class V, int RV, class X, int RX, class Real, class Index, class Out, int N>
 CPMS_DEVICE void product_rows(const Product& p) {
     const u64 row = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / Threads;
     const u32 lane = threadIdx.x % Threads;
+    const bool is_row = row < p.rows;
     u64 begin = 0, end = 0;
-    if (row < p.rows) {
+    if (is_row) {
         begin = load_at<Index>(p.starts, row);
         end = load_at<Index>(p.starts, row + 1);
     }
-    const bool mine = row < p.rows;
     Real sum[N] = {};
-    if (mine) walk_row<V, RV, X, RX, Real, Index, N>(p, begin + lane, end, Threads, sum);
+    if (is_row) multiply_row<ProductTypes<V, RV, X, RX, Real, Index, N>>(p, begin + lane, end, Threads, sum);
     double wide[N];
     widen(sum, wide);
 #pragma unroll
@@ -49,7 +40,7 @@ CPMS_DEVICE void product_rows(const Product& p) {
         for (int j = 0; j < N; ++j) wide[j] += __shfl_xor_sync(all_lanes, wide[j], distance);
     }
     double dotted = 0.0;
-    if (mine && lane == 0) dotted = finish_row<Out>(p, row, wide);
+    if (is_row && lane == 0) dotted = finish_row<Out>(p, row, wide);
     if (p.dot) write_block_sum(dotted, p.sums, blockIdx.x);
 }
 

@@ -11,24 +11,6 @@
 
 namespace cpms {
 
-// Column numbers as they are.
-template <class Index>
-struct PlainColumns {
-    const void* columns;
-    CPMS_DEVICE Index operator()(u64, u64 slot) const {
-        return load_word((const Index*)columns + slot, Streaming{});
-    }
-};
-
-template <int Bits>
-struct OffsetType {
-    using Type = u8;
-};
-template <>
-struct OffsetType<16> {
-    using Type = u16;
-};
-
 // Compressed: a base for the 32 slots of column k of a slice, and an offset for each slot; see
 // cpms/sparse/compressed_indices.py.
 template <class Offset>
@@ -40,38 +22,29 @@ struct OffsetColumns {
     }
 };
 
-template <class V, int RV, class X, int RX, class Real, class Index, int N, int Count, int Width, class Columns>
-CPMS_DEVICE void multiply_width(const Product& p, const Columns& columns, u64 slot, u64 step, Real (&sum)[N]) {
-#pragma unroll
-    for (int k = 0; k + Count <= Width; k += Count) {
-        multiply<V, RV, X, RX, Real, Index, N, Count>(p, columns, k, slot + k * step, step, sum);
-    }
-    constexpr int rest = Width % Count;
-    if constexpr (rest > 0) {
-        multiply<V, RV, X, RX, Real, Index, N, rest>(p, columns, Width - rest, slot + (Width - rest) * step, step, sum);
-    }
-}
-
-template <class V, int RV, class X, int RX, class Real, class Index, int N, int Count, class Columns>
+// Columns `k` to `width` - 1 of a row, `Count` at a time, then half as many, and so on.
+template <class T, int Count, class Columns>
 CPMS_DEVICE void multiply_up_to(const Product& p, const Columns& columns, u64 k, u64 width, u64 slot, u64 step,
-                                Real (&sum)[N]) {
-    for (; k + Count <= width; k += Count) {
-        multiply<V, RV, X, RX, Real, Index, N, Count>(p, columns, k, slot + k * step, step, sum);
-    }
-    if constexpr (Count > 1) {
-        multiply_up_to<V, RV, X, RX, Real, Index, N, Count / 2>(p, columns, k, width, slot, step, sum);
-    }
+                                typename T::Real (&sum)[T::N]) {
+    for (; k + Count <= width; k += Count) multiply<T, Count>(p, columns, k, slot + k * step, step, sum);
+    if constexpr (Count > 1) multiply_up_to<T, Count / 2>(p, columns, k, width, slot, step, sum);
 }
 
-template <int Width, class V, int RV, class X, int RX, class Real, class Index, int N, class Columns>
+template <class T, int Width, class Columns>
 CPMS_DEVICE void multiply_slice(const Product& p, const Columns& columns, u64 slot, u64 width, u64 step,
-                                Real (&sum)[N]) {
+                                typename T::Real (&sum)[T::N]) {
     if constexpr (Width > 0) {
         constexpr int batches = (Width + 8) / 9;  // nearly equal, of nine loads in flight at most
-        constexpr int count = (Width + batches - 1) / batches;
-        multiply_width<V, RV, X, RX, Real, Index, N, count, Width>(p, columns, slot, step, sum);
+        constexpr int count = (Width + batches - 1) / batches, rest = Width % count;
+#pragma unroll
+        for (int k = 0; k + count <= Width; k += count) {
+            multiply<T, count>(p, columns, k, slot + k * step, step, sum);
+        }
+        if constexpr (rest > 0) {
+            multiply<T, rest>(p, columns, Width - rest, slot + (Width - rest) * step, step, sum);
+        }
     } else {
-        multiply_up_to<V, RV, X, RX, Real, Index, N, 8>(p, columns, 0, width, slot, step, sum);
+        multiply_up_to<T, 8>(p, columns, 0, width, slot, step, sum);
     }
 }
 
@@ -86,8 +59,8 @@ CPMS_DEVICE const u32* bases_of(const Product& p, u64 slice, u64 begin) {
 // compressed where OffsetBits is not 0, and lie in groups where Group is not 1; Far says that some slices have them in
 // full. C is 32 for slices of so many rows, 0 for one of all rows. A thread has the row at a place, in the order in
 // which rows are stored; without groups entry k of its row is k * step slots after its first slot.
-template <int C, int Width, int OffsetBits, bool Far, int Group, class V, int RV, class X, int RX, class Real, class Index,
-          class Out, int N>
+template <int C, int Width, int OffsetBits, bool Far, int Group, class V, int RV, class X, int RX, class Real,
+          class Index, class Out, int N>
 CPMS_DEVICE void product_slices(const Product& p) {
     using Types = ProductTypes<V, RV, X, RX, Real, Index, N>;
     const Index place = (Index)blockIdx.x * blockDim.x + threadIdx.x;  // its width saves registers
@@ -105,10 +78,10 @@ CPMS_DEVICE void product_slices(const Product& p) {
                 multiply_grouped_slice<Types, Width, Group, 0>(p, p.columns, nullptr, width, begin, lane, sum);
             } else {
                 const PlainColumns<Index> columns{p.columns};
-                multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
+                multiply_slice<Types, Width>(p, columns, slot, width, step, sum);
             }
         } else {
-            using Offset = typename OffsetType<OffsetBits>::Type;
+            using Offset = typename WordOf<OffsetBits>::Type;
             // A slice whose columns are too far apart for offsets has them in full, at 32 (far - 1) of far_columns.
             // Its sums by offsets are computed, too, and discarded: no slice then waits for `far`.
             u32 far = 0;
@@ -118,7 +91,7 @@ CPMS_DEVICE void product_slices(const Product& p) {
                 multiply_grouped_slice<Types, Width, Group, OffsetBits>(p, p.columns, bases, width, begin, lane, sum);
             } else {
                 const OffsetColumns<Offset> columns{bases, (const Offset*)p.columns};
-                multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
+                multiply_slice<Types, Width>(p, columns, slot, width, step, sum);
             }
             if (Far && far != 0) {  // the same for all of a warp
                 // Less `begin`, since a slot of the whole matrix is added.
@@ -129,7 +102,7 @@ CPMS_DEVICE void product_slices(const Product& p) {
                     multiply_grouped_slice<Types, 0, Group, 0>(p, in_full, nullptr, width, begin, lane, sum);
                 } else {
                     const PlainColumns<u32> columns{in_full};
-                    multiply_slice<0, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
+                    multiply_slice<Types, 0>(p, columns, slot, width, step, sum);
                 }
             }
         }

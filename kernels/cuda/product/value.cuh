@@ -128,7 +128,7 @@ struct Widening<PackedFloat<E, M, rounding>> {
     static CPMS_DEVICE double value(u32 raw) {
         constexpr u32 kept = 0x80000000u | ((1u << (20 + E)) - 1);
         const u32 high = (u32)((int)(raw << (31 - E - M)) >> (11 - E)) & kept;
-        return value_of((u64)high << 32) * value_of((u64)(1023 + 1023 - ((1 << (E - 1)) - 1)) << 52);
+        return value_of((u64)high << 32) * power_of_two(1023 - ((1 << (E - 1)) - 1));
     }
 };
 
@@ -143,17 +143,20 @@ CPMS_DEVICE Real in_type(Value value) {
     }
 }
 
+// The number of a matrix, finite, that `raw` holds.
 template <class F, class Real, class Raw>
 CPMS_DEVICE Real matrix_number(const u8* array, Raw raw) {
     if constexpr (sizeof(Real) == 8 && Widening<F>::fits) return Widening<F>::value(raw);
     return in_type<Real>(DecodeFinite<F>::value(array, raw));
 }
 
+// The number of a vector that `raw` holds.
 template <class F, class Real, class Raw>
 CPMS_DEVICE Real number_of(const u8* array, Raw raw) {
     return in_type<Real>(Decode<F>::value(array, raw));
 }
 
+// Number i of a vector of n.
 template <class F, int R, class Real, class Policy>
 CPMS_DEVICE Real number(const u8* array, u64 i, u64 n, Policy policy) {
     return number_of<F, Real>(array, Decode<F>::template raw<R>(array, i, n, policy));

@@ -22,12 +22,13 @@ CPMS_DEVICE void vector_dots(const VectorBlock& b) {
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < b.length; i += (u64)gridDim.x * blockDim.x) {
         const double w = (double)((const Real*)b.w)[i];
 #pragma unroll
-        for (int j = 0; j < block_vectors; ++j) sum[j] += w * number<V, R, double>(b.vector[j], i, b.length, ReadOnly{});
+        for (int j = 0; j < block_vectors; ++j) {
+            sum[j] += w * number<V, R, double>(b.vector[j], i, b.length, ReadOnly{});
+        }
     }
 #pragma unroll
     for (int j = 0; j < block_vectors; ++j) {
         write_block_sum(b.factor[j] * sum[j], b.sums, (u64)blockIdx.x * block_vectors + j);
-        __syncthreads();
     }
 }
 

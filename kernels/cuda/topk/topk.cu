@@ -48,6 +48,7 @@ struct Selection {
         if (threadIdx.x == 0) {
             count = 0;
             const u64 reached = ThresholdCode<Key>::of(best.at(k - 1));
+            // Either of `seen` will do: an old one costs an atomic operation that changes nothing.
             if (reached > seen[0]) atomicMax(grid.threshold, reached);
         }
         __syncthreads();
@@ -258,10 +259,12 @@ CPMS_DEVICE void topk(const Real* values, u32 count, const Tiles& tiles, u32 k, 
 
 }  // namespace cpms
 
-#define CPMS_TOPK(NAME, REAL, KEY, K)                                                                            \
+// `tiles` is passed on by reference; __grid_constant__ keeps the compiler from copying it to local memory for that.
+#define CPMS_TOPK(NAME, REAL, K)                                                                                 \
     CPMS_KERNEL(256, 4) NAME(const REAL* values, unsigned count, const __grid_constant__ cpms::Tiles tiles,      \
-                             unsigned k, KEY* keys, unsigned* places, unsigned long long* threshold,             \
-                             unsigned* blocks_done, REAL* top, long long* top_places) {                          \
+                             unsigned k, cpms::Order<REAL>::Key* keys, unsigned* places,                         \
+                             unsigned long long* threshold, unsigned* blocks_done, REAL* top,                    \
+                             long long* top_places) {                                                            \
         cpms::topk<REAL, K>(values, count, tiles, k, keys, places, cpms::GridState{threshold, blocks_done}, top, \
                             top_places);                                                                         \
     }

@@ -101,7 +101,6 @@ class DeviceRecomputation(Recomputation):
         given = ranks, self._degree, self._nodes, self._mass, self._contributions, self._dangling
         backend.run(_SCALE, blocks, given)
         self._long_rows.sum(self._sources, self._contributions)
-        own = np.uint32((self._sink.size > 1) | (self._teleport.size > 1) << 1)
         rows = pack(
             ROWS_TO_CERTIFY,
             indptr=self._indptr,
@@ -110,7 +109,8 @@ class DeviceRecomputation(Recomputation):
             teleport=self._teleport,
             damping=self.problem.damping,
             nodes=self._nodes,
-            own=own,
+            sink_stride=self._sink.size > 1,
+            teleport_stride=self._teleport.size > 1,
         )
         vectors = ranks, self._contributions, self._dangling, np.uint32(blocks), self._partials
         backend.run(self._rows, self._row_blocks, (rows, *self._long_rows.arguments, *vectors))

@@ -156,10 +156,9 @@ def topk(real: str, size: int) -> Variant:
     Examples
     --------
     >>> topk("float32", 16).instance
-    'CPMS_TOPK(topk__float32__16, float, unsigned, 16)'
+    'CPMS_TOPK(topk__float32__16, float, 16)'
     """
-    cpp = {"float64": ("double", "unsigned long long"), "float32": ("float", "unsigned")}[real]
-    return Variant("topk", (real, f"{size}"), (*cpp, f"{size}"))
+    return Variant("topk", (real, f"{size}"), ({"float64": "double", "float32": "float"}[real], f"{size}"))
 
 
 TOPK_SIZES = (16, 32, 64, 128, 256, 512, 1024)

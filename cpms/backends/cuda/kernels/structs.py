@@ -172,7 +172,7 @@ ROWS_TO_CERTIFY = _layout(
     "certificate/residual.cu",
     (POINTER, "indptr sources sink teleport"),
     (F64, "damping"),
-    (U32, "nodes own"),
+    (U32, "nodes sink_stride teleport_stride"),
 )
 LONG_ROWS = _layout("LongRows", "certificate/residual.cu", (POINTER, "rows first_pieces"), (U32, "count shortest"))
 
