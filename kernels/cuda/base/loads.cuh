@@ -89,7 +89,16 @@ CPMS_DEVICE void prefetch_l2(const void* at) {
 #endif
 }
 
-CPMS_DEVICE double load_double(const double* at) { return value_of(load_word((const u64*)at, ReadOnly{})); }
+// The float64 that the bits of a native float64 or float32 stand for, and its load.
+template <class Real>
+CPMS_DEVICE double native_value(u64 bits) {
+    return sizeof(Real) == 8 ? value_of(bits) : (double)single_of((u32)bits);
+}
+template <class Real, class Policy>
+CPMS_DEVICE double load_native(const Real* at, Policy policy) {
+    return native_value<Real>(load_word((const typename WordOf<8 * sizeof(Real)>::Type*)at, policy));
+}
+CPMS_DEVICE double load_double(const double* at) { return load_native(at, ReadOnly{}); }
 
 template <int Bytes, class Policy>
 CPMS_DEVICE Run<Bytes> load_run_bytes(const u8* at, Policy policy) {

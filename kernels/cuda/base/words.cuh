@@ -23,10 +23,14 @@ using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
 
-// The unsigned integer of 8, 16 or 32 bits.
+// The unsigned integer of 8, 16, 32 or 64 bits.
 template <int Bits>
 struct WordOf {
     using Type = u32;
+};
+template <>
+struct WordOf<64> {
+    using Type = u64;
 };
 template <>
 struct WordOf<16> {

@@ -21,7 +21,7 @@ struct Sweep {
     double* square;           // receives r.r of this pass
     double* partials;
     u32* counter;
-    double keep;
+    double keep;              // coefficients of the step, as above
     double turn;
     u64 length;               // values
     u64 padded;               // of s, to whole blocks of 32

@@ -4,7 +4,7 @@
 // carries out the rows in which it begins and ends, and `coo_carry_out` adds these partial sums in their order. No
 // two tasks write one place, and sums do not depend on which task ends first.
 #pragma once
-#include "base/native_load.cuh"
+#include "base/loads.cuh"
 #include "base/tile_layout.cuh"
 
 namespace cpms {

@@ -2,7 +2,7 @@
 // reads its vectors once.
 #pragma once
 #include "base/last_block_reduce.cuh"
-#include "base/native_load.cuh"
+#include "base/loads.cuh"
 
 namespace cpms {
 

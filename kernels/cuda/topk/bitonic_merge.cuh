@@ -13,6 +13,7 @@ struct Order;
 template <>
 struct Order<double> {
     using Key = u64;
+    static constexpr Key sign = 1ull << 63, infinity = 0x7FFull << 52;
     static CPMS_DEVICE Key bits(double value) { return bits_of(value); }
     static CPMS_DEVICE double value(Key bits) { return value_of(bits); }
 };
@@ -20,6 +21,7 @@ struct Order<double> {
 template <>
 struct Order<float> {
     using Key = u32;
+    static constexpr Key sign = 1u << 31, infinity = 0xFFu << 23;
     static CPMS_DEVICE Key bits(float value) { return bits_of_single(value); }
     static CPMS_DEVICE float value(Key bits) { return single_of(bits); }
 };
@@ -30,17 +32,15 @@ constexpr u32 no_place = 0xFFFFFFFFu;
 template <class Real, class Key = typename Order<Real>::Key>
 CPMS_DEVICE Key key_of(Real value) {
     // By bits alone, since CuPy compiles with flush-to-zero for float32.
-    constexpr Key sign = (Key)1 << (8 * sizeof(Key) - 1);
-    constexpr Key infinity = sizeof(Key) == 8 ? (Key)(0x7FFull << 52) : (Key)(0xFFu << 23);
+    constexpr Key sign = Order<Real>::sign;
     const Key bits = Order<Real>::bits(value), size = bits & ~sign;
-    return size > infinity ? (Key)nothing : bits & sign && size ? ~bits : size | sign;
+    return size > Order<Real>::infinity ? (Key)nothing : bits & sign && size ? ~bits : size | sign;
 }
 
 // The least number whose key is at least `key`, which is not `nothing`; NaN if there is none.
 template <class Real, class Key = typename Order<Real>::Key>
 CPMS_DEVICE Real least_number(Key key) {
-    const Key sign = (Key)1 << (8 * sizeof(Key) - 1);
-    const Key lowest = key_of(-Order<Real>::value(sizeof(Key) == 8 ? (Key)(0x7FFull << 52) : (Key)(0xFFu << 23)));
+    constexpr Key sign = Order<Real>::sign, lowest = ~(sign | Order<Real>::infinity);  // key of -infinity
     const Key kept = key < lowest ? lowest : key;
     return Order<Real>::value(kept & sign ? kept ^ sign : ~kept);
 }
