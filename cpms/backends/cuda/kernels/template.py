@@ -13,137 +13,64 @@ from cpms.backends.cuda.kernels import source
 from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE, Shape
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
 
-_FILES = {
-    "spmv_csr_thread": "spmv/csr_thread_per_row.cu",
-    "spmv_csr_balanced": "spmv/csr_balanced.cu",
-    "spmv_ell": "spmv/ell.cu",
-    "difference": "spmv/norms.cu",
-    "selected_sum": "spmv/norms.cu",
-    "plain_norm": "spmv/norms.cu",
-    "scale": "convert/scale.cu",
-    "encode": "convert/convert.cu",
-    "decode": "convert/convert.cu",
-    "convert_tiles": "convert/convert.cu",
-    "convert_spans": "convert/convert.cu",
-    "round_values": "convert/round.cu",
-    "round_groups": "convert/round.cu",
-    "largest_size": "convert/round.cu",
-    "save_first": "convert/permute_cycles.cu",
-    "permute_cycles": "convert/permute_cycles.cu",
-    "gather": "convert/gather.cu",
-    "pack": "multi_gpu/pack.cu",
-    "remote_store": "multi_gpu/remote_store.cu",
-    "pack_edges": "preprocess/edge_list.cu",
-    "narrow": "preprocess/edge_list.cu",
-    "find_rows": "preprocess/edge_list.cu",
-    "unpack_sources": "preprocess/edge_list.cu",
-    "find_edges": "preprocess/edge_updates.cu",
-    "shift_rows": "preprocess/edge_updates.cu",
-    "merge_edges": "preprocess/edge_updates.cu",
-    "certify_mass": "certificate/residual.cu",
-    "certify_scale": "certificate/residual.cu",
-    "certify_long_rows": "certificate/residual.cu",
-    "certify_pieces": "certificate/residual.cu",
-    "certify_rows": "certificate/residual.cu",
-    "certify_norms": "certificate/residual.cu",
-    "place_entries": "preprocess/padded_csr.cu",
-    "flag_row_ends": "preprocess/padded_csr.cu",
-    "count_row_ends": "preprocess/padded_csr.cu",
-    "count_lines": "preprocess/padded_csr.cu",
-    "count_sources": "preprocess/padded_csr.cu",
-    "place_columns": "preprocess/padded_csr.cu",
-    "fill_values": "preprocess/padded_csr.cu",
-    "count_empty_rows": "preprocess/equal_ranges.cu",
-    "place_row_starts": "preprocess/equal_ranges.cu",
-    "fill_tiles": "preprocess/equal_ranges.cu",
-    "split_tiles": "preprocess/equal_ranges.cu",
-    "describe_ranges": "preprocess/equal_ranges.cu",
-    "trim_upstream": "preprocess/trimming.cu",
-    "trim_downstream": "preprocess/trimming.cu",
-    "hash_targets": "preprocess/lumping.cu",
-    "move_entries": "preprocess/lumping.cu",
-    "convergence_estimate": "preprocess/convergence_estimate.cu",
-    "solve_upstream": "preprocess/level_solve.cu",
-    "solve_downstream": "preprocess/level_solve.cu",
-    "fill_uniform": "convert/contributions.cu",
-    "degree_bytes": "convert/contributions.cu",
-    "to_contributions": "convert/contributions.cu",
-    "from_contributions": "convert/contributions.cu",
-    "persistent_refine": "pagerank/persistent_refine.cu",
-    "persistent_refine_in_cache": "pagerank/persistent_refine.cu",
-    "persistent_refine_hub_cache": "pagerank/persistent_refine.cu",
-    "persistent_refine_tiled_gather": "pagerank/persistent_refine.cu",
-    "persistent_refine_inner_blocked": "pagerank/persistent_refine.cu",
-    "persistent_refine_blocked": "pagerank/persistent_refine.cu",
-    "error_feedback": "pagerank/persistent_refine.cu",
-    "error_feedback_hub_cache": "pagerank/persistent_refine.cu",
-    "error_feedback_inner_blocked": "pagerank/persistent_refine.cu",
-    "error_feedback_blocked": "pagerank/persistent_refine.cu",
-    "persistent_power": "pagerank/persistent_power.cu",
-    "persistent_power_in_cache": "pagerank/persistent_power.cu",
-    "persistent_power_hub_cache": "pagerank/persistent_power.cu",
-    "persistent_power_blocked": "pagerank/persistent_power.cu",
-    "affine": "convert/affine.cu",
-    "coo_product": "spmv/coo.cu",
-    "coo_carry_out": "spmv/coo.cu",
-    "coo_atomic": "spmv/coo.cu",
-    "coo_epilogue": "spmv/coo.cu",
-    "coo_dangling": "spmv/coo_sums.cu",
-    "coo_distance": "spmv/coo_sums.cu",
-    "reduce_by_key": "spmv/reduce_by_key.cu",
-    "key_dangling": "spmv/reduce_by_key.cu",
-    "key_distance": "spmv/reduce_by_key.cu",
-    "topk": "topk/topk.cu",
-    "batch_residual_sweep": "batch/residual_sweep.cu",
-    "batch_inner_sweep": "batch/inner_sweep.cu",
-    "batch_quantise": "batch/inner_sweep.cu",
-    "batch_row_sums": "batch/residual_sweep.cu",
-    "batch_first_sweep": "batch/residual_sweep.cu",
-    "batch_correct": "batch/residual_sweep.cu",
-    "batch_downstream": "batch/residual_sweep.cu",
-    "batch_scores": "batch/residual_sweep.cu",
-    "batch_reduce": "batch/residual_sweep.cu",
-    "batch_advance": "batch/inner_sweep.cu",
-    "batch_products": "batch/anderson.cu",
-    "batch_combine": "batch/anderson.cu",
-    "batch_apply_history": "batch/anderson.cu",
-    "batch_after_combine": "batch/anderson.cu",
-    "rank_correct": "multi_gpu/rank_sweep.cu",
-    "rank_residual_sweep": "multi_gpu/rank_sweep.cu",
-    "rank_quantise": "multi_gpu/rank_sweep.cu",
-    "rank_inner_sweep": "multi_gpu/rank_sweep.cu",
-    "rank_products": "multi_gpu/rank_sweep.cu",
-    "rank_combine": "multi_gpu/rank_sweep.cu",
-    "rank_power": "pagerank/persistent_power.cu",
-    "rank_power_blocked": "pagerank/persistent_power.cu",
-    "rank_refine": "pagerank/persistent_refine.cu",
-    "rank_refine_tiled_gather": "pagerank/persistent_refine.cu",
-    "rank_refine_inner_blocked": "pagerank/persistent_refine.cu",
-    "rank_refine_blocked": "pagerank/persistent_refine.cu",
-    "rank_feedback": "pagerank/persistent_refine.cu",
-    "rank_feedback_inner_blocked": "pagerank/persistent_refine.cu",
-    "rank_feedback_blocked": "pagerank/persistent_refine.cu",
-    "product_slices": "product/slices.cu",
-    "product_rows": "product/rows.cu",
-    "product_row_blocks": "product/row_blocks.cu",
-    "encode_blocks": "product/block_float.cu",
-    "decode_blocks": "product/block_float.cu",
-    "vector_dots": "product/vectors.cu",
-    "vector_combine": "product/vectors.cu",
-    "vector_update": "product/vectors.cu",
-    "cg_patterns": "krylov/cg.cu",
-    "cg_curvature": "krylov/cg.cu",
-    "cg_applied": "krylov/cg.cu",
-    "cg_update": "krylov/cg.cu",
-    "cg_direction": "krylov/cg.cu",
-    "cg_solution": "krylov/cg.cu",
-    "cg_load": "krylov/cg.cu",
-    "sweep_pass": "krylov/sweeps.cu",
-    "arnoldi_dots": "krylov/arnoldi.cu",
-    "arnoldi_parts": "krylov/arnoldi.cu",
-    "arnoldi_combine": "krylov/arnoldi.cu",
-    "arnoldi_store": "krylov/arnoldi.cu",
+_KERNELS = {
+    "spmv/csr_thread_per_row.cu": "spmv_csr_thread",
+    "spmv/csr_balanced.cu": "spmv_csr_balanced",
+    "spmv/ell.cu": "spmv_ell",
+    "spmv/norms.cu": "difference selected_sum plain_norm",
+    "convert/scale.cu": "scale",
+    "convert/convert.cu": "encode decode convert_tiles convert_spans",
+    "convert/round.cu": "round_values round_groups largest_size",
+    "convert/permute_cycles.cu": "save_first permute_cycles",
+    "convert/gather.cu": "gather",
+    "multi_gpu/pack.cu": "pack",
+    "multi_gpu/remote_store.cu": "remote_store",
+    "preprocess/edge_list.cu": "pack_edges narrow find_rows unpack_sources",
+    "preprocess/edge_updates.cu": "find_edges shift_rows merge_edges",
+    "certificate/residual.cu": "certify_mass certify_scale certify_long_rows certify_pieces certify_rows certify_norms",
+    "preprocess/padded_csr.cu": (
+        "place_entries flag_row_ends count_row_ends count_lines count_sources place_columns fill_values"
+    ),
+    "preprocess/equal_ranges.cu": "count_empty_rows place_row_starts fill_tiles split_tiles describe_ranges",
+    "preprocess/trimming.cu": "trim_upstream trim_downstream",
+    "preprocess/lumping.cu": "hash_targets move_entries",
+    "preprocess/convergence_estimate.cu": "convergence_estimate",
+    "preprocess/level_solve.cu": "solve_upstream solve_downstream",
+    "convert/contributions.cu": "fill_uniform degree_bytes to_contributions from_contributions",
+    "pagerank/persistent_refine.cu": (
+        "persistent_refine persistent_refine_in_cache persistent_refine_hub_cache persistent_refine_tiled_gather "
+        "persistent_refine_inner_blocked persistent_refine_blocked error_feedback error_feedback_hub_cache "
+        "error_feedback_inner_blocked error_feedback_blocked rank_refine rank_refine_tiled_gather "
+        "rank_refine_inner_blocked rank_refine_blocked rank_feedback rank_feedback_inner_blocked rank_feedback_blocked"
+    ),
+    "pagerank/persistent_power.cu": (
+        "persistent_power persistent_power_in_cache persistent_power_hub_cache persistent_power_blocked rank_power "
+        "rank_power_blocked"
+    ),
+    "convert/affine.cu": "affine",
+    "spmv/coo.cu": "coo_product coo_carry_out coo_atomic coo_epilogue",
+    "spmv/coo_sums.cu": "coo_dangling coo_distance",
+    "spmv/reduce_by_key.cu": "reduce_by_key key_dangling key_distance",
+    "topk/topk.cu": "topk",
+    "batch/residual_sweep.cu": (
+        "batch_residual_sweep batch_row_sums batch_first_sweep batch_correct batch_downstream batch_scores batch_reduce"
+    ),
+    "batch/inner_sweep.cu": "batch_inner_sweep batch_quantise batch_advance",
+    "batch/anderson.cu": "batch_products batch_combine batch_apply_history batch_after_combine",
+    "multi_gpu/rank_sweep.cu": (
+        "rank_correct rank_residual_sweep rank_quantise rank_inner_sweep rank_products rank_combine"
+    ),
+    "product/slices.cu": "product_slices",
+    "product/rows.cu": "product_rows",
+    "product/row_blocks.cu": "product_row_blocks",
+    "product/block_float.cu": "encode_blocks decode_blocks",
+    "product/vectors.cu": "vector_dots vector_combine vector_update",
+    "krylov/cg.cu": "cg_patterns cg_curvature cg_applied cg_update cg_direction cg_solution cg_load",
+    "krylov/sweeps.cu": "sweep_pass",
+    "krylov/arnoldi.cu": "arnoldi_dots arnoldi_parts arnoldi_combine arnoldi_store",
 }
+"""The kernels of each file, whose macros have their names."""
+_FILES = {kernel: file for file, kernels in _KERNELS.items() for kernel in kernels.split()}
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values: the entries of a tile."""
 
@@ -260,23 +187,13 @@ def _coded(storage: Format) -> tuple[str, str]:
     return "_".join((name, *parts)), f"cpms::CodedFormat<cpms::{name}, {', '.join(parts)}>"
 
 
-PADDED_CSR = tuple(
-    map(
-        Variant,
-        (
-            "place_entries",
-            "flag_row_ends",
-            "count_row_ends",
-            "count_lines",
-            "count_sources",
-            "place_columns",
-            "fill_values",
-        ),
-    )
-)
-EQUAL_RANGES = tuple(
-    map(Variant, ("count_empty_rows", "place_row_starts", "fill_tiles", "split_tiles", "describe_ranges"))
-)
+def _kernels(file: str) -> tuple[Variant, ...]:
+    """Return the kernels of a file without template arguments."""
+    return tuple(map(Variant, _KERNELS[file].split()))
+
+
+PADDED_CSR = _kernels("preprocess/padded_csr.cu")
+EQUAL_RANGES = _kernels("preprocess/equal_ranges.cu")
 """The kernels that build an arrangement of equal shares."""
 PACKS_OF_EDGES = {
     name: Variant("pack_edges", (name,), (c_name,))
@@ -285,7 +202,7 @@ PACKS_OF_EDGES = {
 """The kernels that make keys of edges, by the type of ids."""
 ROWS_OF_EDGES = tuple(map(Variant, ("find_rows", "unpack_sources", "narrow")))
 """The kernels that make rows of sorted keys."""
-EDGE_UPDATES = tuple(map(Variant, ("find_edges", "shift_rows", "merge_edges")))
+EDGE_UPDATES = _kernels("preprocess/edge_updates.cu")
 """The kernels that merge changes into rows."""
 CERTIFIED_ROWS = {lanes: Variant("certify_rows", (str(lanes),), (str(lanes),)) for lanes in (1, 4, 8, 32)}
 """The kernels that recompute residuals, by the lanes that sum a row together."""
@@ -301,10 +218,10 @@ PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather 
 """The kernels that pack a rank's halo values for sending, by the bits of a value."""
 REMOTE_STORES = {bits: Variant("remote_store", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """The kernels that store a rank's halo values in the memory of others, by the bits of a value."""
-TRIMMING = tuple(map(Variant, ("trim_upstream", "trim_downstream")))
-LUMPING = tuple(map(Variant, ("hash_targets", "move_entries")))
+TRIMMING = _kernels("preprocess/trimming.cu")
+LUMPING = _kernels("preprocess/lumping.cu")
 CONVERGENCE_ESTIMATE = Variant("convergence_estimate")
-LEVEL_SOLVE = tuple(map(Variant, ("solve_upstream", "solve_downstream")))
+LEVEL_SOLVE = _kernels("preprocess/level_solve.cu")
 CONTRIBUTIONS = tuple(map(Variant, ("to_contributions", "from_contributions", "fill_uniform", "degree_bytes")))
 """Conversions between the iterate and its contributions x / out-degree, and between the orders of nodes."""
 CYCLE_PERMUTATION = tuple(map(Variant, ("save_first", "permute_cycles")))
