@@ -49,18 +49,19 @@ CPMS_DEVICE void batch_products(const BatchNodes& nodes, const BatchLimits& limi
 
 // Weights of each query's history vectors in the correction and in the next residual, and the scale of the latter.
 // One warp a query. A query for which the combination is not worthwhile has none in the rest of the outer step.
-CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns& columns, int top,
-                               const BatchLimits& limits, float* options, const BatchHistory& history,
-                               double* weights) {
+CPMS_KERNEL(256) batch_combine(const double* partials, u32 blocks, u32 stride, u32 used, int top, double* limits_of,
+                               float* options, double* history_of, double* weights) {
     __shared__ double found_by[block_warps][product_count], g_by[block_warps][anderson_depth];
-    const u32 column = blockIdx.x * block_warps + threadIdx.x / 32, lane = threadIdx.x % 32, stride = columns.stride;
-    if (column >= columns.used) return;
+    const u32 column = blockIdx.x * block_warps + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (column >= used) return;
+    const BatchLimits limits{limits_of, stride};
+    const BatchHistory history{history_of, stride};
     double* const products_found = found_by[threadIdx.x / 32];
     double* const g = g_by[threadIdx.x / 32];
     bool combines = limits.combines(column);
     if (combines) {
         for (u32 q = 0; q < product_count; ++q) {
-            const double total = reduce_partials(partials, q * columns.used + column, blocks, false);
+            const double total = reduce_partials(partials, q * used + column, blocks, false);
             if (lane == 0) products_found[q] = total;
         }
         __syncwarp();
@@ -161,15 +162,15 @@ CPMS_DEVICE void batch_apply_history(const BatchNodes& nodes, const BatchLimits&
 }
 
 // Sets each query's options for the sweep after a combination. One warp a query.
-CPMS_DEVICE void batch_after_combine(const double* partials, u32 blocks, const Columns& columns, double damping,
-                                     double spread, const BatchLimits& limits, float* options,
-                                     const BatchHistory& history) {
+CPMS_KERNEL(256) batch_after_combine(const double* partials, u32 blocks, u32 stride, u32 used, double damping,
+                                     double spread, double* limits, float* options, double* history_of) {
     const u32 column = blockIdx.x * block_warps + threadIdx.x / 32;
-    if (column >= columns.used || limits.has_ended(column)) return;
+    if (column >= used || BatchLimits{limits, stride}.has_ended(column)) return;
+    const BatchHistory history{history_of, stride};
     const double mass = history.mass(0, column) + reduce_partials(partials, column, blocks, false);
     if (threadIdx.x % 32) return;
     history.mass(0, column) = mass;
-    set_inner_options(options, columns.stride, column, damping * history.unscale(0, column), damping * mass, spread);
+    set_inner_options(options, stride, column, damping * history.unscale(0, column), damping * mass, spread);
 }
 
 }  // namespace cpms
@@ -181,23 +182,10 @@ CPMS_DEVICE void batch_after_combine(const double* partials, u32 blocks, const C
                                           cpms::BatchHistory{history, nodes.columns.stride}, sent,           \
                                           vector_bytes, partials);                                           \
     }
-#define CPMS_BATCH_COMBINE(NAME)                                                                            \
-    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, int top, \
-                          double* limits, float* options, double* history, double* weights) {               \
-        cpms::batch_combine(partials, blocks, cpms::Columns{stride, used}, top,                             \
-                            cpms::BatchLimits{limits, stride}, options, cpms::BatchHistory{history, stride}, \
-                            weights);                                                                       \
-    }
 #define CPMS_BATCH_APPLY_HISTORY(NAME, ...)                                                                          \
     CPMS_KERNEL(512, 1) NAME(const cpms::BatchNodes nodes, double* limits, const double* weights,                    \
                              unsigned last, unsigned char* sent, unsigned long long vector_bytes, float* correction, \
                              double* partials) {                                                                     \
         cpms::batch_apply_history<__VA_ARGS__>(nodes, cpms::BatchLimits{limits, nodes.columns.stride}, weights,      \
                                                last, sent, vector_bytes, correction, partials);                      \
-    }
-#define CPMS_BATCH_AFTER_COMBINE(NAME)                                                                                \
-    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping,    \
-                          double spread, double* limits, float* options, double* history) {                           \
-        cpms::batch_after_combine(partials, blocks, cpms::Columns{stride, used}, damping, spread,                     \
-                                  cpms::BatchLimits{limits, stride}, options, cpms::BatchHistory{history, stride});   \
     }

@@ -117,14 +117,16 @@ CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, f
 // Decides from an inner sweep's totals how each query continues, and makes the options of its next sweep. One warp a
 // query. `place` is that of the vector which the sweep wrote. `spread` is 1 / nodes where lost mass goes to all nodes,
 // and 0 where it follows the query's teleport.
-CPMS_DEVICE void batch_advance(const double* partials, u32 blocks, const Columns& columns, double damping,
-                               double spread, int top, const BatchLimits& limits, float* options,
-                               const BatchHistory& history, u32 place, double* report) {
-    const u32 column = blockIdx.x * block_warps + threadIdx.x / 32, stride = columns.stride;
-    if (column >= columns.used) return;
+CPMS_KERNEL(256) batch_advance(const double* partials, u32 blocks, u32 stride, u32 used, double damping, double spread,
+                               int top, double* limits_of, float* options, double* history_of, u32 place,
+                               double* report) {
+    const u32 column = blockIdx.x * block_warps + threadIdx.x / 32;
+    if (column >= used) return;
+    const BatchLimits limits{limits_of, stride};
+    const BatchHistory history{history_of, stride};
     const double l1 = reduce_partials(partials, column, blocks, false);
-    const double lost = reduce_partials(partials, columns.used + column, blocks, false);
-    const double largest = reduce_partials(partials, 2 * columns.used + column, blocks, true);
+    const double lost = reduce_partials(partials, used + column, blocks, false);
+    const double largest = reduce_partials(partials, 2 * used + column, blocks, true);
     if (threadIdx.x % 32) return;
     const double remaining = limits.sweeps_left(column) - 1.0;
     const bool continues = l1 > limits.tolerance(column) && remaining > 0.0;
@@ -157,12 +159,4 @@ CPMS_DEVICE void batch_advance(const double* partials, u32 blocks, const Columns
     CPMS_KERNEL(512, 2) NAME(const cpms::BatchNodes nodes, const float* options, float* correction, \
                              unsigned char* sent_in, double* partials) {                            \
         cpms::batch_quantise<__VA_ARGS__>(nodes, options, correction, sent_in, partials);           \
-    }
-#define CPMS_BATCH_ADVANCE(NAME)                                                                                      \
-    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping,    \
-                          double spread, int top, double* limits, float* options, double* history, unsigned place,    \
-                          double* report) {                                                                           \
-        cpms::batch_advance(partials, blocks, cpms::Columns{stride, used}, damping, spread, top,                      \
-                            cpms::BatchLimits{limits, stride}, options, cpms::BatchHistory{history, stride}, place,   \
-                            report);                                                                                  \
     }

@@ -89,7 +89,7 @@ struct BatchSumEpilogue {
     CPMS_DEVICE void group_done() const {}
 };
 
-CPMS_DEVICE void batch_row_sums(const BatchEdges& edges, const double* contributions, double* sums) {
+CPMS_KERNEL(512, 2) batch_row_sums(const BatchEdges edges, const double* contributions, double* sums, double*) {
     BatchSumEpilogue end{sums};
     batch_segmented_sum<double, 1>(edges, (const u8*)contributions, Columns{1, 1}, end);
 }
@@ -184,7 +184,7 @@ CPMS_DEVICE void batch_downstream(const BatchEdges& edges, const BatchNodes& nod
 
 // ranks[places[i]][order[row]] is x of the query in columns[i] times factors[i], plus of_all[order[row]], if present,
 // times factors[count + i]. Shared memory transposes rows of x into columns.
-CPMS_DEVICE void batch_scores(const double* contributions, const u32* degree, const u32* order, u32 nodes, u32 swept,
+CPMS_KERNEL(256) batch_scores(const double* contributions, const u32* degree, const u32* order, u32 nodes, u32 swept,
                               u32 stride, const u32* columns, const u32* places, const double* factors, u32 count,
                               const double* of_all, double* ranks) {
     constexpr u32 side = 32;
@@ -217,13 +217,13 @@ CPMS_DEVICE void batch_scores(const double* contributions, const u32* degree, co
 }
 
 // found[q * stride + column] from the blocks' partial values, one warp a total and column.
-CPMS_DEVICE void batch_reduce(const double* partials, u32 blocks, const Columns& columns, u32 count, u32 sums,
+CPMS_KERNEL(256) batch_reduce(const double* partials, u32 blocks, u32 stride, u32 used, u32 count, u32 sums,
                               double* found) {
     const u32 index = blockIdx.x * block_warps + threadIdx.x / 32;
-    if (index >= count * columns.used) return;
-    const u32 which = index / columns.used;
+    if (index >= count * used) return;
+    const u32 which = index / used;
     const double total = reduce_partials(partials, index, blocks, which >= sums);
-    if (threadIdx.x % 32 == 0) found[which * columns.stride + index % columns.used] = total;
+    if (threadIdx.x % 32 == 0) found[which * stride + index % used] = total;
 }
 
 }  // namespace cpms
@@ -234,10 +234,6 @@ CPMS_DEVICE void batch_reduce(const double* partials, u32 blocks, const Columns&
                              float* residual, double* partials) {                                                  \
         cpms::batch_residual_sweep<__VA_ARGS__>(edges, nodes, damping, options, contributions, next_contributions, \
                                                 residual, partials);                                               \
-    }
-#define CPMS_BATCH_ROW_SUMS(NAME)                                                                                \
-    CPMS_KERNEL(512, 2) NAME(const cpms::BatchEdges edges, const double* contributions, double* sums, double*) { \
-        cpms::batch_row_sums(edges, contributions, sums);                                                        \
     }
 #define CPMS_BATCH_FIRST_SWEEP(NAME, ...)                                                                      \
     CPMS_KERNEL(512, 1) NAME(const cpms::BatchNodes nodes, double damping, const double* options,              \
@@ -255,16 +251,4 @@ CPMS_DEVICE void batch_reduce(const double* partials, u32 blocks, const Columns&
     CPMS_KERNEL(512, 1) NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, double damping,               \
                              const double* contribution, const double* contributions, double* out, double* partials) { \
         cpms::batch_downstream<EACH>(edges, nodes, damping, contribution, contributions, out, partials);               \
-    }
-#define CPMS_BATCH_SCORES(NAME)                                                                                       \
-    CPMS_KERNEL(256) NAME(const double* contributions, const unsigned* degree, const unsigned* order, unsigned nodes, \
-                          unsigned swept, unsigned stride, const unsigned* columns, const unsigned* places,           \
-                          const double* factors, unsigned count, const double* of_all, double* ranks) {               \
-        cpms::batch_scores(contributions, degree, order, nodes, swept, stride, columns, places, factors, count,       \
-                           of_all, ranks);                                                                            \
-    }
-#define CPMS_BATCH_REDUCE(NAME)                                                                                    \
-    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, unsigned count, \
-                          unsigned sums, double* found) {                                                          \
-        cpms::batch_reduce(partials, blocks, cpms::Columns{stride, used}, count, sums, found);                     \
     }

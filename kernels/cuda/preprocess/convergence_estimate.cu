@@ -34,8 +34,12 @@ CPMS_DEVICE double row_sum(const Rows& rows, const double* contributions, u32 be
 
 // x begins uniform; contributions are x / out-degree, or x itself on dangling nodes. `changes` holds the number of
 // sweeps, at most max_sweeps and until a change is below tolerance, and then each change in L1.
-CPMS_DEVICE void first_changes(const Rows& rows, double damping, double* contributions, double* next_contributions,
-                               u32 max_sweeps, double tolerance, double* changes, const Grid& grid) {
+CPMS_KERNEL(512, 2) convergence_estimate(const u32* indptr, const u32* sources, const u32* degree, u32 nodes,
+                                         double damping, double* contributions, double* next_contributions,
+                                         u32 max_sweeps, double tolerance, double* changes, double* partials,
+                                         u32* arrived) {
+    const Grid grid(partials, arrived);
+    const Rows rows{indptr, sources, degree, nodes};
     const bool writes = blockIdx.x == 0 && threadIdx.x == 0;
     const u32 threads = gridDim.x * blockDim.x, first = blockIdx.x * blockDim.x + threadIdx.x;
     const double each = 1.0 / rows.nodes;
@@ -73,16 +77,7 @@ CPMS_DEVICE void first_changes(const Rows& rows, double damping, double* contrib
         ++count;
     } while (count < max_sweeps && change >= tolerance);
     if (writes) changes[0] = count;
+    grid.end();
 }
 
 }  // namespace cpms
-
-#define CPMS_CONVERGENCE_ESTIMATE(NAME)                                                                               \
-    CPMS_KERNEL(512, 2) NAME(const unsigned* indptr, const unsigned* sources, const unsigned* degree, unsigned nodes, \
-                             double damping, double* contributions, double* next_contributions, unsigned max_sweeps,  \
-                             double tolerance, double* changes, double* partials, unsigned* arrived) {                \
-        const cpms::Grid grid(partials, arrived);                                                                     \
-        cpms::first_changes(cpms::Rows{indptr, sources, degree, nodes}, damping, contributions, next_contributions,   \
-                            max_sweeps, tolerance, changes, grid);                                                    \
-        grid.end();                                                                                                   \
-    }

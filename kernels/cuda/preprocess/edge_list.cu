@@ -25,20 +25,20 @@ CPMS_DEVICE void pack_edges(const Id* sources, const Id* targets, u64 edges, u64
 }
 
 // begins[row] is the number of edges whose target is below `row`; of rows + 1 begins the last is the number of edges.
-CPMS_DEVICE void find_rows(const u64* keys, u32 edges, u32 rows, u32* begins) {
+CPMS_KERNEL(256) find_rows(const u64* keys, u32 edges, u32 rows, u32* begins) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row <= rows; row += threads)
         begins[row] = partition_point(0, edges, [&](u32 edge) { return keys[edge] >> 32 < row; });
 }
 
 // Narrows numbers below 2^32.
-CPMS_DEVICE void narrow(const u64* numbers, u64 count, u32* out) {
+CPMS_KERNEL(256) narrow(const u64* numbers, u64 count, u32* out) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < count; k += threads) out[k] = (u32)numbers[k];
 }
 
 // Takes the sources from the sorted keys, and counts the edges of each in `degree`, which is 0 before.
-CPMS_DEVICE void unpack_sources(const u64* keys, u32 edges, u32* sources, u32* degree) {
+CPMS_KERNEL(256) unpack_sources(const u64* keys, u32 edges, u32* sources, u32* degree) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
         const u32 source = (u32)keys[k];
@@ -53,16 +53,4 @@ CPMS_DEVICE void unpack_sources(const u64* keys, u32 edges, u32* sources, u32* d
     CPMS_KERNEL(256) NAME(const ID* sources, const ID* targets, unsigned long long edges, unsigned long long first_id, \
                           unsigned long long* keys, unsigned long long* largest) {                                     \
         cpms::pack_edges(sources, targets, edges, first_id, keys, largest);                                            \
-    }
-#define CPMS_FIND_ROWS(NAME)                                                                                 \
-    CPMS_KERNEL(256) NAME(const unsigned long long* keys, unsigned edges, unsigned rows, unsigned* begins) { \
-        cpms::find_rows(keys, edges, rows, begins);                                                          \
-    }
-#define CPMS_NARROW(NAME)                                                                               \
-    CPMS_KERNEL(256) NAME(const unsigned long long* numbers, unsigned long long count, unsigned* out) { \
-        cpms::narrow(numbers, count, out);                                                              \
-    }
-#define CPMS_UNPACK_SOURCES(NAME)                                                                                \
-    CPMS_KERNEL(256) NAME(const unsigned long long* keys, unsigned edges, unsigned* sources, unsigned* degree) { \
-        cpms::unpack_sources(keys, edges, sources, degree);                                                      \
     }

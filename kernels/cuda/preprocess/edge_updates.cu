@@ -36,7 +36,7 @@ CPMS_DEVICE void for_each_run(u64 entries, Copy copy) {
 }
 
 // Finds where the copies of each edge (source, target) are stored: from first[k], and before after[k].
-CPMS_DEVICE void find_edges(const u32* indptr, const u32* stored, const u32* sources, const u32* targets, u32 count,
+CPMS_KERNEL(256) find_edges(const u32* indptr, const u32* stored, const u32* sources, const u32* targets, u32 count,
                             u32* first, u32* after) {
     for (u32 k = blockIdx.x * blockDim.x + threadIdx.x; k < count; k += gridDim.x * blockDim.x) {
         const u32 low = indptr[targets[k]], high = indptr[targets[k] + 1];
@@ -47,7 +47,7 @@ CPMS_DEVICE void find_edges(const u32* indptr, const u32* stored, const u32* sou
 
 // Writes row pointers: a row begins later by each edge added to earlier rows, and earlier by each edge removed there.
 // `entries` is the number of row pointers; `added` and `removed` are the rows of the changes, ascending.
-CPMS_DEVICE void shift_rows(const u32* indptr, u64 entries, const u32* added, u32 added_count, const u32* removed,
+CPMS_KERNEL(256) shift_rows(const u32* indptr, u64 entries, const u32* added, u32 added_count, const u32* removed,
                             u32 removed_count, u32* out) {
     for_each_run(entries, [&](u64 begin, u64 end) {
         const Part more = part_within(added, added_count, begin, end);
@@ -61,7 +61,7 @@ CPMS_DEVICE void shift_rows(const u32* indptr, u64 entries, const u32* added, u3
 
 // Writes the sources of all edges that are left and of those that are new, and changes the out-degrees. `gone` are the
 // places of removed edges, ascending; before[j] stored edges come before new edge j.
-CPMS_DEVICE void merge_edges(const u32* stored, u64 edges, const u32* gone, u32 gone_count, const u32* before,
+CPMS_KERNEL(256) merge_edges(const u32* stored, u64 edges, const u32* gone, u32 gone_count, const u32* before,
                              const u32* new_sources, u32 new_count, u32* degree, u32* out) {
     for_each_run(edges, [&](u64 begin, u64 end) {
         const Part less = part_within(gone, gone_count, begin, end), more = part_within(before, new_count, begin, end);
@@ -81,20 +81,3 @@ CPMS_DEVICE void merge_edges(const u32* stored, u64 edges, const u32* gone, u32 
 }
 
 }  // namespace cpms
-
-#define CPMS_FIND_EDGES(NAME)                                                                          \
-    CPMS_KERNEL(256) NAME(const unsigned* indptr, const unsigned* stored, const unsigned* sources,     \
-                          const unsigned* targets, unsigned count, unsigned* first, unsigned* after) { \
-        cpms::find_edges(indptr, stored, sources, targets, count, first, after);                       \
-    }
-#define CPMS_SHIFT_ROWS(NAME)                                                                                     \
-    CPMS_KERNEL(256) NAME(const unsigned* indptr, unsigned long long entries, const unsigned* added,              \
-                          unsigned added_count, const unsigned* removed, unsigned removed_count, unsigned* out) { \
-        cpms::shift_rows(indptr, entries, added, added_count, removed, removed_count, out);                       \
-    }
-#define CPMS_MERGE_EDGES(NAME)                                                                                         \
-    CPMS_KERNEL(256) NAME(const unsigned* stored, unsigned long long edges, const unsigned* gone, unsigned gone_count, \
-                          const unsigned* before, const unsigned* new_sources, unsigned new_count, unsigned* degree,   \
-                          unsigned* out) {                                                                             \
-        cpms::merge_edges(stored, edges, gone, gone_count, before, new_sources, new_count, degree, out);               \
-    }

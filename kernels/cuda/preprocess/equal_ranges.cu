@@ -22,7 +22,7 @@ CPMS_DEVICE u32 block_total(u32 value) {
 // Blocks have equal shares of adjacent rows.
 CPMS_DEVICE u32 first_row_of_block(u32 rows, u32 block) { return (u32)((u64)rows * block / gridDim.x); }
 
-CPMS_DEVICE void count_empty_rows(const u32* indptr, u32 rows, u32* counts) {
+CPMS_KERNEL(256) count_empty_rows(const u32* indptr, u32 rows, u32* counts) {
     const u32 begin = first_row_of_block(rows, blockIdx.x), end = first_row_of_block(rows, blockIdx.x + 1);
     u32 found = 0;
     for (u32 row = begin + threadIdx.x; row < end; row += blockDim.x) found += indptr[row] == indptr[row + 1];
@@ -31,7 +31,7 @@ CPMS_DEVICE void count_empty_rows(const u32* indptr, u32 rows, u32* counts) {
 }
 
 // starts[row] is the first entry of a row, and starts[rows] the number of entries; `counts` are of as many blocks.
-CPMS_DEVICE void place_row_starts(const u32* indptr, u32 rows, const u32* counts, u32* starts) {
+CPMS_KERNEL(256) place_row_starts(const u32* indptr, u32 rows, const u32* counts, u32* starts) {
     __shared__ u32 of_warps[block_warps];
     const u32 begin = first_row_of_block(rows, blockIdx.x), end = first_row_of_block(rows, blockIdx.x + 1);
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -54,45 +54,40 @@ CPMS_DEVICE void place_row_starts(const u32* indptr, u32 rows, const u32* counts
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) starts[rows] = indptr[rows] + before;
 }
 
-// CSR rows by target, the first entries that place_row_starts found, and the number of tiles of entries.
-struct PaddedRows {
-    const u32 *indptr, *starts, *sources;
-    u32 rows, tiles;
-};
-
 // One warp a tile. Entries that are no edges name node `rows`; tile_rows are the rows of tiles' first entries. Flags
 // and the order of entries are those of Edges in persistent/warp_ranges.cuh.
-CPMS_DEVICE void fill_tiles(const PaddedRows& of, u32* out_sources, u16* row_end_flags, u32* tile_rows) {
-    const u32 warps = gridDim.x * block_warps, lane = threadIdx.x % 32, count = of.starts[of.rows];
-    for (u32 tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32; tile < of.tiles; tile += warps) {
+CPMS_KERNEL(256) fill_tiles(const u32* indptr, const u32* starts, const u32* sources, u32 rows, u32 tiles,
+                            u32* out_sources, u16* row_end_flags, u32* tile_rows) {
+    const u32 warps = gridDim.x * block_warps, lane = threadIdx.x % 32, count = starts[rows];
+    for (u32 tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32; tile < tiles; tile += warps) {
         const u32 first_entry = tile * tile_entries, left = count - first_entry;
-        const u32 first = row_of(of.starts, 0, of.rows, first_entry);
-        const u32 last = row_of(of.starts, first, first + smaller(of.rows - first, tile_entries),
+        const u32 first = row_of(starts, 0, rows, first_entry);
+        const u32 last = row_of(starts, first, first + smaller(rows - first, tile_entries),
                                 first_entry + smaller(left, tile_entries) - 1);
         u32 ended = 0;
         for (u32 part = 0; part < 8; ++part) {
             const u32 entry = first_entry + part * 32 + lane;
             const bool is_entry = part * 32 + lane < left;
-            const u32 row = is_entry ? row_of(of.starts, first, last + 1, entry) : last;
-            const u32 edge = of.indptr[row] + (entry - of.starts[row]);
-            const bool is_edge = is_entry && edge < of.indptr[row + 1];
-            const u32 ends = __ballot_sync(all_lanes, is_entry && entry + 1 == of.starts[row + 1]);
+            const u32 row = is_entry ? row_of(starts, first, last + 1, entry) : last;
+            const u32 edge = indptr[row] + (entry - starts[row]);
+            const bool is_edge = is_entry && edge < indptr[row + 1];
+            const u32 ends = __ballot_sync(all_lanes, is_entry && entry + 1 == starts[row + 1]);
             if (lane < 4) {
                 const u32 before = ended + __popc(ends & ((1u << 8 * lane) - 1));
                 row_end_flags[tile * 32 + part * 4 + lane] = (u16)((ends >> 8 * lane & 0xFF) | before << 8);
             }
             ended += __popc(ends);
-            out_sources[first_entry + part / 4 * 128 + lane * 4 + part % 4] = is_edge ? of.sources[edge] : of.rows;
+            out_sources[first_entry + part / 4 * 128 + lane * 4 + part % 4] = is_edge ? sources[edge] : rows;
         }
         if (lane == 0) tile_rows[tile] = first;
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) tile_rows[of.tiles] = of.rows;
+    if (blockIdx.x == 0 && threadIdx.x == 0) tile_rows[tiles] = rows;
 }
 
 // One block finds the first tile of each of `parts` parts, none empty: a tile costs `tile_cost`, and a row 1. A part
 // begins at its quantile of the cost, but at least one tile after the part before it. So tiles less part numbers must
 // not decrease: a running maximum, by a scan over the block.
-CPMS_DEVICE void split_tiles(const u32* tile_rows, u32 tiles, u32 parts, u32 tile_cost, u32* begins) {
+CPMS_KERNEL(256) split_tiles(const u32* tile_rows, u32 tiles, u32 parts, u32 tile_cost, u32* begins) {
     __shared__ int found[block_threads];
     const auto cost = [&](u32 tile) { return (u64)tile_cost * tile + tile_rows[tile]; };
     const u64 total = cost(tiles);
@@ -119,7 +114,7 @@ CPMS_DEVICE void split_tiles(const u32* tile_rows, u32 tiles, u32 parts, u32 til
 }
 
 // Of each range: the row of its first entry, the range in which that row begins, and no carry-out.
-CPMS_DEVICE void describe_ranges(const u32* starts, const u32* tile_rows, const u32* begins, u32 ranges,
+CPMS_KERNEL(256) describe_ranges(const u32* starts, const u32* tile_rows, const u32* begins, u32 ranges,
                                  u32* first_rows, u32* first_ranges, u64* carry_out) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u32 range = blockIdx.x * blockDim.x + threadIdx.x; range < ranges; range += threads) {
@@ -131,27 +126,3 @@ CPMS_DEVICE void describe_ranges(const u32* starts, const u32* tile_rows, const 
 }
 
 }  // namespace cpms
-
-#define CPMS_COUNT_EMPTY_ROWS(NAME)                                                  \
-    CPMS_KERNEL(256) NAME(const unsigned* indptr, unsigned rows, unsigned* counts) { \
-        cpms::count_empty_rows(indptr, rows, counts);                                \
-    }
-#define CPMS_PLACE_ROW_STARTS(NAME)                                                                          \
-    CPMS_KERNEL(256) NAME(const unsigned* indptr, unsigned rows, const unsigned* counts, unsigned* starts) { \
-        cpms::place_row_starts(indptr, rows, counts, starts);                                                \
-    }
-#define CPMS_FILL_TILES(NAME)                                                                                          \
-    CPMS_KERNEL(256) NAME(const unsigned* indptr, const unsigned* starts, const unsigned* sources, unsigned rows,      \
-                          unsigned tiles, unsigned* out_sources, unsigned short* row_end_flags, unsigned* tile_rows) { \
-        cpms::fill_tiles({indptr, starts, sources, rows, tiles}, out_sources, row_end_flags, tile_rows);               \
-    }
-#define CPMS_SPLIT_TILES(NAME)                                                                           \
-    CPMS_KERNEL(256) NAME(const unsigned* tile_rows, unsigned tiles, unsigned parts, unsigned tile_cost, \
-                          unsigned* begins) {                                                            \
-        cpms::split_tiles(tile_rows, tiles, parts, tile_cost, begins);                                   \
-    }
-#define CPMS_DESCRIBE_RANGES(NAME)                                                                                    \
-    CPMS_KERNEL(256) NAME(const unsigned* starts, const unsigned* tile_rows, const unsigned* begins, unsigned ranges, \
-                          unsigned* first_rows, unsigned* first_ranges, cpms::u64* carry_out) {                       \
-        cpms::describe_ranges(starts, tile_rows, begins, ranges, first_rows, first_ranges, carry_out);                \
-    }

@@ -177,8 +177,9 @@ CPMS_DEVICE double solve_levels(const Levels& levels, u32 from, u32 to, double* 
 
 // Inflow of the upstream levels to the core: b, normalised to sum 1. report: the sum of y over these levels, and the
 // divisor of b.
-CPMS_DEVICE void solve_upstream(const Levels& levels, const u32* indptr, const u32* sources, double* contributions,
-                                double* b, const Grid& grid, double* report) {
+CPMS_KERNEL(512, 2) solve_upstream(const __grid_constant__ Levels levels, const u32* indptr, const u32* sources,
+                                   double* contributions, double* b, double* partials, u32* arrived, double* report) {
+    const Grid grid(partials, arrived);
     const double upstream = solve_levels(levels, 0, levels.count, contributions, grid);
     grid.sync([] {});
     double inflow = 0.0;
@@ -197,6 +198,7 @@ CPMS_DEVICE void solve_upstream(const Levels& levels, const u32* indptr, const u
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         for (int q = 0; q < 2; ++q) report[q] = totals.value[q];
     }
+    grid.end();
 }
 
 // The core's solution for teleport b.
@@ -210,12 +212,14 @@ struct CoreSolution {
     }
 };
 
-// Given levels [0, from), and the core's solution for teleport b in core_contributions: solves all downstream levels
-// and stores x of the nodes at these positions. Flow along core edges that internal_degree does not count leaves the
-// core.
-CPMS_DEVICE void solve_downstream(const Levels& levels, u32 from, const double* core_contributions,
-                                  const u32* internal_degree, const double* upstream_report, const u32* order,
-                                  u32 positions, double* contributions, double* x, const Grid& grid) {
+// Given levels [0, from), and the core's solution for teleport b: solves all downstream levels and stores x of the
+// nodes at these positions. Flow along core edges that internal_degree does not count leaves the core.
+CPMS_KERNEL(512, 2) solve_downstream(const __grid_constant__ Levels levels, u32 from,
+                                     const __grid_constant__ CoreSolution core, const double* upstream_report,
+                                     const u32* order, u32 positions, double* contributions, double* x,
+                                     double* partials, u32* arrived) {
+    const Grid grid(partials, arrived);
+    const double* const core_contributions = core.contributions();
     const u32 threads = gridDim.x * blockDim.x, mine = blockIdx.x * blockDim.x + threadIdx.x;
     // its mass, the part that leaves it, and the mass at positions of single nodes
     GridReduce<3, 0> of_core{{0.0, 0.0, 0.0}};
@@ -223,7 +227,8 @@ CPMS_DEVICE void solve_downstream(const Levels& levels, u32 from, const double* 
         const u32 degree = load_word(levels.degrees + i, ReadOnly{});
         const double value = core_contributions[i] * (degree ? degree : 1u);
         of_core.value[0] += value;
-        of_core.value[1] += core_contributions[i] * (degree ? degree - load_word(internal_degree + i, ReadOnly{}) : 1u);
+        of_core.value[1] +=
+            core_contributions[i] * (degree ? degree - load_word(core.internal_degree + i, ReadOnly{}) : 1u);
         of_core.value[2] += load_word(order + i, ReadOnly{}) == lumped ? 0.0 : value;
     }
     of_core.all_reduce(grid);
@@ -238,25 +243,7 @@ CPMS_DEVICE void solve_downstream(const Levels& levels, u32 from, const double* 
         const u32 node = load_word(order + i, ReadOnly{}), degree = load_word(levels.degrees + i, ReadOnly{});
         if (node != lumped) x[node] = contributions[i] * (degree ? degree : 1u) * to_mass_one;
     }
+    grid.end();
 }
 
 }  // namespace cpms
-
-#define CPMS_SOLVE_UPSTREAM(NAME)                                                                              \
-    CPMS_KERNEL(512, 2) NAME(const __grid_constant__ cpms::Levels levels, const unsigned* core_indptr,         \
-                             const unsigned* core_sources, double* contributions, double* b, double* partials, \
-                             unsigned* arrived, double* report) {                                              \
-        const cpms::Grid grid(partials, arrived);                                                              \
-        cpms::solve_upstream(levels, core_indptr, core_sources, contributions, b, grid, report);               \
-        grid.end();                                                                                            \
-    }
-#define CPMS_SOLVE_DOWNSTREAM(NAME)                                                                              \
-    CPMS_KERNEL(512, 2) NAME(const __grid_constant__ cpms::Levels levels, unsigned from,                         \
-                             const __grid_constant__ cpms::CoreSolution core, const double* upstream_report,     \
-                             const unsigned* order, unsigned positions, double* contributions, double* x,        \
-                             double* partials, unsigned* arrived) {                                              \
-        const cpms::Grid grid(partials, arrived);                                                                \
-        cpms::solve_downstream(levels, from, core.contributions(), core.internal_degree, upstream_report, order, \
-                               positions, contributions, x, grid);                                               \
-        grid.end();                                                                                              \
-    }

@@ -6,7 +6,7 @@
 namespace cpms {
 
 // Edge k of row j goes to entry begins[j] + its place in the row; `position` renumbers its source.
-CPMS_DEVICE void place_entries(const u32* starts, const u32* begins, const u32* position, const u32* sources,
+CPMS_KERNEL(256) place_entries(const u32* starts, const u32* begins, const u32* position, const u32* sources,
                                const double* weights, u32 rows, u32 edges, u32* out_sources, double* out_weights) {
     for_each_edge(starts, rows, edges, [&](u32 edge, u32 row) {
         const u64 entry = begins[row] + (edge - starts[row]);
@@ -17,7 +17,7 @@ CPMS_DEVICE void place_entries(const u32* starts, const u32* begins, const u32* 
 
 // Sets one bit an entry at the end of each row, in the low byte of each 16-bit flag word (see Edges in
 // persistent/warp_ranges.cuh), in any order. row_entries[row] is the first entry of a row.
-CPMS_DEVICE void flag_row_ends(const u32* row_entries, u32 rows, u32* row_end_flags) {
+CPMS_KERNEL(256) flag_row_ends(const u32* row_entries, u32 rows, u32* row_end_flags) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
         const u32 entry = row_entries[row + 1] - 1;
@@ -28,7 +28,7 @@ CPMS_DEVICE void flag_row_ends(const u32* row_entries, u32 rows, u32* row_end_fl
 
 // Adds to each flag word, above the bits of its eight entries, the number of rows that ended before them in their tile.
 // There are at most 248. One thread a tile.
-CPMS_DEVICE void count_row_ends(u16* row_end_flags, u32 tiles) {
+CPMS_KERNEL(256) count_row_ends(u16* row_end_flags, u32 tiles) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u32 tile = blockIdx.x * blockDim.x + threadIdx.x; tile < tiles; tile += threads) {
         u32 before = 0;
@@ -42,7 +42,7 @@ CPMS_DEVICE void count_row_ends(u16* row_end_flags, u32 tiles) {
 
 // For each tile of 256 entries, the number of cache lines of `line_values` values that gathers of 32 entries touch.
 // One warp a tile.
-CPMS_DEVICE void count_lines(const u32* sources, u32 tiles, u32 line_values, u16* touched) {
+CPMS_KERNEL(256) count_lines(const u32* sources, u32 tiles, u32 line_values, u16* touched) {
     const u32 warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
     for (u32 tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32; tile < tiles; tile += warps) {
         u32 found = 0;
@@ -56,7 +56,7 @@ CPMS_DEVICE void count_lines(const u32* sources, u32 tiles, u32 line_values, u16
 }
 
 // Counts the out-edges of each node; counts[nodes] are the sources that are no nodes, which the host refuses.
-CPMS_DEVICE void count_sources(const u32* sources, u64 edges, u32 nodes, u32* counts) {
+CPMS_KERNEL(256) count_sources(const u32* sources, u64 edges, u32 nodes, u32* counts) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
         atomicAdd(counts + (sources[k] < nodes ? sources[k] : nodes), 1u);
@@ -64,7 +64,7 @@ CPMS_DEVICE void count_sources(const u32* sources, u64 edges, u32 nodes, u32* co
 }
 
 // Entry c of row j goes to c * length + j; all other places get padding_index and weight 0.
-CPMS_DEVICE void place_columns(const u32* starts, const u32* sources, const double* weights, u32 rows, u32 width,
+CPMS_KERNEL(256) place_columns(const u32* starts, const u32* sources, const double* weights, u32 rows, u32 width,
                                u32 length, u32 padding_index, u32* out_sources, double* out_weights) {
     const u32 row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= length) return;
@@ -79,8 +79,7 @@ CPMS_DEVICE void place_columns(const u32* starts, const u32* sources, const doub
 
 // values[k] is the factor of its source, times the weight already there. `out_weights` are inverse out-weights, and 0
 // past the last row, where padding points to.
-CPMS_DEVICE void fill_values(const u32* sources, const double* out_weights, u64 entries, bool weighted,
-                             double* values) {
+CPMS_KERNEL(256) fill_values(const u32* sources, const double* out_weights, u64 entries, u32 weighted, double* values) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < entries; k += threads) {
         const double value = out_weights[sources[k]];
@@ -89,37 +88,3 @@ CPMS_DEVICE void fill_values(const u32* sources, const double* out_weights, u64 
 }
 
 }  // namespace cpms
-
-#define CPMS_PLACE_ENTRIES(NAME)                                                                                \
-    CPMS_KERNEL(256) NAME(const unsigned* starts, const unsigned* begins, const unsigned* position,             \
-                          const unsigned* sources, const double* weights, unsigned rows, unsigned edges,        \
-                          unsigned* out_sources, double* out_weights) {                                         \
-        cpms::place_entries(starts, begins, position, sources, weights, rows, edges, out_sources, out_weights); \
-    }
-#define CPMS_FLAG_ROW_ENDS(NAME)                                                                 \
-    CPMS_KERNEL(256) NAME(const unsigned* row_entries, unsigned rows, unsigned* row_end_flags) { \
-        cpms::flag_row_ends(row_entries, rows, row_end_flags);                                   \
-    }
-#define CPMS_COUNT_ROW_ENDS(NAME)                                          \
-    CPMS_KERNEL(256) NAME(unsigned short* row_end_flags, unsigned tiles) { \
-        cpms::count_row_ends(row_end_flags, tiles);                        \
-    }
-#define CPMS_COUNT_LINES(NAME)                                                                                      \
-    CPMS_KERNEL(256) NAME(const unsigned* sources, unsigned tiles, unsigned line_values, unsigned short* touched) { \
-        cpms::count_lines(sources, tiles, line_values, touched);                                                    \
-    }
-#define CPMS_COUNT_SOURCES(NAME)                                                                                 \
-    CPMS_KERNEL(256) NAME(const unsigned* sources, unsigned long long edges, unsigned nodes, unsigned* counts) { \
-        cpms::count_sources(sources, edges, nodes, counts);                                                      \
-    }
-#define CPMS_PLACE_COLUMNS(NAME)                                                                                     \
-    CPMS_KERNEL(256) NAME(const unsigned* starts, const unsigned* sources, const double* weights, unsigned rows,     \
-                          unsigned width, unsigned length, unsigned padding_index, unsigned* out_sources,            \
-                          double* out_weights) {                                                                     \
-        cpms::place_columns(starts, sources, weights, rows, width, length, padding_index, out_sources, out_weights); \
-    }
-#define CPMS_FILL_VALUES(NAME)                                                                            \
-    CPMS_KERNEL(256) NAME(const unsigned* sources, const double* out_weights, unsigned long long entries, \
-                          unsigned weighted, double* values) {                                            \
-        cpms::fill_values(sources, out_weights, entries, weighted != 0, values);                          \
-    }

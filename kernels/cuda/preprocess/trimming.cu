@@ -71,8 +71,10 @@ CPMS_DEVICE void assign_levels(const TrimGraph& at, const TrimCost& cost, u32 ma
 // A node joins if all its in-edges come from lower levels. Levels that others get at the same time are not lower.
 // `scanned` remembers how many entries of a row were checked, so that long rows are not scanned again for every
 // level.
-CPMS_DEVICE void trim_upstream(const TrimGraph& at, u32* scanned, const TrimCost& cost, u32 max_levels, double* found,
-                               const Grid& grid) {
+CPMS_KERNEL(512, 2) trim_upstream(const __grid_constant__ TrimGraph at, u32* scanned,
+                                  const __grid_constant__ TrimCost cost, u32 max_levels, double* found,
+                                  double* partials, u32* arrived) {
+    const Grid grid(partials, arrived);
     assign_levels(
         at, cost, max_levels, found, grid, [](u32 number) { return number; }, [](u32) {},
         [&](u32 now, u32 row, u32, u32 end) {
@@ -82,11 +84,14 @@ CPMS_DEVICE void trim_upstream(const TrimGraph& at, u32* scanned, const TrimCost
             if (k > first) scanned[row] = k;
             return k == end;
         });
+    grid.end();
 }
 
 // A node joins if none of its out-edges leads to a remaining node.
-CPMS_DEVICE void trim_downstream(const TrimGraph& at, u32* remaining, const TrimCost& cost, u32 max_levels,
-                                 double* found, const Grid& grid) {
+CPMS_KERNEL(512, 2) trim_downstream(const __grid_constant__ TrimGraph at, u32* remaining,
+                                    const __grid_constant__ TrimCost cost, u32 max_levels, double* found,
+                                    double* partials, u32* arrived) {
+    const Grid grid(partials, arrived);
     const auto level_of = [](u32 number) { return last_level - number; };
     assign_levels(
         at, cost, max_levels, found, grid, level_of,
@@ -98,17 +103,7 @@ CPMS_DEVICE void trim_downstream(const TrimGraph& at, u32* remaining, const Trim
             grid.sync([] {});
         },
         [&](u32, u32 row, u32, u32) { return remaining[row] == 0; });
+    grid.end();
 }
 
 }  // namespace cpms
-
-#define CPMS_TRIM(NAME, PASS)                                                                                 \
-    CPMS_KERNEL(512, 2) NAME(const __grid_constant__ cpms::TrimGraph graph, unsigned* of_nodes,               \
-                             const __grid_constant__ cpms::TrimCost cost, unsigned max_levels, double* found, \
-                             double* partials, unsigned* arrived) {                                           \
-        const cpms::Grid grid(partials, arrived);                                                             \
-        cpms::PASS(graph, of_nodes, cost, max_levels, found, grid);                                           \
-        grid.end();                                                                                           \
-    }
-#define CPMS_TRIM_UPSTREAM(NAME) CPMS_TRIM(NAME, trim_upstream)
-#define CPMS_TRIM_DOWNSTREAM(NAME) CPMS_TRIM(NAME, trim_downstream)

@@ -109,8 +109,8 @@ class Variant:
 
     @property
     def instance(self) -> str:
-        """The line of C++ that makes the function."""
-        return f"CPMS_{self.kernel.upper()}({', '.join([self.symbol, *self.arguments])})"
+        """The line of C++ that makes the function; none without template arguments, since its file defines it."""
+        return f"CPMS_{self.kernel.upper()}({', '.join([self.symbol, *self.arguments])})" if self.names else ""
 
 
 def program(variants: Iterable[Variant]) -> str:
@@ -125,7 +125,7 @@ def program(variants: Iterable[Variant]) -> str:
     1
     """
     distinct = list(dict.fromkeys(variants))
-    instances = "\n".join(variant.instance for variant in distinct)
+    instances = "\n".join(variant.instance for variant in distinct if variant.instance)
     # A copy, since another thread may add a codec meanwhile.
     codecs = [text for name, text in list(_CODECS.items()) if name in instances]
     files = dict.fromkeys(variant.file for variant in distinct)

@@ -153,7 +153,7 @@ class HostBackend(Backend):
             f"{{ host::launch({v.symbol}, blocks, threads, arguments); }}"
             for v in variants
         )
-        return kernels.program(variants) + launchers + "\n"
+        return kernels.program(variants) + "using namespace cpms;\n" + launchers + "\n"
 
     def _built(self, text: str) -> Path:
         """Return the library of a program, which begins with the header of the emulation."""
