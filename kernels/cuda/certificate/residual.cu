@@ -62,7 +62,7 @@ CPMS_DEVICE void store_partial(const CompensatedSum& mine, double* partials) {
     partials[2 * blockIdx.x + 1] = sum.tail;
 }
 
-CPMS_DEVICE void sum_mass(const double* x, u32 nodes, double* partials) {
+CPMS_KERNEL(256) certify_mass(const double* x, u32 nodes, double* partials) {
     const u32 threads = gridDim.x * blockDim.x;
     CompensatedSum sum{0.0, 0.0};
     for (u64 node = blockIdx.x * blockDim.x + threadIdx.x; node < nodes; node += threads) sum.add(x[node]);
@@ -71,8 +71,8 @@ CPMS_DEVICE void sum_mass(const double* x, u32 nodes, double* partials) {
 
 // Scales x to mass 1, unless its mass is far from 1 or no number, and divides it by out-degrees. `dangling` are the
 // blocks' sums of x on dangling nodes; both sums are of as many blocks as this kernel has.
-CPMS_DEVICE void scale_to_mass_one(double* x, const u32* degree, u32 nodes, const double* mass, double* contributions,
-                                   double* dangling) {
+CPMS_KERNEL(256) certify_scale(double* x, const u32* degree, u32 nodes, const double* mass, double* contributions,
+                               double* dangling) {
     const u32 threads = gridDim.x * blockDim.x;
     const double total = sum_of_blocks(mass, gridDim.x), by = 0.5 < total && total < 2.0 ? total : 1.0;
     CompensatedSum sum{0.0, 0.0};
@@ -94,8 +94,8 @@ CPMS_DEVICE CompensatedSum edge_sum(const u32* sources, const double* contributi
     return group_sum<Lanes>(sum);
 }
 
-// Long rows in ascending order: pieces first_pieces[i] to first_pieces[i + 1] - 1 are of rows[i], and `sum_pieces` sums
-// their edges.
+// Long rows in ascending order: pieces first_pieces[i] to first_pieces[i + 1] - 1 are of rows[i], and certify_pieces
+// sums their edges.
 struct LongRows {
     const u32 *rows, *first_pieces;
     u32 count, shortest;  // a row of `shortest` edges or more is long
@@ -112,7 +112,7 @@ struct LongRows {
 
 // found[0], which the host sets to 0, counts the rows of `shortest` edges or more; row, first edge and end of each
 // follow, in any order.
-CPMS_DEVICE void find_long_rows(const u32* indptr, u32 rows, u32 shortest, u32* found) {
+CPMS_KERNEL(256) certify_long_rows(const u32* indptr, u32 rows, u32 shortest, u32* found) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
         const u32 begin = indptr[row], end = indptr[row + 1];
@@ -125,8 +125,8 @@ CPMS_DEVICE void find_long_rows(const u32* indptr, u32 rows, u32 shortest, u32* 
 }
 
 // Sums the edges begins[p] to ends[p] - 1 of each piece p. One warp a piece.
-CPMS_DEVICE void sum_pieces(const u32* begins, const u32* ends, u32 pieces, const u32* sources,
-                            const double* contributions, double* sums) {
+CPMS_KERNEL(256) certify_pieces(const u32* begins, const u32* ends, u32 pieces, const u32* sources,
+                                const double* contributions, double* sums) {
     const u32 warps = gridDim.x * block_warps;
     for (u32 piece = (blockIdx.x * blockDim.x + threadIdx.x) / 32; piece < pieces; piece += warps) {
         const CompensatedSum sum = edge_sum<32>(sources, contributions, begins[piece], ends[piece]);
@@ -217,7 +217,7 @@ CPMS_DEVICE void residual_norms(const CertifiedRows& of, const LongRows& long_ro
 
 // One block joins the blocks' norms: found are the mass of x before it was scaled, ||G(x) - x|| in L1, L2 and Linf, and
 // the mass of x.
-CPMS_DEVICE void join_norms(const double* partials, u32 blocks, const double* mass, u32 mass_blocks, double* found) {
+CPMS_KERNEL(256) certify_norms(const double* partials, u32 blocks, const double* mass, u32 mass_blocks, double* found) {
     const double before = sum_of_blocks(mass, mass_blocks);
     ResidualNorms norms;
     for (u32 block = threadIdx.x; block < blocks; block += blockDim.x) {
@@ -232,31 +232,8 @@ CPMS_DEVICE void join_norms(const double* partials, u32 blocks, const double* ma
 
 }  // namespace cpms
 
-#define CPMS_CERTIFY_MASS(NAME)                                                \
-    CPMS_KERNEL(256) NAME(const double* x, unsigned nodes, double* partials) { \
-        cpms::sum_mass(x, nodes, partials);                                    \
-    }
-#define CPMS_CERTIFY_SCALE(NAME)                                                                 \
-    CPMS_KERNEL(256) NAME(double* x, const unsigned* degree, unsigned nodes, const double* mass, \
-                          double* contributions, double* dangling) {                             \
-        cpms::scale_to_mass_one(x, degree, nodes, mass, contributions, dangling);                \
-    }
-#define CPMS_CERTIFY_LONG_ROWS(NAME)                                                                   \
-    CPMS_KERNEL(256) NAME(const unsigned* indptr, unsigned rows, unsigned shortest, unsigned* found) { \
-        cpms::find_long_rows(indptr, rows, shortest, found);                                           \
-    }
-#define CPMS_CERTIFY_PIECES(NAME)                                                                                 \
-    CPMS_KERNEL(256) NAME(const unsigned* begins, const unsigned* ends, unsigned pieces, const unsigned* sources, \
-                          const double* contributions, double* sums) {                                            \
-        cpms::sum_pieces(begins, ends, pieces, sources, contributions, sums);                                     \
-    }
 #define CPMS_CERTIFY_ROWS(NAME, LANES)                                                                              \
     CPMS_KERNEL(256) NAME(cpms::CertifiedRows of, cpms::LongRows long_rows, const double* pieces, const double* x,  \
                           const double* contributions, const double* dangling, unsigned blocks, double* partials) { \
         cpms::residual_norms<LANES>(of, long_rows, pieces, x, contributions, dangling, blocks, partials);           \
-    }
-#define CPMS_CERTIFY_NORMS(NAME)                                                                             \
-    CPMS_KERNEL(256) NAME(const double* partials, unsigned blocks, const double* mass, unsigned mass_blocks, \
-                          double* found) {                                                                   \
-        cpms::join_norms(partials, blocks, mass, mass_blocks, found);                                        \
     }

@@ -17,27 +17,31 @@ struct Positions {
     }
 };
 
-CPMS_DEVICE void to_contributions(const Positions& positions, const double* values, double* contributions) {
+CPMS_KERNEL(256) to_contributions(const u32* order, const u32* degree, u32 count, const double* values,
+                                  double* contributions) {
+    const Positions positions{order, degree, count};
     const u32 threads = gridDim.x * blockDim.x;
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < positions.count; i += threads) {
         contributions[i] = values[positions.node(i)] / positions.divisor(i);
     }
 }
 
-CPMS_DEVICE void from_contributions(const Positions& positions, const double* contributions, double* values) {
+CPMS_KERNEL(256) from_contributions(const u32* order, const u32* degree, u32 count, const double* contributions,
+                                    double* values) {
+    const Positions positions{order, degree, count};
     const u32 threads = gridDim.x * blockDim.x;
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < positions.count; i += threads) {
         values[positions.node(i)] = contributions[i] * positions.divisor(i);
     }
 }
 
-CPMS_DEVICE void fill_uniform(u32 count, double* values) {
+CPMS_KERNEL(256) fill_uniform(u32 count, double* values) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) values[i] = 1.0 / count;
 }
 
 // Degrees of `most` or more become `most`, which marks those that a byte does not hold.
-CPMS_DEVICE void degree_bytes(const u32* degree, u32 count, u32 most, u8* bytes) {
+CPMS_KERNEL(256) degree_bytes(const u32* degree, u32 count, u32 most, u8* bytes) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
         bytes[i] = (u8)(degree[i] < most ? degree[i] : most);
@@ -45,22 +49,3 @@ CPMS_DEVICE void degree_bytes(const u32* degree, u32 count, u32 most, u8* bytes)
 }
 
 }  // namespace cpms
-
-#define CPMS_DEGREE_BYTES(NAME)                                                                          \
-    CPMS_KERNEL(256) NAME(const unsigned* degree, unsigned count, unsigned most, unsigned char* bytes) { \
-        cpms::degree_bytes(degree, count, most, bytes);                                                  \
-    }
-#define CPMS_FILL_UNIFORM(NAME)                             \
-    CPMS_KERNEL(256) NAME(unsigned count, double* values) { \
-        cpms::fill_uniform(count, values);                  \
-    }
-#define CPMS_TO_CONTRIBUTIONS(NAME)                                                                            \
-    CPMS_KERNEL(256) NAME(const unsigned* order, const unsigned* degree, unsigned count, const double* values, \
-                          double* contributions) {                                                             \
-        cpms::to_contributions(cpms::Positions{order, degree, count}, values, contributions);                  \
-    }
-#define CPMS_FROM_CONTRIBUTIONS(NAME)                                                                                 \
-    CPMS_KERNEL(256) NAME(const unsigned* order, const unsigned* degree, unsigned count, const double* contributions, \
-                          double* values) {                                                                           \
-        cpms::from_contributions(cpms::Positions{order, degree, count}, contributions, values);                       \
-    }

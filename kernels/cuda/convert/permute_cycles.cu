@@ -6,14 +6,14 @@
 
 namespace cpms {
 
-CPMS_DEVICE void save_first(const u64* memory, const u32* path, const u32* begins, u32 chunk, u64* saved) {
+CPMS_KERNEL(256) save_first(const u64* memory, const u32* path, const u32* begins, u32 chunk, u64* saved) {
     const u64* from = memory + (u64)path[begins[blockIdx.x]] * chunk;
     for (u32 i = threadIdx.x; i < chunk; i += blockDim.x) saved[(u64)blockIdx.x * chunk + i] = from[i];
 }
 
 // Section s is path[begins[s]] to path[begins[s] + counts[s]], of which the last chunk is only written. A thread
 // always moves the same words of a chunk, so no thread waits for another.
-CPMS_DEVICE void permute_cycles(u64* memory, const u32* path, const u32* begins, const u32* counts, u32 chunk,
+CPMS_KERNEL(256) permute_cycles(u64* memory, const u32* path, const u32* begins, const u32* counts, u32 chunk,
                                 const u64* saved) {
     const u32 begin = begins[blockIdx.x];
     for (u32 step = counts[blockIdx.x]; step > 0; --step) {
@@ -25,14 +25,3 @@ CPMS_DEVICE void permute_cycles(u64* memory, const u32* path, const u32* begins,
 }
 
 }  // namespace cpms
-
-#define CPMS_SAVE_FIRST(NAME)                                                                             \
-    CPMS_KERNEL(256) NAME(const unsigned long long* memory, const unsigned* path, const unsigned* begins, \
-                          unsigned chunk, unsigned long long* saved) {                                    \
-        cpms::save_first(memory, path, begins, chunk, saved);                                             \
-    }
-#define CPMS_PERMUTE_CYCLES(NAME)                                                                    \
-    CPMS_KERNEL(256) NAME(unsigned long long* memory, const unsigned* path, const unsigned* begins,  \
-                          const unsigned* counts, unsigned chunk, const unsigned long long* saved) { \
-        cpms::permute_cycles(memory, path, begins, counts, chunk, saved);                            \
-    }

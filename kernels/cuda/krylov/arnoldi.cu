@@ -54,7 +54,7 @@ CPMS_DEVICE void arnoldi_dots(const Arnoldi& a) {
 
 // Coefficients of the projection, one a warp: the sum of the dot products of a vector's layers over its squared 2-norm.
 // The column of the Hessenberg matrix is the sum of the coefficients of both passes.
-CPMS_DEVICE void arnoldi_parts(const Arnoldi& a) {
+CPMS_KERNEL(256) arnoldi_parts(Arnoldi a) {
     if (idle(a)) return;
     const u64 vector = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32, column = (u64)a.state->columns;
     if (vector > column) return;  // the whole warp
@@ -218,7 +218,3 @@ CPMS_DEVICE void arnoldi_store(const Arnoldi& a) {
 #define CPMS_ARNOLDI_DOTS(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_dots, 2, __VA_ARGS__)
 #define CPMS_ARNOLDI_COMBINE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_combine, 3, __VA_ARGS__)
 #define CPMS_ARNOLDI_STORE(NAME, ...) CPMS_ARNOLDI_FORMAT(NAME, arnoldi_store, 4, __VA_ARGS__)
-#define CPMS_ARNOLDI_PARTS(NAME)                     \
-    CPMS_KERNEL(256) NAME(cpms::Arnoldi arguments) { \
-        cpms::arnoldi_parts(arguments);              \
-    }

@@ -68,7 +68,7 @@ def test_every_struct_that_a_kernel_takes_is_described(cpp):
     taken = {
         kind
         for arguments in kernel_parameters(cpp).values()
-        for kind in re.findall(r"cpms::(\w+)[^,*]* \w+", arguments)
+        for kind in re.findall(r"(?:cpms::)?\b([A-Z]\w+)[^,*]* \w+", arguments)
     }
     assert len(taken) > 20
     assert taken <= described
