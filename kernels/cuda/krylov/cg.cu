@@ -23,7 +23,7 @@ struct CgEntry {
     double product;           // r.p of the new direction
 };
 
-// Fields of 8 bytes each; `CG` in cpms/backends/cuda/krylov/cg.py has the same in the same order.
+// `CG` of cpms/backends/cuda/kernels/structs.py has the same fields.
 struct Cg {
     u8* r;
     u8* p;                    // direction of this iteration

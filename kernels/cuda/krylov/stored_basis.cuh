@@ -32,7 +32,7 @@ struct ArnoldiEntry {
     double residual, passes, right, cosine, sine, read;
 };
 
-// Fields of 8 bytes each; `ARNOLDI` in cpms/backends/cuda/krylov/arnoldi.py has the same in the same order.
+// `ARNOLDI` of cpms/backends/cuda/kernels/structs.py has the same fields.
 struct Arnoldi {
     const u8* slab[most_layers][most_slabs];  // memory of `slab_vectors` vectors each, from vector `first` on
     u64 count[most_layers];      // vectors of this launch that have each layer

@@ -11,7 +11,7 @@
 
 namespace cpms {
 
-// Fields of 8 bytes each; `SWEEP` in cpms/backends/cuda/krylov/sweeps.py has the same in the same order.
+// `SWEEP` of cpms/backends/cuda/kernels/structs.py has the same fields.
 struct Sweep {
     double* r;
     double* c;

@@ -8,8 +8,8 @@
 
 namespace cpms {
 
-// Fields of 8 bytes each; `PRODUCT` of cpms/backends/cuda/product/launch.py has the same in the same order. A slot
-// holds an entry or padding. Indices in `void` arrays have 32 or 64 bits, as the kernel's Index; those of long rows 64.
+// `PRODUCT` of cpms/backends/cuda/kernels/structs.py has the same fields. A slot holds an entry or padding. Indices in
+// `void` arrays have 32 or 64 bits, as the kernel's Index; those of long rows have 64.
 struct Product {
     const void* starts;       // first slot of each row or slice, and the end
     const void* columns;      // of each slot

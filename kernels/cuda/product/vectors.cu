@@ -7,7 +7,7 @@ namespace cpms {
 
 constexpr int block_vectors = 16;
 
-// Fields of 8 bytes each; `BLOCK` in cpms/backends/cuda/product/launch.py has the same in the same order.
+// `VECTOR_BLOCK` of cpms/backends/cuda/kernels/structs.py has the same fields.
 struct VectorBlock {
     const u8* vector[block_vectors];  // those beyond `count` repeat the last
     double factor[block_vectors];     // to real values, and in `combine` times the coefficient; 0 beyond `count`

@@ -8,21 +8,12 @@ import numpy as np
 import pytest
 
 from cpms.backends.cuda.kernels import source, structs, template
-from cpms.backends.cuda.krylov import arnoldi, cg, sweeps
-from cpms.backends.cuda.product import launch
 from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.host_emulation import compiler
 from cpms.backends.cuda.runtime.structs import pack
 
 MOST_ARGUMENTS = 12
-LAYOUTS = [
-    *structs.every(),
-    structs.Layout("Product", "product/row_end.cuh", launch.PRODUCT),
-    structs.Layout("VectorBlock", "product/vectors.cu", launch.BLOCK),
-    structs.Layout("Cg", "krylov/cg.cu", cg.CG),
-    structs.Layout("Arnoldi", "krylov/arnoldi.cu", arnoldi.ARNOLDI),
-    structs.Layout("Sweep", "krylov/sweeps.cu", sweeps.SWEEP),
-]
+LAYOUTS = structs.every()
 
 
 @pytest.fixture(scope="module")

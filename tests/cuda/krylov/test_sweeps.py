@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms.backends.cuda.krylov.sweeps import SWEEP, CudaSweeps
+from cpms.backends.cuda.krylov.sweeps import CudaSweeps
 from cpms.backends.cuda.product.operator import CudaProduct
 from cpms.contracts.linear_solve import Recorder, SolveTask
 from cpms.contracts.product_request import ProductRequest
@@ -76,10 +76,6 @@ def test_sweeps_end_soon_after_the_target(device):
     assert len(sweeps.run([(0.0, 1.0)] * 20, 1e9, np.inf)) == sweeps.together
     assert len(sweeps.run([(0.0, 1.0)] * 20, 0.0, 1e-9)) == sweeps.together
     assert len(sweeps.run([(0.0, 1.0)] * 20, 0.0, np.inf)) == 20
-
-
-def test_arguments_have_the_layout_of_the_kernel(device):
-    assert SWEEP.itemsize == 8 * 14
 
 
 @pytest.mark.gpu

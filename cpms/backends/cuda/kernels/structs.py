@@ -15,6 +15,8 @@ import numpy as np
 POINTER, U64, U32, I32, F64 = np.uint64, np.uint64, np.uint32, np.int32, np.float64
 _HISTORY_VECTORS = 9
 """``history_length`` of ``pagerank/anderson_products.cuh``."""
+BLOCK_VECTORS, CG_RING, MOST_LAYERS, MOST_SLABS = 16, 8, 4, 16
+"""``block_vectors`` of ``product/vectors.cu``, ``cg_ring`` of ``krylov/cg.cu``, the others of ``stored_basis.cuh``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +192,56 @@ ROUNDING_RULE = _layout(
     (U64, "top beyond infinite seed limit"),
     (F64, "step steps"),
     (U32, "dropped least saturates signless exponent nan_beyond"),
+)
+
+PRODUCT = _layout(
+    "Product",
+    "product/row_end.cuh",
+    (POINTER, "starts columns values order exponents x out add dot sums blocks long_rows first_parts parts"),
+    (POINTER, "bases far far_columns"),
+    (F64, "alpha beta factor"),
+    (U64, "slots rows slice_rows length stride"),
+    (POINTER, "ended"),
+    (U64, "first_even base_stride"),
+)
+VECTOR_BLOCK = _layout(
+    "VectorBlock",
+    "product/vectors.cu",
+    (POINTER, "vector", (BLOCK_VECTORS,)),
+    (F64, "factor", (BLOCK_VECTORS,)),
+    (POINTER, "w sums"),
+    (U64, "length"),
+)
+CG = _layout(
+    "Cg",
+    "krylov/cg.cu",
+    (POINTER, "r p next q x before now partials counter product scale"),
+    (U64, "length padded count"),
+    (POINTER, "of_row starts entries"),
+    (U64, "stride"),
+    (POINTER, "ring", (CG_RING,)),
+    (POINTER, "z"),
+)
+SWEEP = _layout(
+    "Sweep",
+    "krylov/sweeps.cu",
+    (POINTER, "r c s q inverse square partials counter"),
+    (F64, "keep turn"),
+    (U64, "length padded subtracts steps"),
+)
+ARNOLDI = _layout(
+    "Arnoldi",
+    "krylov/stored_basis.cuh",
+    (POINTER, "slab", (MOST_LAYERS, MOST_SLABS)),
+    (U64, "count", (MOST_LAYERS,)),
+    (U64, "layers width spared stride first mode last padded"),
+    (POINTER, "w"),
+    (POINTER, "out", (MOST_LAYERS,)),
+    (POINTER, "sum partials"),
+    (U64, "blocks"),
+    (POINTER, "parts squares columns"),
+    (U64, "rows"),
+    (POINTER, "state entries counter"),
 )
 
 

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels.krylov import ARNOLDI_PARTS, arnoldi_pass
+from cpms.backends.cuda.kernels.structs import ARNOLDI, MOST_LAYERS, MOST_SLABS
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES, Variant
-from cpms.backends.cuda.krylov.basis import MOST_SLABS, SLAB_VECTORS, Basis, LayeredBasis, Run
+from cpms.backends.cuda.krylov.basis import SLAB_VECTORS, Basis, LayeredBasis, Run
 from cpms.backends.cuda.runtime.backend import MAX_ASYNC_NUMBERS, THREADS
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.structs import filled
@@ -36,22 +37,8 @@ _STATE = ("mode", "columns", "square", "size", "side", "enough", "cancelled", "m
 _ENTRY = ("residual", "passes", "right", "cosine", "sine", "read")
 MOST_STEPS = (MAX_ASYNC_NUMBERS - len(_STATE)) // len(_ENTRY)
 """Most steps of a cycle, whose state and results reach main memory in one asynchronous copy."""
-_MOST_LAYERS, _MOST_CHOSEN = 4, 2 * MOST_SLABS * SLAB_VECTORS
-"""Most layers of a vector, and of all vectors of a launch; ``krylov/stored_basis.cuh`` has the same numbers."""
-_POINTERS = ("partials", "blocks", "parts", "squares", "columns", "rows", "state", "entries", "counter")
-ARNOLDI = np.dtype(
-    [
-        ("slab", np.uint64, (_MOST_LAYERS, MOST_SLABS)),
-        ("count", np.uint64, (_MOST_LAYERS,)),
-        *(
-            (name, np.uint64)
-            for name in ("layers", "width", "spared", "stride", "first", "mode", "last", "padded", "w")
-        ),
-        ("out", np.uint64, (_MOST_LAYERS,)),
-        *((name, np.uint64) for name in ("sum", *_POINTERS)),
-    ]
-)
-"""``Arnoldi`` of ``krylov/stored_basis.cuh``."""
+_MOST_CHOSEN = 2 * MOST_SLABS * SLAB_VECTORS
+"""Most layers of all vectors of a launch; ``krylov/stored_basis.cuh`` has the same number."""
 _FIRST, _SECOND, _ENDED, _ANY = range(4)
 """Modes: a first and a second pass of Gram-Schmidt, a cycle that has ended, and launches that work in every mode."""
 _QUEUED_STEPS = 4
@@ -108,9 +95,9 @@ class CudaArnoldi(ArnoldiSteps):
         self._of_vectors = backend.arrays.zeros((2, self._rows + 1), np.float64)
         self._counter = backend.arrays.zeros(1, np.uint32)
         layer = layers_of(task.formats)
-        fits = (self._rows + 1) * _MOST_LAYERS <= _MOST_CHOSEN
+        fits = (self._rows + 1) * MOST_LAYERS <= _MOST_CHOSEN
         self._layer = layer if isinstance(layer, BlockFloatFormat) and fits else None
-        most_read = (self._rows + 1) * (1 if self._layer is None else _MOST_LAYERS)
+        most_read = (self._rows + 1) * (1 if self._layer is None else MOST_LAYERS)
         self._basis = Basis(padded, self._rows + 1)
         if self._layer is not None:
             self._basis = LayeredBasis(padded, self._rows + 1, self._layer)
@@ -303,7 +290,7 @@ class CudaArnoldi(ArnoldiSteps):
             chosen = self._cycle.stored_as(rho)
         else:
             digits = math.ceil(digits_needed(rho, self._cycle.floor))
-            layers = min(_MOST_LAYERS, max(1, -(-(digits + 1) // self._layer.width)))
+            layers = min(MOST_LAYERS, max(1, -(-(digits + 1) // self._layer.width)))
             chosen = StoredAs(self._layer, None, layers * self._layer.width)
         places = self._basis.add(chosen)
         key = "store", chosen.storage, chosen.segments, mode

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.cuda.kernels.structs import MOST_SLABS
 from cpms.backends.cuda.runtime.current import current
 from cpms.contracts.arnoldi import StoredAs
 from cpms.formats.block_float import BlockFloatFormat
@@ -18,8 +19,8 @@ from cpms.formats.formats import FP32, FP64
 from cpms.storage.array import SegmentedArray
 from cpms.storage.block_float import BlockFloatArray
 
-SLAB_VECTORS, MOST_SLABS = 16, 16
-"""Vectors of a slab, and most slabs of a launch; ``krylov/stored_basis.cuh`` has the same numbers."""
+SLAB_VECTORS = 16
+"""Vectors of a slab; ``krylov/stored_basis.cuh`` has the same number."""
 _LINE = 256
 """Alignment of each vector in bytes."""
 

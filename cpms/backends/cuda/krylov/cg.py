@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels.krylov import Preconditioning, cg_pass, cg_passes
+from cpms.backends.cuda.kernels.structs import CG, CG_RING
 from cpms.backends.cuda.krylov.padded_vector import PaddedVector, padded_length
 from cpms.backends.cuda.krylov.pattern_matrix import PatternMatrix
 from cpms.backends.cuda.runtime.backend import ASYNC_COPIES
@@ -28,23 +29,12 @@ from cpms.contracts.conjugate_gradients import CgIterations, CgStep
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.linear_solve import SolveTask, bits_of
 
-RING = 8
+RING = CG_RING
 """Most iterations of a part of a run."""
 _RUN_BYTES = 1 << 32
 """Bytes that a run moves, if it has several parts, at most: the device takes longer for these than a host waits."""
 _ENTRY = 4
 """Numbers of an iteration: curvature, square of the residual, z.q, product."""
-_POINTERS = ("r", "p", "next", "q", "x", "before", "now", "partials", "counter", "product", "scale")
-_OF_PATTERNS = ("of_row", "starts", "entries", "stride")
-CG = np.dtype(
-    [
-        *((name, np.uint64) for name in _POINTERS),
-        *((name, np.uint64) for name in ("length", "padded", "count", *_OF_PATTERNS)),
-        ("ring", np.uint64, (RING,)),
-        ("z", np.uint64),
-    ]
-)
-"""``Cg`` of ``krylov/cg.cu``."""
 
 
 class CudaCg(CgIterations):

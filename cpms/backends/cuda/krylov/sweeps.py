@@ -12,21 +12,12 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels.krylov import sweep_pass
+from cpms.backends.cuda.kernels.structs import SWEEP
 from cpms.backends.cuda.krylov.padded_vector import PaddedVector, padded_length
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.structs import filled
 from cpms.contracts.linear_solve import SolveTask, bits_of
 from cpms.contracts.sweeps import Coefficients, Sweeps
-
-_POINTERS = ("r", "c", "s", "q", "inverse", "square", "partials", "counter")
-SWEEP = np.dtype(
-    [
-        *((name, np.uint64) for name in _POINTERS),
-        *((name, np.float64) for name in ("keep", "turn")),
-        *((name, np.uint64) for name in ("length", "padded", "subtracts", "steps")),
-    ]
-)
-"""``Sweep`` of ``krylov/sweeps.cu``."""
 
 
 class CudaSweeps(Sweeps):

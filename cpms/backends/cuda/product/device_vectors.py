@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cpms.backends.cuda.arrays import codec
+from cpms.backends.cuda.kernels.structs import BLOCK_VECTORS
 from cpms.backends.cuda.product import block_codec, launch
-from cpms.backends.cuda.product.launch import BLOCK_VECTORS, BlockArgument
+from cpms.backends.cuda.product.launch import BlockArgument
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError
 from cpms.base.types import Floats

@@ -7,39 +7,17 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels.product import vector_combine, vector_dots, vector_update
+from cpms.backends.cuda.kernels.structs import BLOCK_VECTORS, VECTOR_BLOCK
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import filled
 from cpms.base.types import Floats
 from cpms.contracts.product_request import Compute
 from cpms.formats.codes import VectorFormat
 
-_POINTERS = ("starts", "columns", "values", "order", "exponents", "x", "out", "add", "dot", "sums")
-_OF_LONG_ROWS = ("blocks", "long_rows", "first_parts", "parts")
-_OF_COMPRESSED = ("bases", "far", "far_columns")
-_NUMBERS = ("alpha", "beta", "factor")
-_SIZES = ("slots", "rows", "slice_rows", "length", "stride", "ended", "first_even", "base_stride")
-PRODUCT = np.dtype(
-    [
-        *((name, np.uint64) for name in (*_POINTERS, *_OF_LONG_ROWS, *_OF_COMPRESSED)),
-        *((name, np.float64) for name in _NUMBERS),
-        *((name, np.uint64) for name in _SIZES),
-    ]
-)
-"""``Product`` of ``product/row_end.cuh``."""
-OF_BLOCKS = (*_OF_LONG_ROWS, "ended", "first_even")
+OF_BLOCKS = ("blocks", "long_rows", "first_parts", "parts", "ended", "first_even")
 """Fields of blocks of rows in CSR."""
-BLOCK_VECTORS = 16
-BLOCK = np.dtype(
-    [
-        ("vector", np.uint64, (BLOCK_VECTORS,)),
-        ("factor", np.float64, (BLOCK_VECTORS,)),
-        ("w", np.uint64),
-        ("sums", np.uint64),
-        ("length", np.uint64),
-    ]
-)
-"""``VectorBlock`` of ``product/vectors.cu``."""
 _REALS: dict[Any, Compute] = {np.dtype(np.float64): "fp64", np.dtype(np.float32): "fp32"}
 
 
@@ -62,8 +40,8 @@ class BlockArgument:
     def __init__(self, storage: VectorFormat, read: int) -> None:
         self.storage, self.read, self.count = storage, read, 0
         self._factors = np.zeros(BLOCK_VECTORS)
-        self._packed = np.zeros((), BLOCK)
-        self._fields = {name: self._packed[name] for name in BLOCK.names or ()}
+        self._packed = filled(VECTOR_BLOCK)
+        self._fields = {name: self._packed[name] for name in VECTOR_BLOCK.dtype.names or ()}
         self._variants: dict[tuple[bool, Compute], Variant] = {}
 
     def add(self, memory: Any, factor: float) -> None:

@@ -24,6 +24,7 @@ from cpms.backends.cuda.kernels.product import (
     column_group,
     part_entries,
 )
+from cpms.backends.cuda.kernels.structs import PRODUCT
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.krylov.arnoldi import MOST_STEPS, CudaArnoldi
 from cpms.backends.cuda.krylov.cg import CudaCg
@@ -266,7 +267,7 @@ class CudaProduct(ArrangedProduct, CudaVectors):
             held_apart = {"far": self.compressed.far, "far_columns": self.compressed.far_columns}
             arrays |= {"bases": self.compressed.bases, **held_apart}
             sizes["base_stride"] = -(-self.width // 4) * 4
-        return filled(launch.PRODUCT, **arrays, values=held, **sizes, alpha=factor, beta=float(beta), **more)
+        return filled(PRODUCT, **arrays, values=held, **sizes, alpha=factor, beta=float(beta), **more)
 
     @cached_property
     def _threads(self) -> int:

@@ -54,17 +54,18 @@ def pack(layout: Layout, **fields: Any) -> Struct:
     return Struct(form.pack(*values), tuple(held))
 
 
-def filled(dtype: np.dtype[Any], **fields: Any) -> Any:
-    """Return a struct of a NumPy type, shape (), of device arrays by their addresses and of numbers.
+def filled(layout: Layout, **fields: Any) -> Any:
+    """Return a struct as an array of shape (), of device arrays by their addresses and of numbers.
 
     Fields that are left out, or None, are 0. The arrays must outlive the launches.
 
     Examples
     --------
-    >>> filled(np.dtype([("x", np.uint64), ("length", np.uint64)]), length=3, x=None).tolist()
-    (0, 3)
+    >>> from cpms.backends.cuda.kernels.structs import POWER_REQUEST
+    >>> filled(POWER_REQUEST, max_sweeps=100, norm=None).tolist()
+    (0.0, 0, 100)
     """
-    made = np.zeros((), dtype)
+    made = np.zeros((), layout.dtype)
     for name, value in fields.items():
         if value is not None:
             made[name] = value if np.isscalar(value) else current().address(value)
