@@ -13,7 +13,8 @@
 #define CPMS_CONSTANT constexpr
 #endif
 
-// A kernel, with the threads of a block and perhaps the blocks that a multiprocessor holds at once.
+// A kernel, with the threads of a block and perhaps the blocks that a multiprocessor holds at once. Where kernels have
+// template arguments, a macro CPMS_<NAME> makes those that a program asks for (cpms/backends/cuda/kernels/template.py).
 #define CPMS_KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
 
 namespace cpms {

@@ -57,15 +57,11 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const 
     cpms::persistent_power<__VA_ARGS__>(STRATEGY, nodes, request, contributions, next_contributions, grid, report, \
                                         cpms::OneDevice{});
 
-#define CPMS_PERSISTENT_POWER(...) CPMS_DIRECT_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
-#define CPMS_PERSISTENT_POWER_IN_CACHE(...) CPMS_IN_CACHE_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
-#define CPMS_PERSISTENT_POWER_HUB_CACHE(...) CPMS_HUB_CACHE_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
-#define CPMS_PERSISTENT_POWER_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
+#define CPMS_PERSISTENT_POWER(NAME, STRATEGY, ...) STRATEGY(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, NAME, __VA_ARGS__)
 
 // The same over the rows of one rank of several.
 #define CPMS_RANK_POWER_PARAMETERS CPMS_POWER_PARAMETERS, const __grid_constant__ cpms::Ranks ranks
 #define CPMS_RUN_RANK_POWER(STRATEGY, UNUSED, ...)                                                                 \
     cpms::persistent_power<__VA_ARGS__>(STRATEGY, nodes, request, contributions, next_contributions, grid, report, \
                                         ranks);
-#define CPMS_RANK_POWER(...) CPMS_RANK_DIRECT_GATHER(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, __VA_ARGS__)
-#define CPMS_RANK_POWER_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, __VA_ARGS__)
+#define CPMS_RANK_POWER(NAME, STRATEGY, ...) STRATEGY(CPMS_RANK_POWER_PARAMETERS, CPMS_RUN_RANK_POWER, NAME, __VA_ARGS__)

@@ -1,9 +1,10 @@
-// Kernel definitions for each strategy. RUN(residual_strategy, inner_strategy, ...) is a macro with the body of a
-// kernel, which reads the kernel's parameters and `grid` by name; PARAMETERS are its own kernel parameters, among them
-// those of a Grid. THREADS of a block and resident BLOCKS of a multiprocessor bound the registers, and the arguments
-// after them are the kernel's template arguments. A kernel's residual sweeps and inner sweeps may use different
-// strategies. Structs are passed by value; cpms/backends/cuda/kernels/structs.py describes them to the host. Where
-// registers spill, __grid_constant__ lets the compiler read them again from constant memory.
+// Kernel definitions for each strategy, to which macros such as CPMS_PERSISTENT_REFINE pass their PARAMETERS and RUN.
+// RUN(residual_strategy, inner_strategy, ...) is a macro with the body of a kernel, which reads the kernel's parameters
+// and `grid` by name; PARAMETERS are its own kernel parameters, among them those of a Grid. THREADS of a block and
+// resident BLOCKS of a multiprocessor bound the registers, and the arguments after them are the kernel's template
+// arguments. A kernel's residual sweeps and inner sweeps may use different strategies. Structs are passed by value;
+// cpms/backends/cuda/kernels/structs.py describes them to the host. Where registers spill, __grid_constant__ lets the
+// compiler read them again from constant memory.
 #pragma once
 #include "persistent/strategies.cuh"
 

@@ -57,7 +57,8 @@ def of_ranks(alone: Variant) -> Variant:
     >>> of_ranks(persistent_power(Shape(512, 1), personal=False)).symbol
     'rank_power__uniform__512x1'
     """
-    for name, of_ranks in _OF_RANKS.items():
-        if alone.kernel.startswith(name):
-            return replace(alone, kernel=of_ranks + alone.kernel.removeprefix(name))
-    raise ValueError(f"ranks have no kernel {alone.kernel}")
+    made, (strategy, *others) = _OF_RANKS[alone.macro], alone.arguments
+    strategy = strategy.replace("CPMS_DIRECT", "CPMS_RANK_DIRECT")
+    return replace(
+        alone, kernel=made + alone.kernel.removeprefix(alone.macro), macro=made, arguments=(strategy, *others)
+    )

@@ -26,6 +26,8 @@ class Strategy(NamedTuple):
 
     suffix: str
     """Ending of the kernels' names."""
+    macro: str
+    """Its macro in ``persistent/instantiate.cuh``."""
     shared: int
     """Bytes of dynamic shared memory of a launch."""
     byte_degrees: bool
@@ -34,18 +36,22 @@ class Strategy(NamedTuple):
     """Whether inner sweeps read values from shared memory, which holds formats of `fits_shared_memory` alone."""
 
 
-DIRECT_GATHER = Strategy("", 0, byte_degrees=True)
+DIRECT_GATHER = Strategy("", "CPMS_DIRECT_GATHER", 0, byte_degrees=True)
 
-IN_CACHE_GATHER = Strategy("_in_cache", 0, byte_degrees=False)
+IN_CACHE_GATHER = Strategy("_in_cache", "CPMS_IN_CACHE_GATHER", 0, byte_degrees=False)
 
-HUB_CACHE_GATHER = Strategy("_hub_cache", HUB_SHARED_BYTES, byte_degrees=False)
+HUB_CACHE_GATHER = Strategy("_hub_cache", "CPMS_HUB_CACHE_GATHER", HUB_SHARED_BYTES, byte_degrees=False)
 
-INNER_TILED_GATHER = Strategy("_tiled_gather", PANEL_SHARED_BYTES, byte_degrees=True, stages_values=True)
+INNER_TILED_GATHER = Strategy(
+    "_tiled_gather", "CPMS_INNER_TILED_GATHER", PANEL_SHARED_BYTES, byte_degrees=True, stages_values=True
+)
 """The tiled gather serves inner sweeps alone; residual sweeps gather directly."""
 
-INNER_BLOCKED = Strategy("_inner_blocked", BLOCKING_SHARED_BYTES, byte_degrees=True, stages_values=True)
+INNER_BLOCKED = Strategy(
+    "_inner_blocked", "CPMS_INNER_BLOCKED", BLOCKING_SHARED_BYTES, byte_degrees=True, stages_values=True
+)
 
-ALL_BLOCKED = Strategy("_blocked", BLOCKING_SHARED_BYTES, byte_degrees=True, stages_values=True)
+ALL_BLOCKED = Strategy("_blocked", "CPMS_ALL_BLOCKED", BLOCKING_SHARED_BYTES, byte_degrees=True, stages_values=True)
 
 ERROR_FEEDBACK_STRATEGIES = DIRECT_GATHER, HUB_CACHE_GATHER, INNER_BLOCKED, ALL_BLOCKED
 """Strategies with kernels of error feedback; see `error_feedback`."""
@@ -79,7 +85,7 @@ def persistent_refine(
     name, cpp = storage_type(storage, whole=True)
     names = name, _teleport(personal), "core" if core else "whole"
     arguments = cpp, *map(_bool, (personal, core))
-    return replace(_shaped(f"persistent_refine{strategy.suffix}", shape, names, arguments), shared=strategy.shared)
+    return _of_strategy("persistent_refine", strategy, _shaped("", shape, names, arguments))
 
 
 def error_feedback(
@@ -96,7 +102,7 @@ def error_feedback(
     'error_feedback_blocked__e5m10_nearest__uniform__whole__512x1'
     """
     same = persistent_refine(storage, shape, personal=personal, core=core, strategy=strategy)
-    return replace(same, kernel=f"error_feedback{strategy.suffix}")
+    return replace(same, kernel=f"error_feedback{strategy.suffix}", macro="error_feedback")
 
 
 def persistent_power(shape: Shape, *, personal: bool, strategy: Strategy = DIRECT_GATHER) -> Variant:
@@ -105,7 +111,12 @@ def persistent_power(shape: Shape, *, personal: bool, strategy: Strategy = DIREC
     Examples
     --------
     >>> persistent_power(Shape(384, 2), personal=False).instance
-    'CPMS_PERSISTENT_POWER(persistent_power__uniform__384x2, 384, 2, false)'
+    'CPMS_PERSISTENT_POWER(persistent_power__uniform__384x2, CPMS_DIRECT_GATHER, 384, 2, false)'
     """
     teleport = (_teleport(personal),), (_bool(personal),)
-    return replace(_shaped(f"persistent_power{strategy.suffix}", shape, *teleport), shared=strategy.shared)
+    return _of_strategy("persistent_power", strategy, _shaped("", shape, *teleport))
+
+
+def _of_strategy(macro: str, strategy: Strategy, shaped: Variant) -> Variant:
+    arguments = strategy.macro, *shaped.arguments
+    return replace(shaped, kernel=macro + strategy.suffix, macro=macro, arguments=arguments, shared=strategy.shared)

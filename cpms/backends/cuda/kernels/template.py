@@ -69,7 +69,7 @@ _KERNELS = {
     "krylov/sweeps.cu": "sweep_pass",
     "krylov/arnoldi.cu": "arnoldi_dots arnoldi_parts arnoldi_combine arnoldi_store",
 }
-"""The kernels of each file, whose macros have their names."""
+"""The kernels of each file. Macros make those with template arguments; the others are in the file."""
 _FILES = {kernel: file for file, kernels in _KERNELS.items() for kernel in kernels.split()}
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values: the entries of a tile."""
@@ -96,6 +96,8 @@ class Variant:
     """Launch shape of persistent kernels."""
     shared: int = 0
     """Bytes of dynamic shared memory of a launch."""
+    macro: str = ""
+    """The macro that makes the kernel, if it has another name than the kernel."""
 
     @property
     def file(self) -> str:
@@ -110,7 +112,8 @@ class Variant:
     @property
     def instance(self) -> str:
         """The line of C++ that makes the function; none without template arguments, since its file defines it."""
-        return f"CPMS_{self.kernel.upper()}({', '.join([self.symbol, *self.arguments])})" if self.names else ""
+        made = f"CPMS_{(self.macro or self.kernel).upper()}({', '.join([self.symbol, *self.arguments])})"
+        return made if self.names else ""
 
 
 def program(variants: Iterable[Variant]) -> str:
