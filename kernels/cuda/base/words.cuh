@@ -118,7 +118,7 @@ CPMS_DEVICE double power_of_two(int exponent) { return value_of((u64)(1023 + exp
 // The float64 of an integer below 2^32, by one addition; a conversion instruction would wait for a slower unit.
 CPMS_DEVICE double exactly(u32 number) { return value_of(0x4330000000000000ull | number) - 4503599627370496.0; }
 
-CPMS_DEVICE float about_one_over(u32 number) {
+CPMS_DEVICE float approximate_reciprocal(u32 number) {
 #if defined(__CUDA_ARCH__)
     float inverse;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"((float)number));
@@ -133,7 +133,7 @@ CPMS_DEVICE float about_one_over(u32 number) {
 CPMS_DEVICE double reciprocal(u32 number) {
 #if defined(__CUDA_ARCH__)
     const double d = (double)number;
-    double r = (double)about_one_over(number);
+    double r = (double)approximate_reciprocal(number);
     r = fma(r, fma(-d, r, 1.0), r);
     return fma(r, fma(-d, r, 1.0), r);
 #else

@@ -22,7 +22,7 @@ struct BatchInnerEpilogue {
     CPMS_DEVICE NodeWord load(u32 row, const LaneColumns<Each>&) const { return NodeWord(nodes, row); }
     CPMS_DEVICE void finish(u32 row, const float (&sum)[Each], const NodeWord& with, const LaneColumns<Each>& mine) {
         const u32 degree = with.degree();
-        const float inverse = about_one_over(nodes.storage_degree(degree));
+        const float inverse = approximate_reciprocal(nodes.storage_degree(degree));
         float r[Each], sent[Each];
         const auto factor = option(inner_factor), uniform_inflow = option(inner_uniform);
 #pragma unroll
@@ -95,7 +95,7 @@ CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, f
             for (int k = 0; k < Each; ++k) {
                 contribution[k] = single_of(residual.word[k]);
                 sent[k] = contribution[k] * single_of(scale.word[k]) *
-                          (degree ? 1.0f : about_one_over(nodes.dangling_degree));
+                          (degree ? 1.0f : approximate_reciprocal(nodes.dangling_degree));
             }
             const auto run = Float32View<Q>::template stored<Each>(sent);
             Float32View<Q>::template values<Each>(run, sent);

@@ -11,10 +11,10 @@
 
 namespace cpms {
 
-constexpr int least_block_exponent = -100;
+constexpr int least_block_exponent = -100;  // the unit, 2^-115, is a normal number of float32
 
-// Calls work(i) for the first of each four values, also for some beyond `padded`, since whole warps take part. The loop is
-// that of `for_each_warp_values`, whose test would take these passes up to 8 registers more.
+// Calls work(i) for the first of each four values, also for some beyond `padded`, since whole warps take part. The loop
+// is that of `for_each_warp_values`, whose test would take these passes up to 8 registers more.
 template <class Work>
 CPMS_DEVICE void for_each_four(u64 padded, Work work) {
     const u64 threads = (u64)gridDim.x * blockDim.x, warps = (padded + 127) / 128;
@@ -125,7 +125,7 @@ struct FourValues<BlockFloat<16>> {
         u32* const to = words(array, i, length);
         to[0] = word[0];
         to[1] = word[1];
-        if (i % 32 == 0) ((short*)array)[i / 32] = small ? (short)-900 : (short)exponent;
+        if (i % 32 == 0) ((short*)array)[i / 32] = (short)(small ? least_exponent : exponent);
     }
 };
 

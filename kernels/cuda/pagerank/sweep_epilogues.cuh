@@ -92,11 +92,11 @@ struct InnerEpilogue {
         if constexpr (Quantise::scaled_in_float32) {
             const float scaled = to_float(r * by.scale);
             const float contribution =
-                Quantise::has_contribution(degree) ? scaled * about_one_over(degree ? degree : 1) : 0.0f;
+                Quantise::has_contribution(degree) ? scaled * approximate_reciprocal(degree ? degree : 1) : 0.0f;
             with.correction.add(correction, row, scaled * by.inverse_scale);
             sent = store_sent(row, contribution);
         } else {
-            const float inverse = about_one_over(degree ? degree : 1);
+            const float inverse = approximate_reciprocal(degree ? degree : 1);
             const double contribution = Quantise::has_contribution(degree) ? r * (double)inverse * by.scale : 0.0;
             with.correction.add(correction, row, (float)r);
             sent = store_sent(row, contribution);

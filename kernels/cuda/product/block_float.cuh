@@ -8,6 +8,8 @@
 
 namespace cpms {
 
+constexpr int least_exponent = -900;  // of a block
+
 template <int Width>
 struct BlockFloat {
     static constexpr u32 magnitude = Width == 32 ? 0x7FFFFFFFu : (1u << (Width - 1)) - 1;
@@ -15,7 +17,7 @@ struct BlockFloat {
     // Bytes of the exponents of n values: those of two blocks fill a word.
     static CPMS_DEVICE u64 words_at(u64 n) { return (n + 63) / 64 * 4; }
 
-    // 2^(exponent - Width + 1), a normal number since exponents are at least -900.
+    // 2^(exponent - Width + 1), a normal number for exponents that a block has.
     static CPMS_DEVICE double unit(int exponent) { return power_of_two(exponent - Width + 1); }
 };
 

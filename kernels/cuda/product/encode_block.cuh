@@ -15,7 +15,7 @@ CPMS_DEVICE double store_block(u8* array, u64 block, u64 n, double value, bool i
     const u64 size = bits & 0x7FFFFFFFFFFFFFFFull;
     const double largest = warp_reduce(value_of(size), Larger{});
     const int found = (int)(bits_of(largest) >> 52) - 1022;
-    const int exponent = found < -900 ? -900 : found;
+    const int exponent = found < least_exponent ? least_exponent : found;
     // Exact but for what rounds to 0 anyway; ties to even, as the default rounding has them.
     const double steps = rint(value_of(size) * power_of_two(Width - 1 - exponent));
     const u32 count = steps > (double)F::magnitude ? F::magnitude : (u32)steps;
