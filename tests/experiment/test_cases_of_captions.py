@@ -51,7 +51,28 @@ def test_axes_and_captions_say_of_what_work_a_time_is(kind, work, name):
 
 def test_the_iterations_of_a_run_are_stated():
     made = drawn(rows_of(3, layouts=3, kind="opencl", iterations=12), "time")
-    assert "median time of a run of 12 iterations" in made.caption
+    assert ": time of a run of 12 iterations" in made.caption
+
+
+@pytest.mark.parametrize(("samples", "word"), [([1.0], ""), ([1.0, 2.0, 4.0], "median ")])
+@pytest.mark.parametrize("name", ["time", "traffic"])
+def test_times_are_medians_only_where_results_have_several_samples(name, samples, word):
+    rows = rows_of(3, layouts=3)
+    for row in rows:
+        row["solve_samples_s"] = [row["solve_s"] * each for each in samples]
+    assert f"Experiment mine: {word}time" in drawn(rows, name).caption
+    assert f"Experiment mine: {word}time" in templates.table(rows)[1]
+
+
+def test_the_only_graph_is_not_counted_with_its_problems():
+    caption = drawn(rows_of(1, layouts=3, tolerances=TOLERANCES), "speedup").caption
+    assert "geometric mean over the same 2 tolerances for all" in caption
+
+
+def test_rows_of_a_speedup_are_for_what_they_are_named_by():
+    rows = rows_of(6, layouts=2, tolerances=TOLERANCES)
+    caption = drawn(rows, "speedup").caption
+    assert "; a row for each graph and tolerance, and their geometric mean" in caption
 
 
 @pytest.mark.parametrize("graphs", [1, 3])
@@ -113,7 +134,8 @@ def test_runs_for_several_purposes_are_no_graphs(name):
     found = observations(rows)
     assert found.graph.nunique() == 6
     caption = drawn(rows, name).caption
-    assert "graph and purpose" in caption
+    assert re.search(r"(each|6) runs?\b", caption)
+    assert "A run is of a graph, for a purpose that the configuration names." in caption
     assert not re.search(r"\d graphs", caption)
 
 
@@ -142,4 +164,4 @@ def test_the_graphs_of_times_to_tolerances_are_those_with_several():
 def test_contestants_not_drawn_are_counted_by_whose_marks_they_have():
     alike = {f"drawn-{each}": [f"other-{each}-{number}" for number in range(3)] for each in range(9)}
     text = contestants.alike_in_words({**alike, "left": ["one", "two"]}, [*alike])
-    assert text == "; not drawn, with the marks of others: 27 contestants; of those left out: 2 contestants"
+    assert text == "; not drawn, with the marks of others: 29 contestants"

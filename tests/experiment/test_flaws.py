@@ -59,3 +59,17 @@ def test_captions_state_how_many_linear_solves_did_not_converge():
     row = {"cell": "0", "experiment": "mine", "kind": "linear", "status": "ok", "graph": "g", "ways_found": ways}
     caption = drawn_alone([row], "time").caption
     assert "; not drawn: 2 of 4 solves, which did not converge" in caption
+
+
+def test_results_left_out_are_stated_of_the_graphs_drawn_alone():
+    found = observations(rows_with({"solver_status": "stagnated"}))
+    texts = [fair(found, drawn=graphs)[1] for graphs in ({"a"}, {"b"}, {"a", "b"})]
+    assert texts == [
+        "",
+        *(f"; results left out: fp16 (not converged{each})" for each in ("", ", 1 of 2 results")),
+    ]
+
+
+def test_flaws_that_differ_in_their_numbers_are_one_with_ranges():
+    rows = [{**row, "solver_converged": place, "answered": 10 * (1 + place)} for place, row in enumerate(rows_with({}))]
+    assert "; results left out: 3 contestants (0 to 5 of 10 to 60 queries converged)" in fair(observations(rows))[1]

@@ -33,6 +33,8 @@ OF_TIMES = ("time", "speed-up", "bandwidth")
 """Words in the labels of axes of times."""
 SPREADS = ("Samples of each result", "Runs of each result", "Repetitions", "range")
 """Words for the repetitions of times and their spread."""
+MOST_OF_CAPTION = 920
+"""Most characters of a caption; see `test_figures.MOST_OF_CAPTION`."""
 COPY_AT = 100.0
 """The rate of a copy in percent."""
 
@@ -71,6 +73,22 @@ def no_number_of_a_bar_crosses_the_line_of_a_copy(drawn, _):
             line = axes.transData.transform((COPY_AT, 0.0))[0]
             boxes = {each.get_text(): each.get_window_extent() for each in axes.texts}
             assert [text for text, box in boxes.items() if box.x0 < line < box.x1] == []
+
+
+def captions_are_short_enough_to_be_read(drawn, _):
+    for made in drawn:
+        assert len(made.caption) <= MOST_OF_CAPTION, made.caption
+
+
+def results_left_out_are_of_graphs_that_are_drawn(drawn, found):
+    """All results of a flawed contestant are stated but in a speed-up, whose graphs depend on the results left out."""
+    for made in drawn:
+        texts = [axes.get_title().replace("\n", " ") for axes in made.figure.axes]
+        flawed = {*found.label[found.flaw != ""]}
+        if made.name == "speedup" or not all(texts) or len({*found.label}) == 1:
+            continue
+        named = any(label in text for label in flawed for text in texts)
+        assert named or "results left out" not in made.caption, made.caption
 
 
 def marks_of(figure):
@@ -138,6 +156,8 @@ def figures_are_printable(drawn, found):
 
 
 LAWS = [
+    captions_are_short_enough_to_be_read,
+    results_left_out_are_of_graphs_that_are_drawn,
     spreads_are_of_times_and_stand_where_times_are_drawn,
     stand_ins_are_counted_among_the_graphs_of_the_mean,
     strokes_are_through_the_results_that_did_not_converge_and_no_others,

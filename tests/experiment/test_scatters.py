@@ -38,7 +38,7 @@ def rows_of(graphs, apart):
 
 def drawn(rows, width, name):
     with styled():
-        figure, _, _ = TEMPLATES[name](observations(rows), WIDTHS[width], None)
+        figure, *_ = TEMPLATES[name](observations(rows), WIDTHS[width], None)
         figure.draw_without_rendering()
     return figure
 
@@ -116,7 +116,7 @@ SHAPES = ("pattern", "csr", "ell", "sell", "coo", "coo_exchange")
 @pytest.fixture
 def in_panels(monkeypatch):
     """Draw marks in panels of graphs, however near each other they are."""
-    monkeypatch.setattr(quantities, "_MOST_CROWDED", 1.0)
+    monkeypatch.setattr(quantities, "strips", lambda *_: None)
 
 
 @pytest.mark.usefixtures("in_panels")
@@ -161,6 +161,19 @@ def test_no_more_marks_lie_on_one_another_than_can_be_told_apart_and_the_baselin
     assert f"filled: fp64/fp32 {SHAPES[count - 1]}" in made.caption
     left = f"left out, as over {nested.MOST} marks would lie on one another: fp64/fp32 {SHAPES[count - 2]}"
     assert (left in made.caption) == (count > nested.MOST)
+
+
+@pytest.mark.parametrize("count", [nested.MOST, nested.MOST + 1])
+def test_contestants_have_rows_where_marks_would_be_left_out_as_they_lie_on_others(count):
+    rows = [
+        {**row, "cell": f"{row['cell']} {layout}", "layout": layout}
+        for row in rows_of(2, 2.0)
+        if row["storage"] in ("fp64", "fp32")
+        for layout in SHAPES[:count]
+    ]
+    made = drawn_alone(rows, "traffic")
+    assert ("; a row for each contestant" in made.caption) == (count > nested.MOST)
+    assert "left out" not in made.caption
 
 
 def area(ring):
@@ -248,7 +261,7 @@ def test_products_without_an_error_are_stated_and_wrong_ones_are_ringed():
         {**row, "kind": "product", "error": errors[row["storage"]], "error_l1": None, "least_bytes": 1e6}
         for row in rows_of(1, 2.0)
     ]
-    figure, text, _ = TEMPLATES["error"](observations(rows), WIDTHS["single"], None)
+    figure, text, *_ = TEMPLATES["error"](observations(rows), WIDTHS["single"], None)
     assert figure.axes[0].get_ylabel() == "largest relative error"
     assert "; error 0: fp64;" in text
     assert "error above 1, 1 of 3 (bf16)" in text

@@ -83,7 +83,7 @@ def test_bytes_and_times_are_over_those_of_the_baseline_and_rows_are_by_bytes():
     left, right = drawing.figure.axes
     assert (left.get_xlabel(), right.get_xlabel()) == ("bytes read", "time")
     assert drawing.figure.get_supxlabel() == "over that of fp32 layout-4"
-    assert "median time against bytes read, both over those of fp32 layout-4" in drawing.caption
+    assert ": time against bytes read, both over those of fp32 layout-4" in drawing.caption
     names = [text.get_text() for text in left.get_yticklabels()]
     expected = [f"{storage} layout-{3 * k + place}" for place, storage in enumerate(BITS) for k in (2, 1, 0)]
     assert names == [name for name in expected if name != "fp32 layout-4"]

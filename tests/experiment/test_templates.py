@@ -154,7 +154,7 @@ def test_a_mean_of_five_ratios_has_an_interval_and_the_median_below_it():
     to_points = 72 / made.figure.dpi
     below, above = (line.get_transform().transform(line.get_xydata())[0][1] * to_points for line in (stroke, mean))
     assert above - below > (stroke.get_markersize() + mean.get_markersize()) / 2
-    assert ", with 95 % bootstrap interval; strokes: medians over these;" in made.caption
+    assert ", with 95 % bootstrap interval; strokes: medians;" in made.caption
     assert "the ratios of a mean" not in made.caption
 
 

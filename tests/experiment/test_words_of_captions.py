@@ -46,7 +46,7 @@ def test_several_devices_are_counted(devices, machine):
 @pytest.mark.parametrize(("kind", "of_value"), [("passes", True), ("vector_bits", True), ("spmv", False)])
 def test_bits_of_passes_are_those_of_a_vector_and_their_cases_are_matrices(kind, of_value):
     lines = [{"graph": f"g{k}", "storage": name, "solve_s": 2.0**k} for k in range(9) for name in ("fp64", "fp32")]
-    _, caption, _ = made_of(rows_of(lines, kind=kind), "time")
+    _, caption, *_ = made_of(rows_of(lines, kind=kind), "time")
     assert ("bits of a vector's value" in caption) == of_value
     assert ("over the slowest time of the matrix" in caption) == of_value
     assert ("graph" in caption) != of_value
@@ -71,7 +71,7 @@ def test_a_stroke_of_linear_systems_is_a_matrix():
         for rhs in ("ones", "random")
         for storage, time in (("fp64", 2.0 + k), ("fp32", 1.0))
     ]
-    figure, caption, _ = made_of(rows_of(lines), "speedup")
+    figure, caption, *_ = made_of(rows_of(lines), "speedup")
     assert "; strokes: the mean of each matrix;" in caption
     assert "a matrix" in legend_of(figure)
 
@@ -103,7 +103,7 @@ def test_graphs_that_are_chosen_have_the_baseline():
         for place, storage in enumerate(("fp64", "fp32", "fp16", "bf16"))
         if storage != "fp64" or k % 2
     ]
-    figure, _, _ = made_of(rows_of(lines), "time")
+    figure, *_ = made_of(rows_of(lines), "time")
     titles = [int(axes.get_title()[1:]) for axes in figure.axes]
     assert titles
     assert all(k % 2 for k in titles)

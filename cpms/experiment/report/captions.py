@@ -97,7 +97,7 @@ def _with_graphs(machines: list[str], drawn: pd.DataFrame) -> list[str]:
         return machines
     of_most = held.machines.mode()[0]
     texts = {name: "the others" if name == of_most else some(held.label[held.machines == name]) for name in machines}
-    return [f"{name} ({texts[name]})" for name in machines]
+    return [f"{name} ({texts[name]})" for name in sorted(machines, key=lambda name: name == of_most)]
 
 
 def machines_of(rows: Iterable[Row]) -> list[str]:

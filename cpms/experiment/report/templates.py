@@ -9,6 +9,7 @@ that size. The cost is that of Matplotlib.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,6 +84,8 @@ _SINGLE = {
     "residual": "curve",
 }
 """What figures without times draw, by their names: rows hold one for each result."""
+_ONE_SAMPLE = re.compile(r"(Repetitions|Samples of each result): 1;")
+"""The beginning of a text about the repetitions of results of which each has one sample."""
 
 
 def drawings(
@@ -115,25 +118,24 @@ def drawings(
     given = found
     if len({*found.label}) == 1 and (found.problem != "").all():  # A caption states the only graph.
         found = found.assign(label="")
-    timed, flawed = fair(found)
+    timed, _ = fair(found)
     rated, rates = bandwidth.with_rates(timed, bandwidth.rates_of_gpus(beside))
     for name, template in TEMPLATES.items():
-        shown, left = (timed, flawed + unconverged(rows)) if name != "residual" else (found, "")
-        if name == "error":
-            shown, wrong = fair(found, of_times=False)
-            left = wrong + unconverged(rows)
-        if name == "roofline":
-            shown, left = rated, bandwidth.taken_from(rates) + left
+        is_of_times = name != "error"
+        shown = {"residual": found, "roofline": rated}.get(name, fair(found, of_times=is_of_times)[0])
         with common_style():
             made = template(shown, size, baseline)
         if made is not None:
+            left = fair(found, of_times=is_of_times, drawn=made[3])[1] + unconverged(rows) if name != "residual" else ""
+            left = bandwidth.taken_from(rates) + left if name == "roofline" else left
             others = [rate.row for rate in rates] if name == "roofline" else []
             cells = [row["cell"] for row in [*rows, *others] if row["status"] == "ok"]
             starred = _is_starred(made[0]) and name != "speedup" and STARRED not in made[1]
-            what = f"Experiment {rows[0]['experiment']}: {made[1]}{left}{f'; {STARRED}' if starred else ''}."
             alike = conditions(rows, given, against_tolerance=name == "tolerance")
             called = _called(name, found)
             said = captions.provenance(rows, shown, single=_SINGLE.get(called, ""))
+            text = _without_medians(made[1], said)
+            what = f"Experiment {rows[0]['experiment']}: {text}{left}{f'; {STARRED}' if starred else ''}."
             caption = " ".join(filter(None, [what, alike, said]))
             yield Drawing(called, made[0], caption, made[2], rows[0]["experiment"], cells, others)
 
@@ -142,9 +144,21 @@ def table(rows: Sequence[Row]) -> tuple[pd.DataFrame, str]:
     """Return the table of the rows of one experiment, and its caption; empty if they hold no times."""
     found = observations(rows)
     made, what = results(found)
-    what += unconverged(rows, "not listed")
-    caption = f"Experiment {rows[0]['experiment']}: {what}. {captions.provenance(rows, found)}"
+    said = captions.provenance(rows, found)
+    what = _without_medians(what, said) + unconverged(rows, "not listed")
+    caption = f"Experiment {rows[0]['experiment']}: {what}. {said}"
     return (made, "") if made.empty else (made, caption)
+
+
+def _without_medians(text: str, said: str) -> str:
+    """Return the text of a caption; where each result has one sample by the text on repetitions, none is a median.
+
+    Examples
+    --------
+    >>> _without_medians("median time of a solve", "Repetitions: 1; the rows hold no spread.")
+    'time of a solve'
+    """
+    return text.replace("median time", "time") if _ONE_SAMPLE.search(said) else text
 
 
 def _is_starred(figure: Figure) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cpms.experiment.report import captions
 from cpms.experiment.report.generic.contestants import is_tuned
-from cpms.experiment.report.generic.words import all_or_count, case_in_words, of_systems
+from cpms.experiment.report.generic.words import all_or_count, case_in_words, case_words, of_systems
 from cpms.experiment.rows.rows import Row
 from cpms.experiment.rows.series import results_of
 
@@ -17,6 +16,10 @@ if TYPE_CHECKING:
 
 _PLAIN = ("", "name", "contestant")
 """Parameters that name contestants with nothing to state, as they are the names themselves."""
+_RUNS = "A run is of a graph, for a purpose that the configuration names."
+"""Sentence about the runs of OpenCL, whose names have a graph and a purpose."""
+_MOST_FORMATS = 3
+"""Most formats of matrices that a caption counts."""
 
 
 def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: bool = False) -> str:
@@ -34,7 +37,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: b
     names = {str({**row, **result}.get("name", "")) for row in rows for result in results_of(row)}
     alike = f", all of {min(names)}" if len(names) == 1 and any(names) else ""
     named_by, graphs = found.named_by.iloc[0], list(dict.fromkeys(found.label))
-    omitted = "; in parentheses: the value where none is written" if "(" in named_by else ""
+    omitted = "; values in parentheses are omitted" if "(" in named_by else ""
     tolerances = {{**row, **result}.get("tol") for row in rows if row["status"] == "ok" for result in results_of(row)}
     alone, of_solves = len(set(found.called)) == 1, " of the solves" if against_tolerance else ""
     return " ".join(
@@ -44,6 +47,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: b
                 f"Contestant: {found.named.iloc[0]}." if alone and found.named.iloc[0] else "",
                 f"Contestants are named by {named_by}{omitted}{alike}." if not alone and named_by not in _PLAIN else "",
                 f"{case_in_words(found).capitalize()}: {label}." if len(graphs) == 1 and (label := graphs[0]) else "",
+                _RUNS if case_words(found) == ["run"] else "",
                 "Times are of conversions from float64 to the format." if set(found.kind) == {"conversion"} else "",
                 _stored(found),
                 _of_bound(rows, found)
@@ -85,4 +89,5 @@ def _stored(found: pd.DataFrame) -> str:
     if len(counts) == 1:
         return f"The matrix A is stored as {counts.index[0]}."
     each = [f"{stored} ({count})" for stored, count in counts.items()]
-    return f"Formats of the matrix A in all {counts.sum()} results: {captions.some(each)}."
+    more = f" and {len(each) - _MOST_FORMATS} more" if len(each) > _MOST_FORMATS else ""
+    return f"Formats of the matrix A in all {counts.sum()} results: {', '.join(each[:_MOST_FORMATS])}{more}."

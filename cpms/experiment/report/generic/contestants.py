@@ -279,7 +279,7 @@ def alike_in_words(alike: dict[str, list[str]], drawn: Collection[str]) -> str:
     texts = (
         [*(f"of {name}: {', '.join(others)}" for name, others in shown.items()), *of_left],
         [*(f"of {name}: {counted(len(others), 'contestant')}" for name, others in shown.items()), *of_left],
-        [*([f"of others: {counted(sum(map(len, shown.values())), 'contestant')}"] * bool(shown)), *of_left],
+        [f"of others: {counted(sum(map(len, alike.values())), 'contestant')}"],
     )
     text = next((text for each in texts[:-1] if len(text := "; ".join(each)) <= _MOST_ALIKE), "; ".join(texts[-1]))
     return f"; not drawn, with the marks {text}" if alike else ""

@@ -201,7 +201,7 @@ def residuals(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         "; a curve is thinner than those below it" if len(found) > 1 else "",
         _estimates(found, swept),
     ]
-    return figure, "".join(texts), f"{len(found)} falling curves; the least ends at {last:.1e}."
+    return figure, "".join(texts), f"{len(found)} falling curves; the least ends at {last:.1e}.", {*found.graph}
 
 
 def _curve(axes: Any, history: Any, width_pt: float, marked: Any, marker: str) -> None:

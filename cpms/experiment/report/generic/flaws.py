@@ -5,6 +5,7 @@ Figures of times omit both, and figures of errors wrong answers; the caption nam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +58,13 @@ def _flaw(line: dict[str, Any]) -> str:
     return ""
 
 
-def fair(found: pd.DataFrame, *, of_times: bool = True) -> tuple[pd.DataFrame, str]:
+def fair(
+    found: pd.DataFrame, *, of_times: bool = True, drawn: Collection[str] | None = None
+) -> tuple[pd.DataFrame, str]:
     """Return the observations that may be compared, and a text about the contestants that the others are of.
 
-    Errors of solves that have not converged may be compared, unlike their times: they show what a format can reach.
+    Errors of solves that have not converged may be compared, unlike their times: they show what a format can reach. The
+    text is about the graphs in ``drawn``, by default about all.
 
     Examples
     --------
@@ -70,7 +74,8 @@ def fair(found: pd.DataFrame, *, of_times: bool = True) -> tuple[pd.DataFrame, s
     '; results left out: b (3 to 8 of 9 converged, 2 of 3 results)'
     """
     unfair = (found.flaw != "") & (of_times | ~is_unconverged(found))
-    return found[~unfair], flawed_in_words("results left out", found, unfair)
+    stated = found if drawn is None else found[found.graph.isin([*drawn])]
+    return found[~unfair], flawed_in_words("results left out", stated, unfair[stated.index])
 
 
 def flawed_in_words(what: str, found: pd.DataFrame, flawed: pd.Series[bool]) -> str:
@@ -100,19 +105,45 @@ def flawed_in_words(what: str, found: pd.DataFrame, flawed: pd.Series[bool]) -> 
 
 
 def _without_number(flaw: str) -> str:
-    number, _, rest = flaw.partition(" ")
-    return rest if number.replace(".", "").isdecimal() else flaw
+    return _parts(flaw)[-1]
+
+
+def _parts(flaw: str) -> tuple[str, str, str]:
+    """Return the leading number of a flaw, the number of which it is a part, and the words that follow these.
+
+    Examples
+    --------
+    >>> _parts("9 of 10 queries converged"), _parts("32.5 times the largest value"), _parts("not converged")
+    (('9', '10', 'queries converged'), ('32.5', '', 'times the largest value'), ('', '', 'not converged'))
+    """
+    found = re.fullmatch(r"([\d.]+) (?:of (\d+) )?(.*)", flaw)
+    return (found[1], found[2] or "", found[3]) if found else ("", "", flaw)
 
 
 def _joined(flaws: Iterable[str]) -> str:
-    """Return the flaws of a contestant; flaws that differ in a leading number alone become one with its range."""
-    by_rest: dict[str, list[str]] = {}
-    for each in dict.fromkeys(flaws):
-        number, space, rest = each.partition(" ")
-        counted = number.replace(".", "").isdecimal()
-        by_rest.setdefault(space + rest if counted else each, []).append(number if counted else "")
-    ends = {rest: sorted(numbers, key=lambda number: float(number or 0)) for rest, numbers in by_rest.items()}
-    return " or ".join((f"{each[0]} to {each[-1]}" if len(each) > 1 else each[0]) + rest for rest, each in ends.items())
+    """Return the flaws of a contestant; flaws that differ in their numbers alone become one with their ranges.
+
+    Examples
+    --------
+    >>> _joined(["9 of 10 queries converged", "3 of 25 queries converged", "wrong ranks"])
+    '3 to 9 of 10 to 25 queries converged or wrong ranks'
+    """
+    by_rest: dict[str, tuple[list[str], list[str]]] = {}
+    for number, total, rest in map(_parts, dict.fromkeys(flaws)):
+        numbers, totals = by_rest.setdefault(rest, ([], []))
+        numbers.append(number)
+        totals.append(total)
+    texts = {rest: (_range(numbers), _range(totals)) for rest, (numbers, totals) in by_rest.items()}
+    return " or ".join(
+        " ".join(filter(None, [number, f"of {total}" if total else "", rest]))
+        for rest, (number, total) in texts.items()
+    )
+
+
+def _range(numbers: Sequence[str]) -> str:
+    """Return the least and the largest of some numbers, or the only one; empty without numbers."""
+    ordered = sorted({*filter(None, numbers)}, key=float)
+    return f"{ordered[0]} to {ordered[-1]}" if len(ordered) > 1 else "".join(ordered)
 
 
 def unconverged(rows: Iterable[Row], absent: str = "not drawn") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Made = tuple["Figure", str, str] | None
-"""A figure, the text of its caption and its alternative text; None if the observations allow none."""
+Made = tuple["Figure", str, str, Collection[str] | None] | None
+"""A figure, the text of its caption, its alternative text and the graphs that it draws, None for all of the experiment;
+None if the observations allow no figure."""
 SECONDS = {"s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6}
 """Units of time in seconds, from the longest."""
 _LONGEST = 78

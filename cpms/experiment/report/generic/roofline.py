@@ -40,7 +40,7 @@ _COPY_AT = 100.0
 _OF_SOLVES = "; a sweep moves the matrix once and a vector twice, in its bits"
 _WHOLE = 10.0
 """Share in percent from which it is written in whole percents."""
-_ABOVE = "; more than 100 % is possible: data that stay in a cache are not read again, and a copy writes half its bytes"
+_ABOVE = "; above 100 %: caches hold data, and a copy writes half its bytes"
 _TICK_IN = 0.22
 """Least distance of ticks, in inches."""
 _STEPS = (20, 50, 100, 200, 500, 1000)
@@ -93,7 +93,7 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         without,
         f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
     ]
-    return made.figure, "".join(texts), range_of(found, "share", "Bars of the share of a copy", "%")
+    return made.figure, "".join(texts), range_of(found, "share", "Bars of the share of a copy", "%"), {*found.graph}
 
 
 def _by_size(found: pd.DataFrame, width: float, baseline: str | None) -> Multiples:

@@ -30,6 +30,7 @@ from cpms.experiment.report.generic.words import (
     GROWS,
     all_or_count,
     case_in_words,
+    case_words,
     cases_in_all,
     cases_in_words,
     counted_graphs,
@@ -95,7 +96,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     of = f" of {abbreviate(ours, 40)}" if ours else ""
     time = f" ({time_in_words(kept)})" if time_in_words(kept) != "time" else ""
     panels.label_below(axes, f"speed-up{of} over {abbreviate(theirs, 80)}{time}", width, names)
-    kind, unit, stroke = _kind(kept), _unit(kept), _stroke(kept)
+    kind, stroke = _kind(kept), _stroke(kept)
     looks = {
         "median": (means, _MEDIAN),
         f"{'an' if stroke == 'array' else 'a'} {stroke}": (few, _RATIO),
@@ -107,20 +108,23 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
         explain_bits(figure, table, marked=several, others=panels.key(lines=entries))
     differ = len(kept.drop_duplicates(["called", "fewest_bits"])) > kept.called.nunique()
     differ = differ and not _bits_are_of_problems(kept)  # Then each number of bits has marks of its own.
-    coloured = of_one_colour(kept, bits) if plain else fewest(kept) + (" on most graphs" if differ else "")
+    coloured = (
+        of_one_colour(kept, bits)
+        if plain
+        else fewest(kept) + (f" on most {plural(case_in_words(kept))}" if differ else "")
+    )
     count = kept.case.nunique()
     first = case_label(*kept[["label", "problem"]].iloc[0])
     one = f", on 1 {kind}{f' ({first})' if first else ''}"
     mean = f", geometric mean over the same {counted_graphs(kept)} for all{mean_of_each(kept)}" if count > 1 else one
-    mean = (
-        f"; a row for each {unit if len(set(kept.graph)) == 1 else kind}, and their geometric mean" if alone else mean
-    )
+    each = "system" if of_systems(kept) else " and ".join(case_words(kept))
+    mean = f"; a row for each {each}, and their geometric mean" if alone else mean
     what = f"speed-up of {base} over {theirs if alone else 'each'}" if turned else f"speed-up{of} over {base}"
     of_time = f" in {time_in_full(kept)}" if time else ""
-    text = f"{what}{of_time}{mean}{_lines(table, kept)}; at the right: the values of the marks{coloured}"
+    text = f"{what}{of_time}{mean}{_lines(table, kept)}; numbers: values of the marks{coloured}"
     text += f"{_stored(kept)}{_errors(kept, base)}"
     text += f"{left}{some}{among(kept.graph)}"
-    return figure, text, range_of(table, "speedup", f"Points of the {what}", "times")
+    return figure, text, range_of(table, "speedup", f"Points of the {what}", "times"), None
 
 
 def _by_number(
@@ -141,7 +145,7 @@ def _by_number(
     of_graphs = f"over the same {counted_graphs(kept)}{mean_of_each(kept)}"
     text = f"{what}, against {name}; geometric mean {mean.speedup:.3g} {of_graphs}{drawn}{coloured}"
     text += f"{_errors(kept, both[1])}{left}{some}{among(kept.graph)}"
-    return figure, text, range_of(table.assign(called=both[0]), "speedup", f"Points of the {what}", "times")
+    return figure, text, range_of(table.assign(called=both[0]), "speedup", f"Points of the {what}", "times"), None
 
 
 def _three_digits(value: float) -> str:
@@ -276,7 +280,7 @@ def _lines(table: pd.DataFrame, found: pd.DataFrame) -> str:
         dots = f"; strokes: the mean of each {_stroke(found)}; of fewer than {FEWEST}, a mean has no interval"
     else:
         dots = f"; strokes: the ratio of each {_unit(found)}, whose mean has no interval, as they are of one {kind}"
-    return f"{interval}{'; strokes: medians over these' if means.any() else ''}{dots if few.any() else ''}"
+    return f"{interval}{'; strokes: medians' if means.any() else ''}{dots if few.any() else ''}"
 
 
 def _each_ratio(mean: dict[str, Any], found: pd.DataFrame, base: str) -> pd.DataFrame:

@@ -40,6 +40,8 @@ _WORK = {
     "sweeps": "sweep",
 }
 """Kinds of experiments, and the work of which a time is."""
+_OF_PURPOSES = {"opencl": ["run"], "quoted": ["graph", "part timed"]}
+"""Kinds whose rows have a purpose, and the words for what their cases differ in."""
 _PROBLEMS = {"tol": "tolerance", "rhs": "right-hand side", "storage": "format", "stage": "stage"}
 """Words for parameters of problems."""
 
@@ -136,7 +138,9 @@ def cases_in_all(found: pd.DataFrame) -> int:
 
 
 def case_words(found: pd.DataFrame) -> list[str]:
-    """Return the words for what cases differ in: graphs, problems or purposes on one graph, or both.
+    """Return the words for what cases differ in: graphs, problems on one graph, or both; of OpenCL, runs.
+
+    A run is of a graph, for a purpose that its configuration names.
 
     Examples
     --------
@@ -146,15 +150,16 @@ def case_words(found: pd.DataFrame) -> list[str]:
     (['graph', 'tolerance'], ['tolerance'], ['graph'])
     """
     one = case_in_words(found)
-    if _has_purposes(found):
-        return [one, "purpose"]
+    if has_purposes(found):
+        kinds = {*found.kind}
+        return _OF_PURPOSES.get(kinds.pop(), ["run"]) if len(kinds) == 1 else ["run"]
     if not any(found.problem) or found.case.nunique() == found.graph.nunique():
         return [one]
     problem = problem_in_words(found.problem)
     return [one, problem] if len(set(found.graph)) > 1 else [problem]
 
 
-def _has_purposes(found: pd.DataFrame) -> bool:
+def has_purposes(found: pd.DataFrame) -> bool:
     """Return whether observations are of runs for several purposes, which differ as problems on a graph do."""
     return "purpose" in found and any(found.purpose)
 
@@ -189,7 +194,7 @@ def problem_in_words(problems: Iterable[str]) -> str:
 
 def counted_graphs(found: pd.DataFrame) -> str:
     """Return how many graphs there are, or matrices, and how many problems on each, in words."""
-    if _has_purposes(found):
+    if has_purposes(found):
         return f"{found.case.nunique()} {cases_in_words(found)}"
     graphs, problems = found.graph.nunique(), found.problem.nunique() if any(found.problem) else 0
     one = case_in_words(found)
@@ -197,6 +202,8 @@ def counted_graphs(found: pd.DataFrame) -> str:
     counted = f"{graphs} {one if graphs == 1 else many}"
     if graphs * problems != found.case.nunique():
         return counted
+    if graphs == 1 < problems:  # The caption states the only graph.
+        return f"{problems} {problem_in_words(found.problem)}s"
     if problems == 1:
         return f"{counted}, {found.problem.iloc[0]}"
     return f"{counted} and {problems} {problem_in_words(found.problem)}s"
@@ -213,7 +220,7 @@ def mean_of_each(found: pd.DataFrame) -> str:
     (', of each the mean over its tolerances (3 pairs of graph and tolerance)', '')
     """
     cases, graphs = found.case.nunique(), found.graph.nunique()
-    if _has_purposes(found) or cases in (graphs, graphs * found.problem.nunique()):
+    if has_purposes(found) or cases in (graphs, graphs * found.problem.nunique()):
         return ""
     return f", of each the mean over its {plural(problem_in_words(found.problem))} ({cases} {cases_in_words(found)})"
 

@@ -42,8 +42,9 @@ STRUCK: dict[str, Any] = {
 }  # fmt: skip
 """The stroke through the mark of a result that did not converge, which is longer than the mark."""
 _STRUCK_Z = 7.0
-_LEAST_ENDS, _MARGIN = 1.5, 0.1
-"""Least ratio of the ends of a logarithmic axis, and the part of an axis before its first mark and after its last."""
+_LEAST_ENDS, _MARGIN, _MANY_DECADES = 1.5, 0.1, 4.0
+"""Least ratio of the ends of a logarithmic axis, the part of an axis before its first mark and after its last, and the
+decades from which an end moves to the next power of ten, if this is within another such part."""
 
 
 class Quantities(NamedTuple):
@@ -185,11 +186,26 @@ def _step_of_bits(low: float, high: float) -> float:
 
 
 def logarithmic_ends(values: pd.Series[float]) -> tuple[float, float]:
-    """Return the ends of a logarithmic axis, which are some way beyond its values."""
+    """Return the ends of a logarithmic axis, which are some way beyond its values, and at a near power of ten.
+
+    Of an axis of many decades, those alone are round, and fewer than three of them would be within its ends.
+
+    Examples
+    --------
+    >>> [f"{end:.2g}" for end in logarithmic_ends(pd.Series([4e-15, 4e-10]))], logarithmic_ends(pd.Series([10.0, 1e3]))
+    (['1e-15', '1.3e-09'], (6.309573444801933, 1584.893192461114))
+    """
     low, high = np.log10(values.min()), np.log10(values.max())
     more = max(0.0, np.log10(_LEAST_ENDS) - (high - low)) / 2
     low, high = low - more, high + more
-    return float(10 ** (low - _MARGIN * (high - low))), float(10 ** (high + _MARGIN * (high - low)))
+    margin = _MARGIN * (high - low)
+    low, high = low - margin, high + margin
+    if high - low > _MANY_DECADES:
+        low, high = (
+            round_to if abs(round_to - end) <= margin else end
+            for end, round_to in ((low, np.floor(low)), (high, np.ceil(high)))
+        )
+    return float(10**low), float(10**high)
 
 
 def keep_on_page(figure: Figure) -> None:

@@ -1,8 +1,9 @@
 """Time against bytes, and error or iterations against bits: a panel for each graph, with its own ends of axes.
 
 Each mark is at the values of its row. If there are more graphs and contestants than fit, a few graphs and whole series
-are drawn, and the caption states how many. If too many of the marks of many contestants would be near each other, each
-contestant has a row instead (`cpms.experiment.report.generic.scatters.strips`). The cost is that of the panels.
+are drawn, and the caption states how many. If too many of the marks of many contestants would be near each other, or
+some would have to be left out since they lie on others, each contestant has a row instead
+(`cpms.experiment.report.generic.scatters.strips`). The cost is that of the panels.
 """
 
 from __future__ import annotations
@@ -73,9 +74,9 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     axes = Quantities("bytes", "time", names, time_in_words(found))
     figure, shown, more = _fitting(shown, spread, width, baseline_of(found, baseline), axes)
     lacking_names = all_or_count(map(str, unknown.index[unknown])) if unknown.any() else ""
-    without = f"; not drawn: {lacking_names}, of which rows do not hold these bytes" if lacking_names else ""
+    without = f"; not drawn, as without these bytes: {lacking_names}" if lacking_names else ""
     text = f"median {time_in_full(found)} against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
-    return figure, text, range_of(shown, "seconds", "Points of the time", "s")
+    return figure, text, range_of(shown, "seconds", "Points of the time", "s"), {*shown.graph}
 
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -102,7 +103,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     text = f"{names}{reference}{against}{more}{alike_in_words(alike, {*shown.called})}{exact(given, {*shown.case})}"
     text += f"{wrong}{others}{_twice(found)}{flawed_in_words('struck through', shown, is_unconverged(shown))}"
     noun = "residual" if found.error_name.str.startswith("residual").all() and not counts else up
-    return figure, text, range_of(shown, up, f"Points of the {noun}", "") + _struck(shown)
+    return figure, text, range_of(shown, up, f"Points of the {noun}", "") + _struck(shown), {*shown.graph}
 
 
 def _has_bits(figure: Figure) -> bool:
@@ -160,11 +161,13 @@ def _fitting(
         figure, more = draw(*_in_units(shown, axes), width, base)
         if figure.get_figheight() <= _HIGHEST_IN:
             break
-    is_crowded = len({*series_of(shown).values()}) > _FEW and nested.crowding(figure) > _MOST_CROWDED
-    if is_crowded and (rows := strips(found, drawable, width, base, axes)):
-        return rows
     series, left = series_of(shown), list[str]()
     staying = {series[name] for name in series if name == base or name in room.own_names(found)}
+    is_crowded = len({*series.values()}) > _FEW and nested.crowding(figure) > _MOST_CROWDED
+    if is_crowded or nested.crowded(figure, staying):
+        rows = strips(found, drawable, width, base, axes)
+        if rows is not None:
+            return rows
     while crowd := nested.crowded(figure, staying):
         left += crowd
         shown = shown[~shown.called.map(series).isin(crowd)].reset_index(drop=True)
