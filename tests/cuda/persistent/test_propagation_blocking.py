@@ -105,23 +105,23 @@ def test_blocking_of_odd_graphs(host_backend, sizes, name, value_bytes, blocks):
 
 def check(found, sources, starts, blocks):
     """Deal the nodes' numbers, and read them as warps do."""
-    targets = (found.targets.astype(int)[:, None] + np.arange(found.run_chunks)).ravel()
-    chunks, begins = len(targets), found.begins.astype(int)
+    targets = (found.octet_targets.astype(int)[:, None] + np.arange(found.run_octets)).ravel()
+    chunks, begins = len(targets), found.range_begins.astype(int)
     assert (begins[0], begins[-1]) == (0, chunks)
     assert len(np.unique(targets)) == chunks
     range_of = np.searchsorted(begins, np.arange(chunks), side="right") - 1
     of = found.slices
     values = np.full(8 * (of.value_begins[-1].astype(int)), -1)
     into = 8 * targets[:, None] + np.arange(8)
-    values[into] = found.source_offsets.reshape(-1, 8) + found.range_nodes * range_of[:, None]
+    values[into] = found.local_indices.reshape(-1, 8) + found.range_nodes * range_of[:, None]
     cuts = found.block_begins.astype(int)
     assert (cuts[0], cuts[-1], len(cuts)) == (0, chunks, blocks + 1)
     assert (np.diff(cuts) >= 0).all()
-    assert not (cuts % found.run_chunks).any()
+    assert not (cuts % found.run_octets).any()
     assert (begins[found.first_ranges] <= cuts[:-1]).all()
     # A block begins at the range before where all of that is dealt.
     assert (begins[found.first_ranges + 1] >= cuts[:-1]).all()
-    value_begins, of_block, bins = (part.astype(int) for part in (of.value_begins, of.of_block, of.bins))
+    value_begins, of_block, bins = (part.astype(int) for part in (of.value_begins, of.block_windows, of.window_bins))
     chunk_begins, first_rows = of.chunk_begins.astype(int), of.first_rows.astype(int)
     assert not (value_begins % 4).any()
     assert (np.diff(value_begins) < of.capacity).all()
@@ -135,13 +135,13 @@ def check(found, sources, starts, blocks):
     assert (chunk_begins[0], first_rows[0], first_rows[-1]) == (0, 0, len(starts) - 1)
     gathered = [[] for _ in range(chunk_begins[-1])]
     for block, warp in itertools.product(range(blocks), range(SHARED_MEMORY_SHAPE.warps)):
-        slice_index, column_group = of.warp_begins[block * SHARED_MEMORY_SHAPE.warps + warp].astype(int)
+        slice_index, column_group = of.warp_starts[block * SHARED_MEMORY_SHAPE.warps + warp].astype(int)
         for window in range(of_block[block], of_block[block + 1]):
             mine, last = values[slice(*(8 * value_begins[bins[window] : bins[window] + 2]))], False
             while not last:
-                rounds, last = of.slices[slice_index] & 0x7FFFFFFF, of.slices[slice_index] >> 31
-                places = of.value_indices.reshape(-1, 32, 4)[column_group : column_group + rounds].astype(int)
-                for lane, chunk in enumerate(of.lanes[32 * slice_index : 32 * slice_index + 32]):
+                rounds, last = of.slice_words[slice_index] & 0x7FFFFFFF, of.slice_words[slice_index] >> 31
+                places = of.local_indices.reshape(-1, 32, 4)[column_group : column_group + rounds].astype(int)
+                for lane, chunk in enumerate(of.slice_chunks[32 * slice_index : 32 * slice_index + 32]):
                     named = places[:, lane].ravel()
                     named = named[named != 8 * of.capacity - 1]
                     if chunk == sell_slices.NO_CHUNK:

@@ -84,7 +84,7 @@ def test_panels_of_odd_graphs(host_backend, capacity, name, blocks):
 
 
 def check_panels(found, sources, slots, blocks):
-    begins, groups = found.group_begins.astype(int), np.asarray(found.groups)
+    begins, groups = found.list_begins.astype(int), np.asarray(found.lists)
     assert begins[0] == 0
     assert begins[-1] == len(groups)
     assert not (begins % 4).any()
@@ -101,7 +101,7 @@ def check_panels(found, sources, slots, blocks):
     starts = slots.starts.astype(int)
     for first, count, row, _ in ranges.reshape(-1, 4):
         assert not count or starts[row] <= 256 * first < starts[row + 1]
-    of_block = found.panels_of_block.astype(int)
+    of_block = found.block_panels.astype(int)
     assert (of_block[0], of_block[-1], len(of_block)) == (0, len(ranges), blocks + 1)
     for block, (first, last) in enumerate(itertools.pairwise(of_block)):
         if first < last:

@@ -48,7 +48,7 @@ values would spill."""
 SHARED_MEMORY_SHAPE = SHAPES[16]
 """Shape of strategies that stage values in shared memory; see ``persistent/strategies.cuh``."""
 PANEL_OCTETS = 2944
-"""Groups of eight nodes whose values a panel of the tiled gather holds at most in shared memory."""
+"""Octets of nodes whose values a panel of the tiled gather holds at most in shared memory."""
 MAX_STAGED_BYTES = 2
 """Bytes of a value, at most, that inner sweeps stage in shared memory."""
 PANEL_SHARED_BYTES = 2 * PANEL_OCTETS * (8 * MAX_STAGED_BYTES + 4)

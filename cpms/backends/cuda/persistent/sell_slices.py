@@ -109,46 +109,46 @@ class RowChunks:
 
 @dataclass(frozen=True, eq=False)
 class SellSlices:
-    """Slices, window by window, for a number of blocks; all but ``capacity`` are device arrays.
+    """Slices, window by window, for a number of blocks, as the kernel's struct; all but ``capacity`` are device arrays.
 
     Parameters
     ----------
-    of_block : uint32, shape (blocks + 1,)
+    block_windows : uint32, shape (blocks + 1,)
         First window of each block, and the end.
-    bins : uint32, shape (windows + 1,)
+    window_bins : uint32, shape (windows + 1,)
         Bin of each window, and the number of bins.
     value_begins : uint32, shape (bins + 1,)
-        Begin of the values of each bin, in groups of eight, and the end.
+        Begin of the values of each bin, in octets, and the end.
     chunk_begins, first_rows : uint32, shape (windows + 1,)
         First chunk of each window and its row, and the numbers of chunks and rows.
-    warp_begins : uint32, shape (blocks * warps, 2)
+    warp_starts : uint32, shape (blocks * warps, 2)
         First slice of each warp, and its first column group.
-    slices : uint32, shape (slices + 2,)
+    slice_words : uint32, shape (slices + 2,)
         Column groups of each slice, in the order in which warps process them; the top bit flags a warp's last slice of
         a window.
-    lanes : uint16, shape ((slices + 2 + _PREFETCHED) * 32,)
+    slice_chunks : uint16, shape ((slices + 2 + _PREFETCHED) * 32,)
         Chunk of each lane within its window, or `NO_CHUNK`.
-    value_indices : uint16
+    local_indices : uint16
         By column group, then by lane, indices of four values of a bin.
     last_chunks : uint16, shape (rows,), or None
         Last chunk of each row within its window; None where each row is one chunk.
     first_blocks : uint32, shape (blocks,)
         Block in which the first row of each block begins.
     capacity : int
-        Groups that a bin holds at most, the padding group included.
+        Octets that a bin holds at most, that of the padding included.
     carry_out : uint64, shape (blocks,)
         Partial sums of rows that continue in the next block; all ones where there is none.
     """
 
-    of_block: Any
-    bins: Any
+    block_windows: Any
+    window_bins: Any
     value_begins: Any
     chunk_begins: Any
     first_rows: Any
-    warp_begins: Any
-    slices: Any
-    lanes: Any
-    value_indices: Any
+    warp_starts: Any
+    slice_words: Any
+    slice_chunks: Any
+    local_indices: Any
     last_chunks: Any | None
     first_blocks: Any
     capacity: int
@@ -157,28 +157,13 @@ class SellSlices:
     @property
     def argument(self) -> Struct:
         """The kernel argument."""
-        return pack(
-            structs.SELL_SLICES,
-            block_windows=self.of_block,
-            window_bins=self.bins,
-            value_begins=self.value_begins,
-            chunk_begins=self.chunk_begins,
-            first_rows=self.first_rows,
-            warp_starts=self.warp_begins,
-            slice_words=self.slices,
-            slice_chunks=self.lanes,
-            local_indices=self.value_indices,
-            last_chunks=self.last_chunks,
-            first_blocks=self.first_blocks,
-            capacity=self.capacity,
-            carry_out=self.carry_out,
-        )
+        return pack(structs.SELL_SLICES, **vars(self))
 
     @property
     def streamed_bytes(self) -> float:
         """Bytes that a sweep reads once."""
         last = 0 if self.last_chunks is None else self.last_chunks.nbytes
-        return float(self.slices.nbytes + self.lanes.nbytes + self.value_indices.nbytes + last)
+        return float(self.slice_words.nbytes + self.slice_chunks.nbytes + self.local_indices.nbytes + last)
 
     @property
     def nbytes(self) -> int:
@@ -218,15 +203,15 @@ class SlicePacking:
         column_groups[slice_index[longest]] = _ceil(lengths[order[longest]], _GROUP_COLUMNS)
         begins = arrays.cumsum(column_groups) - column_groups
         self.size = _LANES * _GROUP_COLUMNS * (int(current().to_host(begins[-1:])[0]) + _MAX_PREFETCHED)
-        """Length of the value indices, with the column groups past the end that are prefetched."""
+        """Length of the local indices, with the column groups past the end that are prefetched."""
         self._first_positions = arrays.empty(chunked.count, np.int64)
         self._first_positions[order] = _LANES * _GROUP_COLUMNS * begins[slice_index] + _GROUP_COLUMNS * lane
-        self._lanes = arrays.full((len(sequence) + 2 + _PREFETCHED) * _LANES, NO_CHUNK, np.uint16)
-        self._lanes[_LANES * slice_index + lane] = (order - first).astype(np.uint16)
-        self._slices = (column_groups + arrays.asarray(_LAST_OF_WINDOW * is_last)).astype(np.uint32)
-        warp_begins = arrays.asarray(first_of_warp)
-        self._warp_begins = arrays.zeros((len(warp_begins), 2), np.uint32)
-        self._warp_begins[:, 0], self._warp_begins[:, 1] = warp_begins, begins[warp_begins]
+        self._slice_chunks = arrays.full((len(sequence) + 2 + _PREFETCHED) * _LANES, NO_CHUNK, np.uint16)
+        self._slice_chunks[_LANES * slice_index + lane] = (order - first).astype(np.uint16)
+        self._slice_words = (column_groups + arrays.asarray(_LAST_OF_WINDOW * is_last)).astype(np.uint32)
+        warp_starts = arrays.asarray(first_of_warp)
+        self._warp_starts = arrays.zeros((len(warp_starts), 2), np.uint32)
+        self._warp_starts[:, 0], self._warp_starts[:, 1] = warp_starts, begins[warp_starts]
 
     def position(self, chunk: Any, entry: Any) -> Any:
         """Return the positions of entries of some chunks: four by four, one column group further each time."""
@@ -252,21 +237,21 @@ class SlicePacking:
         first_of_warp = np.searchsorted(warp_index, np.arange((len(self._block_begins) - 1) * warps))
         return order, np.append(ends, [False, False]).astype(np.int64), first_of_warp
 
-    def of(self, value_begins: Integers, value_indices: Any, capacity: int) -> SellSlices:
+    def of(self, value_begins: Integers, local_indices: Any, capacity: int) -> SellSlices:
         """Build the slices whose entries have these indices in bins that begin at ``value_begins``."""
         arrays, begins = current().arrays, self._begins
         which = np.searchsorted(self._bin_begins[:-1], begins, side="right") - 1
         which[-1] += 1
         return SellSlices(
-            of_block=words(np.searchsorted(begins, self._block_begins)),
-            bins=words(which),
+            block_windows=words(np.searchsorted(begins, self._block_begins)),
+            window_bins=words(which),
             value_begins=words(value_begins),
             chunk_begins=words(begins),
             first_rows=self._chunked.rows[arrays.asarray(begins)],
-            warp_begins=self._warp_begins,
-            slices=self._slices,
-            lanes=self._lanes,
-            value_indices=value_indices,
+            warp_starts=self._warp_starts,
+            slice_words=self._slice_words,
+            slice_chunks=self._slice_chunks,
+            local_indices=local_indices,
             last_chunks=self._last_chunks,
             first_blocks=words(self._first_blocks),
             capacity=capacity,

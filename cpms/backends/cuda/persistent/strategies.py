@@ -140,7 +140,7 @@ class StrategyData(NamedTuple):
         """Build the strategy that is required or worthwhile, among those whose shared memory a block has.
 
         A strategy is worthwhile where the graph exceeds the device's cache and sampled edges promise scattered gathers
-        (propagation blocking), short lists of groups (tiled gather) or most sources among the first nodes (hub
+        (propagation blocking), short lists of octets (tiled gather) or most sources among the first nodes (hub
         cache).
 
         Parameters
