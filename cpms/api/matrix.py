@@ -20,7 +20,7 @@ from cpms.api.given_matrix import given_matrix, require_range, storage_of
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.keywords import checked_keywords
 from cpms.base.text.suggestions import require_one_of
-from cpms.base.validation import described, require_real, whole
+from cpms.base.validation import as_whole, described, require_real, whole
 from cpms.contracts.linear_operator import Bound, LinearOperator
 from cpms.contracts.product_request import Compute, ProductRequest, Scaling
 from cpms.formats.codes import ValueFormat
@@ -98,7 +98,7 @@ def matrix(
     """
     given = given_matrix(A.source if isinstance(A, StoredMatrix) else A, shape)
     layout = layout_of(layout)
-    indices = str(indices) if isinstance(indices, int | np.integer) and indices in (32, 64) else indices
+    indices = str(width) if (width := as_whole(indices)) in (32, 64) else indices
     require_one_of("indices", indices, (*INDICES, "compressed"))
     require_one_of("compute", compute, get_args(Compute))
     require_one_of("scaling", scaling, get_args(Scaling))

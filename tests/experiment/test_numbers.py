@@ -61,7 +61,9 @@ def is_history_at_hand():
 
 
 def without_commits(text):
-    return re.sub(r"\b[0-9a-f]{7}\b\+?", "", text.split("## Standing of the rows")[0])
+    """Return a page without the commits of its rows, which nothing but the history of the repository tells."""
+    digests = r"\b[0-9a-f]{7}\b\+?"
+    return re.sub(rf"{digests}(, {digests})*", "", text.split("## Standing of the rows")[0])
 
 
 def test_pages_are_those_of_the_rows(pages):
