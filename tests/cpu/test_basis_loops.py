@@ -31,7 +31,8 @@ def vectors_of(storage, count, length):
     return operator, stored, np.array([operator.convert(v, None) for v in stored])
 
 
-@pytest.mark.representatives(storage=("None", "fp32", "bfp16", BYTES.name, "e5m2"))
+@pytest.mark.representatives(storage=("bfp16", BYTES.name), count=("7",))
+@pytest.mark.representatives(storage=("None", "fp32", "e5m2"), count=("4",))
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: getattr(storage, "name", "fp64"))
 @pytest.mark.parametrize(("count", "length"), [(1, 3), (4, 1000), (7, LONG)])
 def test_sums_are_those_of_decoded_vectors(storage, count, length):
@@ -85,6 +86,7 @@ def test_results_do_not_depend_on_threads(storage):
     assert len(set(found)) == 1
 
 
+@pytest.mark.representatives(low=("5", "31", "3"))
 @pytest.mark.parametrize("storage", BLOCK_FLOATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize(("low", "high"), [(0, 1000), (5, 20), (31, 97), (64, 999), (3, 3)])
 def test_values_from_any_place_on_are_those_that_were_stored(storage, low, high):

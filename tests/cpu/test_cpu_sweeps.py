@@ -157,6 +157,8 @@ def bits(problem, storage, count):
         return [(a.found, a.inner_l1, a.sums) for a in found], x.tobytes()
 
 
+@pytest.mark.representatives(name=("fp16", "cpms4"))
+@pytest.mark.representatives(name=("e5m2", "fp32"), problem=("plain",))
 @pytest.mark.parametrize(
     "name", ["fp16", "e5m2", "cpms4", "fp32", pytest.param("fp16-stochastic", marks=pytest.mark.slow)]
 )

@@ -66,6 +66,7 @@ def test_recorded_graphs_have_labels_of_their_own(path):
     assert len({*filter(None, labels.values())}) == sum(isinstance(graph, str) for graph in graphs)
 
 
+@pytest.mark.representatives(name=("time", "error"))
 @pytest.mark.parametrize("name", ["time", "traffic", "error", "roofline"])
 def test_a_figure_of_a_part_of_the_graphs_has_the_labels_of_all(name):
     graphs = [f"uniform:nodes={nodes},edges=5000000" for nodes in (400000, 450000)]

@@ -46,6 +46,7 @@ def points(axes):
     return sorted((NUMBERS[sum(end < line.get_xdata()[0] for end in between)], line.get_ydata()[0]) for line in lines)
 
 
+@pytest.mark.representatives(width=("single",))
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
     "patterns", [("random",), ("random", "equal"), ("random", "equal", "ranks", "rising", "falling")]

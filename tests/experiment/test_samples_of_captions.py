@@ -90,7 +90,7 @@ def changed(result, factor):
     return made
 
 
-@pytest.mark.representatives(program=("cg_kernels", "fig6", "roofline", "topk"))
+@pytest.mark.representatives(program=("fig6", "topk"))
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_results_that_a_figure_does_not_draw_are_not_counted(drawn, program):
     module = show._program(show_programs()[program])

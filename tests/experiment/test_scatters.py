@@ -58,8 +58,8 @@ def values_of(rows, name, figure):
     return found
 
 
-@pytest.mark.representatives(width=("single",))
-@pytest.mark.representatives(width=("double",), graphs=("9",))
+@pytest.mark.representatives(width=("single",), graphs=("1", "9"))
+@pytest.mark.representatives(width=("double",), graphs=("30",))
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["traffic", "error"])
 @pytest.mark.parametrize(("graphs", "apart"), [(1, 1.0), (3, 5.0), (4, 1.003), (9, 1.3), (30, 1.1)])
@@ -119,9 +119,9 @@ def in_panels(monkeypatch):
     monkeypatch.setattr(quantities, "strips", lambda *_: None)
 
 
+@pytest.mark.representatives(width=("single",), apart=("0.0",), count=("4",))
+@pytest.mark.representatives(width=("double",), apart=("0.01",), count=("4",))
 @pytest.mark.usefixtures("in_panels")
-@pytest.mark.representatives(width=("single",))
-@pytest.mark.representatives(width=("double",), apart=("0.0",), count=("4",))
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["traffic", "error"])
 @pytest.mark.parametrize("apart", [0.0, 0.01])

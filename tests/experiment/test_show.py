@@ -70,7 +70,7 @@ def test_unsupported_cells_are_recorded_with_their_reason(recorded):
     )
 
 
-@pytest.mark.representatives(name=("table2", "quickstart"))
+@pytest.mark.representatives(name=("quickstart",))
 @pytest.mark.parametrize("name", show_programs())
 def test_show_writes_the_same_bytes_twice(recorded, tmp_path, name):
     needs = show._program(show_programs()[name]).NEEDS

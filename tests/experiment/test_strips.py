@@ -54,10 +54,10 @@ def dots_of(axes):
     return found
 
 
+@pytest.mark.representatives(width=("single",), graphs=("12",))
+@pytest.mark.representatives(width=("double",), graphs=("2",))
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["traffic", "error"])
-@pytest.mark.representatives(width=("single",))
-@pytest.mark.representatives(width=("double",), graphs=("12",))
 @pytest.mark.parametrize(("graphs", "layouts"), [(1, 9), (12, 9), (2, 14)])
 def test_each_contestant_has_a_row_and_each_graph_a_dot_at_its_value(name, width, graphs, layouts):
     rows = rows_of(graphs, layouts)

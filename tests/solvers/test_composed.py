@@ -83,6 +83,7 @@ def test_refinement_of_weighted_graphs_solves_the_equation(engine, graph, data):
     require_solved(result, problem)
 
 
+@pytest.mark.representatives(method=("refine",))
 @pytest.mark.parametrize("method", ["power", "refine"])
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_weights_of_any_size_are_solved_one_by_one_and_in_batches(kind, method):

@@ -65,7 +65,7 @@ def test_laws_hold_for_named_formats(name, values):
 
 @given(segment_formats(), float_arrays(max_size=400), st.sampled_from([1, 2, 7, 16, 64, segment_layout.BUFFER_VALUES]))
 @example(SegmentFormat("crosses", (32, 32), 5), np.arange(12.0), 4)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_conversion_in_place_gives_the_bytes_of_encode_and_writes_no_other(format, values, buffered):
     with patch.object(segment_layout, "BUFFER_VALUES", buffered):
         check.inplace_equals_out_of_place(format, values)

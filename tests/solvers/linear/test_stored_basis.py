@@ -63,6 +63,8 @@ def test_reads_of_fewer_segments_than_were_written_cut_and_keep_a_digit_less():
     assert [(reading.digits, reading.bits) for reading in basis.vectors[0]] == [(-1, 8), (3, 16), (11, 24), (20, 32)]
 
 
+@pytest.mark.representatives(ladder=("bytes", "blocks"), rho=("1.0", "1e-08"))
+@pytest.mark.representatives(rho=("0.0001",))
 @pytest.mark.parametrize("ladder", LADDERS)
 @pytest.mark.parametrize("rho", [1.0, 1e-4, 1e-8])
 def test_the_relation_holds_as_far_as_the_residual_asks(ladder, rho):
