@@ -165,7 +165,7 @@ class CudaOperator(Operator[SegmentedArray]):
         return Epilogue(
             row_factor=damping * to_real * 2.0 ** -(0 if values is None else values.exponent),
             dangling_factor=damping * to_real,
-            rest=1.0 - damping,
+            teleport_factor=1.0 - damping,
             to_stored=2.0**x.exponent,
             dangling=work.found,
             sink=work.sink,

@@ -89,14 +89,10 @@ CPMS_DEVICE void prefetch_l2(const void* at) {
 #endif
 }
 
-// The float64 that the bits of a native float64 or float32 stand for, and its load.
-template <class Real>
-CPMS_DEVICE double native_value(u64 bits) {
-    return sizeof(Real) == 8 ? value_of(bits) : (double)single_of((u32)bits);
-}
+// A native float64 or float32 as float64.
 template <class Real, class Policy>
 CPMS_DEVICE double load_native(const Real* at, Policy policy) {
-    return native_value<Real>(load_word((const typename WordOf<8 * sizeof(Real)>::Type*)at, policy));
+    return (double)Native<Real>::value(load_word((const typename Native<Real>::Word*)at, policy));
 }
 CPMS_DEVICE double load_double(const double* at) { return load_native(at, ReadOnly{}); }
 

@@ -24,14 +24,10 @@ using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
 
-// The unsigned integer of 8, 16, 32 or 64 bits.
+// The unsigned integer of 8, 16 or 32 bits.
 template <int Bits>
 struct WordOf {
     using Type = u32;
-};
-template <>
-struct WordOf<64> {
-    using Type = u64;
 };
 template <>
 struct WordOf<16> {
@@ -88,6 +84,22 @@ CPMS_DEVICE float single_of(u32 bits) {
     return value;
 #endif
 }
+
+// The bits of either, for code of both types.
+template <class Real>
+struct Native;
+template <>
+struct Native<double> {
+    using Word = u64;
+    static CPMS_DEVICE Word bits(double value) { return bits_of(value); }
+    static CPMS_DEVICE double value(Word bits) { return value_of(bits); }
+};
+template <>
+struct Native<float> {
+    using Word = u32;
+    static CPMS_DEVICE Word bits(float value) { return bits_of_single(value); }
+    static CPMS_DEVICE float value(Word bits) { return single_of(bits); }
+};
 
 // Conversions between float32 and float64 as IEEE 754 defines them. CuPy compiles with flush-to-zero for float32,
 // which would add instructions and lose subnormals.

@@ -23,48 +23,27 @@ CPMS_DEVICE void for_each_four(u64 padded, Work work) {
     }
 }
 
+// Of native types.
 template <class F>
-struct FourValues;
+struct FourValues {
+    using Real = F;
 
-template <>
-struct FourValues<double> {
-    using Real = double;
-
-    static CPMS_DEVICE double one(const u8* array, u64 i, u64) {
-        return load_double((const double*)array + i);
+    static CPMS_DEVICE Real one(const u8* array, u64 i, u64) {
+        return Native<Real>::value(load_word((const typename Native<Real>::Word*)array + i, ReadOnly{}));
     }
-    static CPMS_DEVICE void load(const u8* array, u64 i, u64, double (&v)[4]) {
-        const Run<32> run = load_run_bytes<32>(array + 8 * i, Default{});
+    static CPMS_DEVICE void load(const u8* array, u64 i, u64, Real (&v)[4]) {
+        const auto run = load_run_bytes<4 * sizeof(Real)>(array + sizeof(Real) * i, Default{});
 #pragma unroll
-        for (int k = 0; k < 4; ++k) v[k] = value_of(run.field<64>(k));
+        for (int k = 0; k < 4; ++k) {
+            v[k] = Native<Real>::value((typename Native<Real>::Word)run.template field<8 * sizeof(Real)>(k));
+        }
     }
-    static CPMS_DEVICE void store(u8* array, u64 i, u64, double (&v)[4], bool inside) {
+    static CPMS_DEVICE void store(u8* array, u64 i, u64, Real (&v)[4], bool inside) {
         if (!inside) return;
-        Run<32> run{};
+        Run<4 * sizeof(Real)> run{};
 #pragma unroll
-        for (int k = 0; k < 4; ++k) run.put<64>(k, bits_of(v[k]));
-        store_run_bytes(array + 8 * i, run);
-    }
-};
-
-template <>
-struct FourValues<float> {
-    using Real = float;
-
-    static CPMS_DEVICE float one(const u8* array, u64 i, u64) {
-        return single_of(load_word((const u32*)array + i, ReadOnly{}));
-    }
-    static CPMS_DEVICE void load(const u8* array, u64 i, u64, float (&v)[4]) {
-        const Run<16> run = load_run_bytes<16>(array + 4 * i, Default{});
-#pragma unroll
-        for (int k = 0; k < 4; ++k) v[k] = single_of(run.word[k]);
-    }
-    static CPMS_DEVICE void store(u8* array, u64 i, u64, float (&v)[4], bool inside) {
-        if (!inside) return;
-        Run<16> run{};
-#pragma unroll
-        for (int k = 0; k < 4; ++k) run.word[k] = bits_of_single(v[k]);
-        store_run_bytes(array + 4 * i, run);
+        for (int k = 0; k < 4; ++k) run.template put<8 * sizeof(Real)>(k, Native<Real>::bits(v[k]));
+        store_run_bytes(array + sizeof(Real) * i, run);
     }
 };
 

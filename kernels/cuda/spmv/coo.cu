@@ -50,7 +50,8 @@ CPMS_DEVICE void coo_product(const Coo<Real>& coo, u32 all_tiles, u32 task_tiles
             for (int r = 0; r < groups; ++r) {
 #pragma unroll
                 for (int k = 0; k < edges; ++k) {
-                    term[r][k] *= native_value<Real>(value[r].template field<128 / edges>(k));
+                    const auto bits = value[r].template field<128 / edges>(k);
+                    term[r][k] *= (double)Native<Real>::value((typename Native<Real>::Word)bits);
                 }
                 const u32 final_row = target[r].word[edges - 1];
                 const u32 left = __shfl_up_sync(all_lanes, final_row, 1);

@@ -7,10 +7,10 @@
 
 namespace cpms {
 
-// new = row_factor * sum + dangling_factor * (dangling mass) * sink + rest * teleport, in real units. The stored
-// value is to_stored times that, divided by the out-degree where the layout keeps no matrix values.
+// new = row_factor * sum + dangling_factor * (dangling mass) * sink + teleport_factor * teleport, in real
+// units. The stored value is to_stored times that, divided by the out-degree where the layout keeps no matrix values.
 struct Epilogue {
-    double row_factor, dangling_factor, rest, to_stored;
+    double row_factor, dangling_factor, teleport_factor, to_stored;
     const double* dangling;            // one value, as stored
     const double *sink, *teleport;     // one value, or one a row
     u32 sink_stride, teleport_stride;  // 0 or 1
@@ -32,7 +32,7 @@ struct RowEpilogue {
         : epilogue(u),
           personal(u.sink_stride + u.teleport_stride > 0),
           mass(u.dangling_factor * load_double(u.dangling)),
-          common(mass * load_double(u.sink) + u.rest * load_double(u.teleport)) {}
+          common(mass * load_double(u.sink) + u.teleport_factor * load_double(u.teleport)) {}
 
     // The new value of a row. Personal reads the row's sink and teleport; otherwise both are uniform.
     template <bool Personal>
@@ -40,7 +40,7 @@ struct RowEpilogue {
         double plus = common;
         if constexpr (Personal) {
             plus = mass * load_double(epilogue.sink + row * epilogue.sink_stride) +
-                   epilogue.rest * load_double(epilogue.teleport + row * epilogue.teleport_stride);
+                   epilogue.teleport_factor * load_double(epilogue.teleport + row * epilogue.teleport_stride);
         }
         double fresh = epilogue.row_factor * sum + plus;
         if constexpr (F::scalable) fresh *= epilogue.to_stored;

@@ -8,22 +8,10 @@ namespace cpms {
 
 // An integer key with the order of the values. Both zeros are equal; NaN is `nothing`, below all numbers.
 template <class Real>
-struct Order;
-
-template <>
-struct Order<double> {
-    using Key = u64;
-    static constexpr Key sign = 1ull << 63, infinity = 0x7FFull << 52;
-    static CPMS_DEVICE Key bits(double value) { return bits_of(value); }
-    static CPMS_DEVICE double value(Key bits) { return value_of(bits); }
-};
-
-template <>
-struct Order<float> {
-    using Key = u32;
-    static constexpr Key sign = 1u << 31, infinity = 0xFFu << 23;
-    static CPMS_DEVICE Key bits(float value) { return bits_of_single(value); }
-    static CPMS_DEVICE float value(Key bits) { return single_of(bits); }
+struct Order : Native<Real> {
+    using Key = typename Native<Real>::Word;
+    static constexpr Key sign = (Key)1 << (8 * sizeof(Key) - 1);
+    static constexpr Key infinity = sizeof(Key) == 8 ? (Key)(0x7FFull << 52) : (Key)(0xFFu << 23);
 };
 
 constexpr u32 nothing = 0;

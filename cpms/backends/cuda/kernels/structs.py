@@ -106,7 +106,7 @@ POWER_REQUEST = _layout("PowerRequest", "pagerank/persistent_power.cu", (F64, "t
 SPMV_EPILOGUE = _layout(
     "Epilogue",
     "spmv/epilogue.cuh",
-    (F64, "row_factor dangling_factor rest to_stored"),
+    (F64, "row_factor dangling_factor teleport_factor to_stored"),
     (POINTER, "dangling sink teleport"),
     (U32, "sink_stride teleport_stride"),
     (POINTER, "divisor out"),

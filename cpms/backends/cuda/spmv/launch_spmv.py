@@ -30,8 +30,9 @@ class Epilogue:
 
     Parameters
     ----------
-    row_factor, dangling_factor, rest, to_stored : float
-        The epilogue writes ``to_stored * (row_factor * sum + dangling_factor * dangling * sink + rest * teleport)``.
+    row_factor, dangling_factor, teleport_factor, to_stored : float
+        The epilogue writes ``row_factor * sum + dangling_factor * dangling * sink + teleport_factor * teleport``, times
+        ``to_stored``.
     dangling : device array, first value
     sink, teleport : device arrays, shape (1,) or (nodes,)
     divisor : device array of uint32, shape (length,), or None
@@ -41,7 +42,7 @@ class Epilogue:
 
     row_factor: float
     dangling_factor: float
-    rest: float
+    teleport_factor: float
     to_stored: float
     dangling: Any
     sink: Any
@@ -53,19 +54,11 @@ class Epilogue:
         """Return the kernel argument, whose rows are written to ``out``."""
         return pack(
             SPMV_EPILOGUE,
-            row_factor=self.row_factor,
-            dangling_factor=self.dangling_factor,
-            rest=self.rest,
-            to_stored=self.to_stored,
-            dangling=self.dangling,
-            sink=self.sink,
-            teleport=self.teleport,
+            **vars(self),
             sink_stride=self.sink.size > 1,
             teleport_stride=self.teleport.size > 1,
-            divisor=self.divisor,
             out=out.memory,
             length=out.length,
-            seed=self.seed,
         )
 
 
