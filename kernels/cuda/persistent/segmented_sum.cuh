@@ -46,6 +46,7 @@ CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Valu
     if (lane == 0) workspace.pending_range[in_block] = none;
 
     Word word[lane_entries];
+    // Always upcoming.flags; ptxas arranges the loop otherwise without this copy, and no such code was measured.
     u32 flags = upcoming.flags;
     upcoming.sources.template gather<F>(values, word);
     upcoming.advance(edges);
@@ -65,7 +66,8 @@ CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Valu
                         [&](double sum, const typename Epilogue::Operands&) { first_row_sum(buffer) = sum; });
         }
         // A warp publishes its own partial sum before it waits for others. It waits one range later, since most others
-        // have published by then; gather() polls for the rest.
+        // have published by then; gather() polls for the rest. The padding after the last row of all counts as an open
+        // row, whose partial sum no range gathers.
         const bool last_open = rows.last_row_open();
         if (last_open && lane == 0) edges.carry_out.publish(range, rows.carry);
         finish_pending<InFlight>(edges, workspace, epilogue);

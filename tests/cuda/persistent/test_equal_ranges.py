@@ -35,7 +35,7 @@ def agrees(device, graph, range_tiles, warps):
         begins = np.arange(0, entries.tiles, range_tiles)
     else:
         begins = load_balance.split_tiles(load_balance.streamed_costs(entries), ranges.blocks * ranges.shape.warps)
-    assert host(ranges.begins).tolist() == [*begins, entries.tiles]
+    assert host(ranges.range_begins).tolist() == [*begins, entries.tiles]
     first_entries = device.arrays.asarray((256 * begins).astype(np.uint32))
     first_rows = host(entries.rows_at(first_entries))
     assert np.array_equal(host(ranges.first_rows), first_rows)

@@ -56,26 +56,26 @@ def test_no_block_waits_for_an_empty_range(host_backend, monkeypatch, lengths, p
         patch.setattr(host_backend, "persistent_blocks", lambda shape: processors * shape.blocks_per_processor)
         given_slots = padded_csr.PaddedCsr.of(graph)
         edges, slots = WarpRanges.of(given_slots, graph, 0, in_cache=True)
-    begins, starts = edges.begins.astype(np.int64), slots.starts.astype(np.int64)
+    begins, starts = edges.range_begins.astype(np.int64), slots.starts.astype(np.int64)
     assert edges.in_cache
     assert begins[0] == 0
     assert begins[-1] == slots.tiles == edges.tiles
     assert (np.diff(begins) >= 0).all()
-    assert len(begins) - 1 <= edges.blocks * edges.warps_per_block
+    assert len(begins) - 1 <= edges.blocks * edges.block_ranges
     assert edges.blocks <= processors
-    assert edges.warps_per_block <= SHAPES[16].warps
+    assert edges.block_ranges <= SHAPES[16].warps
     # For rows to begin with, a block may lose all but a slot of a step.
     assert given_slots.tiles <= slots.tiles <= given_slots.tiles + edges.blocks
     if max(lengths) <= 32:
-        assert np.isin(begins[: -1 : edges.warps_per_block] * 256, starts).all()
-        assert edges.warps_per_block == min(16, np.diff(begins[:: edges.warps_per_block]).max())
+        assert np.isin(begins[: -1 : edges.block_ranges] * 256, starts).all()
+        assert edges.block_ranges == min(16, np.diff(begins[:: edges.block_ranges]).max())
     with current.using(host_backend):
         sources, row_end_flags, _ = slots.to_device(graph)
         np.testing.assert_array_equal(padded_csr.from_lanes(edges.sources, 32), sources)
     np.testing.assert_array_equal(edges.row_end_flags, row_end_flags)
     for empty in np.flatnonzero(np.diff(begins) == 0):
         assert begins[empty] == slots.tiles or begins[empty] * 256 in starts
-        behind = begins[empty : edges.warps_per_block * (empty // edges.warps_per_block + 1)]
+        behind = begins[empty : edges.block_ranges * (empty // edges.block_ranges + 1)]
         assert (behind == begins[empty]).all()
     # Whose row goes on, and since when.
     used = np.flatnonzero(np.diff(begins))

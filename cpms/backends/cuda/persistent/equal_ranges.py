@@ -60,11 +60,11 @@ def equal_ranges(
     made = WarpRanges(
         shape=shape,
         blocks=blocks,
-        warps_per_block=min(shape.warps, -(-ranges // blocks)),
+        block_ranges=min(shape.warps, -(-ranges // blocks)),
         tiles=tiles,
         sources=sources,
         row_end_flags=flags,
-        begins=begins,
+        range_begins=begins,
         first_rows=first_rows,
         first_ranges=first_ranges,
         carry_out=carry_out,

@@ -46,7 +46,7 @@ MAX_SWEEPS = 512
 _INNER_MARK, _ROUNDED_START_MARK = -1.0, -2.0
 """Squares in a record that mark an inner sweep, and the residual of a rounded start; see ``pagerank/sweep_log.cuh``."""
 _FEEDBACK_HISTORY = 17
-"""Vectors of history; as in ``pagerank/error_feedback.cuh``, for formats of up to 16 bits."""
+"""Vectors of history for formats of up to 16 bits; as ``max_deferred`` of ``pagerank/deferred_update.cuh``."""
 _FEEDBACK_REDUCTION = 1e-13
 """Reduction of the residual at which inner sweeps end under error feedback: float64 rounding is the only limit
 there.

@@ -42,11 +42,11 @@ class WarpRanges:
     ----------
     shape : Shape
         Launch shape of the kernels.
-    blocks, warps_per_block, tiles : int
+    blocks, block_ranges, tiles : int
         Blocks; warps of a block that have a range; tiles in all.
     sources, row_end_flags : device arrays
         See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.to_device`.
-    begins, first_rows, first_ranges : device arrays of uint32
+    range_begins, first_rows, first_ranges : device arrays of uint32
         First tile of each range, and one past the last tile; row of a range's first entry; range in which that row
         begins.
     carry_out : device array of uint64
@@ -58,11 +58,11 @@ class WarpRanges:
 
     shape: Shape
     blocks: int
-    warps_per_block: int
+    block_ranges: int
     tiles: int
     sources: Any
     row_end_flags: Any
-    begins: Any
+    range_begins: Any
     first_rows: Any
     first_ranges: Any
     carry_out: Any
@@ -133,11 +133,11 @@ class WarpRanges:
         ranges = cls(
             shape=shape,
             blocks=blocks,
-            warps_per_block=min(shape.warps, -(-count // blocks)),
+            block_ranges=min(shape.warps, -(-count // blocks)),
             tiles=entries.tiles,
             sources=padded_csr.for_lanes(sources, 32),
             row_end_flags=row_end_flags,
-            begins=arrays.asarray(np.append(begins, entries.tiles).astype(np.uint32)),
+            range_begins=arrays.asarray(np.append(begins, entries.tiles).astype(np.uint32)),
             first_rows=rows.astype(np.uint32),
             first_ranges=first.astype(np.uint32),
             carry_out=arrays.full(count, np.uint64(2**64 - 1), np.uint64),
@@ -159,20 +159,20 @@ class WarpRanges:
             structs.EDGES,
             sources=self.sources,
             row_end_flags=self.row_end_flags,
-            range_begins=self.begins,
+            range_begins=self.range_begins,
             first_rows=self.first_rows,
             first_ranges=self.first_ranges,
             ranges=len(self.carry_out),
             tiles=self.tiles,
             rows=rows,
-            block_ranges=self.warps_per_block,
+            block_ranges=self.block_ranges,
             carry_out=self.carry_out,
         )
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        parts = self.sources, self.row_end_flags, self.begins, self.first_rows, self.first_ranges, self.carry_out
+        parts = self.sources, self.row_end_flags, self.range_begins, self.first_rows, self.first_ranges, self.carry_out
         return sum(int(part.nbytes) for part in parts)
 
 

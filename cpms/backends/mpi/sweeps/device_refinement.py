@@ -136,7 +136,7 @@ class DeviceRefinement(Refinement):
             yield totals
             if not totals.l1 > until:
                 return
-            combines = combines and totals.combines
+            combines = combines and totals.worthwhile
 
     def _queue_combination(self, storage: FloatFormat) -> None:
         """Queue the Anderson combination of all z, with the exchanges of its dot products and of its result."""

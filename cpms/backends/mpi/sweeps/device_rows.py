@@ -36,19 +36,19 @@ _REQUEST = StrategyRequest(hub_cache=False, in_cache=False)
 
 
 class RankTotals(NamedTuple):
-    """The totals of a sweep over all ranks; ``left_over`` is dangling mass, or mass lost to rounding.
+    """The totals of a sweep over all ranks; ``lost_mass`` is dangling mass, or mass lost to rounding.
 
-    ``combines`` is whether Anderson combinations of inner sweeps are worthwhile.
+    ``worthwhile`` is whether Anderson combinations of inner sweeps are worthwhile.
     """
 
     mass: float
-    left_over: float
+    lost_mass: float
     l1: float
     squares: float
     sum: float
     linf: float
     largest: float
-    combines: bool
+    worthwhile: bool
 
     @classmethod
     def of(cls, by_rank: npt.NDArray[np.float64]) -> RankTotals:
