@@ -62,6 +62,9 @@ def test_times_are_over_the_slowest_that_is_drawn(shortest):
     assert not dots or max(dots) == 1.0
     stated = "; hatched: preparation, which the slowest time includes"
     assert (stated in made.caption) == (not dots)
+    entries = [text.get_text() for legend in made.figure.legends for text in legend.get_texts()]
+    assert ("preparation" in entries) == (not dots)
+    assert "preparation" not in made.figure.get_supxlabel() + made.figure.axes[0].get_xlabel()
 
 
 def test_panels_are_named_by_what_they_differ_in():

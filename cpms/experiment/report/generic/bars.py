@@ -51,6 +51,8 @@ _TOO_LONG = 10.0
 """Time of preparation over that of a solve above which preparation is not drawn, since it would hide the solve."""
 _MIXED: dict[str, Any] = {"hatch": "xxxxx", "edgecolor": "white", "linewidth": 0.0}
 """Hatching of bars of several numbers of bits whose time by bits is not recorded."""
+_PREPARATION: dict[str, Any] = {"facecolor": "none", "edgecolor": NEUTRAL, "hatch": "////"}
+"""Look of the part of a bar that is the time of preparation."""
 _OUTLINE_PT = 0.7
 """Width of the outline of a hatched bar, without which its end would not be seen."""
 _GROWING = "; graphs named with a size a rank, or with log2 ranks, grow with the ranks"
@@ -88,7 +90,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         draw, (scales, unit_of) = _dots, _scales(found, found.seconds)
     for panel in made.panels:
         draw(panel.axes, panel.places, panel.found, scales[panel.found.case].to_numpy())
-    what, entries, below = (_of_dots if draw is _dots else _of_bars)(found)
+    what, entries = _of_dots(found) if draw is _dots else _of_bars(found, relative=unit_of is None)
     swept = {*found.fewest_bits} if draw is _dots else _swept(found)
     coloured = fewest(found) if draw is _dots else f", by bits {bits_in_words(found)}"
     is_plain = not entries and len({*map(colour, swept)}) == 1
@@ -99,7 +101,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         few_ticks(made.panels[0].axes, inches, unit=relative)
     of = "panel" if len(made.panels) > 1 and case_words(found) != [case_in_words(found)] else case_in_words(found)
     time = time_in_words(found)
-    label(made, (f"{time} over the slowest of the {of}" if relative else f"{time} in {unit_of}") + below, width)
+    label(made, f"{time} over the slowest of the {of}" if relative else f"{time} in {unit_of}", width)
     if not is_plain:
         explain_bits(made.figure, found, marked=False, swept=swept, others=entries, below=len(made.panels) == 1)
     texts = [
@@ -107,7 +109,6 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         f", over the slowest time of the {of}" if relative else "",
         of_one_colour(found, swept) if is_plain else coloured,
         what,
-        f"{below}{', which the slowest time includes' if relative else ''}" if below else "",
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         apart + made.text,
         _GROWING if found.graph.astype(str).str.contains(GROWS).any() else "",
@@ -161,7 +162,7 @@ def _bars(axes: Axes, places: list[float], found: pd.DataFrame, scales: Any) -> 
         ends = ends + part
     if (found.prepare > 0).any():
         prepared = scales * found.prepare.to_numpy()
-        _part(axes, places, prepared, ends, color="none", edgecolor=NEUTRAL, hatch="////")
+        _part(axes, places, prepared, ends, **_PREPARATION)
     spread = scales * np.array([found.seconds - found.least, found.most - found.seconds]).clip(min=0)
     if spread.any():
         axes.errorbar(scales * found.seconds, places, xerr=spread, fmt="none", ecolor="#222222", elinewidth=0.7)
@@ -186,15 +187,17 @@ def _outline(axes: Axes, places: list[float], found: pd.DataFrame, ends: Any) ->
     axes.add_collection(LineCollection(corners, colors=shades, linewidths=_OUTLINE_PT), autolim=False)
 
 
-def _of_bars(found: pd.DataFrame) -> tuple[str, list[Any], str]:
-    """Return a text for the caption of bars, entries of the legend, and a text for the label below."""
-    mixed = not found.by_bits.map(bool).all()
+def _of_bars(found: pd.DataFrame, *, relative: bool) -> tuple[str, list[Any]]:
+    """Return a text for the caption of bars, which may be over the slowest time, and entries of the legend."""
+    from matplotlib.patches import Patch
+
+    mixed, prepared = not found.by_bits.map(bool).all(), bool((found.prepare > 0).any())
     text = "; crossed: the time of each number of bits is not recorded, the colour is the fewest" if mixed else ""
-    return (
-        text,
-        _explained() if mixed else [],
-        "; hatched: preparation" if (found.prepare > 0).any() else "",
-    )
+    entries = [Patch(facecolor=NEUTRAL, label="fewest bits of several", **_MIXED)] if mixed else []
+    if prepared:
+        text += f"; hatched: preparation{', which the slowest time includes' if relative else ''}"
+        entries.append(Patch(label="preparation", **_PREPARATION))
+    return text, entries
 
 
 def _dots(axes: Axes, places: list[float], found: pd.DataFrame, scales: Any) -> None:
@@ -206,19 +209,11 @@ def _dots(axes: Axes, places: list[float], found: pd.DataFrame, scales: Any) -> 
     axes.grid(axis="y")
 
 
-def _of_dots(found: pd.DataFrame) -> tuple[str, list[Any], str]:
+def _of_dots(found: pd.DataFrame) -> tuple[str, list[Any]]:
     """Return of dots what `_of_bars` does of bars."""
     several, longest = bool((found.by_bits.map(len) != 1).any()), found.prepare.max()
     return (
         f"{', hollow where several' if several else ''}"
         f"{f'; preparation, up to {longest:.3g} s, is not drawn' if longest > 0 else ''}",
         panels.key(lines={"fewest bits of several": panels.HOLLOW}) if several else [],
-        "",
     )
-
-
-def _explained() -> list[Any]:
-    """Return the entry of a legend for bars whose time by bits is not recorded."""
-    from matplotlib.patches import Patch
-
-    return [Patch(facecolor=NEUTRAL, label="fewest bits of several", **_MIXED)]

@@ -36,7 +36,7 @@ def fewest(found: pd.DataFrame) -> str:
     """Return a text for captions about the meaning of colours."""
     bits = bits_in_words(found)
     if bits == "read":
-        return "; colour: fewest bits that a sweep reads"
+        return "; colour: fewest bits read"
     several = "fewest " if (found.bits != found.fewest_bits).any() else ""
     return f"; colour: {several}bits {bits}"
 

@@ -28,7 +28,6 @@ from cpms.experiment.report.generic.parts import (
     of_one_colour,
     range_of,
 )
-from cpms.experiment.report.generic.words import bits_in_words
 from cpms.experiment.report.page import room
 from cpms.experiment.report.palette import NEUTRAL, colour
 from cpms.experiment.report.stand_ins import STARRED
@@ -84,7 +83,7 @@ def share_of_roofline(found: pd.DataFrame, width: float, baseline: str | None) -
         f"{captions.in_words(found.traffic_name)} over the median time, as a share of the rate of a copy "
         f"({copied} GB/s, read and written), which bounds work on data beyond the caches",
         f"; all bars: {found.called.iloc[0]}" if found.called.nunique() == 1 < contestants else "",
-        _of_colours(found) if several else of_one_colour(found, found.fewest_bits),
+        fewest(found) if several else of_one_colour(found, found.fewest_bits),
         "; lines: from least to most of the samples" if (found.least < found.most).any() else "",
         _ABOVE if (found.share.round() > 100).any() else "",
         tolerance,
@@ -111,10 +110,6 @@ def _by_size(found: pd.DataFrame, width: float, baseline: str | None) -> Multipl
         return made
     larger = cases[len(cases) // 2 :]
     return multiples(found, width, base, names=names, cases=larger, order="size among the larger half")
-
-
-def _of_colours(found: pd.DataFrame) -> str:
-    return "; colour: the fewest bits read" if bits_in_words(found) == "read" else fewest(found)
 
 
 def _percent(share: float) -> str:

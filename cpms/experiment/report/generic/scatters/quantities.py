@@ -101,7 +101,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     against = f", against {'the mean of ' if mean else ''}the bits {bits_in_words(found)}" if _has_bits(figure) else ""
     reference = "" if counts or {*found.error_name} != {"error_l1"} else ", from a float64 reference answer"
     text = f"{names}{reference}{against}{more}{alike_in_words(alike, {*shown.called})}{exact(given, {*shown.case})}"
-    text += f"{wrong}{others}{_twice(found)}{flawed_in_words('struck through', shown, is_unconverged(shown))}"
+    text += f"{wrong}{others}{_twice(shown)}{flawed_in_words('struck through', shown, is_unconverged(shown))}"
     noun = "residual" if found.error_name.str.startswith("residual").all() and not counts else up
     return figure, text, range_of(shown, up, f"Points of the {noun}", "") + _struck(shown), {*shown.graph}
 
