@@ -34,9 +34,7 @@ CPMS_DEVICE u32 row_of(const u32* starts, u32 low, u32 high, u32 entry) {
 // Calls work(edge, row) for every entry.
 template <class Work>
 CPMS_DEVICE void for_each_edge(const u32* starts, u32 rows, u32 edges, Work work) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads)
-        work((u32)k, row_of(starts, 0, rows, (u32)k));
+    for_each_index(edges, [&](u32 edge) { work(edge, row_of(starts, 0, rows, edge)); });
 }
 
 }  // namespace cpms

@@ -153,6 +153,13 @@ CPMS_DEVICE double reciprocal(u32 number) {
 #endif
 }
 
+// Calls work(i) for i from 0 to count - 1, which the threads of the grid take in turn (a grid-stride loop).
+template <class Work>
+CPMS_DEVICE void for_each_index(u64 count, Work work) {
+    const u64 threads = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) work(i);
+}
+
 // A run of adjacent bytes in 32-bit registers. Loads and stores of it are as wide as its alignment permits: its own
 // size, at most 16 bytes.
 template <int Bytes>

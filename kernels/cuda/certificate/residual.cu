@@ -63,9 +63,8 @@ CPMS_DEVICE void store_partial(const CompensatedSum& mine, double* partials) {
 }
 
 CPMS_KERNEL(256) certify_mass(const double* x, u32 nodes, double* partials) {
-    const u32 threads = gridDim.x * blockDim.x;
     CompensatedSum sum{0.0, 0.0};
-    for (u64 node = blockIdx.x * blockDim.x + threadIdx.x; node < nodes; node += threads) sum.add(x[node]);
+    for_each_index(nodes, [&](u64 node) { sum.add(x[node]); });
     store_partial(sum, partials);
 }
 
@@ -73,15 +72,14 @@ CPMS_KERNEL(256) certify_mass(const double* x, u32 nodes, double* partials) {
 // blocks' sums of x on dangling nodes; both sums are of as many blocks as this kernel has.
 CPMS_KERNEL(256) certify_scale(double* x, const u32* degree, u32 nodes, const double* mass, double* contributions,
                                double* dangling) {
-    const u32 threads = gridDim.x * blockDim.x;
     const double total = sum_of_blocks(mass, gridDim.x), by = 0.5 < total && total < 2.0 ? total : 1.0;
     CompensatedSum sum{0.0, 0.0};
-    for (u64 node = blockIdx.x * blockDim.x + threadIdx.x; node < nodes; node += threads) {
+    for_each_index(nodes, [&](u64 node) {
         const double rank = x[node] / by;
         x[node] = rank;
         contributions[node] = degree[node] ? rank / degree[node] : 0.0;
         if (degree[node] == 0) sum.add(rank);
-    }
+    });
     store_partial(sum, dangling);
 }
 
@@ -113,15 +111,14 @@ struct LongRows {
 // found[0], which the host sets to 0, counts the rows of `shortest` edges or more; row, first edge and end of each
 // follow, in any order.
 CPMS_KERNEL(256) certify_long_rows(const u32* indptr, u32 rows, u32 shortest, u32* found) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
+    for_each_index(rows, [&](u64 row) {
         const u32 begin = indptr[row], end = indptr[row + 1];
-        if (end - begin < shortest) continue;
+        if (end - begin < shortest) return;
         u32* at = found + 1 + 3 * atomicAdd(found, 1u);
         at[0] = (u32)row;
         at[1] = begin;
         at[2] = end;
-    }
+    });
 }
 
 // Sums the edges begins[p] to ends[p] - 1 of each piece p. One warp a piece.

@@ -8,7 +8,6 @@ namespace cpms {
 struct Positions {
     const u32* order;   // the node at each position; null where they are equal
     const u32* degree;  // out-degree of the node at each position
-    u32 count;
 
     CPMS_DEVICE u32 node(u32 position) const { return order ? load_word(order + position, ReadOnly{}) : position; }
     CPMS_DEVICE double divisor(u32 position) const {
@@ -19,33 +18,23 @@ struct Positions {
 
 CPMS_KERNEL(256) to_contributions(const u32* order, const u32* degree, u32 count, const double* values,
                                   double* contributions) {
-    const Positions positions{order, degree, count};
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < positions.count; i += threads) {
-        contributions[i] = values[positions.node(i)] / positions.divisor(i);
-    }
+    const Positions positions{order, degree};
+    for_each_index(count, [&](u32 i) { contributions[i] = values[positions.node(i)] / positions.divisor(i); });
 }
 
 CPMS_KERNEL(256) from_contributions(const u32* order, const u32* degree, u32 count, const double* contributions,
                                     double* values) {
-    const Positions positions{order, degree, count};
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < positions.count; i += threads) {
-        values[positions.node(i)] = contributions[i] * positions.divisor(i);
-    }
+    const Positions positions{order, degree};
+    for_each_index(count, [&](u32 i) { values[positions.node(i)] = contributions[i] * positions.divisor(i); });
 }
 
 CPMS_KERNEL(256) fill_uniform(u32 count, double* values) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) values[i] = 1.0 / count;
+    for_each_index(count, [&](u32 i) { values[i] = 1.0 / count; });
 }
 
 // Degrees of `most` or more become `most`, which marks those that a byte does not hold.
 CPMS_KERNEL(256) degree_bytes(const u32* degree, u32 count, u32 most, u8* bytes) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
-        bytes[i] = (u8)(degree[i] < most ? degree[i] : most);
-    }
+    for_each_index(count, [&](u32 i) { bytes[i] = (u8)(degree[i] < most ? degree[i] : most); });
 }
 
 }  // namespace cpms

@@ -12,39 +12,36 @@ namespace cpms {
 template <class Id>
 CPMS_DEVICE void pack_edges(const Id* sources, const Id* targets, u64 edges, u64 first_id, u64* keys,
                             u64* largest) {
-    const u64 threads = (u64)gridDim.x * blockDim.x;
     u64 most = 0;
-    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
+    for_each_index(edges, [&](u64 k) {
         const u64 source = (u64)sources[k] - first_id, target = (u64)targets[k] - first_id;
         const u64 larger = source > target ? source : target;
         most = larger > most ? larger : most;
         keys[k] = target << 32 | (u32)source;
-    }
+    });
     most = warp_reduce(most, [](u64 a, u64 b) { return a > b ? a : b; });
     if (threadIdx.x % 32 == 0) atomicMax(largest, most);
 }
 
 // begins[row] is the number of edges whose target is below `row`; of rows + 1 begins the last is the number of edges.
 CPMS_KERNEL(256) find_rows(const u64* keys, u32 edges, u32 rows, u32* begins) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row <= rows; row += threads)
+    for_each_index((u64)rows + 1, [&](u64 row) {
         begins[row] = partition_point(0, edges, [&](u32 edge) { return keys[edge] >> 32 < row; });
+    });
 }
 
 // Narrows numbers below 2^32.
 CPMS_KERNEL(256) narrow(const u64* numbers, u64 count, u32* out) {
-    const u64 threads = (u64)gridDim.x * blockDim.x;
-    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < count; k += threads) out[k] = (u32)numbers[k];
+    for_each_index(count, [&](u64 k) { out[k] = (u32)numbers[k]; });
 }
 
 // Takes the sources from the sorted keys, and counts the edges of each in `degree`, which is 0 before.
 CPMS_KERNEL(256) unpack_sources(const u64* keys, u32 edges, u32* sources, u32* degree) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
+    for_each_index(edges, [&](u64 k) {
         const u32 source = (u32)keys[k];
         sources[k] = source;
         atomicAdd(degree + source, 1u);
-    }
+    });
 }
 
 }  // namespace cpms

@@ -38,11 +38,11 @@ CPMS_DEVICE void for_each_run(u64 entries, Copy copy) {
 // Finds where the copies of each edge (source, target) are stored: from first[k], and before after[k].
 CPMS_KERNEL(256) find_edges(const u32* indptr, const u32* stored, const u32* sources, const u32* targets, u32 count,
                             u32* first, u32* after) {
-    for (u32 k = blockIdx.x * blockDim.x + threadIdx.x; k < count; k += gridDim.x * blockDim.x) {
+    for_each_index(count, [&](u32 k) {
         const u32 low = indptr[targets[k]], high = indptr[targets[k] + 1];
         first[k] = count_below<false>(stored, low, high, sources[k]);
         after[k] = count_below<true>(stored, first[k], high, sources[k]);
-    }
+    });
 }
 
 // Writes row pointers: a row begins later by each edge added to earlier rows, and earlier by each edge removed there.
@@ -74,10 +74,10 @@ CPMS_KERNEL(256) merge_edges(const u32* stored, u64 edges, const u32* gone, u32 
             }
         }
     });
-    for (u32 j = blockIdx.x * blockDim.x + threadIdx.x; j < new_count; j += gridDim.x * blockDim.x) {
+    for_each_index(new_count, [&](u32 j) {
         out[before[j] - count_below<false>(gone, 0, gone_count, before[j]) + j] = new_sources[j];
         atomicAdd(degree + new_sources[j], 1u);
-    }
+    });
 }
 
 }  // namespace cpms

@@ -116,13 +116,12 @@ CPMS_KERNEL(256) split_tiles(const u32* tile_rows, u32 tiles, u32 parts, u32 til
 // Of each range: the row of its first entry, the range in which that row begins, and no carry-out.
 CPMS_KERNEL(256) describe_ranges(const u32* starts, const u32* tile_rows, const u32* begins, u32 ranges,
                                  u32* first_rows, u32* first_ranges, u64* carry_out) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u32 range = blockIdx.x * blockDim.x + threadIdx.x; range < ranges; range += threads) {
+    for_each_index(ranges, [&](u32 range) {
         const u32 row = tile_rows[begins[range]];
         first_rows[range] = row;
         first_ranges[range] = row_of(begins, 0, range + 1, starts[row] / tile_entries);
         carry_out[range] = CarryOut::missing;
-    }
+    });
 }
 
 }  // namespace cpms

@@ -18,26 +18,24 @@ CPMS_KERNEL(256) place_entries(const u32* starts, const u32* begins, const u32* 
 // Sets one bit an entry at the end of each row, in the low byte of each 16-bit flag word (see Edges in
 // persistent/warp_ranges.cuh), in any order. row_entries[row] is the first entry of a row.
 CPMS_KERNEL(256) flag_row_ends(const u32* row_entries, u32 rows, u32* row_end_flags) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
+    for_each_index(rows, [&](u64 row) {
         const u32 entry = row_entries[row + 1] - 1;
         // Two 16-bit flags, of eight entries each, share a word.
         atomicOr(row_end_flags + entry / 16, 1u << (entry % 8 + entry % 16 / 8 * 16));
-    }
+    });
 }
 
 // Adds to each flag word, above the bits of its eight entries, the number of rows that ended before them in their tile.
 // There are at most 248. One thread a tile.
 CPMS_KERNEL(256) count_row_ends(u16* row_end_flags, u32 tiles) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u32 tile = blockIdx.x * blockDim.x + threadIdx.x; tile < tiles; tile += threads) {
+    for_each_index(tiles, [&](u32 tile) {
         u32 before = 0;
         for (u32 i = 0; i < 32; ++i) {
             const u32 ends = row_end_flags[tile * 32 + i] & 0xFF;
             row_end_flags[tile * 32 + i] = (u16)(ends | before << 8);
             before += __popc(ends);
         }
-    }
+    });
 }
 
 // For each tile of 256 entries, the number of cache lines of `line_values` values that gathers of 32 entries touch.
@@ -57,10 +55,7 @@ CPMS_KERNEL(256) count_lines(const u32* sources, u32 tiles, u32 line_values, u16
 
 // Counts the out-edges of each node; counts[nodes] are the sources that are no nodes, which the host refuses.
 CPMS_KERNEL(256) count_sources(const u32* sources, u64 edges, u32 nodes, u32* counts) {
-    const u64 threads = (u64)gridDim.x * blockDim.x;
-    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
-        atomicAdd(counts + (sources[k] < nodes ? sources[k] : nodes), 1u);
-    }
+    for_each_index(edges, [&](u64 k) { atomicAdd(counts + (sources[k] < nodes ? sources[k] : nodes), 1u); });
 }
 
 // Entry c of row j goes to c * length + j; all other places get padding_index and weight 0.
@@ -80,11 +75,10 @@ CPMS_KERNEL(256) place_columns(const u32* starts, const u32* sources, const doub
 // values[k] is the factor of its source, times the weight already there. `out_weights` are inverse out-weights, and 0
 // past the last row, where padding points to.
 CPMS_KERNEL(256) fill_values(const u32* sources, const double* out_weights, u64 entries, u32 weighted, double* values) {
-    const u64 threads = (u64)gridDim.x * blockDim.x;
-    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < entries; k += threads) {
+    for_each_index(entries, [&](u64 k) {
         const double value = out_weights[sources[k]];
         values[k] = weighted ? value * values[k] : value;
-    }
+    });
 }
 
 }  // namespace cpms

@@ -33,10 +33,9 @@ struct TrimCost {
 // Calls work(row, begin, end) for the nodes of a level.
 template <class Work>
 CPMS_DEVICE void for_each_in_level(const TrimGraph& at, u32 level, Work work) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < at.nodes; row += threads) {
+    for_each_index(at.nodes, [&](u64 row) {
         if (at.level[row] == level) work((u32)row, at.indptr[row], at.indptr[row + 1]);
-    }
+    });
 }
 
 // Assigns level_of(0), level_of(1), ... to the nodes for which joins(level, row, begin, end), after begins(number) of
