@@ -6,18 +6,19 @@ import pytest
 
 from cpms.backends.cuda.arrays import launch_convert, launch_topk
 from cpms.backends.cuda.certificate import recomputation
-from cpms.backends.cuda.kernels import product, source, template
+from cpms.backends.cuda.kernels import launch_shape, product, source, template
 from cpms.backends.cuda.krylov import arnoldi, basis, cg, pattern_matrix
-from cpms.backends.cuda.persistent import refinement, sell_slices, tiled_gather
-from cpms.backends.cuda.reduction import lumping
+from cpms.backends.cuda.persistent import device_graph, refinement, sell_slices, tiled_gather
+from cpms.backends.cuda.reduction import level_solve, lumping, trimming
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.host_emulation import compiler
 from cpms.backends.cuda.spmv import coo, padded_csr
+from cpms.backends.mpi.exchange import device_vectors
 from cpms.formats.block_float import LEAST_EXPONENT
-from cpms.precision.anderson import HISTORY_VECTORS
+from cpms.precision.anderson import HISTORY_VECTORS, PRODUCTS
 
 SAME = {
-    "base/shared_staging.cuh": {"octet_nodes": tiled_gather.GROUP_NODES},
+    "base/shared_staging.cuh": {"octet_nodes": tiled_gather.OCTET_NODES},
     "base/tile_layout.cuh": {"tile_entries": template.WHOLE_VALUES},
     "base/warp.cuh": {"block_threads": THREADS},
     "certificate/residual.cu": {"ResidualNorms::words": recomputation._NORM_WORDS},
@@ -32,14 +33,28 @@ SAME = {
         "most_chosen": arnoldi._MOST_CHOSEN,
         "any_mode": arnoldi._ANY,
     },
-    "pagerank/anderson_products.cuh": {"history_length": HISTORY_VECTORS},
+    "multi_gpu/rank_totals.cuh": {"RankTotals::count": device_vectors.RANK_TOTALS},
+    "pagerank/anderson_products.cuh": {"history_length": HISTORY_VECTORS, "product_count": PRODUCTS},
     "pagerank/deferred_update.cuh": {"max_deferred": refinement._FEEDBACK_HISTORY},
     "pagerank/sweep_log.cuh": {
         "inner_sweep_mark": refinement._INNER_MARK,
         "rounded_start_mark": refinement._ROUNDED_START_MARK,
     },
-    "persistent/sell_slices.cuh": {"SellSlices::no_chunk": sell_slices.NO_CHUNK},
+    "persistent/grid_sync.cuh": {
+        "max_partials": device_graph._MAX_PARTIALS,
+        "line_words": device_graph._LINE_WORDS,
+        "persistent_threads": launch_shape.DEFAULT_SHAPE.threads,
+        "min_persistent_warps": min(launch_shape.SHAPES.values()).warps,
+    },
+    "persistent/sell_slices.cuh": {
+        "SellSlices::no_chunk": sell_slices.NO_CHUNK,
+        "SellSlices::last_of_window": sell_slices._LAST_OF_WINDOW,
+        "SliceSums::prefetched": sell_slices._PREFETCHED,
+        "max_window_sums": launch_shape.MAX_WINDOW_SUMS,
+    },
+    "preprocess/level_solve.cu": {"narrow_level": trimming._NARROW, "lumped": level_solve.LUMPED},
     "preprocess/lumping.cu": {"absent": lumping._ABSENT},
+    "preprocess/trimming.cu": {"no_level": trimming._NO_LEVEL, "last_level": trimming._LAST_LEVEL},
     "product/block_float.cuh": {"least_exponent": LEAST_EXPONENT},
     "product/row_blocks.cu": {"block_entries": product.BLOCK_ENTRIES},
     "spmv/csr_balanced.cu": {f"run_entries({bits})": padded_csr._run_entries(bits) for bits in (8, 16, 32, 64)},
