@@ -88,7 +88,7 @@ struct Quantiser {
             return from_float((float)value);
         } else {
             const double limit = largest_finite();
-            return F::packed(value > limit ? limit : value < -limit ? -limit : value, seed, i);
+            return F::encode(value > limit ? limit : value < -limit ? -limit : value, seed, i);
         }
     }
 

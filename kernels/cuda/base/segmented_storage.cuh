@@ -191,32 +191,34 @@ struct Segments {
     }
 };
 
-// A packed float as a storage format: one segment that holds the whole, rounded value.
-template <int ExponentBits, int MantissaBits, Rounding rounding>
-struct PackedFloat {
-    static constexpr int segments = 1;
+// Values that are stored whole, each a code of `Bytes` bytes beside the next, so that runs of them move in wide words.
+// `Codec` has the static functions `double decode(u64 code, int read)` and `u64 encode(double value, u64 seed, u64 i)`.
+template <class Codec, int Bytes, int Levels>
+struct WholeValues {
+    static constexpr int segments = Levels;
     static constexpr bool scalable = true;
-    static constexpr int width = 1 + ExponentBits + MantissaBits;
+    static constexpr int width = 8 * Bytes;
     static constexpr int widest = width;
-    static constexpr int bytes = width / 8;
-
-    static CPMS_DEVICE u32 packed(double value, u64 seed, u64 i) {
-        const u64 random = rounding == Rounding::stochastic ? random_bits(seed, i) : 0;
-        return pack<ExponentBits, MantissaBits, rounding>(bits_of(value), random);
-    }
+    static constexpr int bytes = Bytes;
 
     template <int R, class Policy, class Index>
     static CPMS_DEVICE double load(const u8* array, Index i, Index) {
-        const Run<bytes> run = load_run_bytes<bytes>(array + (u64)i * bytes, Policy{});
-        return unpack<ExponentBits, MantissaBits>(run.word[0]);
+        return Codec::decode(code(load_run_bytes<Bytes>(array + (u64)i * Bytes, Policy{})), R);
     }
 
     template <int Written, class Index>
     static CPMS_DEVICE double store(u8* array, Index i, Index, double value, u64 seed) {
-        Run<bytes> run;
-        run.word[0] = packed(value, seed, i);
-        store_run_bytes<bytes>(array + (u64)i * bytes, run);
-        return unpack<ExponentBits, MantissaBits>(run.word[0]);
+        Run<Bytes> run{};
+        run.template put<width>(0, Codec::encode(value, seed, i));
+        store_run_bytes<Bytes>(array + (u64)i * Bytes, run);
+        return Codec::decode(code(run), Written);
+    }
+    static CPMS_DEVICE auto code(const Run<Bytes>& run) {
+        if constexpr (Bytes == 8) {
+            return run.template field<64>(0);
+        } else {
+            return run.word[0];  // upper bits are zero: no mask
+        }
     }
 
     template <int Count>
@@ -226,19 +228,26 @@ struct PackedFloat {
 
     template <int R, int Count, class Policy, class Index>
     static CPMS_DEVICE void load_run(const u8* array, Index first, Index, double (&values)[Count]) {
-        const auto run = load_run_bytes<Count * bytes>(array + (u64)first * bytes, Policy{});
+        const auto run = load_run_bytes<Count * Bytes>(array + (u64)first * Bytes, Policy{});
 #pragma unroll
-        for (int c = 0; c < Count; ++c) {
-            values[c] = unpack<ExponentBits, MantissaBits>((u32)run.template field<width>(c));
-        }
+        for (int c = 0; c < Count; ++c) values[c] = Codec::decode(run.template field<width>(c), R);
     }
 
     template <int Written, int Count, class Index>
     static CPMS_DEVICE void store_run(u8* array, Index first, Index, const double (&values)[Count], u64 seed) {
-        Run<Count * bytes> run{};
+        Run<Count * Bytes> run{};
 #pragma unroll
-        for (int c = 0; c < Count; ++c) run.template put<width>(c, packed(values[c], seed, (u64)first + c));
-        store_run_bytes(array + (u64)first * bytes, run);
+        for (int c = 0; c < Count; ++c) run.template put<width>(c, Codec::encode(values[c], seed, (u64)first + c));
+        store_run_bytes(array + (u64)first * Bytes, run);
+    }
+};
+
+// A packed float as a storage format.
+template <int E, int M, Rounding rounding>
+struct PackedFloat : WholeValues<PackedFloat<E, M, rounding>, (1 + E + M) / 8, 1> {
+    static CPMS_DEVICE double decode(u32 code, int) { return unpack<E, M>(code); }
+    static CPMS_DEVICE u32 encode(double value, u64 seed, u64 i) {
+        return pack<E, M, rounding>(bits_of(value), rounding == Rounding::stochastic ? random_bits(seed, i) : 0);
     }
 };
 

@@ -8,45 +8,9 @@
 namespace cpms {
 
 template <class Codec, int Bytes, int Levels>
-struct CodedFormat {
-    static constexpr int segments = Levels;
-    static constexpr bool scalable = true;
-    static constexpr int width = 8 * Bytes;
-    static constexpr int widest = width;
-    static constexpr int bytes = Bytes;
-
-    template <int R, class Policy, class Index>
-    static CPMS_DEVICE double load(const u8* array, Index i, Index) {
-        return Codec::load(load_run_bytes<Bytes>(array + (u64)i * Bytes, Policy{}).template field<width>(0), R);
-    }
-
-    template <int Written, class Index>
-    static CPMS_DEVICE double store(u8* array, Index i, Index, double value, u64) {
-        Run<Bytes> run{};
-        run.template put<width>(0, Codec::store(value));
-        store_run_bytes<Bytes>(array + (u64)i * Bytes, run);
-        return Codec::load(run.template field<width>(0), Written);
-    }
-
-    template <int Count>
-    static CPMS_CONSTANT bool runs() {
-        return true;
-    }
-
-    template <int R, int Count, class Policy, class Index>
-    static CPMS_DEVICE void load_run(const u8* array, Index first, Index, double (&values)[Count]) {
-        const auto run = load_run_bytes<Count * Bytes>(array + (u64)first * Bytes, Policy{});
-#pragma unroll
-        for (int c = 0; c < Count; ++c) values[c] = Codec::load(run.template field<width>(c), R);
-    }
-
-    template <int Written, int Count, class Index>
-    static CPMS_DEVICE void store_run(u8* array, Index first, Index, const double (&values)[Count], u64) {
-        Run<Count * Bytes> run{};
-#pragma unroll
-        for (int c = 0; c < Count; ++c) run.template put<width>(c, Codec::store(values[c]));
-        store_run_bytes(array + (u64)first * Bytes, run);
-    }
+struct CodedFormat : WholeValues<CodedFormat<Codec, Bytes, Levels>, Bytes, Levels> {
+    static CPMS_DEVICE double decode(u64 code, int read) { return Codec::load(code, read); }
+    static CPMS_DEVICE u64 encode(double value, u64, u64) { return Codec::store(value); }
 };
 
 }  // namespace cpms
