@@ -89,6 +89,7 @@ struct BatchSumEpilogue {
     CPMS_DEVICE void group_done() const {}
 };
 
+// The unnamed argument is `partials`, which BatchGraph.launch passes to every kernel; this one has no totals.
 CPMS_KERNEL(512, 2) batch_row_sums(const BatchEdges edges, const double* contributions, double* sums, double*) {
     BatchSumEpilogue end{sums};
     batch_segmented_sum<double, 1>(edges, (const u8*)contributions, Columns{1, 1}, end);
