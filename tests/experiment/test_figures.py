@@ -20,6 +20,7 @@ from table_laws import table_faults
 from cpms.base.package_data import show_programs
 from cpms.experiment.report import figures, output, panels, show, solve_tables
 from cpms.experiment.report.captions import provenance
+from cpms.experiment.report.page.nested import lay_out
 from cpms.experiment.report.speedup_figures import mean_rows
 from cpms.experiment.report.stand_ins import STARRED
 from cpms.experiment.report.style import WIDTHS
@@ -325,3 +326,18 @@ def test_sizes_of_graphs_stay_in_names_that_are_too_long(tmp_path):
     out = output.Output(tmp_path, "x", print)
     names = out.names(["small-world, 300k nodes", "bipartite, 20k nodes", "weblike, 1M edges"], 20)
     assert names == ["small-world 300k", "bipartite 20k", "weblike, 1M edges"]
+
+
+def test_titles_are_divided_alike_whether_or_not_a_figure_has_been_laid_out():
+    titles = []
+    for is_laid_out in (False, True):
+        with show.styled():
+            figure, (panel, _) = plt.subplots(1, 2, figsize=(WIDTHS["single"], 2.0))
+            panel.set_title("diffusion 1000")
+            panel.set_yticks([0, 1], ["a name of a contestant", "another"])
+            if is_laid_out:
+                lay_out(figure)
+            figures._escape(figure)
+        titles.append(panel.get_title())
+        plt.close(figure)
+    assert titles[0] == titles[1]

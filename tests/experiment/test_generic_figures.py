@@ -80,8 +80,8 @@ def captions_are_short_enough_to_be_read(drawn, _):
 def results_left_out_are_of_graphs_that_are_drawn(drawn, found):
     """All results of a flawed contestant are stated but in a speed-up, whose graphs depend on the results left out."""
     for made in drawn:
-        texts = [axes.get_title().replace("\n", " ") for axes in made.figure.axes]
-        flawed = {*found.label[found.flaw != ""]}
+        texts = ["".join(axes.get_title().split()) for axes in made.figure.axes]
+        flawed = {"".join(label.split()) for label in found.label[found.flaw != ""]}
         if made.name == "speedup" or not all(texts) or len({*found.label}) == 1:
             continue
         named = any(label in text for label in flawed for text in texts)

@@ -139,8 +139,13 @@ def _texts(figure: Figure) -> Iterator[Text]:
 
 
 def _title_characters(figure: Figure, axes: Axes) -> int:
-    """Return the approximate number of characters of a title as wide as its panel."""
-    panel_pt = 72 * figure.get_figwidth() * axes.get_position().width
+    """Return the approximate number of characters of a title as wide as its panel, before names narrow this one.
+
+    Titles are then divided alike whether or not the figure has been laid out.
+    """
+    place = axes.get_subplotspec()
+    width = axes.get_position().width if place is None else place.get_position(figure).width
+    panel_pt = 72 * figure.get_figwidth() * width
     return max(8, int(panel_pt / (0.6 * float(axes.title.get_fontsize()))))
 
 

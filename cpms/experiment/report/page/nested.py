@@ -95,6 +95,13 @@ def crowding(figure: Figure) -> float:
     return float(np.mean(near)) if near else 0.0
 
 
+def stacked(figure: Figure) -> float:
+    """Return the share of the marks of a figure that lie on two others or more."""
+    lay_out(figure)
+    levels = [level for axes in figure.axes for level in levels_of(_ordered(axes)[1])]
+    return float(np.mean([level > 1 for level in levels])) if levels else 0.0
+
+
 def crowded(figure: Figure, staying: Collection[str]) -> list[str]:
     """Return the labels without whose marks at most `MOST` marks lie on one another, but none of those that stay.
 

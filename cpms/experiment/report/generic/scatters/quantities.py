@@ -1,8 +1,8 @@
 """Time against bytes, and error or iterations against bits: a panel for each graph, with its own ends of axes.
 
 Each mark is at the values of its row. If there are more graphs and contestants than fit, a few graphs and whole series
-are drawn, and the caption states how many. If too many of the marks of many contestants would be near each other, or
-some would have to be left out since they lie on others, each contestant has a row instead
+are drawn, and the caption states how many. If too many of the marks of many contestants would be near each other or lie
+on two others, or some would have to be left out since they do, each contestant has a row instead
 (`cpms.experiment.report.generic.scatters.strips`). The cost is that of the panels.
 """
 
@@ -51,6 +51,8 @@ _LEAST_SPREAD = 1.1
 _FEW, _MOST_CROWDED = 5, 1 / 3
 """Number of series, and share of marks near another one (`nested.crowding`), above both of which contestants have rows;
 colours and lines distinguish the members of a series, and of few series a reader names the marks of a group."""
+_MOST_STACKED = 1 / 8
+"""Share of marks that lie on two others above which contestants have rows, as a reader sees few such places apart."""
 _DECADE = 10.0
 """Ratio of residuals below which their differences mean nothing, as a solve ends with the first below its tolerance."""
 _BYTES = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "bytes": 1.0}
@@ -164,7 +166,7 @@ def _fitting(
     series, left = series_of(shown), list[str]()
     staying = {series[name] for name in series if name == base or name in room.own_names(found)}
     is_crowded = len({*series.values()}) > _FEW and nested.crowding(figure) > _MOST_CROWDED
-    if is_crowded or nested.crowded(figure, staying):
+    if is_crowded or nested.stacked(figure) > _MOST_STACKED or nested.crowded(figure, staying):
         rows = strips(found, drawable, width, base, axes)
         if rows is not None:
             return rows
