@@ -404,9 +404,18 @@ def test_a_configuration_that_comes_with_cpms_needs_no_copy(tmp_path):
     assert configured.of_rows(tmp_path, "nobody's") is None
 
 
-def test_all_recorded_rows_are_counted(tmp_path):
+def test_rows_without_a_digest_of_their_code_are_counted(here):
+    said_by_run()
+    [row] = recorded()
+    del row["code_digest"]
+    (here / "out" / "x.jsonl").write_text(json.dumps(row) + "\n")
+    assert standing.Recorded(here / "out").counts().endswith("; 1 have no digest of their code")
+
+
+def test_all_recorded_rows_are_counted():
     said = standing.Recorded(folder("experiments") / "results").counts()
     assert "0 config changed" in said
+    assert "no digest" not in said
     words = said.split(";")[0].replace(":", "").replace(",", "").split()
     total, *each = (int(word) for word in words if word.isdigit())
     assert total == sum(each) >= 900

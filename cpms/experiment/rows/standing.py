@@ -106,7 +106,7 @@ class Recorded:
         --------
         >>> from cpms.base.package_data import folder
         >>> Recorded(folder("experiments") / "results").counts(["topk"])
-        '12 rows: 12 clean, 0 code not committed, 0 config changed; 12 have no digest of their code'
+        '12 rows: 12 clean, 0 code not committed, 0 config changed'
         """
         some = self.rows if experiments is None else self.of(experiments)
         counts = Counter(map(self.standing, some))
