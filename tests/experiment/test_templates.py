@@ -88,6 +88,7 @@ def test_the_inverse_speedup_lies_within_its_interval(samples):
     assert bootstrap([pair[::-1] for pair in pairs])[0] * mean == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_same_rows_give_the_same_bytes(folder_of_rows, tmp_path, capsys):
     config = str(folder_of_rows / "mine.toml")
     assert main(["show", config, "--results", str(folder_of_rows), "--output", str(tmp_path)]) == 0

@@ -327,6 +327,8 @@ def test_rows_hold_the_rate_of_each_memory_that_their_engines_work_in(monkeypatc
     assert timers.copy_rates(["auto"]) == {"host_copy_gbps": 2.0}
 
 
+@pytest.mark.representatives(tolerances=("13",))
+@pytest.mark.representatives(width=("single",), count=("2",))
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("count", [1, 2, 6])
 @pytest.mark.parametrize("tolerances", [3, 7, 13])

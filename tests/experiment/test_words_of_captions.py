@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from one_drawing import drawn_alone
 
 from cpms.experiment.report.captions import provenance
+from cpms.experiment.report.generic.conditions import conditions
 from cpms.experiment.report.observations import observations
 from cpms.experiment.report.show import styled
 from cpms.experiment.report.style import WIDTHS
@@ -115,3 +117,46 @@ def test_bars_of_the_only_contestant_with_bytes_are_named():
     ]
     lines += [{"graph": f"g{k}", "storage": "fp32"} for k in range(3)]
     assert "; all bars: fp64;" in made_of(rows_of(lines), "roofline")[1]
+
+
+def test_a_pass_over_a_graph_without_a_cycle_is_stated_where_it_is_drawn():
+    lines = [
+        {"graph": graph, "method": method, "storage": storage, "iterations": count, "iterations_by_bits": {bits: count}}
+        for graph, sweeps in (("acyclic", 1), ("web", 9))
+        for method, storage, count, bits in (
+            ("power", "fp64", 30, "64"),
+            ("refine", "fp16", sweeps, "64" if sweeps == 1 else "16"),
+        )
+    ]
+    rows = rows_of(lines, kind="pagerank")
+    found = observations(rows)
+    for drawn, stated in ((None, True), (["acyclic"], True), (["web"], False), ([], False)):
+        assert ("without a cycle, refine takes one pass" in conditions(rows, found, drawn=drawn)) == stated
+    assert "cycle" in drawn_alone(rows, "time").caption
+    assert "cycle" not in drawn_alone(rows, "speedup").caption
+
+
+def test_no_level_is_called_omitted_where_names_have_it():
+    lines = [
+        {"graph": "g", "engine": engine, "storage": "cpms2", "read": read, "solve_s": 1.0 + read}
+        for engine in ("cpu", "reference")
+        for read in (1, 2)
+    ] + [{"graph": "g", "engine": "scipy", "storage": "fp64", "read": 1, "solve_s": 2.0}]
+    found = observations(rows_of(lines, kind="product"))
+    assert {*found.short} == {
+        "cpu cpms2 read=1", "cpu cpms2 read=2", "reference cpms2 read=1", "reference cpms2 read=2", "scipy fp64",
+    }  # fmt: skip
+    assert {*found.named_by} == {"engine, storage, read"}
+
+
+def test_a_name_of_its_own_is_no_parameter_beside_others():
+    lines = [{"name": "import cpms"}, {"engine": "cpu", "method": "power"}, {"engine": "cpu", "method": "refine"}]
+    rows = [{**row, "graph": "g", "kind": "startup"} for row in rows_of(lines)]
+    del rows[0]["engine"]
+    assert "Contestants are named by engine, method." in drawn_alone(rows, "time").caption
+    assert "time of a process" in drawn_alone(rows, "time").caption
+
+
+def test_one_value_has_no_range():
+    drawing = drawn_alone(rows_of([{"graph": "g"}, {"graph": "g", "engine": "scipy", "solve_s": 2.0}]), "speedup")
+    assert drawing.alt == "Values of the speed-up of cpu over each of 1 contestant, 2 times (scipy)."

@@ -89,7 +89,8 @@ def observations(rows: Iterable[Row]) -> pd.DataFrame:
     firsts = [lines[0] for lines in groups.values()]
     contestants, called = labels(firsts, differing, chosen), labels(firsts, named, chosen)
     short, omitted = short_labels(firsts, named, called)
-    named_by = [f"{spaced(name)} ({omitted[name]})" if name in omitted else spaced(name) for name in held_names]
+    described = [name for name in held_names if name != "name"] or held_names  # A name of its own describes nothing.
+    named_by = [f"{spaced(name)} ({omitted[name]})" if name in omitted else spaced(name) for name in described]
     found = []
     for (graph, parameters, _), lines in groups.items():
         words = _words_of_problem({name: lines[0][name] for name in of_problems if name in lines[0]})

@@ -131,7 +131,8 @@ def drawings(
             others = [rate.row for rate in rates] if name == "roofline" else []
             cells = [row["cell"] for row in [*rows, *others] if row["status"] == "ok"]
             starred = _is_starred(made[0]) and name != "speedup" and STARRED not in made[1]
-            alike = conditions(rows, given, against_tolerance=name == "tolerance")
+            colours_of = [] if name == "speedup" else made[3]  # The bits of a mean are those of most graphs.
+            alike = conditions(rows, given, against_tolerance=name == "tolerance", drawn=colours_of)
             called = _called(name, found)
             said = captions.provenance(rows, shown, single=_SINGLE.get(called, ""))
             text = _without_medians(made[1], said)

@@ -62,6 +62,7 @@ def right_hand_sides(A, kinds, seed):
 KINDS = st.lists(st.sampled_from(["random", "smooth", "zero", "product", "point", "tiny"]), max_size=7)
 
 
+@pytest.mark.representatives(name=("columns",))
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=8, deadline=None)
 @given(KINDS, st.integers(0, 100), st.booleans(), st.sampled_from([None, 9]), st.integers(1, 2))

@@ -114,7 +114,7 @@ def time_by_precision(found: pd.DataFrame, width: float, baseline: str | None) -
         _GROWING if found.graph.astype(str).str.contains(GROWS).any() else "",
         f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
     ]
-    return made.figure, "".join(texts), range_of(found, "seconds", "Points of the time", "s"), {*found.graph}
+    return made.figure, "".join(texts), range_of(found, "seconds", "Values of the time", "s"), {*found.graph}
 
 
 def _scales(found: pd.DataFrame, drawn: pd.Series[float]) -> tuple[pd.Series[float], str | None]:
@@ -140,7 +140,7 @@ def _by_number(found: pd.DataFrame, width: float, name: str) -> Made:
         some,
         f"; {STARRED}" if any(map(captions.stands_in, found.graph)) else "",
     ]
-    return figure, "".join(texts), range_of(found, "seconds", "Points of the time", "s"), {*found.graph}
+    return figure, "".join(texts), range_of(found, "seconds", "Values of the time", "s"), {*found.graph}
 
 
 def _swept(found: pd.DataFrame) -> set[int]:

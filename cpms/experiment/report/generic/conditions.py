@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from cpms.experiment.report.generic.contestants import is_tuned
@@ -22,10 +22,21 @@ _MOST_FORMATS = 3
 """Most formats of matrices that a caption counts."""
 
 
-def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: bool = False) -> str:
+_ACYCLIC = "On a graph without a cycle, refine takes one pass of 64 bits."
+"""Sentence about solves by method refine that have the colour of 64 bits, though their names have a format of fewer."""
+
+
+def conditions(
+    rows: Sequence[Row],
+    found: pd.DataFrame,
+    *,
+    against_tolerance: bool = False,
+    drawn: Collection[str] | None = None,
+) -> str:
     """Return what the results of rows have in common, and what contestants are named by, as sentences.
 
-    Where a figure draws something against the tolerance, theirs is called that of the solves.
+    Where a figure draws something against the tolerance, theirs is called that of the solves. If it draws a part of the
+    graphs only, ``drawn`` has these.
 
     Examples
     --------
@@ -38,6 +49,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: b
     alike = f", all of {min(names)}" if len(names) == 1 and any(names) else ""
     named_by, graphs = found.named_by.iloc[0], list(dict.fromkeys(found.label))
     omitted = "; values in parentheses are omitted" if "(" in named_by else ""
+    shown = found if drawn is None else found[found.graph.isin(drawn)]
     tolerances = {{**row, **result}.get("tol") for row in rows if row["status"] == "ok" for result in results_of(row)}
     alone, of_solves = len(set(found.called)) == 1, " of the solves" if against_tolerance else ""
     return " ".join(
@@ -50,6 +62,7 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: b
                 _RUNS if case_words(found) == ["run"] else "",
                 "Times are of conversions from float64 to the format." if set(found.kind) == {"conversion"} else "",
                 _stored(found),
+                _ACYCLIC if _in_one_pass(shown).any() else "",
                 _of_bound(rows, found)
                 if is_tuned(found)
                 else f"Tolerance{of_solves}: {tolerances.pop():g}."
@@ -58,6 +71,10 @@ def conditions(rows: Sequence[Row], found: pd.DataFrame, *, against_tolerance: b
             ],
         )
     )
+
+
+def _in_one_pass(found: pd.DataFrame) -> pd.Series[bool]:
+    return (found.method == "refine") & (found.bits == 64) & (found.iterations == 1) & (found.kind != "linear")
 
 
 def _of_bound(rows: Sequence[Row], found: pd.DataFrame) -> str:

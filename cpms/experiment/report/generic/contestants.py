@@ -99,7 +99,8 @@ def short_labels(
 ) -> tuple[dict[tuple[str, ...], str], dict[str, str]]:
     """Return the names of contestants without usual values, and the value that is omitted of each parameter.
 
-    A name that another contestant would have, too, remains as it is.
+    A name that another contestant would have, too, remains as it is. Where a format is read at several levels, its
+    names have the level, and none is called omitted.
 
     Parameters
     ----------
@@ -133,6 +134,8 @@ def short_labels(
                 kept[name] = f"{name}={line[name]}"
         short[key] = _words(kept, names, {})
     counts = Counter(short.values())
+    if any(_has_levels(line, [*firsts.values()], names) for line in firsts.values()):
+        omitted = {name: value for name, value in omitted.items() if name != _LEVEL}
     return {key: text if text and counts[text] == 1 else called[key] for key, text in short.items()}, omitted
 
 

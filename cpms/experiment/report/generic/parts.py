@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cpms.base.errors import InputError
+from cpms.base.text.counted import counted
 from cpms.experiment.report import panels
 from cpms.experiment.report.generic.words import bits_in_words
 from cpms.experiment.report.page import room
@@ -51,8 +52,8 @@ def range_of(found: pd.DataFrame, column: str, what: str, unit: str) -> str:
     ordered: list[Any] = [each for _, each in found.sort_values(column).iterrows()]
     least, most = ordered[0], ordered[-1]
     texts = [f"{each[column]:.3g} {unit}".strip() + f" ({_named(each)})" for each in (least, most)]
-    counted = "contestants" if found.called.is_unique else "results"
-    return f"{what} of {len(found)} {counted}, from {texts[0]} to {texts[1]}."
+    of = counted(len(found), "contestant" if found.called.is_unique else "result")
+    return f"{what} of {of}, " + (f"from {texts[0]} to {texts[1]}." if len(found) > 1 else f"{texts[0]}.")
 
 
 def each_line(found: pd.DataFrame) -> list[Any]:

@@ -124,7 +124,7 @@ def speedup(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     text = f"{what}{of_time}{mean}{_lines(table, kept)}; numbers: values of the marks{coloured}"
     text += f"{_stored(kept)}{_errors(kept, base)}"
     text += f"{left}{some}{among(kept.graph)}"
-    return figure, text, range_of(table, "speedup", f"Points of the {what}", "times"), None
+    return figure, text, range_of(table, "speedup", f"Values of the {what}", "times"), None
 
 
 def _by_number(
@@ -145,7 +145,7 @@ def _by_number(
     of_graphs = f"over the same {counted_graphs(kept)}{mean_of_each(kept)}"
     text = f"{what}, against {name}; geometric mean {mean.speedup:.3g} {of_graphs}{drawn}{coloured}"
     text += f"{_errors(kept, both[1])}{left}{some}{among(kept.graph)}"
-    return figure, text, range_of(table.assign(called=both[0]), "speedup", f"Points of the {what}", "times"), None
+    return figure, text, range_of(table.assign(called=both[0]), "speedup", f"Values of the {what}", "times"), None
 
 
 def _three_digits(value: float) -> str:

@@ -108,7 +108,7 @@ def time_to_tolerance(found: pd.DataFrame, width: float, baseline: str | None) -
         some,
         f"; {STARRED}" if any(map(captions.stands_in, points.graph)) else "",
     ]
-    return figure, "".join(texts), range_of(points, "seconds", "Points of the time", "s"), {*points.graph}
+    return figure, "".join(texts), range_of(points, "seconds", "Values of the time", "s"), {*points.graph}
 
 
 def _marks(

@@ -34,10 +34,14 @@ _ERRORS = {
 """Kinds whose column of errors has a measure of its own."""
 _WORK = {
     **dict.fromkeys(("contest", "linear", "pagerank", "peers", "quoted"), "solve"),
+    "conversion": "conversion",
     "opencl": "run",
     "ppr": "query",
-    "product": "product",
+    **dict.fromkeys(("product", "spmv"), "product"),
+    "rounding": "rounding",
+    "startup": "process",
     "sweeps": "sweep",
+    "topk": "selection",
 }
 """Kinds of experiments, and the work of which a time is."""
 _OF_PURPOSES = {"opencl": ["run"], "quoted": ["graph", "part timed"]}

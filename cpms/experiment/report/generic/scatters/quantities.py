@@ -78,7 +78,7 @@ def traffic(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
     lacking_names = all_or_count(map(str, unknown.index[unknown])) if unknown.any() else ""
     without = f"; not drawn, as without these bytes: {lacking_names}" if lacking_names else ""
     text = f"median {time_in_full(found)} against {names}{more}{tolerance}{left if trimmed.any() else ''}{without}"
-    return figure, text, range_of(shown, "seconds", "Points of the time", "s"), {*shown.graph}
+    return figure, text, range_of(shown, "seconds", "Values of the time", "s"), {*shown.graph}
 
 
 def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Made:
@@ -105,7 +105,7 @@ def error_by_bits(found: pd.DataFrame, width: float, baseline: str | None) -> Ma
     text = f"{names}{reference}{against}{more}{alike_in_words(alike, {*shown.called})}{exact(given, {*shown.case})}"
     text += f"{wrong}{others}{_twice(shown)}{flawed_in_words('struck through', shown, is_unconverged(shown))}"
     noun = "residual" if found.error_name.str.startswith("residual").all() and not counts else up
-    return figure, text, range_of(shown, up, f"Points of the {noun}", "") + _struck(shown), {*shown.graph}
+    return figure, text, range_of(shown, up, f"Values of the {noun}", "") + _struck(shown), {*shown.graph}
 
 
 def _has_bits(figure: Figure) -> bool:
