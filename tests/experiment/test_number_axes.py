@@ -68,7 +68,7 @@ def test_times_of_many_problems_are_curves_in_a_panel_for_each_size_and_pattern(
         assert f"; {len(kept)} of {len(patterns)} values of pattern" in made.caption
     across = {x for axes in made.figure.axes for x in places(axes)}
     assert ("; marks of one k lie side by side" in made.caption) == (len(across) > len(NUMBERS))
-    assert made.figure.get_supylabel() == "time in ms"
+    assert made.figure.get_supylabel() == "time of a selection in ms"
     assert made.figure.get_figheight() <= 4.5
 
 

@@ -136,19 +136,6 @@ def test_a_pass_over_a_graph_without_a_cycle_is_stated_where_it_is_drawn():
     assert "cycle" not in drawn_alone(rows, "speedup").caption
 
 
-def test_no_level_is_called_omitted_where_names_have_it():
-    lines = [
-        {"graph": "g", "engine": engine, "storage": "cpms2", "read": read, "solve_s": 1.0 + read}
-        for engine in ("cpu", "reference")
-        for read in (1, 2)
-    ] + [{"graph": "g", "engine": "scipy", "storage": "fp64", "read": 1, "solve_s": 2.0}]
-    found = observations(rows_of(lines, kind="product"))
-    assert {*found.short} == {
-        "cpu cpms2 read=1", "cpu cpms2 read=2", "reference cpms2 read=1", "reference cpms2 read=2", "scipy fp64",
-    }  # fmt: skip
-    assert {*found.named_by} == {"engine, storage, read"}
-
-
 def test_a_name_of_its_own_is_no_parameter_beside_others():
     lines = [{"name": "import cpms"}, {"engine": "cpu", "method": "power"}, {"engine": "cpu", "method": "refine"}]
     rows = [{**row, "graph": "g", "kind": "startup"} for row in rows_of(lines)]
