@@ -18,6 +18,11 @@ def _name(row):
     return f"{kind}, {edges / 1e6:.0f}M edges" if edges >= 5e5 else f"{kind}, {edges / 1e3:.0f}k edges"
 
 
+def _key(row):
+    """Return the part of a number's name that tells its graph."""
+    return _name(row).replace(", ", "-").split(" ")[0]
+
+
 def _solved(rows, experiment, method="refine"):
     return {row["graph"]: (row, result) for row, result in rows.results(experiment, method=method)}
 
@@ -29,7 +34,7 @@ def times(rows):
             for way, called in WAYS.items():
                 if f"{way}_samples_s" not in result:
                     continue
-                key = f"{suite}.{_name(row).replace(', ', '-').split(' ')[0]}.{way}"
+                key = f"{suite}.{_key(row)}.{way}"
                 yield median(key, f"{_name(row)}: {called}", "ms", result[f"{way}_samples_s"], [row], SHOW, 1e3)
 
 
@@ -45,7 +50,7 @@ def over_processors(rows):
         yield ratio(f"{suite}.over_processors", what, pairs, [row for row, _ in found.values()], SHOW)
         for row, result in found.values():
             pair = (result["old_road_samples_s"], result["road_samples_s"])
-            key = f"{suite}.{_name(row).replace(', ', '-').split(' ')[0]}.over_processors"
+            key = f"{suite}.{_key(row)}.over_processors"
             yield ratio(key, f"{_name(row)}: processors' time over ours", [pair], [row], SHOW)
 
 
@@ -58,7 +63,7 @@ def over_cugraph(rows):
         cugraph = quoted.get(row["graph"])
         if cugraph is None:
             continue
-        name = _name(row).replace(", ", "-").split(" ")[0]
+        name = _key(row)
         yield counted(
             f"road.{name}.cugraph",
             f"{_name(row)}: cuGraph, quoted of an {machine(cugraph)}, without certificate",
@@ -93,7 +98,7 @@ def over_own_float64(rows):
         "road.graphs", "graphs timed from edges to ranks", "graphs", len(found), [row for row, *_ in found], SHOW
     )
     for row, double, own in found:
-        key = f"road.{_name(row).replace(', ', '-').split(' ')[0]}.over_fp64"
+        key = f"road.{_key(row)}.over_fp64"
         yield ratio(key, f"{_name(row)}: our float64 over `refine`, edges to ranks", [(double, own)], [row], SHOW)
 
 
@@ -112,7 +117,7 @@ def updates(rows, experiment="gpu_updates", prefix="updates"):
     """Yield times of updates that exchange one edge in 10,000, and their ratios to whole calls in the same run."""
     found = _solved(rows, experiment)
     for row, result in found.values():
-        name, key = _name(row), f"{prefix}.{_name(row).replace(', ', '-').split(' ')[0]}"
+        name, key = _name(row), f"{prefix}.{_key(row)}"
         what = f"{name}: 1e-4 of the edges exchanged and solved again, ranks in main memory"
         yield median(key, what, "ms", result["update_samples_s"], [row], SHOW, 1e3)
         if "device_update_samples_s" in result:
@@ -128,7 +133,7 @@ def updates(rows, experiment="gpu_updates", prefix="updates"):
 
 
 def updates_on_processors(rows):
-    """Yield the same of engine ``cpu``."""
+    """Yield times of updates on processors, and their ratios to whole calls in the same run."""
     yield from updates(rows, "updates_cpu", "updates.cpu")
 
 

@@ -58,6 +58,17 @@ def values_of(rows, name, figure):
     return found
 
 
+def in_layouts(count, apart=0.0):
+    """Return rows of two formats on two graphs in some layouts, whose values differ by shares of ``apart``."""
+    return [
+        {**row, "cell": f"{row['cell']} {layout}", "layout": layout}
+        | {key: row[key] * (1 + apart * place) for key in ("solve_s", "bytes_read", "error_l1")}
+        for row in rows_of(2, 2.0)
+        if row["storage"] in ("fp64", "fp32")
+        for place, layout in enumerate(SHAPES[:count])
+    ]
+
+
 @pytest.mark.representatives(width=("single",), graphs=("1", "9"))
 @pytest.mark.representatives(width=("double",), graphs=("30",))
 @pytest.mark.parametrize("width", WIDTHS)
@@ -127,13 +138,7 @@ def in_panels(monkeypatch):
 @pytest.mark.parametrize("apart", [0.0, 0.01])
 @pytest.mark.parametrize("count", [2, 4])
 def test_marks_of_one_place_or_nearly_one_can_all_be_seen(width, name, apart, count):
-    rows = [
-        {**row, "cell": f"{row['cell']} {layout}", "layout": layout}
-        | {key: row[key] * (1 + apart * place) for key in ("solve_s", "bytes_read", "error_l1")}
-        for row in rows_of(2, 2.0)
-        if row["storage"] in ("fp64", "fp32")
-        for place, layout in enumerate(SHAPES[:count])
-    ]
+    rows = in_layouts(count, apart)
     figure = drawn(rows, width, name)
     assert list(covered_marks(figure)) == []
     drawn_of_each = min(count, count if apart else nested.MOST) if name == "traffic" else 1
@@ -150,12 +155,7 @@ def test_marks_of_one_place_or_nearly_one_can_all_be_seen(width, name, apart, co
 @pytest.mark.usefixtures("in_panels")
 @pytest.mark.parametrize("count", [3, 4])
 def test_no_more_marks_lie_on_one_another_than_can_be_told_apart_and_the_baseline_is_one_of_them(count):
-    rows = [
-        {**row, "cell": f"{row['cell']} {layout}", "layout": layout}
-        for row in rows_of(2, 2.0)
-        if row["storage"] in ("fp64", "fp32")
-        for layout in SHAPES[:count]
-    ]
+    rows = in_layouts(count)
     made = drawn_alone(rows, "traffic", baseline=SHAPES[count - 1])
     assert all(len(points_of(axes)) == 2 * min(count, nested.MOST) for axes in made.figure.axes)
     assert f"filled: fp64/fp32 {SHAPES[count - 1]}" in made.caption
@@ -165,12 +165,7 @@ def test_no_more_marks_lie_on_one_another_than_can_be_told_apart_and_the_baselin
 
 @pytest.mark.parametrize("count", [2, 3, nested.MOST + 1])
 def test_contestants_have_rows_where_most_marks_lie_on_two_others(count):
-    rows = [
-        {**row, "cell": f"{row['cell']} {layout}", "layout": layout}
-        for row in rows_of(2, 2.0)
-        if row["storage"] in ("fp64", "fp32")
-        for layout in SHAPES[:count]
-    ]
+    rows = in_layouts(count)
     made = drawn_alone(rows, "traffic")
     assert ("; a row for each contestant" in made.caption) == (count > 2)
     assert "left out" not in made.caption

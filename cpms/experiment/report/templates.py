@@ -120,14 +120,15 @@ def drawings(
         found = found.assign(label="")
     timed, _ = fair(found)
     rated, rates = bandwidth.with_rates(timed, bandwidth.rates_of_gpus(beside))
+    found_of = {"residual": found, "roofline": rated, "error": fair(found, of_times=False)[0]}
     for name, template in TEMPLATES.items():
-        is_of_times = name != "error"
-        shown = {"residual": found, "roofline": rated}.get(name, fair(found, of_times=is_of_times)[0])
+        shown = found_of.get(name, timed)
         with common_style():
             made = template(shown, size, baseline)
         if made is not None:
-            left = fair(found, of_times=is_of_times, drawn=made[3])[1] + unconverged(rows) if name != "residual" else ""
-            left = bandwidth.taken_from(rates) + left if name == "roofline" else left
+            left = bandwidth.taken_from(rates) if name == "roofline" else ""
+            if name != "residual":
+                left += fair(found, of_times=name != "error", drawn=made[3])[1] + unconverged(rows)
             others = [rate.row for rate in rates] if name == "roofline" else []
             cells = [row["cell"] for row in [*rows, *others] if row["status"] == "ok"]
             starred = _is_starred(made[0]) and name != "speedup" and STARRED not in made[1]

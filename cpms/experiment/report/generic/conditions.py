@@ -18,12 +18,10 @@ _PLAIN = ("", "name", "contestant")
 """Parameters that name contestants with nothing to state, as they are the names themselves."""
 _RUNS = "A run is of a graph, for a purpose that the configuration names."
 """Sentence about the runs of OpenCL, whose names have a graph and a purpose."""
-_MOST_FORMATS = 3
-"""Most formats of matrices that a caption counts."""
-
-
 _ACYCLIC = "On a graph without a cycle, refine takes one pass of 64 bits."
 """Sentence about solves by method refine that have the colour of 64 bits, though their names have a format of fewer."""
+_MOST_FORMATS = 3
+"""Most formats of matrices that a caption counts."""
 
 
 def conditions(

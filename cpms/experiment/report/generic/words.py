@@ -207,10 +207,10 @@ def counted_graphs(found: pd.DataFrame) -> str:
     if graphs * problems != found.case.nunique():
         return counted
     if graphs == 1 < problems:  # The caption states the only graph.
-        return f"{problems} {problem_in_words(found.problem)}s"
+        return f"{problems} {plural(problem_in_words(found.problem))}"
     if problems == 1:
         return f"{counted}, {found.problem.iloc[0]}"
-    return f"{counted} and {problems} {problem_in_words(found.problem)}s"
+    return f"{counted} and {problems} {plural(problem_in_words(found.problem))}"
 
 
 def mean_of_each(found: pd.DataFrame) -> str:

@@ -188,7 +188,7 @@ def _step_of_bits(low: float, high: float) -> float:
 def logarithmic_ends(values: pd.Series[float]) -> tuple[float, float]:
     """Return the ends of a logarithmic axis, which are some way beyond its values, and at a near power of ten.
 
-    Of an axis of many decades, those alone are round, and fewer than three of them would be within its ends.
+    Ticks of an axis of many decades stand at powers of ten alone. Between other ends there may be fewer than three.
 
     Examples
     --------
